@@ -1,5 +1,5 @@
-//! Checks that no engine is fast by being wrong. Before anything is measured, each engine processes
-//! the first packets, and its output is compared with the output of `reference`.
+//! Checks that no engine is fast by being wrong. Before the measurements, each engine processes the
+//! first packets, and its output is compared with the output of `reference`.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,9 +16,9 @@ use crate::subject::Subject;
 pub struct Seen {
     /// Packets by interface.
     pub packets: BTreeMap<u16, u64>,
-    /// Sum of the hashes of (interface, length on the wire, bytes).
+    /// Sum of the hashes of (interface, length on the wire, bytes) over all packets.
     pub digest: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
 }
 
@@ -42,7 +42,7 @@ impl Outputs for Seen {
     }
 }
 
-/// Everything that an engine did with some packets: output, counters and state.
+/// Everything that can be observed of an engine: output, counters and state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     seen: Seen,
@@ -50,7 +50,7 @@ pub struct Outcome {
     state: Vec<StateEntry>,
 }
 
-/// Runs an engine on `packets` packets. `fill` fills in each of them.
+/// Runs an engine on `packets` packets and returns what it did. `fill` fills in each packet.
 #[must_use]
 pub fn observe(
     subject: &mut dyn Subject,
@@ -69,14 +69,14 @@ pub fn observe(
     Outcome { seen, counters: subject.counters(), state: subject.state() }
 }
 
-/// A batch of empty packets.
+/// [`BATCH`] empty packets.
 #[must_use]
 pub fn slots() -> Vec<Packet> {
     vec![Packet::new(Link::Ethernet, 0, Vec::new()); BATCH]
 }
 
 impl Outcome {
-    /// How this outcome differs from the outcome of `reference`, or `None`.
+    /// The first difference from the outcome of `reference`, in words. `None` if there is none.
     #[must_use]
     pub fn difference(&self, reference: &Outcome) -> Option<String> {
         let (seen, expected) = (&self.seen, &reference.seen);
@@ -104,7 +104,7 @@ impl Outcome {
         entry.map(|(at, (here, there))| format!("state entry {at}: {here:?} instead of {there:?}"))
     }
 
-    /// Share of the packets that entered and then left by an interface, from 0 to 1.
+    /// Share of the entered packets that left by an interface, from 0 to 1.
     #[must_use]
     pub fn forwarded(&self) -> f64 {
         let entered = self.counters.as_ref().map_or(0, |counters| counters.packets_in);

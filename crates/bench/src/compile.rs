@@ -1,5 +1,5 @@
-//! Measures the cost of compiling: the time until the first packets are processed, and the most
-//! memory meanwhile.
+//! Measures the cost of compiling: the time until the first packets have been processed, and the
+//! largest memory until then.
 
 use std::time::Instant;
 
@@ -11,14 +11,14 @@ use crate::setup::{Compile, Given};
 use crate::subject::Kind;
 use crate::{Error, machine};
 
-/// Packets after which all programs that a case needs have been compiled.
+/// Number of packets after which all programs that a case needs have been compiled.
 const FIRST_PACKETS: u64 = 4_096;
 
 /// Compiles a case for one engine. The memory is the peak of the whole process since it started, so
-/// a process should do this once.
+/// a process should call this only once.
 ///
 /// # Errors
-/// When the chain is wrong or the engine refuses it.
+/// Returns an error when the chain is wrong or the engine refuses it.
 pub fn measure(
     definition: &Definition,
     case: &Case,

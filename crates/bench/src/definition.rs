@@ -1,4 +1,5 @@
-//! Definitions of benches: `bench/*.toml`, embedded in the command, or files of the user.
+//! Definitions of benches: the files `bench/*.toml`, which are embedded in the command, or files of
+//! the user.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,9 @@ pub use crate::sweep::{Case, Only, Sweep};
 /// The embedded definitions: name and text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
-/// Longest list of TCP flags for the packets of a flow.
+/// Largest number of TCP flags in the list for the packets of a flow.
 const MAX_FLAGS: usize = 64;
-/// Most cases of one bench.
+/// Largest number of cases of a bench.
 const MAX_CASES: usize = 1000;
 
 /// A bench.
@@ -34,30 +35,31 @@ pub struct Definition {
     pub kind: Kind,
     /// The quantity on the x axis of the plots.
     pub axis: Axis,
-    /// The floor that times are divided by.
+    /// The floor by which times are divided.
     pub floor: FloorKind,
-    /// How many rules to generate; chains get the first ones. 0: as many as the sweep asks for.
+    /// Number of rules to generate. Chains get the first ones. With 0, the sweep determines the
+    /// number.
     #[serde(default)]
     pub rule_set: u64,
     /// The chain with its functions, in the Braid language. `{each}TEXT{end}` repeats the text for
-    /// each function of a row, `{i}` is the number of the function from 1, and `{hops}` are next
-    /// hops for a router.
+    /// each function of a row. `{i}` is the number of the function, from 1. `{hops}` is a list of
+    /// next hops for a router.
     pub chain: String,
     /// Further chains. Each is measured in every case, with the same packets.
     #[serde(default)]
     pub beside: Vec<String>,
     /// Files that chains read, by name. A file with `{i}` in its name exists once for each function
-    /// of a row, with `{i}` replaced in its text as well.
+    /// of a row. `{i}` is replaced in its text, too.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Texts at the start of payloads. Each flow has one of them; the rest of a payload is zeros
-    /// (letters in traces).
+    /// Texts at the start of payloads. All packets of a flow have the same text. The rest of a
+    /// payload is zeros (letters in traces).
     #[serde(default)]
     pub payloads: Vec<String>,
-    /// Whether to measure the first and the second packets of flows separately as well.
+    /// Whether to measure the first and the second packets of flows separately, too.
     #[serde(default)]
     pub first: bool,
-    /// Whether to report how much of the saving each engine brings.
+    /// Whether to report how much of the saving over `sequential` each engine brings.
     #[serde(default)]
     pub shares: bool,
     /// Savings that a paper reports for its system.
@@ -79,11 +81,11 @@ pub enum Kind {
     /// Time per packet.
     #[default]
     Speed,
-    /// Time and memory to compile a chain.
+    /// Time and memory to compile a chain until it has processed the first packets.
     Compile,
-    /// The most memory while all flows send packets.
+    /// The largest memory while all flows send packets.
     Memory,
-    /// Time of all packets of a flow together, for the flows of a trace.
+    /// Time of all packets of a flow together, over the flows of a trace.
     FlowTime,
 }
 
@@ -101,18 +103,18 @@ pub enum Axis {
     FrameBytes,
 }
 
-/// A floor: the least work that an engine can do for a packet.
+/// A floor: the least work that any engine must do for a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorKind {
     /// Parse, touch, forward.
     Touch,
-    /// The same, with one flow lookup and one header rewrite.
+    /// As `Touch`, with one flow lookup and one header rewrite.
     Flow,
 }
 
 impl FloorKind {
-    /// This floor as an engine or floor to measure.
+    /// This floor as a kind of subject.
     #[must_use]
     pub fn kind(self) -> Subject {
         match self {
@@ -122,32 +124,33 @@ impl FloorKind {
     }
 }
 
-/// A saving that a paper reports: how much less time the chain takes with its system than without
-/// it.
+/// A saving that a paper reports: how much less time a chain takes with the paper's system than
+/// without.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
     /// Functions in the chain.
     pub functions: u64,
-    /// The chain; without it, all chains.
+    /// The chain. Without it, the saving applies to all chains.
     pub chain: Option<String>,
-    /// The frame size; without it, all sizes.
+    /// The frame size in bytes. Without it, the saving applies to all sizes.
     pub frame_bytes: Option<u64>,
     /// The saving in per cent.
     pub saved: f64,
 }
 
-/// Flows whose sizes have a heavy tail. All are open at the same time. TCP flows begin with SYN and
-/// end with FIN.
+/// A trace of flows whose sizes have a heavy tail. All flows are open at the same time. TCP flows
+/// begin with SYN and end with FIN.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Mean number of packets of a flow.
     pub packets: u64,
-    /// Tail index of the number of packets (Pareto). The smaller the index, the larger the largest
-    /// flows.
+    /// Tail index of the number of packets (Pareto). A smaller index makes the largest flows
+    /// larger.
     pub tail: f64,
-    /// Destination: a prefix or an address. An address also replaces the destinations of a capture.
+    /// Destinations: a prefix or an address. An address also replaces the destinations of a
+    /// capture.
     #[serde(default = "to_default")]
     pub to: String,
 }
@@ -156,7 +159,7 @@ pub struct Trace {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// The share of this kind among all kinds, as an integer.
+    /// The weight of this kind among all kinds.
     #[serde(default = "one")]
     pub share: u64,
     /// `udp` or `tcp`.
@@ -165,21 +168,21 @@ pub struct Traffic {
     /// Source addresses: a prefix.
     #[serde(default = "from_default")]
     pub from: String,
-    /// Destination addresses: a prefix, an address, or `routes`, which sends each flow to another
-    /// prefix of the chain's routes.
+    /// Destination addresses: a prefix, an address, or `routes`. With `routes`, each flow goes to
+    /// another prefix of the chain's routes.
     #[serde(default = "to_default")]
     pub to: String,
-    /// Destination ports. Flows take them in turn.
+    /// Destination ports, which flows take in turn.
     #[serde(default = "dport_default")]
     pub dport: Vec<u16>,
-    /// TCP flags. The packets of a flow have them in turn.
+    /// TCP flags, which the packets of a flow take in turn.
     #[serde(default = "flags_default")]
     pub flags: Vec<u8>,
-    /// The most sources (address and port). Further flows go from the same sources to the next
-    /// destination port.
+    /// The largest number of sources (address and port). Further flows go from the same sources to
+    /// the next destination port.
     pub sources: Option<u64>,
-    /// Instead of all of the above: flows for the rules of the parameter `NODE.PARAM`, so that each
-    /// rule in turn decides a flow.
+    /// Instead of all of the above: flows for the rules of the parameter `NODE.PARAM`. The rules in
+    /// turn each decide a flow.
     #[serde(default)]
     pub rules: Option<String>,
 }
@@ -214,7 +217,7 @@ fn dport_default() -> Vec<u16> {
 /// The embedded definitions.
 ///
 /// # Errors
-/// When one of them is wrong, which is a bug.
+/// Returns an error when one of them is wrong, which is a bug.
 pub fn embedded() -> Result<Vec<Definition>, Error> {
     EMBEDDED.iter().map(|(name, text)| Definition::parse(name, text)).collect()
 }
@@ -223,7 +226,7 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// A message that says what is wrong with the definition, and where.
+    /// Returns a message that says what is wrong with the definition, and where.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |why: String| Error::Definition { name: name.to_owned(), why };
         let mut definition: Self =
@@ -277,13 +280,13 @@ impl Definition {
         Ok(())
     }
 
-    /// All cases in order. With `ends`, only the first and the last value of each list.
+    /// All cases in order. With `ends`, only the first and the last value of each list are used.
     #[must_use]
     pub fn cases(&self, ends: bool) -> Vec<Case> {
         self.sweep.iter().flat_map(|sweep| sweep.cases(self.chains(), ends)).collect()
     }
 
-    /// Number of chains.
+    /// Number of chains that each case is measured with.
     fn chains(&self) -> usize {
         1 + self.beside.len()
     }
@@ -294,7 +297,7 @@ impl Definition {
         case.chain.checked_sub(1).and_then(|at| self.beside.get(at)).unwrap_or(&self.chain)
     }
 
-    /// How many rules to generate for a case.
+    /// Number of rules to generate for a case.
     #[must_use]
     pub fn rules_to_make(&self, case: &Case) -> u64 {
         if case.rules == 0 { 0 } else { self.rule_set.max(case.rules) }

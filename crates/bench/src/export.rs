@@ -12,15 +12,15 @@ use crate::definition::{Case, Definition};
 use crate::frames::{START_NS, STEP_NS};
 use crate::setup::Setup;
 
-/// The most packets that are written. They fit into a capture of about 100 MiB.
+/// The largest number of packets that are written. They fit into a capture of about 100 MiB.
 const MAX_PACKETS: u64 = 1 << 20;
 
 /// Writes `chain.braid`, its files and `packets.pcap` to a new folder for the case below `folder`,
 /// and returns the new folder. The capture has the packets in the order in which they are sent,
-/// with the train of each flow once.
+/// with one train for each flow.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Returns an error when a file cannot be written.
 pub fn export(
     definition: &Definition,
     case: &Case,

@@ -1,4 +1,4 @@
-//! Measures the first and the second packets of flows: a new engine processes flows that it has not
+//! Measures the first and the second packets of flows: new engines process flows that they have not
 //! seen.
 
 use std::hint::black_box;
@@ -13,20 +13,20 @@ use crate::report::Spread;
 use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 
-/// The most new engines of each kind (`PASSES`). Fewer are made when they would process more than
-/// `FLOWS` flows together.
+/// The largest number of new engines of each kind (`PASSES`). Fewer are made if they would process
+/// more than `FLOWS` flows together.
 const PASSES: u64 = 9;
 const FLOWS: u64 = 1 << 20;
 /// One flow in `KNOWN_SHARE`, but at most `KNOWN` flows, sends packets before the measurement, so
-/// that code is hot.
+/// that programs are compiled and in the caches.
 const KNOWN_SHARE: u64 = 4;
 const KNOWN: u64 = 4_096;
-/// Packets that these flows send before the measurement.
+/// Number of packets that these flows send before the measurement.
 const BEFORE: u64 = 1 << 14;
-/// With fewer flows nothing is measured.
+/// The least number of flows. With fewer, nothing is measured.
 const LEAST: u64 = 8;
 
-/// Times per packet (ns), net of the source.
+/// Times per packet (ns), without the time of the source.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct First {
     /// Time of a packet that is the first of its flow.
@@ -35,11 +35,10 @@ pub struct First {
     pub second: f64,
 }
 
-/// Measures engines and floors in turns. `reference` is left out, and so are cases with too few
-/// flows.
+/// Measures engines and floors in turns. Leaves out `reference`, and cases with too few flows.
 ///
 /// # Errors
-/// When an engine refuses the chain.
+/// Returns an error when an engine refuses the chain.
 pub fn measure(
     case: &Case,
     setup: &Setup,

@@ -1,27 +1,28 @@
-//! The least work that an engine can do for a packet: parse, touch, forward; and in a second floor,
-//! one flow lookup and one header rewrite with its checksums as well. No engine that reads packets
-//! can cost less than the first floor, and no engine that translates flows can cost less than the
-//! second.
+//! The least work that an engine can do for a packet. The first floor parses, touches and forwards.
+//! The second one also looks up a flow and rewrites a header with its checksums. No engine that
+//! reads packets can cost less than the first floor. No engine that translates flows can cost less
+//! than the second.
 
 use braid_packet::Packet;
 
-/// Packets that are processed together.
+/// Number of packets that are processed together.
 pub const BATCH: usize = 32;
 
-/// Where IPv4 starts in Ethernet without tags.
+/// Offset of IPv4 in Ethernet frames without tags.
 const IP: usize = 14;
-/// First byte of the header that is rewritten: TTL, protocol, checksum, addresses, ports.
+/// Offset of the part of the headers that is rewritten: TTL, protocol, checksum, addresses, ports.
 const REWRITE: usize = IP + 8;
 
 /// The result of parsing a frame with TCP or UDP over IPv4 without options.
 #[derive(Clone, Copy)]
 struct Parsed {
     key: u128,
-    /// Offset of the transport checksum.
+    /// Offset of the transport checksum in the frame.
     sum: usize,
 }
 
-/// Parses Ethernet, IPv4 without options, and TCP or UDP. Other frames belong to no flow.
+/// Parses Ethernet, IPv4 without options, and TCP or UDP. `None` for all other frames, which belong
+/// to no flow.
 #[inline]
 fn parse(bytes: &[u8]) -> Option<Parsed> {
     let header: &[u8; 42] = bytes.first_chunk()?;
@@ -43,7 +44,7 @@ fn parse(bytes: &[u8]) -> Option<Parsed> {
     Some(Parsed { key: u128::from_le_bytes(key), sum })
 }
 
-/// Parses a packet, writes its link addresses and sends it to interface 1.
+/// The first floor: parses a packet, writes its link addresses and sends it to interface 1.
 #[derive(Default)]
 pub struct Touch {
     /// The interface of each packet: 1, or 0 for packets that belong to no flow.
@@ -68,15 +69,15 @@ impl Touch {
 /// Link addresses of packets that leave.
 const LINK: [u8; 12] = [2, 0, 0, 0, 2, 1, 2, 0, 0, 0, 1, 1];
 
-/// An entry: how to rewrite the packets of its flow.
+/// An entry of the flow table: how to rewrite the packets of its flow.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Entry {
     key: u128,
-    /// New bytes of the part of the header that is rewritten, under the mask.
+    /// The new bytes of the rewritten part, where the mask has bits.
     value: u128,
     mask: u128,
-    /// How much the checksums of IP and of the transport change (ones' complement).
+    /// The amounts by which the checksums of IP and of the transport change (ones' complement).
     ip_delta: u16,
     l4_delta: u16,
     used: bool,
@@ -86,8 +87,8 @@ struct Entry {
 const FREE: Entry =
     Entry { key: 0, value: 0, mask: 0, ip_delta: 0, l4_delta: 0, used: false, packets: 0 };
 
-/// Looks up each packet's flow in a hash table and applies the entry's rewrite to the header: a
-/// translation of source address and port.
+/// The second floor: looks up each packet's flow in a hash table and applies the entry's rewrite to
+/// the header. The rewrite translates source address and port.
 pub struct Flow {
     table: Vec<Entry>,
     flows: usize,
@@ -97,7 +98,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Makes a table with room for `flows` flows.
+    /// Creates a table with room for `flows` flows.
     #[must_use]
     pub fn new(flows: u64) -> Self {
         let slots = (flows.max(8) * 2).next_power_of_two() as usize;
@@ -116,8 +117,8 @@ impl Flow {
         }
     }
 
-    /// Parses all packets. Then reads the table entry that each packet needs, in a loop so small
-    /// that the loads do not wait for each other.
+    /// Parses all packets. Then reads the table entry that each packet needs, in a loop that is so
+    /// small that the loads overlap.
     fn touch(&mut self, packets: &[Packet]) {
         let mut slots = [0; BATCH];
         for ((packet, place), slot) in packets.iter().zip(&mut self.keys).zip(&mut slots) {
@@ -141,7 +142,7 @@ impl Flow {
             slot = (slot + 1) % self.table.len();
         }
         if !self.table[slot].used {
-            // Half of the table stays free, so that searches end.
+            // Half of the table stays free, so that searches are short and end.
             if self.flows * 2 >= self.table.len() {
                 return false;
             }
@@ -172,7 +173,8 @@ impl Entry {
         let address = 0xcb00_7101_u32.to_be_bytes();
         let port = (1024 + (number % 60_000) as u16).to_be_bytes();
         let (mut value, mut mask) = ([0; 16], [0; 16]);
-        // The bytes are TTL, protocol, checksum (4 in all), source (4), destination (4), ports (4).
+        // The 16 bytes are TTL, protocol and checksum (4 together), source (4), destination (4),
+        // ports (4).
         value[4..8].copy_from_slice(&address);
         value[12..14].copy_from_slice(&port);
         mask[4..8].fill(0xff);

@@ -1,5 +1,5 @@
-//! Measures whole flows. In some passes each packet of a trace is processed and timed alone; the
-//! time of a flow is the sum over its packets. In other passes the packets come in batches, which
+//! Measures whole flows. In some passes, each packet of a trace is processed and timed alone. The
+//! time of a flow is the sum over its packets. In other passes, packets come in batches, which
 //! gives the time per packet.
 
 use std::hint::black_box;
@@ -17,14 +17,14 @@ use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 use crate::trace::{Trace, fill};
 
-/// One pass takes the place of this many segments of other benches.
+/// Number of segments of other benches that take as long as one pass.
 const SEGMENTS: usize = 3;
-/// Most passes.
+/// The largest number of passes.
 const PASSES: usize = 7;
 
 /// The measurements of one engine or floor.
 struct Player {
-    /// `None`: the source, which measures only the clock.
+    /// The engine or floor. `None` for the source, which measures only the clock.
     kind: Option<Kind>,
     /// For each pass, the time of each packet (ns).
     alone: Vec<Vec<u32>>,
@@ -35,7 +35,7 @@ struct Player {
 /// Measures a case.
 ///
 /// # Errors
-/// When an engine refuses the chain.
+/// Returns an error when an engine refuses the chain.
 pub fn measure(
     definition: &Definition,
     case: &Case,
@@ -86,7 +86,7 @@ fn observe(subject: &mut dyn Subject, trace: &Trace, plan: &Plan) -> Outcome {
     check::observe(subject, &mut next, plan.check.min(trace.packets.len() as u64))
 }
 
-/// Runs the packets of other flows first.
+/// Processes the packets of other flows that come before the trace.
 fn before(subject: &mut dyn Subject, trace: &Trace) {
     let mut slots = check::slots();
     for packets in trace.before.chunks(BATCH) {
@@ -128,7 +128,7 @@ fn batches(subject: &mut dyn Subject, trace: &Trace) -> f64 {
 }
 
 impl Player {
-    /// The time of each packet: the median of the passes.
+    /// The time of each packet: the median over the passes.
     fn packets(&self) -> Vec<f64> {
         let count = self.alone.first().map_or(0, Vec::len);
         let middle = |at: usize| {
@@ -179,7 +179,7 @@ fn rows(
     rows
 }
 
-/// Computes ratios and savings, which need other rows.
+/// Computes ratios and savings of rows, which depend on other rows.
 fn compare(definition: &Definition, rows: &mut [Row]) {
     let value = |rows: &[Row], name: &str, value: fn(&Row) -> Option<f64>| {
         rows.iter().find(|row| row.engine == name).and_then(value)
@@ -203,7 +203,8 @@ fn compare(definition: &Definition, rows: &mut [Row]) {
     }
 }
 
-/// The median time of the n-th packets of flows, counted from 0.
+/// The median time of the n-th packets of flows. n counts from 0. `None` if no flow has an n-th
+/// packet.
 fn nth(trace: &Trace, times: &[f64], n: u32) -> Option<f64> {
     let mut seen = vec![0; trace.flows as usize];
     let mut found = Vec::new();

@@ -1,17 +1,18 @@
-//! Frames in memory and the order in which they are sent.
+//! Frames in memory, in the order in which they are sent.
 
 use std::ops::Range;
 
 use braid_packet::{Link, Packet, checksum};
 use braid_traffic::random::hash;
 
-/// The distance between the starts of two frames is a multiple of this (bytes).
+/// Frames start at multiples of this number of bytes.
 const LINE: usize = 64;
-/// When there are fewer frames than this, they are repeated, in another order each time.
+/// The least number of frames in a round of traffic. Fewer flows are repeated, in another order
+/// each time.
 pub const MIN_FRAMES: u64 = 1024;
-/// Time between two packets: ten million packets a second.
+/// Time between two packets (ns): ten million packets a second.
 pub const STEP_NS: u64 = 100;
-/// Time of the first packet: 2025-01-01T00:00:00Z.
+/// Time of the first packet (ns): 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = braid_traffic::START_NS;
 
 /// The fields of a frame's headers.
@@ -34,9 +35,9 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// An Ethernet frame of this length (without FCS) with correct checksums. The frame is longer
-    /// if its headers need more room. The payload begins with one of `payloads`, the same for all
-    /// packets of a flow; the rest is zeros.
+    /// An Ethernet frame of `frame_bytes` bytes without FCS and with correct checksums. The frame
+    /// is longer if its headers need more room. The payload begins with one of `payloads`, the same
+    /// for all packets of a flow. The rest is zeros.
     #[must_use]
     pub fn frame(&self, length: usize, payloads: &[String]) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
@@ -62,7 +63,7 @@ impl Headers {
         packet.into_data()
     }
 
-    /// A hash of the flow.
+    /// A hash of the flow, which selects the payload.
     fn hash(&self) -> u64 {
         let addresses = u64::from(self.src) << 32 | u64::from(self.dst);
         let ports = u64::from(self.sport) << 16 | u64::from(self.dport);
@@ -125,14 +126,14 @@ impl Ring {
         self.train
     }
 
-    /// Length of each frame.
+    /// Length of each frame in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.length
     }
 
     /// A cursor over all packets from the first one on, or over the first `packets` of them. It
-    /// repeats them for ever.
+    /// repeats them without end.
     #[must_use]
     pub fn cursor(&self, packets: u64) -> Cursor<'_> {
         let frames = packets.div_ceil(self.train).clamp(1, self.frames.max(1) as u64) as usize;
@@ -153,8 +154,8 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// From now on sends only these frames, one packet of each at a time, and repeats them for
-    /// ever. The time goes on.
+    /// From now on, sends only these frames, one packet of each at a time, and repeats them without
+    /// end. The time continues.
     pub fn only(&mut self, frames: Range<usize>) {
         let end = frames.end.min(self.ring.frames);
         self.frames = frames.start.min(end.saturating_sub(1))..end;
@@ -177,7 +178,7 @@ impl Cursor<'_> {
         (&self.ring.bytes[start..start + self.ring.length], self.time_ns)
     }
 
-    /// Copies the next frame into a packet and makes the packet look as if it had just arrived.
+    /// Copies the next frame into a packet, as if the packet had just arrived.
     #[inline]
     pub fn fill(&mut self, packet: &mut Packet) {
         let (frame, time_ns) = self.next_frame();

@@ -1,4 +1,4 @@
-//! Results as one HTML page that needs no other file.
+//! Results as one HTML page without external files.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ th:first-child, td:first-child { text-align: left; }
 .facts th { text-align: left; font-weight: normal; color: #666; } .facts td { text-align: left; white-space: normal; }
 svg { max-width: 100%; height: auto; }";
 
-/// The page: the machine, then each bench with its plot and its table.
+/// The page: the machine, and then each bench with its plot and its table.
 #[must_use]
 pub fn page(facts: &[(&str, String)], benches: &[(&Definition, &[Row])]) -> String {
     let mut page = format!(

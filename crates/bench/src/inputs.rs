@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// The seed of everything that is generated.
 pub const SEED: u64 = 251_713_855;
 
-/// Number of next hops of generated routes, as many as a router's next-hop list has.
+/// Number of next hops of generated routes. A router's list of next hops has as many.
 pub const HOPS: u64 = 16;
 
 /// A list of [`HOPS`] next hops to the right, in the Braid language.
@@ -31,7 +31,7 @@ pub fn hops() -> String {
     text
 }
 
-/// Whether an address belongs to no host, so that routers drop its packets.
+/// Whether an address belongs to no host. Routers drop packets with such an address.
 #[must_use]
 pub fn is_martian(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 224..=239 | 255)

@@ -1,9 +1,9 @@
 //! Measures engines against each other and against floors.
 //!
 //! Packets lie in memory. Within one run on one core, engines take turns: each processes a segment
-//! of packets at a time, so that a change of the machine affects all of them. The time to copy
-//! frames into packet buffers is measured in the same way and subtracted. Before anything is
-//! measured, the output of each engine is compared with the output of `reference`.
+//! of packets at a time, so that a change of the machine's speed affects all of them. The time to
+//! copy frames into packet buffers is measured in the same way and subtracted. Before the
+//! measurements, the output of each engine is compared with the output of `reference`.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -62,7 +62,7 @@ pub enum Error {
         /// The difference.
         why: String,
     },
-    /// A problem of the machine.
+    /// The machine does not allow something that the bench needs.
     #[error("{0}")]
     Machine(String),
     /// A file cannot be used.

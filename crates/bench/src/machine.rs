@@ -29,19 +29,20 @@ pub fn describe() -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How this program was built. Times of unoptimised builds mean nothing.
+/// How this program was compiled. Times of unoptimised builds have no meaning.
 #[must_use]
 pub fn build() -> &'static str {
     if cfg!(debug_assertions) { "debug build: times mean nothing" } else { "release build" }
 }
 
-/// The resident memory of this process in bytes, if the system reports it.
+/// The resident memory of this process in bytes. `None` if the system does not report it.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     status("VmRSS")
 }
 
-/// The largest resident memory that this process ever had, in bytes.
+/// The largest resident memory that this process has had so far, in bytes. `None` if the system
+/// does not report it.
 #[must_use]
 pub fn peak_bytes() -> Option<u64> {
     status("VmHWM")
@@ -53,7 +54,7 @@ fn status(key: &str) -> Option<u64> {
     value.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The value of the first line `key : value`.
+/// The value of the first line of the form `key : value`.
 fn field(text: &str, key: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(name, _)| name.trim() == key);

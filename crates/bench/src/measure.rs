@@ -24,20 +24,20 @@ use crate::{Error, machine};
 pub struct Plan {
     /// The engines and floors to measure.
     pub kinds: Vec<Kind>,
-    /// Segments of each engine or floor.
+    /// Number of segments of each engine or floor.
     pub runs: usize,
     /// The approximate time of a segment.
     pub segment: Duration,
-    /// The most packets of a segment.
+    /// The largest number of packets of a segment.
     pub packets: u64,
-    /// Packets on which engines are compared with `reference` first.
+    /// Number of packets on which engines are compared with `reference` before.
     pub check: u64,
-    /// The least packets that an engine processes before it is measured.
+    /// The least number of packets that an engine processes before it is measured.
     pub warm: u64,
 }
 
 impl Plan {
-    /// A plan for results to be reported: all floors and engines.
+    /// The plan for published results: all floors and engines.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// A plan for a quick look.
+    /// The plan for a quick look: fewer and shorter segments.
     #[must_use]
     pub fn quick() -> Self {
         let segment = Duration::from_millis(2);
@@ -58,17 +58,18 @@ impl Plan {
     }
 }
 
-/// Packets that `reference` is measured with. They are sent again and again.
+/// Number of packets with which `reference` is measured. They are sent repeatedly.
 const REFERENCE_PACKETS: u64 = 2_000;
-/// Packets that each flow sends before the measurement.
+/// Number of packets that each flow sends before the measurement.
 const EACH_FLOW: u64 = 8;
-/// Packets that estimate the speed, from which the length of segments follows.
+/// Number of packets that estimate the speed, which determines the length of segments.
 const ESTIMATE: u64 = 2_048;
 
-/// Pins this thread to a core: to `core`, or to the last core that it may run on.
+/// Pins this thread to a core: to `core`, or to the last core that the thread may use. Returns the
+/// core.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// Returns an error when the kernel refuses.
 pub fn pin(core: Option<usize>) -> Result<usize, Error> {
     let refused = |what: &str, why| Error::Machine(format!("{what}: {why}"));
     let allowed = sched_getaffinity(None).map_err(|why| refused("sched_getaffinity", why))?;
@@ -89,7 +90,8 @@ struct Player<'a> {
     subject: Box<dyn Subject>,
     cursor: Cursor<'a>,
     packets: u64,
-    /// The counts of the flow cache before the first segment, if the engine makes records.
+    /// The counts of the flow cache before the first segment. `None` if the engine makes no
+    /// records.
     before: Option<Flows>,
     samples: Vec<Sample>,
 }
@@ -106,14 +108,15 @@ struct Sample {
 pub struct Measured {
     /// A row for each engine and floor.
     pub rows: Vec<Row>,
-    /// Engines whose output differs from `reference`. They were not measured.
+    /// The errors of engines whose output differs from that of `reference`. These engines were not
+    /// measured.
     pub wrong: Vec<Error>,
 }
 
 /// Measures a case.
 ///
 /// # Errors
-/// When an engine refuses the chain.
+/// Returns an error when an engine refuses the chain.
 pub fn measure(
     definition: &Definition,
     case: &Case,
@@ -153,7 +156,8 @@ pub fn measure(
     }
     for round in 0..plan.runs {
         let count = players.len();
-        // Each round begins with another player, so that no player always follows the same one.
+        // Each round begins with another player, so that no player always follows the same other
+        // one.
         for turn in 0..count {
             players[(round + turn) % count].segment(counters.as_mut());
         }
@@ -166,7 +170,7 @@ pub fn measure(
     Ok(Measured { rows, wrong })
 }
 
-/// The outcome of the first packets in `reference`.
+/// What `reference` does with the first packets.
 fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
     let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
     let packets = plan.check.min(setup.ring.packets());
@@ -183,8 +187,8 @@ impl<'a> Player<'a> {
         check::observe(self.subject.as_mut(), &mut |slot| self.cursor.fill(slot), packets)
     }
 
-    /// Sends packets of all flows, so that records are made and code becomes hot. Then sets the
-    /// length of this player's segments.
+    /// Sends packets of all flows, so that records exist and programs are compiled. Then determines
+    /// the length of this player's segments.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         let few = self.kind == Some(Kind::Reference);
         let rounds = EACH_FLOW.div_ceil(setup.ring.train());
@@ -210,8 +214,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Runs a segment. A quarter of a segment runs before it without being measured, so that caches
-    /// hold this player's data.
+    /// Runs a segment. Before it, a quarter of a segment runs unmeasured, so that caches hold this
+    /// player's data.
     fn segment(&mut self, counters: Option<&mut Counters>) {
         self.run(self.packets / 4);
         let packets = self.packets;
@@ -290,7 +294,7 @@ fn rows(
     rows
 }
 
-/// The ratio of two values; `None` if the second is too small to be told from noise.
+/// The ratio of two values. `None` if the second is too small to differ from noise.
 fn ratio(value: f64, other: Option<f64>) -> Option<f64> {
     other.filter(|other| *other >= 0.1).map(|other| value / other)
 }

@@ -1,5 +1,5 @@
-//! Measures the memory of flows: the largest memory of a process with one engine while all flows
-//! send packets.
+//! Measures the memory of flows: the peak memory of a process with one engine while all flows send
+//! packets.
 
 use braid_packet::{Link, Packet};
 
@@ -12,17 +12,19 @@ use crate::setup::{Compile, Given, Setup};
 use crate::subject::{Kind, Subject};
 use crate::{Error, machine};
 
-/// Packets that each flow sends, so that everything an engine keeps for a flow exists.
+/// Number of packets that each flow sends. An engine then keeps everything that it will keep for a
+/// flow.
 const ROUNDS: usize = 6;
-/// Packets on which the engine is compared with `reference`.
+/// Number of packets on which the engine is compared with `reference`.
 const CHECK: usize = 20_000;
 
 /// Measures a case for one engine. The memory is the peak of the whole process since it started, so
-/// a process should do this once. A second engine of the same kind is compared with `reference`
-/// afterwards.
+/// a process should call this only once. Afterwards, a second engine of the same kind is compared
+/// with `reference`.
 ///
 /// # Errors
-/// When the chain is wrong, or the engine refuses it or differs from `reference`.
+/// Returns an error when the chain is wrong, or when the engine refuses it or differs from
+/// `reference`.
 pub fn measure(
     definition: &Definition,
     case: &Case,
@@ -65,7 +67,7 @@ pub fn measure(
     }
 }
 
-/// Makes one packet after another, one for each flow in turn, for ever.
+/// Makes packets one after another, without end: one of each flow in turn.
 fn feed<'a>(
     definition: &'a Definition,
     case: &'a Case,

@@ -1,5 +1,4 @@
-//! Times of whole flows: percentiles over all flows, and medians by the number of packets of a
-//! flow.
+//! Times of whole flows: percentiles over all flows, and medians for flows of similar size.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +7,8 @@ use crate::report::Spread;
 /// The percentiles that are reported.
 pub const PERCENTS: [u32; 23] =
     [1, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 98, 99, 100];
-/// Groups of flows by size: the fewest packets of each group. The last group is open.
+/// Groups of flows by their number of packets: the least number of each group. The last group has
+/// no upper limit.
 pub const SIZES: [u64; 7] = [1, 2, 4, 8, 16, 64, 256];
 
 /// Times of the flows of a trace.
@@ -40,7 +40,7 @@ pub struct Size {
 }
 
 impl FlowTime {
-    /// Times from the number of packets and the time (ns) of each flow; `None` without flows.
+    /// The statistics of flows, given as (number of packets, time in ns). `None` without flows.
     #[must_use]
     pub fn of(flows: &[(u64, f64)]) -> Option<Self> {
         let mut times: Vec<f64> = flows.iter().map(|(_, ns)| *ns).collect();
@@ -68,7 +68,7 @@ impl FlowTime {
         })
     }
 
-    /// The time (ns) of one of the listed percentages (`PERCENTS`); 0 for any other percentage.
+    /// The time (ns) of one of the percentages in [`PERCENTS`]. 0 for any other percentage.
     #[must_use]
     pub fn percentile(&self, percent: u32) -> f64 {
         let found = self.percentiles_ns.iter().find(|(known, _)| *known == percent);

@@ -1,9 +1,9 @@
-//! Cycles and instructions, if the kernel and the processor count them.
+//! Counts processor cycles and instructions, if the kernel and the processor allow it.
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter, Group};
 
-/// Counts of some work.
+/// The counts of a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
     /// Processor cycles in user mode.
@@ -12,7 +12,7 @@ pub struct Counts {
     pub instructions: u64,
 }
 
-/// Two counters that count together.
+/// Two hardware counters that count the same work.
 pub struct Counters {
     group: Group,
     cycles: Counter,
@@ -20,7 +20,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Opens the counters; `None` on machines without them, and where they are not allowed.
+    /// Opens the counters. `None` if the machine has none, or if they are not allowed.
     #[must_use]
     pub fn open() -> Option<Self> {
         let mut group = Group::new().ok()?;
@@ -34,7 +34,8 @@ impl Counters {
         Some(counters)
     }
 
-    /// Does some work and counts it.
+    /// Does some work, and returns its result and its counts. The counts are `None` if they could
+    /// not be read.
     pub fn count<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<Counts>) {
         let started = self.group.reset().and_then(|()| self.group.enable()).is_ok();
         let done = work();

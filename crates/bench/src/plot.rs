@@ -1,5 +1,4 @@
-//! Plots of a bench's rows as SVG: time (per packet, or to compile) against the quantity that
-//! varies.
+//! Plots of a bench's rows as SVG: times against the quantity that the bench varies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +11,11 @@ use crate::report::Row;
 
 /// Width in pixels: of the plot alone, and with its legend.
 const WIDTH: (u32, u32) = (820, 1160);
-/// Least height, and the height of a line of the legend.
+/// Least height of a plot, and height of a line of the legend, in pixels.
 const HEIGHT: (u32, u32) = (420, 20);
 /// Text on axes and in the legend.
 const FONT: (&str, u32) = ("sans-serif", 13);
-/// Times of flows below this are drawn as this, because the clock cannot tell them apart.
+/// Flow times below this are drawn as this (ns), because the clock cannot tell them apart.
 const LEAST_NS: f64 = 10.0;
 /// An axis is logarithmic if its values differ by more than this factor.
 const LOGARITHMIC: f64 = 25.0;
@@ -24,12 +23,13 @@ const LOGARITHMIC: f64 = 25.0;
 /// A quantity that may vary: its name, its axis, and its value in a row.
 type Varying = (&'static str, Axis, fn(&Row) -> u64);
 
-/// The name of a curve: its engine, and the other quantities that it stands for.
+/// The name of a curve: its engine, and its values of the other quantities that vary.
 type Name = (String, String);
 /// The points of each curve.
 type Curves = BTreeMap<Name, Vec<(f64, f64)>>;
 
-/// Colours of engines (the palette of Okabe and Ito, which colour-blind readers can distinguish).
+/// Colours of engines, from the palette of Okabe and Ito, which colour-blind readers can
+/// distinguish.
 const ENGINES: [(&str, RGBColor); 6] = [
     ("floor_touch", RGBColor(0xaa, 0xaa, 0xaa)),
     ("floor_flow", RGBColor(0x55, 0x55, 0x55)),
@@ -41,7 +41,7 @@ const ENGINES: [(&str, RGBColor); 6] = [
 /// Colours of other engines.
 const OTHERS: [RGBColor; 3] =
     [RGBColor(0xe6, 0x9f, 0x00), RGBColor(0x56, 0xb4, 0xe9), RGBColor(0x88, 0x22, 0x55)];
-/// Lengths of dashes and of the gaps between them, by the other quantities of a curve.
+/// Lengths of dashes and of the gaps between them, in the order of the other quantities of curves.
 const DASHES: [(u32, u32); 4] = [(1, 0), (8, 5), (2, 4), (14, 3)];
 
 /// A plot as an SVG element; `None` if there is nothing to draw.
@@ -128,7 +128,7 @@ fn x_label(axis: Axis) -> &'static str {
     }
 }
 
-/// Labels of both axes. Flow times are drawn as a distribution over the flows.
+/// Labels of the x axis and the y axis. Flow times are drawn as a distribution over the flows.
 fn labels(definition: &Definition) -> (&'static str, &'static str) {
     let x = x_label(definition.axis);
     match definition.kind {
@@ -217,7 +217,8 @@ where
     root.present().map_err(text)
 }
 
-/// The colour of a curve, by its engine, and its dashes, by its other quantities.
+/// The colour of a curve, which depends on its engine, and its dashes, which depend on its other
+/// quantities.
 fn look(curves: &Curves, engine: &str, beside: &str) -> (RGBColor, (u32, u32)) {
     let known = ENGINES.iter().find(|(name, _)| *name == engine);
     let color = known.map(|(_, color)| *color).unwrap_or_else(|| {
@@ -230,12 +231,12 @@ fn look(curves: &Curves, engine: &str, beside: &str) -> (RGBColor, (u32, u32)) {
     (color, DASHES[number % DASHES.len()])
 }
 
-/// The text of an error. The error itself borrows the drawing area.
+/// Turns an error into text, because the error borrows the drawing area.
 fn text(why: impl std::fmt::Display) -> Box<dyn std::error::Error> {
     why.to_string().into()
 }
 
-/// Formats a number for an axis: no exponent, no needless decimals.
+/// Formats a number for an axis, without exponent and without unnecessary decimals.
 fn plain(value: &f64) -> String {
     match value {
         value if value.fract().abs() < 1e-9 => format!("{value:.0}"),

@@ -1,4 +1,4 @@
-//! Results: one row for each engine and case, as JSON lines. The module `tables` shows them to
+//! Results: one row for each engine and case, as JSON lines. The module `tables` makes tables for
 //! people.
 
 use braid_engine::Flows;
@@ -11,7 +11,7 @@ use crate::setup::Setup;
 use crate::subject::Kind;
 use crate::trace::Trace;
 
-/// A result. Times do not include the source, which copies a frame into a packet.
+/// A result. Times do not include the time of the source, which copies frames into packets.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// The bench.
@@ -24,7 +24,7 @@ pub struct Row {
     pub engine: String,
     /// Flows.
     pub flows: u64,
-    /// Length of frames without FCS.
+    /// Length of frames without FCS (bytes).
     pub frame_bytes: usize,
     /// Rules in the chain's rule sets.
     pub rules: usize,
@@ -38,64 +38,66 @@ pub struct Row {
     pub packets_per_run: Option<u64>,
     /// Time per packet (ns): the median of the segments.
     pub ns_per_packet_median: Option<f64>,
-    /// The fastest segment.
+    /// Time per packet in the fastest segment (ns).
     pub ns_per_packet_min: Option<f64>,
-    /// The slowest segment.
+    /// Time per packet in the slowest segment (ns).
     pub ns_per_packet_max: Option<f64>,
     /// Processor cycles per packet, on machines that count them.
     pub cycles_per_packet: Option<f64>,
     /// Instructions per packet, on machines that count them.
     pub instructions_per_packet: Option<f64>,
-    /// The time of the source (ns), which is subtracted from the times above.
+    /// Time of the source per packet (ns), which is subtracted from the times above.
     pub source_ns: Option<f64>,
-    /// The time of the bench's floor (ns).
+    /// Time of the bench's floor per packet (ns).
     pub floor_ns: Option<f64>,
-    /// The time divided by the floor's time.
+    /// Time per packet, divided by that of the floor.
     pub ratio_to_floor: Option<f64>,
-    /// The time divided by the time of `sequential`.
+    /// Time per packet, divided by that of `sequential`.
     pub ratio_to_sequential: Option<f64>,
-    /// How much less time than `sequential`, in per cent: of flow times for traces, and of times
-    /// per packet otherwise.
+    /// How much less time than `sequential` the engine takes, in per cent: of the flow times for
+    /// traces, and of the times per packet otherwise.
     pub saved_percent: Option<f64>,
-    /// How much less time the paper's system takes in this case than the chain without it, in per
-    /// cent.
+    /// How much less time the paper's system takes in this case than its chain without the system,
+    /// in per cent.
     pub paper_saved_percent: Option<f64>,
     /// Time (ns) of a packet that is the first of its flow.
     pub first_ns_per_packet: Option<f64>,
     /// Time (ns) of a packet that is the second of its flow.
     pub second_ns_per_packet: Option<f64>,
-    /// How many first packets of flows the engine can process in a second.
+    /// Number of first packets of flows that the engine can process in a second.
     pub new_flows_per_second: Option<f64>,
-    /// Share of the measured packets that used the record of their flow, from 0 to 1.
+    /// Share of the measured packets that took the record of their flow, from 0 to 1.
     pub hit_rate: Option<f64>,
-    /// Share of guard failures, and of packets that came when something was due.
+    /// Share of guard failures among the measured packets, from 0 to 1. It includes packets that
+    /// came when something was due.
     pub guard_failure_rate: Option<f64>,
-    /// Share of packets whose flow had no record.
+    /// Share of the measured packets whose flow had no record, from 0 to 1.
     pub miss_rate: Option<f64>,
     /// Number of records made since the engine was made.
     pub records_made: Option<u64>,
-    /// Number of records that ended because one of their dependences changed.
+    /// Number of records that have ended since the engine was made, for any reason.
     pub records_ended: Option<u64>,
-    /// Number of records that were not made because there were too many.
+    /// Number of records that were not made because there were too many, or because they depend on
+    /// the absence of too many entries.
     pub records_refused: Option<u64>,
     /// Times of whole flows.
     pub flow_time: Option<FlowTime>,
-    /// Share of the packets that leave, from 0 to 1, in the output of `reference`.
+    /// Share of the packets that leave by an interface, from 0 to 1, in the output of `reference`.
     pub forwarded: Option<f64>,
     /// Time to read the chain and its files (ms).
     pub load_ms: Option<f64>,
-    /// Time to make the engine and process the first packets, until all their programs are compiled
-    /// (ms).
+    /// Time to make the engine and process the first packets, until all programs that they need are
+    /// compiled (ms).
     pub compile_ms: Option<f64>,
-    /// Resident memory (bytes) of all engines of the run together. In benches of compiling and of
-    /// memory: the peak, of this engine alone.
+    /// Resident memory (bytes). It includes all engines of the run. In benches of compiling and of
+    /// memory, it is the peak of a process with this engine alone.
     pub resident_bytes: Option<u64>,
-    /// How much the process grew from before the engine was made until all flows existed (bytes).
+    /// Growth of the process from before the engine was made until all flows existed (bytes).
     pub engine_bytes: Option<u64>,
 }
 
 impl Row {
-    /// A row of a case, without results.
+    /// The row of a case, still without results.
     #[must_use]
     pub fn of(definition: &Definition, case: &Case, setup: &Setup) -> Self {
         let frame_bytes = setup.trace.as_ref().map(Trace::frame_bytes);
@@ -112,7 +114,8 @@ impl Row {
         }
     }
 
-    /// Adds the counts of the flow cache since `before`, if the engine makes records.
+    /// Adds the shares of packets since `before`, and the numbers of records since the engine was
+    /// made. Does nothing if the engine makes no records.
     pub fn add_flows(&mut self, before: Option<Flows>, now: Option<Flows>) {
         let Some(now) = now else { return };
         let since = |value: fn(&Flows) -> u64| {
@@ -138,8 +141,8 @@ impl Row {
         self.new_flows_per_second = (found.first > 0.0).then(|| 1e9 / found.first);
     }
 
-    /// Adds the saving that a paper reports for this case, to the row of the engine that does the
-    /// same as the paper's system.
+    /// Adds the saving that a paper reports for this case to the row of the engine that corresponds
+    /// to the paper's system.
     pub fn add_paper(&mut self, definition: &Definition) {
         let found = definition.paper.iter().find(|paper| {
             let chain = paper.chain.as_deref().unwrap_or(&self.chain);
@@ -151,7 +154,7 @@ impl Row {
         self.paper_saved_percent = found.filter(|_| like).map(|paper| paper.saved);
     }
 
-    /// The row as one line of JSON. Numbers have three decimals.
+    /// The row as one line of JSON. Numbers are rounded to three decimals.
     #[must_use]
     pub fn json(&self) -> String {
         let mut value = serde_json::to_value(self).unwrap_or_default();
@@ -166,8 +169,8 @@ impl Row {
     }
 }
 
-/// How much less a value is than another one, in per cent; `None` if the other is too small to be
-/// told from noise.
+/// How much smaller a value is than another one, in per cent. `None` if the other one is too small
+/// to differ from noise.
 #[must_use]
 pub fn saved(value: Option<f64>, other: Option<f64>) -> Option<f64> {
     let other = other.filter(|other| *other >= 0.1)?;
@@ -186,7 +189,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of some values; `None` without values.
+    /// Median and extremes of some values. `None` without values.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -200,7 +203,7 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    /// The spread with this amount subtracted from every value.
+    /// The same statistics with this amount subtracted from every value.
     #[must_use]
     pub fn less(self, by: f64) -> Self {
         Self { median: self.median - by, min: self.min - by, max: self.max - by }

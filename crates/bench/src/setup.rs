@@ -1,4 +1,4 @@
-//! A case ready to be measured: its chain, and its packets in memory.
+//! Cases ready to be measured: a chain, and packets in memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::frames::{Headers, Ring};
 use crate::trace::Trace;
 use crate::{Error, inputs, traffic};
 
-/// A chain's text with the files that it names.
+/// The text of a chain with the files that it names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
     /// The name for messages.
@@ -22,15 +22,16 @@ pub struct Source {
     pub files: BTreeMap<String, String>,
 }
 
-/// Compiles a source to the only chain in it. This crate does not depend on the language.
+/// Compiles a source to the only chain in it. A parameter, because this crate does not depend on
+/// the language.
 pub type Compile<'a> = dyn Fn(&Source) -> Result<Chain, String> + 'a;
 
-/// Rules and routes from files instead of generated ones.
+/// Inputs from the user that replace generated ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Given {
-    /// A ClassBench filter set. Chains get its first lines.
+    /// The text of a ClassBench filter set. Chains get its first lines.
     pub rules: Option<String>,
-    /// A route file for all routers.
+    /// The text of a route file for all routers.
     pub routes: Option<String>,
     /// Packets that replace generated traces.
     pub capture: Option<Vec<Packet>>,
@@ -40,11 +41,11 @@ pub struct Given {
 pub struct Setup {
     /// The chain.
     pub chain: Chain,
-    /// Its packets, if all of them lie in memory and are sent again and again.
+    /// The chain's packets, if they are kept in memory and sent repeatedly.
     pub ring: Ring,
-    /// The flows of packets that are made only when they are sent.
+    /// The headers of flows, if their packets are made only when they are sent.
     pub headers: Vec<Headers>,
-    /// Packets that are sent once.
+    /// The packets of a trace, which are sent once.
     pub trace: Option<Trace>,
     /// The source that the chain was compiled from.
     pub source: Source,
@@ -57,10 +58,10 @@ pub struct Setup {
 }
 
 impl Definition {
-    /// The chain of a case, with its files.
+    /// The text of a case's chain, with its files.
     ///
     /// # Errors
-    /// When the given file has fewer rules than the case asks for.
+    /// Returns an error when the given file has fewer rules than the case needs.
     pub fn source(&self, case: &Case, given: &Given) -> Result<Source, Error> {
         let mut files = BTreeMap::new();
         if case.rules > 0 {
@@ -113,8 +114,8 @@ impl Definition {
     /// Prepares a case.
     ///
     /// # Errors
-    /// When the chain's text is wrong, or the chain lacks something that the traffic asks
-    /// for.
+    /// Returns an error when the chain's text is wrong, or when the chain lacks something that the
+    /// traffic needs.
     pub fn set_up(&self, case: &Case, given: &Given, compile: &Compile) -> Result<Setup, Error> {
         let source = self.source(case, given)?;
         let start = Instant::now();
@@ -129,7 +130,7 @@ impl Definition {
         }
         let lying = if self.kind == Kind::Memory { &[] } else { &headers[..] };
         let ring = Ring::new(lying, case.frame_bytes as usize, case.train, &self.payloads);
-        // One round has each flow once. For packets in memory, few flows have several rounds.
+        // If packets are made when they are sent, one round of flows is enough.
         headers.truncate(if self.kind == Kind::Memory { case.flows as usize } else { 0 });
         let lines = |name: &str, comment: char| {
             let text = source.files.get(name).map_or("", String::as_str);
@@ -140,12 +141,12 @@ impl Definition {
     }
 }
 
-/// The text for the function of this number.
+/// The text with `{i}` replaced by a number.
 fn numbered(text: &str, number: u64) -> String {
     text.replace("{i}", &number.to_string()).replace("{i+1}", &(number + 1).to_string())
 }
 
-/// The chain's text for `functions` functions in a row.
+/// The chain's text with its functions repeated `functions` times.
 fn expand(text: &str, functions: u64) -> Result<String, String> {
     let mut done = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Engines and floors behind one interface.
+//! A common interface for engines and floors.
 
 use std::hint::black_box;
 
@@ -17,15 +17,15 @@ use crate::floor;
 pub enum Kind {
     /// Parse, touch, forward.
     FloorTouch,
-    /// The same, with one flow lookup and one header rewrite.
+    /// As `FloorTouch`, with one flow lookup and one header rewrite.
     FloorFlow,
-    /// The engine that defines what a chain does. It gets few packets.
+    /// The engine that defines what a chain does. It is slow, so it gets few packets.
     Reference,
     /// Each function compiled separately.
     Sequential,
     /// The chain compiled as one program.
     Synth,
-    /// The same, with flow records.
+    /// As `Synth`, with flow records.
     Fused,
 }
 
@@ -40,7 +40,7 @@ impl Kind {
         Kind::Fused,
     ];
 
-    /// The name.
+    /// The name in reports and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Kind {
         }
     }
 
-    /// Whether this is an engine, which runs the chain.
+    /// Whether this is an engine. Engines run the chain.
     #[must_use]
     pub fn is_engine(self) -> bool {
         !matches!(self, Kind::FloorTouch | Kind::FloorFlow)
@@ -68,15 +68,15 @@ impl Kind {
     /// Makes the engine or floor for a chain and this number of flows.
     ///
     /// # Errors
-    /// When the engine refuses the chain.
+    /// Returns an error when the engine refuses the chain.
     pub fn make(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
         self.with(chain, flows, Jit::default())
     }
 
-    /// The same, but programs become machine code at their first packet.
+    /// As [`Kind::make`], but programs become machine code at their first packet.
     ///
     /// # Errors
-    /// When the engine refuses the chain.
+    /// Returns an error when the engine refuses the chain.
     pub fn make_hot(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
         self.with(chain, flows, Jit::After(0))
     }
@@ -110,32 +110,32 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// Processes batches of packets that entered at interface 0.
+/// An engine or floor that processes batches of packets from interface 0.
 pub trait Subject {
-    /// Processes packets. Nobody reads the packets afterwards.
+    /// Processes packets. Their contents have no meaning afterwards.
     fn batch(&mut self, packets: &mut [Packet]);
 
-    /// The same, and records the output in `seen`.
+    /// As [`Subject::batch`], and records the output in `seen`.
     fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen);
 
-    /// The counters of an engine.
+    /// The counters, if this is an engine.
     fn counters(&self) -> Option<Counters> {
         None
     }
 
-    /// The counts of the flow cache in an engine that makes flow records.
+    /// The counts of the flow cache. `None` if there are no flow records.
     fn flows(&self) -> Option<Flows> {
         None
     }
 
-    /// The state entries of an engine.
+    /// The state entries. Empty for floors.
     fn state(&self) -> Vec<StateEntry> {
         Vec::new()
     }
 }
 
-/// Only the work that all others do too: copying frames into packets. Its time is subtracted from
-/// theirs.
+/// The source: does only the work that all others do, too, which is copying frames into packets.
+/// Its time is subtracted from theirs.
 pub struct Source;
 
 impl Subject for Source {
@@ -172,7 +172,7 @@ impl Subject for floor::Flow {
     }
 }
 
-/// An engine that takes packets one by one, by value.
+/// An engine that takes packets by value, one by one.
 struct ByValue<E>(E);
 
 impl<E: Engine> ByValue<E> {
@@ -237,7 +237,7 @@ impl Subject for InPlace {
     }
 }
 
-/// An output that discards measured packets.
+/// Discards the packets of a measured engine.
 struct Nowhere;
 
 impl Outputs for Nowhere {

@@ -2,35 +2,35 @@
 
 use serde::Deserialize;
 
-/// The largest values in lists. Tables and packets for them still fit into a few GiB.
+/// The largest values in lists. With them, tables and packets still fit into a few GiB.
 const MAX_FLOWS: u64 = 4 << 20;
 pub(crate) const MAX_RULES: u64 = 1 << 20;
 const MAX_ROUTES: u64 = 1 << 20;
 const MAX_FUNCTIONS: u64 = 100;
 const MAX_TRAIN: u64 = 1024;
-/// Frame sizes without FCS. TCP over IPv4 fits into the smallest.
+/// Frame sizes without FCS (bytes). TCP over IPv4 fits into the smallest frame.
 const FRAME_BYTES: std::ops::RangeInclusive<u64> = 60..=9000;
 
-/// Lists of values. Every combination is a case.
+/// Lists of values. Each combination of values is a case.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Functions in a row: how often `{each}` repeats.
+    /// Numbers of functions in a row: how often `{each}` repeats.
     #[serde(default = "ones")]
     pub functions: Vec<u64>,
-    /// Rules.
+    /// Numbers of rules.
     #[serde(default = "zeros")]
     pub rules: Vec<u64>,
-    /// Routes.
+    /// Numbers of routes.
     #[serde(default = "zeros")]
     pub routes: Vec<u64>,
-    /// Flows.
+    /// Numbers of flows.
     #[serde(default = "thousand")]
     pub flows: Vec<u64>,
-    /// Frame sizes without FCS.
+    /// Frame sizes without FCS (bytes).
     #[serde(default = "sixty")]
     pub frame_bytes: Vec<u64>,
-    /// Packets that a flow sends in a row.
+    /// Numbers of packets that a flow sends in a row.
     #[serde(default = "ones")]
     pub trains: Vec<u64>,
 }
@@ -53,28 +53,28 @@ fn sixty() -> Vec<u64> {
 pub struct Case {
     /// The number of the chain in the definition, from 0.
     pub chain: usize,
-    /// Functions in a row.
+    /// Number of functions in a row.
     pub functions: u64,
-    /// Rules.
+    /// Number of rules.
     pub rules: u64,
-    /// Routes.
+    /// Number of routes.
     pub routes: u64,
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Frame size without FCS.
+    /// Frame size without FCS (bytes).
     pub frame_bytes: u64,
-    /// Packets that a flow sends in a row.
+    /// Number of packets that a flow sends in a row.
     pub train: u64,
 }
 
-/// `KEY=VALUE,…`: selects cases with one of these values.
+/// A condition `KEY=VALUE,…`: selects the cases with one of these values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Only {
     key: String,
     values: Vec<u64>,
 }
 
-/// The keys of [`Only`], the same as in a sweep.
+/// The keys of [`Only`]. They are those of a sweep.
 const KEYS: [&str; 6] = ["functions", "rules", "routes", "flows", "frame_bytes", "trains"];
 
 impl Sweep {
@@ -94,8 +94,8 @@ impl Sweep {
         self.lists().iter().map(|(_, values, _)| values.len()).fold(1, usize::saturating_mul)
     }
 
-    /// All combinations. The chains vary fastest; the first list varies slowest. With `ends`, only
-    /// the first and the last value of each list.
+    /// All combinations of values. The chains vary fastest, and the first list varies slowest. With
+    /// `ends`, only the first and the last value of each list are used.
     pub(crate) fn cases(&self, chains: usize, ends: bool) -> Vec<Case> {
         let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
         for (_, values, _) in self.lists() {
@@ -127,13 +127,13 @@ impl Case {
         KEYS.iter().zip(values).find(|(known, _)| **known == key).map(|(_, value)| value)
     }
 
-    /// Whether all conditions hold.
+    /// Whether a case fulfils all of these conditions.
     #[must_use]
     pub fn is_among(&self, only: &[Only]) -> bool {
         only.iter().all(|one| self.value(&one.key).is_some_and(|value| one.values.contains(&value)))
     }
 
-    /// The values of the case, in words that a file name may contain.
+    /// The values of the case as text that can be part of a file name.
     #[must_use]
     pub fn label(&self) -> String {
         let mut text = format!("n{}", self.functions);

@@ -7,7 +7,7 @@ use crate::report::Row;
 /// A column of a table: its name, and the cell of a row.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// The cell of a row without a value. A column of such cells only is left out.
+/// The cell of a row without a value. A column with only such cells is left out.
 const NOTHING: &str = "-";
 
 const SPEED: &[Column] = &[
@@ -33,7 +33,7 @@ const SPEED: &[Column] = &[
     ("misses %", |row| percent(row.miss_rate)),
 ];
 
-/// Columns of a bench with a paper's numbers. They follow all other columns.
+/// Columns of a bench that compares with a paper. They follow all other columns.
 const PAPER: &[Column] = &[
     ("saved", |row| row.saved_percent.map_or(NOTHING.to_owned(), |value| format!("{value:.1} %"))),
     ("beside", |row| {
@@ -99,7 +99,7 @@ fn flow(row: &Row, percent: u32) -> String {
 /// The head and the cells of a table.
 pub type Cells = (Vec<&'static str>, Vec<Vec<String>>);
 
-/// The table of rows of one bench.
+/// The table of the rows of one bench.
 #[must_use]
 pub fn cells(definition: &Definition, rows: &[Row]) -> Cells {
     let columns = match definition.kind {
@@ -119,7 +119,7 @@ pub fn cells(definition: &Definition, rows: &[Row]) -> Cells {
     (head, body)
 }
 
-/// A second table: the median times of flows by number of packets.
+/// A second table: median times of flows, by number of packets.
 #[must_use]
 pub fn by_packets(rows: &[Row]) -> Option<Cells> {
     const HEAD: [&str; 2 + SIZES.len()] = [
@@ -147,8 +147,8 @@ pub fn by_packets(rows: &[Row]) -> Option<Cells> {
     (!body.is_empty()).then(|| (HEAD.to_vec(), body))
 }
 
-/// A conclusion from several rows: how much of the saving each engine brings, for benches that ask
-/// for it.
+/// Conclusions from several rows, for benches that ask for them: how much of the saving over
+/// `sequential` each engine brings.
 #[must_use]
 pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -157,7 +157,7 @@ pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
     }
     let ns = |row: &Row| row.ns_per_packet_median.filter(|_| row.ns_per_packet_min.is_some());
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.engine == "sequential") {
-        // The rows of a case follow one another.
+        // The rows of a case follow each other.
         let same = |other: &&Row| {
             (&other.chain, other.flows, other.frame_bytes, other.train)
                 == (&row.chain, row.flows, row.frame_bytes, row.train)

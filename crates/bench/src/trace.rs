@@ -1,4 +1,4 @@
-//! Traces: packets of flows that begin, go on and end, generated here or read from a capture.
+//! Traces: packets of flows that begin, go on and end. They are generated, or read from a capture.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,18 +11,19 @@ use crate::definition::{self, Case, Definition};
 use crate::inputs::SEED;
 use crate::traffic::prefix;
 
-/// The most packets of a capture. Further packets are left out.
+/// The largest number of packets from a capture. Further packets are left out.
 pub const MAX_PACKETS: usize = 1 << 20;
-/// Packets of other flows that engines process before the trace, so that their code is hot.
+/// Number of packets of other flows that engines process before the trace, so that programs are
+/// compiled and in the caches.
 const BEFORE: usize = 20_000;
-/// The bit that turns a source address into another one.
+/// The address bit that is flipped to turn a flow into another one.
 const OTHER: u128 = 0x0080_0000;
 
 /// Packets in the order of arrival, each with its flow.
 pub struct Trace {
     /// The packets, with times.
     pub packets: Vec<Packet>,
-    /// The number of each packet's flow; `None` for packets without an IP flow.
+    /// The number of each packet's flow. `None` for packets without an IP flow.
     pub flow: Vec<Option<u32>>,
     /// Number of flows.
     pub flows: u32,
@@ -31,10 +32,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace that a definition asks for, or a capture in its place.
+    /// The trace that a definition describes, or a capture in its place.
     ///
     /// # Errors
-    /// When the definition or the capture makes no trace.
+    /// Returns an error when the definition or the capture gives no trace.
     pub fn new(
         definition: &Definition,
         made: &definition::Trace,
@@ -72,14 +73,14 @@ impl Trace {
         Ok(Self { packets, flow, flows, before })
     }
 
-    /// Mean length of the frames.
+    /// Mean length of the frames in bytes.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         let bytes: usize = self.packets.iter().map(|packet| packet.data().len()).sum();
         bytes / self.packets.len().max(1)
     }
 
-    /// Overwrites a packet with packet number `at`.
+    /// Overwrites `packet` with packet number `at` of the trace.
     pub fn fill(&self, at: usize, packet: &mut Packet) {
         if let Some(next) = self.packets.get(at) {
             fill(next, packet);
@@ -87,7 +88,7 @@ impl Trace {
     }
 }
 
-/// Overwrites a packet with another one. Its memory is reused if the new data fits.
+/// Overwrites `packet` with `next`. The memory of `packet` is reused if the new data fits.
 pub fn fill(next: &Packet, packet: &mut Packet) {
     let fits = packet.data().len() == next.data().len()
         && (packet.link, packet.tags.is_empty()) == (next.link, true);
@@ -125,8 +126,8 @@ fn generated(
     Ok(packets)
 }
 
-/// Writes one of these texts to the start of a packet's payload, if it has one. All packets of a
-/// flow get the same text.
+/// Writes one of `payloads` to the start of a packet's payload, if the packet has one. All packets
+/// of a flow get the same text.
 fn begin(packet: &mut Packet, payloads: &[String]) {
     let layout = packet.parse();
     let sport = packet.get(&layout, Field::L4Sport).and_then(|port| usize::try_from(port).ok());
@@ -139,8 +140,8 @@ fn begin(packet: &mut Packet, payloads: &[String]) {
     checksum::fill(packet);
 }
 
-/// The packet with a new destination, if the prefix is a single address and the packet's checksums
-/// are correct.
+/// The packet with a new destination. It stays unchanged if the prefix is not a single address, or
+/// if the packet's checksums are wrong.
 fn sent_to(mut packet: Packet, (address, length): (u32, u32)) -> Packet {
     if length == 32 {
         assign(&mut packet, Field::IpDst, |_| u128::from(address));
@@ -148,15 +149,15 @@ fn sent_to(mut packet: Packet, (address, length): (u32, u32)) -> Packet {
     packet
 }
 
-/// The packet as one of another flow, if its source address can be changed.
+/// The packet as one of another flow. `None` if its source address cannot be changed.
 fn other(packet: &Packet, time_ns: u64) -> Option<Packet> {
     let mut packet = packet.clone();
     packet.time_ns = time_ns;
     assign(&mut packet, Field::IpSrc, |source| source ^ OTHER).then_some(packet)
 }
 
-/// Changes an address and corrects the checksums. Returns `false` without a change if there is no
-/// such address or a checksum was wrong before.
+/// Changes an address and corrects the checksums. Returns false, without any change, if there is no
+/// such address or if a checksum was wrong before.
 fn assign(packet: &mut Packet, field: Field, value: impl Fn(u128) -> u128) -> bool {
     let layout: Layout = packet.parse();
     let usable = packet.link == Link::Ethernet && layout.has(Header::Ip4);

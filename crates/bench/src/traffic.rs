@@ -1,4 +1,5 @@
-//! The flows of packets: from a definition's kinds of flows, or from the chain's own rules.
+//! The flows of generated packets: from a definition's kinds of flows, or from the chain's own
+//! rules.
 
 use std::net::Ipv4Addr;
 
@@ -11,14 +12,14 @@ use crate::definition::{Case, Definition, Proto, Traffic};
 use crate::frames::{Headers, MIN_FRAMES};
 use crate::inputs::{SEED, is_martian};
 
-/// How many packets to draw for a rule. If an earlier rule decides all of them, the last one is
-/// taken.
+/// The number of packets that are drawn for a rule. If earlier rules decide all of them, the last
+/// one is used.
 const TRIES: u32 = 8;
 
 /// The headers of the packets in order. No flow comes again before all other flows have come.
 ///
 /// # Errors
-/// When the definition asks for something that the chain does not have.
+/// Returns an error when the definition needs something that the chain does not have.
 pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<Headers>, String> {
     let mut random = Random::new(SEED, 3);
     let mut kinds = Vec::new();
@@ -38,7 +39,7 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
     let packet = |(round, flow): (usize, usize)| {
         let mut headers: Headers = flows[flow];
         let flags = kinds[flow % kinds.len()].flags();
-        // Flows begin at different flags, so that all rounds are alike.
+        // Flows begin with different flags of the list, so that all rounds are alike.
         let turn = (round + flow / kinds.len()) % flags.len().max(1);
         headers.flags = flags.get(turn).copied().unwrap_or(headers.flags);
         headers
@@ -46,8 +47,8 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
     Ok(order.into_iter().map(packet).collect())
 }
 
-/// Pairs of round and flow. Each round has all flows in a new random order. There are as many
-/// rounds as a flow has different packets, or more if there are few flows.
+/// The order of flows, as pairs of round and flow. Each round has all flows in a new random order.
+/// There are as many rounds as a flow has different packets, and more if there are few flows.
 fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
     let rounds = (MIN_FRAMES as usize).div_ceil(flows.max(1)).next_multiple_of(turns.max(1));
@@ -61,7 +62,7 @@ fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usiz
     order
 }
 
-/// The origin of flows.
+/// Where the flows of a kind come from.
 #[derive(Clone)]
 enum Kind<'a> {
     Endpoints {
@@ -75,7 +76,7 @@ enum Kind<'a> {
     Rules(&'a RuleSet),
 }
 
-/// Source hosts: addresses spread over a prefix. Each has several ports.
+/// Source hosts: addresses spread over a prefix, each with several ports.
 #[derive(Clone, Copy)]
 struct Hosts {
     base: u32,
@@ -122,7 +123,7 @@ impl<'a> Kind<'a> {
         Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport, flags })
     }
 
-    /// TCP flags of a flow's packets, in turn; none if rules determine them.
+    /// TCP flags that a flow's packets take in turn. Empty if rules determine the flags.
     fn flags(&self) -> &'a [u8] {
         match self {
             Kind::Endpoints { flags, .. } => flags,
@@ -130,7 +131,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// A flow: number `number` among all flows, number `nth` of this kind.
+    /// The headers of a flow: number `number` among all flows, and number `nth` of this kind.
     fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
         match self {
             Kind::Endpoints { proto, hosts, sources, to, ports, .. } => {
@@ -151,7 +152,7 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// Lowest source port.
+/// The lowest source port.
 const FIRST_PORT: u16 = 1024;
 
 impl To {
@@ -208,8 +209,8 @@ fn rule_set<'a>(chain: &'a Chain, path: &str) -> Result<&'a RuleSet, String> {
     found.ok_or_else(|| format!("rules: the chain has no rules at `{path}`"))
 }
 
-/// A packet that the next rule decides, if a few draws find one; otherwise a packet that the rule
-/// matches.
+/// A packet that rule number `nth` (modulo the number of rules) decides, if a few draws find one.
+/// Otherwise a packet that at least matches the rule.
 fn by_rule(set: &RuleSet, nth: u64, random: &mut Random) -> Headers {
     let at = (nth % set.rules.len() as u64) as usize;
     let rule = &set.rules[at];
@@ -224,7 +225,7 @@ fn by_rule(set: &RuleSet, nth: u64, random: &mut Random) -> Headers {
     drawn
 }
 
-/// A packet that matches a rule.
+/// A random packet that matches a rule.
 fn sample(rule: &Rule, nth: u64, random: &mut Random) -> Headers {
     let (src, dst) = match rule.addrs {
         Some(RuleAddrs::V4 { src, dst }) => (src, dst),
@@ -232,11 +233,11 @@ fn sample(rule: &Rule, nth: u64, random: &mut Random) -> Headers {
     };
     let proto = match rule.proto {
         (value, 0xff) => value,
-        // Any protocol: TCP and UDP in turn, which have ports.
+        // Any protocol: TCP and UDP in turn, because they have ports.
         _ => [6, 17][(nth % 2) as usize],
     };
     let (value, wanted) = rule.tcp_flags;
-    // ACK is set unless the rule determines it: packets of an open connection.
+    // ACK is set unless the rule determines it, as in packets of an open connection.
     let flags = value & wanted | 0x10 & !wanted;
     let [kind, code] = rule.icmp.0.to_be_bytes();
     let icmp = if rule.icmp.1 == 0 { (8, 0) } else { (kind, code) };
@@ -255,13 +256,13 @@ fn within(random: &mut Random, (low, high): (u32, u32)) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
 
-/// A port of the range. If the rule allows any port, no well-known one.
+/// A random port of a range. If the rule allows any port, not a well-known one.
 fn port(random: &mut Random, (low, high): (u16, u16)) -> u16 {
     let low = if (low, high) == ANY_PORT { FIRST_PORT } else { low };
     low + random.below(u64::from(high - low) + 1) as u16
 }
 
-/// The packet as rules see it.
+/// The packet as rule sets see it.
 fn seen(headers: &Headers) -> RulePacket {
     RulePacket {
         version: 4,
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn rules_decide_equally_many_flows_even_below_wider_ones() {
         let hosts = |dport| Rule { proto: (17, 0xff), dport: (dport, dport), ..Rule::any(true) };
-        // The last rule also matches the packets that the first ones decide.
+        // The last rule also matches packets that the first two rules decide.
         let rules = vec![hosts(1), hosts(2), Rule { proto: (17, 0xff), ..Rule::any(true) }];
         let set = RuleSet { rules, default_pass: false };
         let mut random = Random::new(1, 1);

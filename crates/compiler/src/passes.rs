@@ -23,7 +23,7 @@ use braid_ir::residual::Residual;
 pub struct Pass {
     /// Its name, for `braid ir --after`.
     pub name: &'static str,
-    /// Why it is there.
+    /// The reason for the pass, for `braid ir`.
     pub reason: &'static str,
     /// Rewrites a program.
     pub run: fn(&mut Residual, &Facts),

@@ -1,4 +1,4 @@
-//! SVG pictures: the parts that drawings of traffic classes and of service graphs share.
+//! SVG pictures: the shapes that drawings of traffic classes and of service graphs share.
 //!
 //! A picture is a list of boxes, lines and texts. Each has a CSS class that the caller's style
 //! sheet colours. The picture grows with its content.
@@ -26,7 +26,7 @@ pub(crate) struct Labelled<'a> {
 
 /// The space between a box's left edge and its text.
 const PADDING: usize = 8;
-/// The distance from the middle of a box down to the base line of its text.
+/// The distance from the middle of a box down to the baseline of its text.
 const BASE: usize = 4;
 
 /// A picture that is being drawn.
@@ -37,7 +37,7 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// A picture that is at least as large as this.
+    /// A new picture of at least this size.
     pub(crate) fn at_least(size: Spot) -> Self {
         Self { body: String::new(), size }
     }

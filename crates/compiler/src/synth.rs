@@ -14,12 +14,12 @@ pub use crate::symbolic::{Stats, fits};
 /// The name of the stage before all passes, for [`residual_after`].
 pub const SYMBOLIC: &str = "symbolic-execution";
 
-/// Makes the program from a point on for packets with these headers
-/// ([`braid_packet::Layout::presence`]).
+/// Makes the program for packets with these headers ([`braid_packet::Layout::presence`]) from a
+/// point on.
 ///
-/// The caller makes sure that the chain's models verify and that its parameters have values of
-/// their types. The point must not be in front of a native function or of a function that is too
-/// large ([`fits`]): those have no programs.
+/// The caller makes sure that the chain's models verify and that parameters have values of their
+/// types. The point must not be at a native function or at a function that is too large ([`fits`]),
+/// which have no programs.
 #[must_use]
 pub fn residual(
     chain: &Chain,
@@ -31,8 +31,8 @@ pub fn residual(
     run(&Input { chain, graph, point, presence, extent, guarded: true, bug: None }, None).0
 }
 
-/// As [`residual`], but without a part for the main path: the program has each path once. Also
-/// returns the work that joining the functions has saved.
+/// As [`residual`], but without a part for the main path, so that the program has each path once.
+/// Also returns the work that joining the functions has saved.
 #[must_use]
 pub fn general(
     chain: &Chain,
@@ -45,7 +45,7 @@ pub fn general(
 }
 
 /// As [`residual`], but only up to the pass with this name, or up to [`SYMBOLIC`] before all
-/// passes. `None`: no pass has the name.
+/// passes. `None` if no pass has the name.
 #[must_use]
 pub fn residual_after(
     chain: &Chain,
@@ -92,8 +92,8 @@ fn run(input: &Input<'_>, after: Option<&str>) -> (Residual, Stats) {
     (program, stats)
 }
 
-/// Checks a program in debug builds. The check finds a pass that leaves a malformed program right
-/// after the pass runs.
+/// Checks a program in debug builds, so that a pass that leaves a malformed program is found at
+/// once.
 fn assert_sound(program: &Residual, chain: &Chain, stage: &str) {
     if cfg!(debug_assertions)
         && let Err(problems) = check(program, chain)

@@ -1,4 +1,5 @@
-//! Address groups, for machine code that looks up several route tables with one search.
+//! Address groups for machine code, which looks up one address in several route tables with one
+//! search.
 
 use crate::instance::Instance;
 use braid_classify::{ClassTrie, Lpm};
@@ -6,28 +7,31 @@ use braid_ir::model::ParamId;
 use braid_jit::{AddressGroups, Index, Search};
 use std::sync::Arc;
 
-/// The limits for combined tables: their routes, the number of combinations, and the bytes for all
-/// of them.
+/// The limits for combinations of route tables: the routes of a combination, the number of
+/// combinations, and the bytes of all combinations.
 const ROUTES: usize = 1 << 20;
 const COMBINATIONS: usize = 256;
 const BYTES: usize = 256 << 20;
-/// The most entries of an index. A larger index would not stay in caches.
+/// The largest number of entries of an index. A larger index would not stay in the processor's
+/// caches.
 const ENTRIES: usize = 1 << 21;
 
-/// The address groups of all combinations of tables. They become invalid when a table changes.
+/// The address groups of all combinations of route tables. They become invalid when a table
+/// changes.
 #[derive(Default)]
 pub(crate) struct Combinations {
     all: Vec<Combination>,
     bytes: usize,
 }
 
-/// Tables that are searched for the same address.
+/// Route tables that machine code searches for the same address.
 struct Combination {
     tables: Vec<(u16, ParamId)>,
     wide: bool,
     /// `None` if there are too many address groups.
     groups: Option<AddressGroups>,
-    /// For searches by the host, which refer to the combination by its number.
+    /// The search structure for searches by the host. Machine code names the combination by its
+    /// number.
     trie: Option<ClassTrie>,
 }
 
@@ -55,13 +59,16 @@ impl Combinations {
         self.all.last()?.groups.clone()
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "addresses of IPv4 have 32 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the runs of IPv4 tables have addresses of 32 bits"
+    )]
     fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<ClassTrie>) {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         let by_host = |count| AddressGroups { count, search: Search::Host(number) };
         let routes: usize = members.iter().map(|table| table.len()).sum();
         if routes > ROUTES || self.bytes > BYTES {
-            // A single table has its own address groups.
+            // A single route table can find address groups by itself.
             return match members {
                 [table] => (Some(by_host(table.classes(wide))), None),
                 _ => (None, None),
@@ -81,7 +88,7 @@ impl Combinations {
         (Some(by_host(all.count())), Some(trie))
     }
 
-    /// The address group of an address, in a combination that is searched by number.
+    /// The address group of an address, in the combination with this number.
     #[inline]
     pub(crate) fn search(&self, instances: &[Instance], number: u32, addr: u128) -> Option<u32> {
         let one = self.all.get(number as usize)?;

@@ -21,14 +21,14 @@ pub struct Compiled {
     pub(crate) executor: Executor,
     /// Memory for the layouts of a batch.
     pub(crate) layouts: Vec<Layout>,
-    /// Memory for the ends of packets that enter one by one.
+    /// Memory for the destinations of packets that enter one by one.
     pub(crate) reached: Vec<Reached>,
     /// The flow cache, if the engine makes flow records.
     pub(crate) cache: Option<Box<FlowCache>>,
 }
 
 impl Compiled {
-    /// An engine for a chain, before its first packet.
+    /// Creates an engine for a chain, before its first packet.
     ///
     /// # Errors
     /// Returns an error when a model does not verify, a parameter's value does not have its type, a
@@ -86,7 +86,7 @@ impl Compiled {
         Ok(engine)
     }
 
-    /// How packets were processed; `None` if the engine makes no records.
+    /// The numbers of packets and records so far. `None` if the engine makes no flow records.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {
         Some(
@@ -102,7 +102,7 @@ impl Compiled {
         self.executor.functions.store.parts().0.keep_totals();
     }
 
-    /// All flow records; `None` if the engine makes no records.
+    /// All flow records. `None` if the engine makes no flow records.
     #[must_use]
     pub fn flow_table(&self) -> Option<FlowTable> {
         let (cache, flows) = (self.cache.as_ref()?, self.flows()?);

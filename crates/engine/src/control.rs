@@ -1,7 +1,7 @@
-//! Changes of configuration.
+//! Control changes: changes of parameters while a chain runs.
 #![expect(
     clippy::indexing_slicing,
-    reason = "`change_value` refuses numbers of functions and parameters that do not exist"
+    reason = "`change_value` refuses changes of functions and parameters that do not exist"
 )]
 
 use crate::compiled::Compiled;
@@ -104,8 +104,8 @@ impl Instance {
     }
 }
 
-/// Whether programs contain a parameter's value as a constant. A value that is only a capacity or a
-/// time is read when it is needed.
+/// Whether programs contain a parameter's value as a constant. Capacities and times are no
+/// constants: the engine reads them when it needs them.
 fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
     if !matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_)) {
         return false;
@@ -194,13 +194,13 @@ fn adjust(
     Ok(())
 }
 
-/// The backend with this value in its first column, unless it was removed.
+/// The backend whose first column has this value, unless it was removed.
 fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mut Backend, String> {
     let found = all.iter_mut().find(|one| !one.is_removed() && one.name() == first);
     found.ok_or_else(|| format!("{param} has no backend with this value in its first column"))
 }
 
-/// Adds a backend. A backend that was removed before gets its old number, any other gets the next
+/// Adds a backend. A removed backend that comes back gets its old number. Any other gets the next
 /// number.
 fn admit(all: &mut Vec<Backend>, new: Backend) {
     match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {

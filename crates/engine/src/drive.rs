@@ -1,5 +1,5 @@
-//! How packets pass through the engine. The engine parses packets and finds their flows. Each
-//! packet then takes the fast path (its flow's record) or the slow path (its program).
+//! The engine's main loop. It parses packets and finds their flows. Each packet then takes the fast
+//! path (its flow's record) or the slow path (its program).
 
 use crate::compiled::Compiled;
 use crate::hot::{Halt, run_compiled};
@@ -14,12 +14,15 @@ use braid_packet::{Layout, Packet};
 
 impl Compiled {
     /// Processes packets of one interface, in order and in place. The effect is the same as that of
-    /// [`Engine::packet`] for each packet, except that a packet that leaves stays in its place and
-    /// `reached` gets its destination. All other packets that leave (copies, built packets, held
-    /// packets) go to `out`.
+    /// [`Engine::packet`] for each packet, except for the packets that leave: they stay in
+    /// `packets`, and `reached` gets the destination of each packet. Copies, built packets and held
+    /// packets still leave through `out`.
     ///
-    /// A packet that is [`Reached::Ended`] has arbitrary bytes afterwards, or none.
-    #[expect(clippy::indexing_slicing, reason = "a part has at most `BATCH` packets")]
+    /// The bytes of a packet that is [`Reached::Ended`] have no meaning afterwards.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a part has at most `BATCH` packets, and `layouts` has `BATCH` elements"
+    )]
     pub fn batch(
         &mut self,
         ingress: u16,
@@ -37,8 +40,8 @@ impl Compiled {
         self.layouts = layouts;
     }
 
-    /// Takes packets one after the other to their ends, and adds each end to `reached`. `layouts`
-    /// has one element for each packet. Its contents are overwritten.
+    /// Runs packets to their ends, one after the other, and adds the destination of each to
+    /// `reached`. `layouts` has one element for each packet, which is overwritten.
     #[expect(
         clippy::indexing_slicing,
         reason = "`at` and `slow` end before the packets do, and each packet has a layout"
@@ -70,7 +73,7 @@ impl Compiled {
         {
             let halt = match entry {
                 At::Point(point) if executor.started => {
-                    // The packets that run their programs.
+                    // The packets that must run their programs.
                     let slow = match cache {
                         Some(cache) => {
                             let host = &mut executor.host(walk.out);
@@ -95,8 +98,8 @@ impl Compiled {
         executor.functions.prefetch.forget();
     }
 
-    /// Processes a packet as [`Engine::packet`] does, and returns its path if the engine makes
-    /// records.
+    /// Processes a packet as [`Engine::packet`] does. Returns the path that it took, or `None` if
+    /// the engine makes no flow records.
     pub fn packet_by_path(
         &mut self,
         ingress: u16,

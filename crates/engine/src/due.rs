@@ -2,7 +2,7 @@
 //! packet), position in the chain, number of the table, timer or queue, and creation.
 #![expect(
     clippy::indexing_slicing,
-    reason = "functions, timers and queues have their numbers from the chain and its models"
+    reason = "the chain and its models number the functions, timers and queues"
 )]
 
 use crate::exec_context::Functions;
@@ -15,7 +15,7 @@ use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 
-/// Due work at a time. The order of the variants is the order at equal times.
+/// The kinds of due work besides expiries. The order of the variants is the order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Job {
     Timer(u16, usize),
@@ -49,7 +49,7 @@ impl Executor {
         }
     }
 
-    /// Ends all entries that are due by a time.
+    /// Ends all entries that are due by a time, and runs their programs.
     fn run_expiries(&mut self, until: u64, out: &mut dyn Outputs) {
         let mut ended = std::mem::take(&mut self.functions.scratch.ended);
         while let Some(at) = self.functions.store.expire(until, &mut ended) {
@@ -62,7 +62,7 @@ impl Executor {
         self.functions.scratch.ended = ended;
     }
 
-    /// The next timer to fire or packet to release. Expiries are not included.
+    /// The next timer or held packet and its time.
     fn next_job(&self) -> Option<(u64, Job)> {
         let instances = (0..).zip(&self.functions.instances);
         let timers = instances.flat_map(|(node, instance)| {
@@ -75,7 +75,7 @@ impl Executor {
         timers.chain(release).min()
     }
 
-    /// Starts the timers. The first packet does this.
+    /// Starts the timers. This happens at the first packet.
     pub(crate) fn start_timers(&mut self) {
         if self.started {
             return;
@@ -92,7 +92,8 @@ impl Executor {
         }
     }
 
-    /// Skips the earliest firings of timers that are too far behind a time.
+    /// Skips the earliest firings of each timer that has more than `CATCH_UP` firings due by
+    /// `time`.
     fn skip_firings(&mut self, time: u64) {
         let Functions { chain, instances, .. } = &mut self.functions;
         for (instance, node) in instances.iter_mut().zip(&chain.nodes) {
@@ -129,7 +130,7 @@ impl Executor {
         self.wake = self.wake.min(until);
     }
 
-    /// Takes a packet out of a queue and runs its function on it again.
+    /// Takes a packet out of a queue and runs its function on the packet again.
     fn release(&mut self, key: (u64, u16, QueueId, u64), out: &mut dyn Outputs) {
         let Some(Held { mut packet, hops, worker }) = self.waiting.remove(&key) else { return };
         let (_, node, queue, _) = key;

@@ -1,7 +1,7 @@
 //! The interpreter of residual programs.
 #![expect(
     clippy::indexing_slicing,
-    reason = "programs have numbers of the chain's functions and of their own blocks"
+    reason = "programs name functions of the chain, and jumps name blocks of the program"
 )]
 
 use crate::exec_context::Functions;
@@ -14,7 +14,7 @@ use braid_jit::{Count, Ended};
 use braid_state::Handle;
 use std::cell::Cell;
 
-/// The context of a run of a program.
+/// A run of a residual program: everything that its steps need.
 pub(crate) struct Exec<'a, 'b> {
     pub(crate) functions: &'a mut Functions,
     /// The worker to which the packet belongs.
@@ -25,7 +25,7 @@ pub(crate) struct Exec<'a, 'b> {
 }
 
 impl Exec<'_, '_> {
-    /// Runs a program from its first block to an end. The caller carries out the end.
+    /// Runs a program from its first block to an end. The caller does what the end says.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a program has fewer than 2^32 blocks and steps"
@@ -70,7 +70,7 @@ impl Exec<'_, '_> {
         }
     }
 
-    /// Assigns the parameters of a block.
+    /// Assigns the parameters of a jump's target.
     fn pass(&mut self, program: &Residual, values: &mut Values<'_>, target: &Target) {
         let params = &program.blocks[target.block.index()].params;
         if let ([param], [arg]) = (&**params, &*target.args) {

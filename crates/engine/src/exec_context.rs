@@ -1,8 +1,7 @@
-//! The execution context of a running program: the state that it uses and the outputs that it sends
-//! to.
+//! The execution context of a function: its instance, tables, time and outputs.
 #![expect(
     clippy::indexing_slicing,
-    reason = "functions and states have their numbers from the chain and its models"
+    reason = "the chain and its models number the functions and state tables"
 )]
 
 use crate::address_groups::Combinations;
@@ -19,13 +18,13 @@ use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
 
-/// The execution context of a function.
+/// The execution context of a function in one shard.
 pub(crate) struct ExecContext<'a> {
     /// The function's position in the chain.
     pub(crate) node: u16,
     /// The shard of the function's state that the worker uses.
     pub(crate) shard: u16,
-    /// The time.
+    /// The time (ns).
     pub(crate) now: u64,
     pub(crate) model: &'a Model,
     /// The current values of the function's parameters.
@@ -43,7 +42,8 @@ pub(crate) struct ExecContext<'a> {
     pub(crate) role: Role,
 }
 
-/// The number of workers whose tables are listed. The tables of further workers are computed.
+/// The number of workers whose tables are listed in `Functions::tables`. Tables of further workers
+/// are computed from their locators.
 const NEAR_WORKERS: u16 = 64;
 
 /// A worker's table.
@@ -58,12 +58,13 @@ pub(crate) struct NearTable {
 pub(crate) struct Functions {
     /// The chain, with the current values of parameters.
     pub(crate) chain: Chain,
-    /// In chain order.
+    /// The instances of all functions, in chain order.
     pub(crate) instances: Vec<Instance>,
     pub(crate) store: State,
     /// The state tables of each worker, function by function.
     pub(crate) locators: Vec<TableLocator>,
-    /// The same tables, by worker and then as in `locators`. Only the first workers are listed.
+    /// The tables of the first [`NEAR_WORKERS`] workers: by worker, and then in the order of
+    /// `locators`.
     pub(crate) tables: Vec<NearTable>,
     /// For each element of `locators`: the function, and the table's number in the function.
     pub(crate) owners: Vec<(u16, StateId)>,
@@ -73,7 +74,7 @@ pub(crate) struct Functions {
     pub(crate) address_groups: Combinations,
     /// The rule lookups made for the packets of a batch before they run.
     pub(crate) prefetch: Prefetch,
-    /// The current time: the latest time of any packet or change so far.
+    /// The current time (ns): the latest time of any packet or change so far.
     pub(crate) now: u64,
 }
 
@@ -156,7 +157,7 @@ impl Functions {
         self.locators[instance.first_locator + state.index()].table(worker)
     }
 
-    /// Packs a key and returns it with the entry that has it. The entry does not count as found.
+    /// Packs a key and returns it with its entry. The lookup does not renew the entry.
     pub(crate) fn peek(
         &mut self,
         table: TableRef,

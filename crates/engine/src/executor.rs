@@ -1,4 +1,4 @@
-//! The executor: runs a chain's programs on packets, timers and the ends of state entries.
+//! The executor: runs a chain's programs for packets, timers and ended state entries.
 
 use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
@@ -9,14 +9,15 @@ use braid_flowcache::Host;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::Graph;
 
-/// The executor of a chain: its functions with their state, its programs, and the work that waits.
+/// The executor of a chain: its functions with their state, its programs, and the work that is due
+/// later.
 pub(crate) struct Executor {
     pub(crate) functions: Functions,
     pub(crate) graph: Graph,
     pub(crate) workers: u16,
     /// Whether a packet has entered yet.
     pub(crate) started: bool,
-    /// No timer fires and no held packet is released before this time.
+    /// The time before which no timer fires and no held packet is released (ns).
     pub(crate) wake: u64,
     pub(crate) waiting: Waiting,
     /// The number of the next held packet.

@@ -1,7 +1,8 @@
-//! The interface between the engine and the flow cache.
+//! The engine's side of the interface to the flow cache ([`braid_flowcache::Programs`] and
+//! [`braid_flowcache::Functions`]).
 #![expect(
     clippy::indexing_slicing,
-    reason = "flow records have numbers of this engine's programs and functions"
+    reason = "flow records name programs and functions of this engine"
 )]
 
 use crate::exec_context::Functions;

@@ -12,5 +12,5 @@ pub(crate) struct Held {
     pub(crate) worker: u16,
 }
 
-/// Held packets, by time, function, queue and order of arrival.
+/// Held packets, by release time (ns), function, queue and order of arrival.
 pub(crate) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;

@@ -1,6 +1,6 @@
-//! The path of nearly all packets: they enter, run through machine code and leave, while nothing is
-//! due and no program sends other packets. The general walk handles everything else. It can take
-//! over a packet at any point.
+//! Runs packets through machine code: the path of nearly all packets without a flow record. Packets
+//! enter, run through machine code and leave, while nothing is due and no program sends other
+//! packets. The general walk handles everything else. It can take over a packet at any point.
 
 use crate::chain_counters::ChainCounters;
 use crate::executor::Executor;
@@ -15,18 +15,20 @@ use braid_ir::walk::{At, Reached};
 use braid_jit::{Ended, Runner};
 use braid_packet::{Layout, Packet};
 
-/// The reason why packets continue by the general walk.
+/// The place where the general walk must continue.
 pub(crate) enum Halt {
     /// The next packet has not entered yet.
     Entering,
     /// The next packet is at this place.
     At(At),
-    /// A program has run on the next packet, and its end has not been carried out.
+    /// A program has run on the next packet, but the walk still has to do what the program's end
+    /// says.
     Ended { number: usize, ended: Ended },
 }
 
-/// Runs packets that enter at a point to their ends, in order, and adds each end to `reached`.
-/// Stops at the first packet that must continue by the general walk, and returns the reason.
+/// Runs packets that enter at a point to their ends, in order, and adds each destination to
+/// `reached`. Stops at the first packet that the general walk must continue, and returns where.
+/// `None` if all packets have ended.
 pub(crate) fn run_compiled(
     executor: &mut Executor,
     entry: Point,
@@ -86,8 +88,8 @@ pub(crate) fn run_compiled(
     }
     None
 }
-/// A program in machine code for which the place of a packet's end determines the number of
-/// functions that it has visited.
+/// A program in machine code, for which the place of a packet's end determines the number of
+/// functions that the packet has visited.
 struct Here<'a> {
     number: usize,
     program: &'a Program,
@@ -95,7 +97,8 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    /// The program at a point for packets with these headers that have visited `hops` functions.
+    /// The program at a point for packets with these headers that have already visited `hops`
+    /// functions.
     #[inline(always)]
     fn find(
         all: &'a [Program],
@@ -111,7 +114,7 @@ impl<'a> Here<'a> {
     }
 }
 
-/// The machine code that runs, and all programs that may run next.
+/// The current machine code, and all programs that may run next.
 struct Road<'a, 'm> {
     runner: Runner<'a, Machine<'m>>,
     number: usize,
@@ -122,8 +125,8 @@ struct Road<'a, 'm> {
 }
 
 impl<'a, 'm: 'a> Road<'a, 'm> {
-    /// Switches to the program at a point for packets with these headers that have visited `hops`
-    /// functions. Returns false, without any change, if there is no such program.
+    /// Switches to the program at a point for packets with these headers that have already visited
+    /// `hops` functions. Returns false, without any change, if there is no such program.
     #[inline(always)]
     fn turn(&mut self, point: Point, presence: u128, hops: u32) -> bool {
         let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
@@ -138,8 +141,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         true
     }
 
-    /// Runs the current program on a packet. Returns the packet's next place, and the number of
-    /// functions that it has visited.
+    /// Runs the current program on a packet. Returns the packet's next place and the number of
+    /// functions that it has visited. The error is the end that the general walk must carry out.
     #[inline(always)]
     fn run(
         &mut self,
@@ -166,8 +169,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         }
     }
 
-    /// Runs a packet that has visited `hops` functions to its end. If that is impossible, returns
-    /// the reason and the number of functions that it has visited by then.
+    /// Runs a packet that has visited `hops` functions to its end. If the general walk must
+    /// continue, returns where, and the number of functions that the packet has visited by then.
     #[inline(never)]
     fn rest(
         &mut self,

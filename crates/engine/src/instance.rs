@@ -2,7 +2,7 @@
 //! structures of its parameters.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a verified model has only numbers of what it declares, and there is an element for each"
+    reason = "a verified model refers only to its declarations, and each has an element here"
 )]
 
 use braid_classify::{Lpm, RuleTable};
@@ -25,32 +25,33 @@ pub(crate) struct Instance {
     pub(crate) model: Arc<Model>,
     /// The position of the instance's first state table in the list of all tables.
     pub(crate) first_locator: usize,
-    /// One shard, or one for each worker if a table is sharded.
+    /// One shard, or one for each worker if a table of the function is sharded.
     pub(crate) shards: Vec<Shard>,
-    /// When each timer is due. `None` before the first packet and after the end of time.
+    /// The next firing of each timer (ns). `None` before the first packet, and when no firing is
+    /// left before the end of time.
     pub(crate) timers: Vec<Option<u64>>,
     /// The number of packets in each queue.
     pub(crate) held: Vec<u64>,
-    /// By parameter.
+    /// The rule set of each rule-set parameter.
     pub(crate) rules: Vec<Option<Rules>>,
-    /// By parameter.
+    /// The search structure of each route-table parameter.
     pub(crate) routes: Vec<Option<Lpm>>,
-    /// All counts except those of residual programs.
+    /// The function's counts, without the counts that residual programs still hold.
     pub(crate) counters: NodeCounters,
 }
 
-/// A rule set.
+/// A rule set with its counts.
 pub(crate) struct Rules {
     pub(crate) table: RuleTable,
     /// The number of packets that each rule decided. The last element is the default.
     pub(crate) counts: Vec<Cell<u64>>,
-    /// All TCP flags that a rule tests or has tested.
+    /// The TCP flags that any rule tests or has ever tested.
     pub(crate) flags: u8,
 }
 
 /// The data of one shard of an instance, except its state tables.
 pub(crate) struct Shard {
-    /// By parameter.
+    /// The pool of each pool parameter.
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) rng: Rng,
     pub(crate) caches: HashMap<Option<ParamId>, Cache>,
@@ -116,8 +117,8 @@ impl Instance {
         }
     }
 
-    /// As [`Self::classify`] for an IPv4 packet. `known` is the answer if a prefetch has found it.
-    /// With `count`, the rule is counted, too.
+    /// As [`Self::classify`] for an IPv4 packet. `known` is the result if a prefetch has found it.
+    /// With `count`, also counts the packet for the rule.
     #[inline(always)]
     pub(crate) fn classify4(
         &mut self,
@@ -156,12 +157,12 @@ impl Instance {
         }
     }
 
-    /// Counts a packet at a row.
+    /// Counts a packet of `bytes` bytes at a row.
     pub(crate) fn count_row(&mut self, row: RowId, bytes: u64) {
         count(&mut self.counters.rows[row.index()], bytes);
     }
 
-    /// The row `fault`: the last one.
+    /// The row that counts faults: the function's last row.
     pub(crate) fn fault_row(&self) -> RowId {
         RowId(u32::try_from(self.model.rows.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
@@ -184,12 +185,12 @@ pub(crate) fn setting(params: &[ParamValue], setting: Setting) -> Word {
     }
 }
 
-/// A setting as a time, size or count. Values of 2^64 and more become the largest number.
+/// A setting as a time, size or count. Values of 2^64 and more become 2^64 - 1.
 pub(crate) fn setting64(params: &[ParamValue], of: Setting) -> u64 {
     u64::try_from(setting(params, of)).unwrap_or(u64::MAX)
 }
 
-/// The members of a pool that each of the `shards` shards gets.
+/// The values of a pool that each of `shards` shards gets, as intervals.
 pub(crate) fn quotas(value: &ParamValue, shards: u16) -> Vec<Vec<(Word, Word)>> {
     let members = match value {
         ParamValue::Pool(members) => members.intervals(),
@@ -212,7 +213,7 @@ fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
     params.map(pool).collect()
 }
 
-/// The structure for looking up a parameter's routes.
+/// The search structure for a parameter's routes. `None` if the parameter has none.
 pub(crate) fn routes(value: &ParamValue) -> Option<Lpm> {
     match value {
         ParamValue::Routes(table) => Some(Lpm::new(table)),
@@ -221,7 +222,7 @@ pub(crate) fn routes(value: &ParamValue) -> Option<Lpm> {
 }
 
 impl Rules {
-    /// Creates the rules of a parameter, with all counts 0.
+    /// Creates the rules of a parameter, with all counts 0. `None` if the parameter has none.
     pub(crate) fn new(value: &ParamValue) -> Option<Self> {
         let ParamValue::Rules(set) = value else { return None };
         Some(Self {

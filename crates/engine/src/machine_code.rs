@@ -1,7 +1,8 @@
-//! Programs in machine code: when they are compiled, and the engine's services for the code.
+//! Residual programs in machine code: when they are compiled, and the services that the engine
+//! offers to the code.
 #![expect(
     clippy::indexing_slicing,
-    reason = "machine code has numbers of its own program, and of resources from `number`"
+    reason = "machine code names steps of its own program, and resources by results of `number`"
 )]
 
 use crate::exec::Exec;
@@ -21,7 +22,8 @@ use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
 
-/// The most blocks of a program that is compiled. Compilation must not delay packets for long.
+/// The largest number of blocks of a program that is compiled. A longer compilation would delay
+/// packets too much.
 const MOST_BLOCKS: usize = 20_000;
 
 /// A program in machine code.
@@ -36,11 +38,11 @@ struct Io {
     outs: Vec<ValueId>,
 }
 
-/// Whether and when a program is compiled.
+/// The stage of a program: interpreted or compiled.
 pub(crate) enum Stage {
-    /// It stays interpreted.
+    /// The program stays interpreted.
     Interpreted,
-    /// It is compiled after this number of packets.
+    /// The program is compiled after this number of packets.
     Waiting(u32),
     Compiled(Box<MachineCode>),
 }
@@ -55,8 +57,8 @@ impl Stage {
         }
     }
 
-    /// Discards machine code that contains address groups. It is compiled again for the next
-    /// packet.
+    /// Discards machine code that contains address groups, because a route table has changed. The
+    /// next packet compiles the program again.
     pub(crate) fn routes_changed(&mut self) {
         if matches!(self, Stage::Compiled(machine_code) if machine_code.code.uses_address_groups())
         {
@@ -64,7 +66,8 @@ impl Stage {
         }
     }
 
-    /// Prepares a program for one more packet. Returns its machine code, if there is any.
+    /// Counts one more packet, and compiles the program if it is time. Returns the program's
+    /// machine code, if there is any.
     pub(crate) fn next(
         &mut self,
         program: &Residual,
@@ -93,7 +96,7 @@ impl Stage {
     }
 }
 
-/// The information about functions that the compiler asks for.
+/// The engine's answers to the compiler's questions about functions.
 struct Means<'a>(&'a mut Functions);
 
 impl Resources for Means<'_> {
@@ -112,7 +115,7 @@ impl Resources for Means<'_> {
     }
 
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
-        // A new list leads to new programs.
+        // The constant members of a list. A change of a list replaces the programs.
         match self.0.chain.nodes.get(usize::from(node))?.params.get(param.index())? {
             ParamValue::List(rows) => Some(rows),
             _ => None,
@@ -120,8 +123,8 @@ impl Resources for Means<'_> {
     }
 }
 
-/// The number of a function's resource in machine code. For a table it is the table's number among
-/// the tables of all functions. For other resources it consists of the function and the resource's
+/// The number of a function's resource in machine code. A table has its number among the tables of
+/// all functions. Any other resource has a number that combines the function and the resource's
 /// number there.
 fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
     let own = match resource {
@@ -152,8 +155,8 @@ impl MachineCode {
         Self { code, steps: steps.collect() }
     }
 
-    /// Runs the program. Returns `None`, without any effect, if it cannot run on this packet.
-    /// Inlined, so that the result stays in registers.
+    /// Runs the program on a packet. Returns `None`, without any effect, if the program cannot run
+    /// on this packet. Inlined, so that the result stays in registers.
     #[inline(always)]
     pub(crate) fn run(
         &self,
@@ -172,7 +175,7 @@ impl MachineCode {
         self.code.runner(&mut machine, counts).ok()?.run(packet, layout, now).ok()
     }
 
-    /// The engine's side of runs of the program.
+    /// Prepares runs of the program, with the engine as host.
     #[inline(always)]
     pub(crate) fn machine<'a>(
         &'a self,
@@ -187,7 +190,7 @@ impl MachineCode {
     }
 }
 
-/// The engine while machine code runs.
+/// The engine as the host of machine code.
 pub(crate) struct Machine<'a> {
     program: &'a Residual,
     steps: &'a [Vec<Io>],

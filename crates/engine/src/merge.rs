@@ -3,15 +3,15 @@
 use crate::model_interpreter::Write;
 use braid_packet::{Field, Packet};
 
-/// Merges the writes of functions. Functions with higher priority come first in `logs`. Where two
-/// functions wrote the same bits, the function with the higher priority wins. The first function
-/// that adds or removes headers decides the layout. The fields of the others are written where they
-/// still exist.
+/// Merges the writes of functions under `Priority`. `logs` has the writes of each function, highest
+/// priority first. Where two functions wrote the same bits, the function with the higher priority
+/// wins. The first function in `logs` that adds or removes headers determines the headers of the
+/// result. Fields that other functions wrote are written where they still exist.
 #[expect(clippy::indexing_slicing, reason = "`shaper` is a place in `logs`")]
 pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
     let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
-    // First come the writes to the packet as it arrived, with the highest priority last. The header
-    // changes follow, with the writes to headers that they add.
+    // First come the writes to the packet as it arrived, lowest priority first. Header changes and
+    // writes to the added headers follow.
     for (place, log) in logs.iter().enumerate().rev() {
         if (place, shaper) == (0, Some(0)) {
             log.iter().for_each(|write| write.apply(packet));
@@ -21,7 +21,7 @@ pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
         }
     }
     // Functions with higher priority that changed no header wrote to the headers that arrived. So
-    // the header changes of a function with lower priority come after those writes.
+    // the header changes of the function with lower priority come after those writes.
     if let Some(shaper) = shaper.filter(|place| *place > 0) {
         let log = logs[shaper];
         let arrived = Arrived::default().sort(log);
@@ -48,18 +48,18 @@ impl Write {
     }
 }
 
-/// The positions of the arriving packet's VLAN tags as a log proceeds.
+/// The positions of the arriving packet's VLAN tags, while the writes of a log are read.
 #[derive(Default)]
 struct Arrived {
-    /// Tags that the log has added in front.
+    /// Tags that the log has added before the arriving tags.
     added: usize,
     /// Arriving tags that the log has removed.
     removed: usize,
 }
 
 impl Arrived {
-    /// Translates each write to a write to the packet that arrived. `None` for changes of headers
-    /// and for writes to tags that the log added.
+    /// Translates each write into a write to the packet as it arrived. `None` for changes of
+    /// headers and for writes to tags that the log has added.
     fn sort(mut self, log: &[Write]) -> Vec<Option<Write>> {
         log.iter().map(|write| self.next(write)).collect()
     }
@@ -80,8 +80,8 @@ impl Arrived {
     }
 }
 
-/// For a field of a VLAN tag: the number of the tag from the outermost, and the field's names in
-/// the first and the second tag.
+/// For a field of a VLAN tag: the position of the tag (0 is the outermost), and the fields with the
+/// same meaning in the first and the second tag.
 fn tag_field(field: Field) -> Option<(usize, [Field; 2])> {
     use Field::{Vlan2Dei, Vlan2Id, Vlan2Pcp, VlanDei, VlanId, VlanPcp};
     let names = [[VlanId, Vlan2Id], [VlanPcp, Vlan2Pcp], [VlanDei, Vlan2Dei]];

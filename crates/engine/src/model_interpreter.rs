@@ -1,8 +1,5 @@
 //! The model interpreter: runs a model's programs operation by operation, over the engine's state.
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a verified model has only numbers of what it declares"
-)]
+#![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
 use crate::exec_context::ExecContext;
 use crate::work::{Emission, Role, Work};
@@ -43,14 +40,14 @@ pub(crate) struct Outcome {
     pub(crate) writes: Vec<Write>,
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 enum End {
     Verdict(Verdict),
     Resubmit,
     Return,
 }
 
-/// The subject of a program: a packet, an ended entry, or nothing.
+/// The subject of a program: a packet, an ended entry, or none.
 enum Subject<'a> {
     /// A packet, and a copy from when it entered the function.
     Packet {
@@ -59,7 +56,7 @@ enum Subject<'a> {
         writes: Vec<Write>,
     },
     Nothing,
-    /// An entry that ended: its slots and key.
+    /// An ended entry: its slots and its key.
     Ended(&'a [Word], &'a [Word]),
 }
 
@@ -74,7 +71,7 @@ pub(crate) fn on_packet(context: &mut ExecContext<'_>, packet: &mut Packet) -> O
 }
 
 /// As [`on_packet`], for a packet that was already resubmitted `submitted` times. `emissions` holds
-/// the packets that the function has sent so far.
+/// the packets that the function has sent before.
 pub(crate) fn on_resubmitted(
     context: &mut ExecContext<'_>,
     packet: &mut Packet,
@@ -116,7 +113,7 @@ pub(crate) fn on_timer(context: &mut ExecContext<'_>, program: &Program) {
     in_background(Run { context, subject: Subject::Nothing }, program);
 }
 
-/// Runs the program of an entry that ended, in the shard where it was created.
+/// Runs the `expire` program of an ended entry, in the shard where the entry was created.
 pub(crate) fn on_ending(
     context: &mut ExecContext<'_>,
     shard: u16,
@@ -347,7 +344,7 @@ impl Run<'_, '_> {
 }
 
 impl<'a> Subject<'a> {
-    /// For `resubmit`: the packet in its current form becomes the entering packet.
+    /// Implements `resubmit`: the packet in its current form becomes the entering packet.
     fn enter_anew(&mut self) {
         if let Subject::Packet { work, entry, .. } = self {
             work.parse();

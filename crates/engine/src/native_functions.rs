@@ -1,4 +1,5 @@
-//! Native functions: each worker has an instance, which gets each packet.
+//! Native functions in the engine. Each worker has an instance of each native function. The
+//! instance gets each of the worker's packets.
 
 use crate::exec_context::{ExecContext, Functions};
 use crate::work::Work;
@@ -10,7 +11,7 @@ use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Profile};
 
 impl Functions {
-    /// Creates the instances. With `watch`, the instances note the flows whose recordings change.
+    /// Creates the instances. With `watch`, they remember the flows whose recordings change.
     pub(crate) fn load(&mut self, watch: bool) -> Result<(), String> {
         for (instance, node) in self.instances.iter_mut().zip(&self.chain.nodes) {
             let made = native::instances(node, instance.shard_count())?;
@@ -47,8 +48,11 @@ impl Functions {
         }
     }
 
-    /// Informs native functions of a changed parameter. They may refuse the change.
-    #[expect(clippy::indexing_slicing, reason = "a control with other numbers was refused before")]
+    /// Tells native functions about a changed parameter. They may refuse the change.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`change_value` has refused changes of functions and parameters that do not exist"
+    )]
     pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
         let Self { chain, instances, store, .. } = self;
@@ -61,7 +65,7 @@ impl Functions {
             name,
             &value,
         );
-        // Flow records may depend on recordings that have changed now.
+        // The instances may have changed recordings on which flow records depend.
         for (at, shard) in (0..).zip(shards) {
             if let Some(function) = &mut shard.native {
                 end_changed(store, (control.node, at), function);
@@ -87,7 +91,10 @@ impl Functions {
 
 impl ExecContext<'_> {
     /// Runs the native function on the packet.
-    #[expect(clippy::indexing_slicing, reason = "an execution context is of a shard that exists")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "an execution context names a shard of its function"
+    )]
     pub(crate) fn native(&mut self, work: &mut Work<'_>) -> Result<Word, Fault> {
         let shard = &mut self.instance.shards[usize::from(self.shard)];
         let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };

@@ -1,7 +1,7 @@
 //! Operations that models and residual programs share.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a verified model has only numbers of what it declares, and values of its parameters' types"
+    reason = "a verified model refers only to its declarations, and values have their types"
 )]
 
 use crate::exec_context::ExecContext;
@@ -100,8 +100,8 @@ fn in_set(params: &[ParamValue], value: Word, set: &SetRef) -> bool {
 }
 
 impl ExecContext<'_> {
-    /// Executes operations on the function's resources (except its state) and on the packet as a
-    /// whole.
+    /// Executes an operation that both kinds of programs have: on the function's resources (except
+    /// state) and on the packet as a whole. Ignores other operations.
     pub(crate) fn common(
         &mut self,
         work: Option<&mut Work<'_>>,
@@ -158,7 +158,7 @@ impl ExecContext<'_> {
             Op::LoadTag { out, tag } => {
                 let name = &*self.model.tags[tag.index()].name;
                 let value = work.packet.tags.get(name).copied().unwrap_or(0);
-                // Another function may have set the tag with a wider type.
+                // Another function may have set a tag of the same name with a wider type.
                 values.set(*out, value & self.model.tags[tag.index()].ty.max());
             }
             Op::StoreTag { tag, a } => self.store_tag(work, *tag, values.get(*a)),
@@ -187,7 +187,7 @@ impl ExecContext<'_> {
                 work.emissions.push(Emission { dest: *port, packet, created: false });
             }
             Op::Create { new, port } => create(work, values, new, *port)?,
-            // The other operations are not shared.
+            // The two interpreters execute all other operations themselves.
             _ => {}
         }
         Ok(())
@@ -288,7 +288,7 @@ fn create(
     Ok(())
 }
 
-/// The arguments of a call. They are on the stack unless there are many.
+/// The arguments of a call: on the stack, or on the heap if there are many.
 #[derive(Default)]
 struct Args {
     few: [(Word, u16); 8],
@@ -316,7 +316,10 @@ impl FromIterator<(Word, u16)> for Args {
 }
 
 impl Args {
-    #[expect(clippy::indexing_slicing, reason = "`len` is the number of elements in use")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`len` is the number of elements of the array in use"
+    )]
     fn as_slice(&self) -> &[(Word, u16)] {
         if self.many.is_empty() { &self.few[..self.len] } else { &self.many }
     }

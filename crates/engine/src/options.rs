@@ -5,30 +5,30 @@
 pub struct Options {
     /// When programs are compiled to machine code.
     pub jit: Jit,
-    /// The most flow records. With 0, the engine makes none.
+    /// The largest number of flow records. With 0, the engine makes none.
     pub records: usize,
-    /// For tests: makes a record at a flow's second packet instead of its fourth, even where
-    /// records do not pay.
+    /// For tests: makes a record at a flow's second packet instead of its fourth, even where a
+    /// record saves no time.
     pub eager: bool,
     /// The hash that finds entries and records.
     pub hash: Hashing,
 }
 
-/// The hash that finds entries and records. It affects only the duration of searches and which
-/// flows the admission filter confuses.
+/// The hash that finds entries and records. It affects only how long searches take, and which flows
+/// the admission filter confuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hashing {
-    /// A random hash for each engine. Senders of packets cannot know which packets collide.
+    /// A random hash for each engine, so that senders of packets cannot know which packets collide.
     #[default]
     Drawn,
     /// The hash with this seed, for runs that must repeat exactly.
     Seeded(u64),
-    /// A hash that is equal for all keys: for tests.
+    /// For tests: the same hash for all keys.
     Colliding,
 }
 
 impl Options {
-    /// Options with flow records, enough for the usual number of flows.
+    /// Options for the engine `fused`: at most 2^20 flow records, otherwise the defaults.
     #[must_use]
     pub fn fused() -> Self {
         Self { records: 1 << 20, ..Self::default() }
@@ -40,12 +40,12 @@ impl Options {
 pub enum Jit {
     /// Never. Programs are interpreted.
     Off,
-    /// After this number of packets. If the machine has no code generator, never.
+    /// After this number of packets. Never if there is no code generator for this machine.
     After(u32),
 }
 
 impl Default for Jit {
-    /// The number of packets whose interpretation takes about as long as the compilation.
+    /// After as many packets as can be interpreted in the time of a compilation.
     fn default() -> Self {
         Jit::After(500)
     }

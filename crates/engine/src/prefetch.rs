@@ -1,15 +1,15 @@
-//! Rule prefetch: rule sets are searched for all packets of a batch before the first packet runs.
-//! So the memory accesses of many packets overlap, and the programs find finished answers.
+//! Rule prefetch: searches rule sets for all packets of a batch before the first packet runs. So
+//! the memory accesses of many packets overlap, and the programs find the results ready.
 //!
-//! An answer belongs to a rule set and to the packet's words that rules test. It stays valid within
-//! a batch because rules do not change there. Packets run in the order in which they asked, so the
-//! next answer is nearly always the right one. Otherwise the rule set is searched again.
+//! A result belongs to a rule set and to the words of the packet that rules test. It stays valid
+//! within a batch, because rules do not change there. Packets run in the order of their questions,
+//! so the next result is nearly always the right one. Otherwise the rule set is searched again.
 
 use crate::instance::Instance;
 use braid_ir::model::ParamId;
 use braid_ir::rules::RuleWords;
 
-/// A rule set with more rules does not stay in the nearest cache.
+/// The number of rules above which a rule set does not stay in the nearest cache.
 const LARGE: usize = 1000;
 
 /// Whether a rule set has enough rules for a prefetch to pay.
@@ -18,13 +18,13 @@ pub(crate) fn is_large(instance: &Instance, param: ParamId) -> bool {
     rules.is_some_and(|rules| rules.table.set().rules.len() > LARGE)
 }
 
-/// The rule lookups of a batch.
+/// The prefetched rule lookups of a batch.
 #[derive(Default)]
 pub(crate) struct Prefetch {
     /// Whether any program prefetches rule lookups.
     pub(crate) is_used: bool,
     asked: Vec<Asked>,
-    /// The question whose answer is probably needed next.
+    /// The position of the question whose answer is probably needed next.
     next: usize,
 }
 
@@ -46,7 +46,7 @@ impl Prefetch {
     /// Answers all questions.
     #[expect(
         clippy::indexing_slicing,
-        reason = "machine code asks for functions and parameters of the chain"
+        reason = "machine code names functions and parameters of the chain"
     )]
     pub(crate) fn answer(&mut self, instances: &[Instance]) {
         for asked in &mut self.asked {
@@ -57,7 +57,7 @@ impl Prefetch {
         }
     }
 
-    /// Returns the answer if exactly this question was asked.
+    /// The result, if the next question or the one after it is exactly this one.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -65,7 +65,7 @@ impl Prefetch {
         param: ParamId,
         words: &RuleWords,
     ) -> Option<(bool, u32)> {
-        // The packet before this one may have taken a path without its question.
+        // The previous packet may have skipped its question.
         for place in [self.next, self.next + 1] {
             let asked = self.asked.get(place)?;
             if asked.words == *words && asked.node == node && asked.param == param {

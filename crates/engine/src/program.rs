@@ -1,7 +1,7 @@
 //! A residual program with its counters and facts about its ends.
 #![expect(
     clippy::indexing_slicing,
-    reason = "blocks, steps and counters have their numbers from this program"
+    reason = "blocks, steps and counters are numbered by this program"
 )]
 
 use crate::exec_context::Functions;
@@ -21,15 +21,17 @@ use std::cell::Cell;
 pub(crate) struct Program {
     pub(crate) residual: Residual,
     pub(crate) stage: Stage,
-    /// By counter.
+    /// The count of each counter list.
     pub(crate) counts: Vec<Cell<Count>>,
-    /// By block.
+    /// Facts and counts about the end of each block.
     pub(crate) ends: Vec<AtEnd>,
-    /// For each counter: the number of functions that a packet enters where it is counted.
+    /// For each counter list: the number of functions that a packet enters when it is counted
+    /// there.
     visits: Vec<u32>,
-    /// For each block: the least and the most functions that a packet has entered before it.
+    /// For each block: the least and the largest number of functions that a packet has entered
+    /// before the block.
     entered: Vec<(u32, u32)>,
-    /// Whether least and most are equal for all blocks.
+    /// Whether the least and the largest number are equal for all blocks.
     even: bool,
 }
 
@@ -37,11 +39,13 @@ pub(crate) struct Program {
 pub(crate) struct AtEnd {
     /// The number of packets that reached the end.
     pub(crate) reached: Cell<u64>,
-    /// The number of functions that packets have visited there, if it is the same for all packets.
+    /// The number of functions that packets have visited at the end. `None` if it is not the same
+    /// for all packets.
     pub(crate) visits: Option<u32>,
-    /// Whether packets go backward there.
+    /// Whether packets go backward through the last function.
     backward: bool,
-    /// The next place of packets that sent nothing, if it is known.
+    /// The next place of packets for which the program has sent no other packet. `None` if the
+    /// program's end does not determine it.
     pub(crate) next: Option<At>,
 }
 
@@ -123,21 +127,22 @@ impl Program {
         self.even && fits(hops, self.residual.visits)
     }
 
-    /// A packet that comes from a queue visits the function, but does not enter it.
+    /// The number of visits without an entry: a packet that comes from a queue visits the function
+    /// again but does not enter it.
     fn queue_visits(&self) -> u32 {
         self.residual.point.held.into()
     }
 
-    /// The next place of a packet that has reached the end of a block and sent nothing, if it is
-    /// known. In that case the packet is counted and its visits are added to `hops`. `before` has
-    /// the same meaning as for [`Self::hops`].
+    /// Counts a packet that has reached the end of a block, adds its visits to `hops`, and returns
+    /// its next place. Returns `None`, without any effect, if the next place is not known. The
+    /// program must have sent no other packet. `before` is as for [`Self::hops`].
     #[inline(always)]
     pub(crate) fn pass(&self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
         let end = &self.ends[block];
         let at = end.next?;
         end.reached.update(|times| times + 1);
-        // This includes packets that are gone, because other packets of the same walk may still
-        // run.
+        // Ended packets count, too: they share the hop count with other packets of the same walk
+        // that may still run.
         match end.visits {
             Some(visits) => *hops += visits,
             None => *hops += self.hops(block, None, before),
@@ -150,7 +155,7 @@ impl Program {
         self.ends[block].backward
     }
 
-    /// Whether the packet goes backward through a function in which a step has a fault.
+    /// Whether the packet goes backward through a function in which a step faults.
     pub(crate) fn faults_backward(&self, node: u16, counters: Option<CounterListId>) -> bool {
         match counters {
             Some(counters) => goes_backward(&self.residual, node, counters),
@@ -177,8 +182,8 @@ impl Program {
         (least == most).then(|| least + on_way.sum::<u32>() + last)
     }
 
-    /// The number of functions that a packet has visited when its run ends there. `before` is the
-    /// value of [`Program::mark`] before the run.
+    /// The number of functions that a packet has visited when its run ends at the end of `block`,
+    /// or by a fault of `step`. `before` is the result of [`Program::mark`] before the run.
     #[inline(never)]
     pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
         let entered = self.entered_by(block, step).unwrap_or_else(|| {
@@ -187,7 +192,7 @@ impl Program {
         entered + self.queue_visits()
     }
 
-    /// The value that [`Program::hops`] needs from before a run.
+    /// A value that [`Program::hops`] needs from before the run.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         if self.even { 0 } else { self.marked() }
@@ -214,7 +219,7 @@ impl Program {
         })
     }
 
-    /// The ends that packets have reached, with the number of packets.
+    /// The ends of packets' paths, with the number of packets that reached each.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (&Fate, u64)> {
         let blocks = self.residual.blocks.iter().zip(&self.ends);
         blocks.filter(|(_, at)| at.reached.get() > 0).filter_map(|(block, at)| match &block.end {
@@ -224,8 +229,8 @@ impl Program {
     }
 }
 
-/// For each block: the least and the most functions that packets have entered before it.
-/// Unreachable blocks have (0, 0).
+/// For each block: the least and the largest number of functions that packets have entered before
+/// it. Unreachable blocks have (0, 0).
 fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     let mut at: Vec<Option<(u32, u32)>> = vec![None; residual.blocks.len()];
     if let Some(entry) = at.first_mut() {
@@ -251,9 +256,9 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     at.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether packets that are counted at a counter go backward through a function. A path through a
-/// program visits a function at most once. If the path's own counter does not show the direction,
-/// another counter does.
+/// Whether packets that are counted at a counter list go backward through a function. A path visits
+/// a function at most once, so any counter of the function on the path shows the direction. If this
+/// list has none, another list has one.
 fn goes_backward(residual: &Residual, node: u16, counters: CounterListId) -> bool {
     let says = |counters: &[braid_ir::residual::ListedCounter]| {
         counters.iter().filter(|one| one.node == node).find_map(|one| match one.counter {

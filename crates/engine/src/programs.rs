@@ -1,8 +1,8 @@
-//! Residual programs by point and header shape. The engine makes them when the first packet of a
-//! shape arrives.
+//! Residual programs by point and header shape. The engine makes a program when the first packet of
+//! a shape arrives at a point.
 #![expect(
     clippy::indexing_slicing,
-    reason = "each point has a place, and programs have numbers of the chain's functions"
+    reason = "`place` returns a position in `Points`, and programs name functions of the chain"
 )]
 
 use crate::chain_counters::ChainCounters;
@@ -17,8 +17,8 @@ use braid_ir::model::Word;
 use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
 use std::cell::Cell;
 
-/// The most programs at a time. The model interpreter runs packets of further shapes, so that
-/// memory does not grow with the traffic.
+/// The largest number of programs at a time. The model interpreter runs packets of further shapes,
+/// so that memory does not grow with the variety of the traffic.
 const MOST: usize = 4096;
 
 /// All programs.
@@ -26,7 +26,7 @@ pub(crate) struct Programs {
     extent: Extent,
     jit: Jit,
     pub(crate) set: ProgramSet,
-    /// The values of the running program. The length is that of the largest program.
+    /// Memory for the values of the running program, large enough for the largest program.
     pub(crate) words: Vec<Word>,
     #[cfg(feature = "mutants")]
     pub(crate) bug: Option<synth::SynthMutant>,
@@ -44,7 +44,8 @@ pub(crate) struct Points(Vec<Known>);
 /// The programs of a point.
 #[derive(Default)]
 struct Known {
-    /// No program runs here: the function is under `Priority` with others, native, or too large.
+    /// Whether no program can run here: the function shares packets under `Priority`, is native, or
+    /// is too large.
     without: bool,
     /// The program that ran last.
     last: Cell<Option<(HeaderMask, usize)>>,
@@ -52,7 +53,7 @@ struct Known {
 }
 
 impl Known {
-    /// Searches all shapes except the last one used.
+    /// Searches all shapes except that of the last program.
     #[inline(never)]
     fn other(&self, presence: u128) -> Option<usize> {
         let found = self.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied()?;
@@ -109,7 +110,7 @@ impl Programs {
         synth::residual(chain, graph, point, presence, self.extent)
     }
 
-    /// The program at a point for packets with these headers. It is made if necessary.
+    /// The program at a point for packets with these headers. Makes it if necessary.
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -141,7 +142,7 @@ impl Programs {
         Some((shape, &self.set.all[program]))
     }
 
-    /// Forgets all programs. They are made again when they are needed.
+    /// Removes all programs. They are made again when they are needed.
     pub(crate) fn clear(&mut self) {
         self.set.all.clear();
         for known in &mut self.set.points.0 {

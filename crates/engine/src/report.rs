@@ -37,7 +37,8 @@ pub(crate) fn counters(executor: &Executor, cache: Option<&FlowCache>) -> Counte
     }
 }
 
-/// All counts, including the counts of programs that stand for several functions.
+/// All counts by function and for the chain. They include the counts of programs that cover several
+/// functions.
 fn totals(executor: &Executor, cache: Option<&FlowCache>) -> (Vec<NodeCounters>, ChainCounters) {
     let Executor { functions, programs, .. } = executor;
     let instances = functions.instances.iter();
@@ -58,8 +59,8 @@ fn totals(executor: &Executor, cache: Option<&FlowCache>) -> (Vec<NodeCounters>,
     (nodes, chain_counters)
 }
 
-/// Forgets all programs after a change of values that they contain as constants. The counts of the
-/// programs are kept.
+/// Removes all programs after a change of values that they contain as constants. Their counts are
+/// kept.
 pub(crate) fn forget_programs(executor: &mut Executor, mut cache: Option<&mut FlowCache>) {
     if let Some(cache) = cache.as_deref_mut() {
         cache.end_all(&executor.programs.set, &mut executor.functions);

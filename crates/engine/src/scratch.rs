@@ -1,4 +1,4 @@
-//! Memory of running programs: packed keys and slots, and the entries that they found.
+//! Memory that program runs reuse: packed keys and slots, and the entries that a run has found.
 
 use braid_ir::model::Word;
 use braid_state::{Ended, Handle, TableRef};
@@ -8,33 +8,33 @@ use braid_state::{Ended, Handle, TableRef};
 pub(crate) struct Scratch {
     pub(crate) key: Vec<u64>,
     pub(crate) slots: Vec<u64>,
-    /// Parts of a key, arguments of a jump.
+    /// The parts of a key, or the arguments of a jump.
     pub(crate) parts: Vec<Word>,
     /// Values of slots.
     pub(crate) values: Vec<Word>,
     pub(crate) ended: Ended,
 }
 
-/// The entries that the running program last found or assigned. Only tables whose entries have
-/// partners in other tables are included.
+/// The entries that the running program last found or assigned, for tables whose entries live with
+/// entries of other tables.
 pub(crate) struct Touched {
     /// The number of the run.
     pub(crate) run: u64,
-    /// The number of the last run that started.
+    /// The number of the latest run.
     last: u64,
     /// By table: the entry, and the run that found it.
     entries: Vec<(u64, Handle)>,
 }
 
 impl Touched {
-    /// Prepares the start of a program, which has found no entry yet.
+    /// Starts a run, which has found no entry yet.
     #[inline]
     pub(crate) fn start(&mut self) {
         self.last = self.last.wrapping_add(1);
         self.run = self.last;
     }
 
-    /// Creates the memory for `tables` tables.
+    /// For a store with this number of tables.
     pub(crate) fn new(tables: usize) -> Self {
         let none = (u64::MAX, Handle::from_bits(0));
         Self { run: 0, last: 0, entries: vec![none; tables] }

@@ -1,9 +1,6 @@
-//! State as programs see it: they find, assign and create entries, and programs run when entries
+//! State operations of programs: they find, assign and create entries. Programs run when entries
 //! end.
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a verified model has only numbers of what it declares"
-)]
+#![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
 use crate::exec_context::ExecContext;
 use crate::instance::setting;
@@ -19,12 +16,13 @@ impl ExecContext<'_> {
         self.locators[state.index()].table(self.shard)
     }
 
-    /// Prepares the start of a packet's, timer's or expiry program, which has found no entry yet.
+    /// Starts the run of a program for a packet, a timer or an expiry. The run has found no entry
+    /// yet.
     pub(crate) fn start(&mut self) {
         self.touched.start();
     }
 
-    /// Notes that the running program has found or assigned an entry.
+    /// Records that the running program has found or assigned an entry.
     fn touch(&mut self, state: StateId, entry: Handle) {
         let locator = self.locators[state.index()];
         if locator.is_partner() {
@@ -46,7 +44,7 @@ impl ExecContext<'_> {
         shape.pack(slots, &mut self.scratch.slots);
     }
 
-    /// Finds the entry with the packed key. If a packet's program finds it, that renews it.
+    /// Finds the entry with the packed key. A packet's program renews the entry by finding it.
     fn find_packed(&mut self, state: StateId, table: TableRef) -> Option<Handle> {
         let key = &self.scratch.key;
         let entry = match self.role {
@@ -89,7 +87,7 @@ impl ExecContext<'_> {
         (0..shape.slots()).for_each(|slot| each(slot, shape.get(words, slot)));
     }
 
-    /// Reads the values that a table gives for a missing entry.
+    /// Reads the default slots that a table gives for a missing entry.
     pub(crate) fn default(
         &self,
         state: StateId,
@@ -102,7 +100,7 @@ impl ExecContext<'_> {
     }
 
     /// Assigns all slots of the entry with this key, and creates the entry if necessary. Returns
-    /// false if it is refused.
+    /// false if the table refuses the new entry.
     pub(crate) fn assign(&mut self, state: StateId, key: &[Word], slots: &[Word]) -> bool {
         let table = self.table(state);
         self.pack_key(table, key);
@@ -113,7 +111,8 @@ impl ExecContext<'_> {
         }
     }
 
-    /// Assigns one slot. An entry that does not exist is created with the default values.
+    /// Assigns one slot of the entry with this key. A missing entry is created with default values
+    /// in its other slots. Returns false if the table refuses the new entry.
     pub(crate) fn put(
         &mut self,
         state: StateId,
@@ -129,7 +128,7 @@ impl ExecContext<'_> {
         self.put_first(state, table, slot as usize, value)
     }
 
-    /// Creates the entry with the packed key, with one slot assigned and the others at their
+    /// Creates the entry with the packed key. One slot gets the value, the others get their
     /// defaults.
     fn put_first(
         &mut self,
@@ -167,7 +166,7 @@ impl ExecContext<'_> {
         self.put_first(state, self.table(state), slot as usize, value)
     }
 
-    /// Creates the entry with the packed key and slots. Returns false if it is refused.
+    /// Creates the entry with the packed key and slots. Returns false if the table refuses it.
     fn create(&mut self, state: StateId, table: TableRef) -> bool {
         if self.role == Role::Expire {
             self.store.refuse(table);
@@ -207,8 +206,8 @@ impl ExecContext<'_> {
         }
     }
 
-    /// Runs the programs of this function's entries that have ended. These programs start without
-    /// found entries, and the interrupted program keeps the entries that it has found.
+    /// Runs the `expire` programs of this function's ended entries. These programs start without
+    /// found entries. The interrupted program keeps the entries that it has found.
     pub(crate) fn run_ended(&mut self, ended: &Ended) {
         if ended.is_empty() {
             return;

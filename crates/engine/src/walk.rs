@@ -1,8 +1,8 @@
-//! A packet's walk from function to function along the links. Each walk ends before the next one
-//! begins.
+//! The general walk: takes a packet from function to function along the links. A walk ends before
+//! the next one begins.
 #![expect(
     clippy::indexing_slicing,
-    reason = "programs, blocks and functions have their numbers from this engine and its chain"
+    reason = "this engine and its chain number the programs, blocks and functions"
 )]
 
 use crate::exec::Exec;
@@ -28,7 +28,8 @@ impl Executor {
         onward(self.graph.entry(ingress))
     }
 
-    /// Takes a packet further by the general walk.
+    /// Takes a packet on from where the compiled run stopped, by the general walk. Returns its
+    /// destination.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
@@ -71,8 +72,8 @@ impl Executor {
         self.travel_parsed(entry, packet, layout, walk)
     }
 
-    /// Prefetches the memory that packets without a flow record will probably look up first when
-    /// they enter.
+    /// Prefetches the memory that entering packets without a flow record will probably look up
+    /// first.
     pub(crate) fn prefetch(
         &mut self,
         entry: At,
@@ -100,14 +101,14 @@ impl Executor {
         self.functions.store.fetch();
     }
 
-    /// Takes a packet further until it leaves or is gone.
+    /// Takes a packet further until it leaves or ends. Returns its destination.
     pub(crate) fn travel(&mut self, at: At, packet: &mut Packet, walk: &mut Walk<'_>) -> Reached {
         let mut layout = packet.parse();
         self.travel_parsed(at, packet, &mut layout, walk)
     }
 
-    /// As [`Self::travel`], for a packet with its layout. The layout stays in its place, because
-    /// copying it so soon after it was written would cost more than the parse.
+    /// As [`Self::travel`], for a packet with a parsed layout. The layout is borrowed, because
+    /// copying it right after the parse would cost more than the parse.
     fn travel_parsed(
         &mut self,
         mut at: At,
@@ -195,7 +196,7 @@ impl Executor {
         model_interpreter::on_packet(&mut act, packet)
     }
 
-    /// Takes the packets that a function sent during its run to their ends.
+    /// Runs the packets that a function sent during its run to their ends.
     pub(crate) fn send(
         &mut self,
         node: u16,
@@ -213,7 +214,7 @@ impl Executor {
         }
     }
 
-    /// Takes a copy or a new packet from a function to its end.
+    /// Runs a copy or a new packet from a function to its end.
     fn deliver(
         &mut self,
         node: u16,
@@ -245,7 +246,7 @@ impl Executor {
         onward(self.graph.next(node, port(*last, backward)))
     }
 
-    /// Carries out a function's verdict on a packet.
+    /// Does what a function's verdict says with a packet.
     pub(crate) fn settle(
         &mut self,
         node: u16,
@@ -274,9 +275,9 @@ impl Executor {
         ENDED
     }
 
-    /// Runs functions under `Priority` on the same packet, with the highest priority first. The
-    /// verdict is that of the first function that may drop packets or had a fault. If there is no
-    /// such function, it is the verdict of the last function.
+    /// Runs functions under `Priority` on the same packet, highest priority first. Their common
+    /// verdict is that of the first function that may drop packets or that had a fault. If there is
+    /// no such function, it is the verdict of the last function.
     pub(crate) fn run_group(
         &mut self,
         members: &[u16],
@@ -351,7 +352,7 @@ impl Executor {
         self.ended(number, ended, before, packet, walk)
     }
 
-    /// Carries out the end of a program. The counters are already up to date.
+    /// Does what the end of a program says. The end has already been counted.
     pub(crate) fn ended(
         &mut self,
         number: usize,
@@ -360,7 +361,7 @@ impl Executor {
         packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> At {
-        // The emissions are taken out because running programs on them needs the same memory.
+        // The emissions are moved out, because programs that run on them use the same vector.
         let emissions = std::mem::take(&mut self.emissions);
         let program = &mut self.programs.set.all[number];
         match ended {
@@ -394,8 +395,8 @@ impl Executor {
         }
     }
 
-    /// Carries out the end of a program where a function is done with a packet. The counters of the
-    /// end are already up to date.
+    /// Does what a function's fate for a packet says at the end of a program. The end has already
+    /// been counted.
     fn finish(
         &mut self,
         number: usize,
@@ -435,7 +436,7 @@ impl Executor {
     }
 }
 
-/// A placeholder for a packet that was moved elsewhere.
+/// A placeholder for a packet that was moved.
 fn nothing() -> Packet {
     Packet::new(braid_packet::Link::RawIp, 0, Vec::new())
 }

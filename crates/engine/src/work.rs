@@ -1,10 +1,10 @@
-//! The data that a program works on, and the packets that it sends.
+//! The packet that a program works on, and the packets that it sends.
 
 use braid_ir::engine::Outputs;
 use braid_ir::model::Dest;
 use braid_packet::{Layout, Packet};
 
-/// The data that an entering packet shares with its copies and with packets built for it.
+/// The state of a walk, which a packet shares with its copies and with packets built for it.
 pub(crate) struct Walk<'a> {
     /// The number of visits of functions so far.
     pub(crate) hops: u32,
@@ -13,14 +13,14 @@ pub(crate) struct Walk<'a> {
     pub(crate) out: &'a mut dyn Outputs,
 }
 
-/// The reason why a program runs.
+/// The occasion on which a program runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It runs for a packet, which renews the entries that it finds.
     Packet,
     /// It runs for a timer.
     Timer,
-    /// It runs for an entry that ended. New entries are refused.
+    /// It runs for an ended entry. It cannot create entries.
     Expire,
 }
 
@@ -47,7 +47,7 @@ impl Work<'_> {
         *self.layout = self.packet.parse();
     }
 
-    /// The payload, if the capture contains all of it.
+    /// The payload. `None` if the capture has cut it.
     pub(crate) fn payload(&self) -> Option<&[u8]> {
         (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }

@@ -1,8 +1,8 @@
-//! Keys whose absence records depend on. A lookup that finds nothing is a read, too. When a program
-//! makes the missing entry, the records end.
+//! Absent keys: keys that a lookup did not find and on whose absence flow records depend. When a
+//! program creates an entry with such a key, the records that depend on its absence end.
 #![expect(
     clippy::indexing_slicing,
-    reason = "the index has numbers of `keys`, and ends are places in `words`"
+    reason = "the index holds positions in `keys`, and `ends` holds positions in `words`"
 )]
 
 use braid_state::{HashKey, Index, TableRef};
@@ -10,12 +10,14 @@ use braid_state::{HashKey, Index, TableRef};
 /// The largest number of absent keys. A flow that needs more gets no record.
 const MOST: usize = 1 << 20;
 
-/// Table numbers from this one on stand for functions that keep state elsewhere.
+/// Table numbers from this one on stand for state that functions keep outside the store. The number
+/// minus this one is the function's number.
 const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
 
-/// A table and a key that stand for state that a function keeps outside the store, in a shard,
-/// under a number. The key is absent as long as that state does not change.
-/// [`crate::Records::change_elsewhere`] reports a change.
+/// A table and a key that stand for state that a function keeps outside the store, such as the
+/// recording of a native function for a flow. `number` is the function's own number for this state
+/// in the shard. The key counts as absent as long as the state does not change. The caller reports
+/// a change with [`crate::Records::change_elsewhere`].
 #[must_use]
 pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]) {
     (TableRef::from_bits(ELSEWHERE + u32::from(node)), [shard.into(), number])
@@ -62,7 +64,7 @@ impl Keys {
     }
 }
 
-/// Keys whose absence records depend on.
+/// The absent keys on which records depend, by number.
 #[derive(Debug)]
 pub(crate) struct Absences {
     index: Index,
@@ -85,7 +87,7 @@ impl Key {
 }
 
 fn hash_of(hash: &HashKey, table: TableRef, key: &[u64]) -> u64 {
-    // The same key may be absent from two tables.
+    // The table is part of the hash, because the same key may be absent from two tables.
     hash.hash(key).rotate_left(table.to_bits() % 64)
 }
 

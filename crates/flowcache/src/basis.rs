@@ -1,13 +1,13 @@
-//! What records depend on besides state: parameters. A change of configuration touches some of
-//! them.
+//! Dependencies of flow records on parameters, and the parts of a parameter that a control change
+//! affects.
 
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::ParamId;
 use braid_ir::value::{Backend, ParamValue};
 
-/// A parameter, or a part of one, that a record depends on besides state. Values that are compiled
-/// into programs are not among these dependencies. Nor are patterns: records always search for the
-/// current ones.
+/// A dependency of a record on a parameter or on a part of one. Values that programs contain as
+/// constants need no such dependency, because all records end when such a value changes. Patterns
+/// need none either, because a record searches each packet for the current patterns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Basis {
     /// The function.
@@ -29,7 +29,7 @@ pub enum Part {
     Backend(u32),
 }
 
-/// The parts of a parameter that a change of configuration changes.
+/// The parts of a parameter that a control change affects.
 pub struct Changed {
     pub(crate) node: u16,
     pub(crate) param: ParamId,
@@ -56,7 +56,7 @@ impl Changed {
     pub fn new(control: &Control, before: &[Backend], value: &ParamValue) -> Self {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let what = match (&control.change, value) {
-            // A position behind all rules means the last position before the default.
+            // A position after the last rule means the position before the default.
             (Change::AddRule(at, _), ParamValue::Rules(set)) => {
                 What::RuleAdded(number(*at).min(number(set.rules.len()) - 1))
             }
@@ -67,7 +67,7 @@ impl Changed {
         Self { node: control.node, param: control.param, what }
     }
 
-    /// Whether the change affects a dependency.
+    /// Whether the change affects the parameter, or the part of it, that a record depends on.
     pub(crate) fn touches(&self, basis: &Basis) -> bool {
         let is_it = (self.node, self.param) == (basis.node, basis.param);
         is_it
@@ -79,7 +79,7 @@ impl Changed {
             }
     }
 
-    /// The present number of a rule. `None` if the rule was removed together with its counts.
+    /// The number of a rule after the change. `None` if the change removed the rule and its counts.
     pub(crate) fn moved(&self, rule: u32) -> Option<u32> {
         match self.what {
             What::RuleAdded(at) => Some(rule + u32::from(rule >= at)),

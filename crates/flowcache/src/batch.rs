@@ -63,7 +63,7 @@ impl Batch {
         Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0, counted: 0 }
     }
 
-    /// Looks up the records of packets again whose hashes satisfy `is_such`.
+    /// Looks up the records again for the packets whose hashes satisfy `is_such`.
     #[inline(never)]
     pub(crate) fn find_again(
         &mut self,
@@ -90,8 +90,8 @@ impl Batch {
         record.unwrap_or(NONE)
     }
 
-    /// Goes on to the next record of the flow because the packet at `at` cannot take the one that
-    /// was found for it. False if there is no other record.
+    /// Finds the next record of the flow for the packet at `at`, which cannot take the record found
+    /// before. Returns false if the flow has no further record.
     pub(crate) fn vary(&mut self, state: &State, at: usize) -> bool {
         while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
             self.flows[at].kind += 1;
@@ -104,7 +104,7 @@ impl Batch {
     }
 
     /// Chooses the variant of a new record for the packet at `at`, which can take no record of its
-    /// flow. False if the flow has as many records as it may have.
+    /// flow. Returns false if the flow already has [`VARIANTS`] records.
     pub(crate) fn has_variant(&mut self, state: &State, at: usize) -> bool {
         let first = self.flows[at].kind / VARIANTS * VARIANTS;
         (first..first + VARIANTS).any(|kind| {
@@ -113,7 +113,8 @@ impl Batch {
         })
     }
 
-    /// Turns to an outdated record of the flow of the packet at `at`. False if there is none.
+    /// Selects an outdated record of the flow for the packet at `at`. Returns false if there is
+    /// none.
     pub(crate) fn turn_to_outdated(&mut self, state: &State, at: usize) -> bool {
         let first = self.flows[at].kind / VARIANTS * VARIANTS;
         (first..first + VARIANTS).any(|kind| {
@@ -206,8 +207,7 @@ impl Batch {
         }
     }
 
-    /// Reads the filter's places for flows without a record, so that they are in the processor's
-    /// cache when the filter counts these flows.
+    /// Prefetches the filter's rows for flows without a record.
     #[inline(never)]
     pub(crate) fn touch(&self, filter: &Filter, packets: usize) {
         let flows = self.flows[..packets].iter().filter(|flow| flow.record == NONE);
@@ -215,8 +215,9 @@ impl Batch {
     }
 }
 
-/// Finds the flows of packets, up to the first packet that has another shape than the program or no
-/// narrow key. Returns the number of these packets. Their records are still to be found.
+/// Finds the flows of the packets up to the first one with another header shape than the program's
+/// or without a narrow key. Returns the number of packets before that one. The caller looks up
+/// their records.
 #[inline(always)]
 fn narrow_flows(
     extractor: &KeyExtractor,
@@ -236,7 +237,7 @@ fn narrow_flows(
     found
 }
 
-/// The flow of a packet whose key is not narrow. The key goes to `wide`.
+/// Finds the flow of a packet whose key is not narrow. Stores the key in `wide`.
 #[inline(never)]
 fn wide_flow(
     extractor: &KeyExtractor,

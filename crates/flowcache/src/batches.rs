@@ -1,17 +1,18 @@
-//! State functions of the functions on a path. Each function's state functions form a batch. This
-//! module finds out which batches could run at the same time (SpeedyBox §V-C, Table I). Here they
-//! run in order.
+//! Batches of state functions. The state functions of one function on a path form a batch. This
+//! module finds the batches that could run at the same time (SpeedyBox §V-C, Table I). The flow
+//! cache runs all batches in order.
 
 pub use braid_native::Payload;
 
-/// Whether a batch could run at the same time as the batch of an earlier function (Table I). Header
-/// changes are settled before either runs.
+/// Whether a batch with the payload access `second` could run at the same time as an earlier batch
+/// with the payload access `first` (SpeedyBox, Table I). All header changes are made before either
+/// batch runs.
 pub(crate) fn is_beside(first: Payload, second: Payload) -> bool {
     first != Payload::Write || second == Payload::Ignore
 }
 
-/// Groups the batches of functions in order. The batches of one group could run at the same time,
-/// behind all batches of the group before.
+/// Groups the batches of functions in path order. The batches of a group could run at the same
+/// time, after all batches of the previous group.
 pub(crate) fn groups(parts: impl Iterator<Item = (u16, Option<Payload>)>) -> Vec<Vec<u16>> {
     let mut groups: Vec<Vec<(u16, Payload)>> = Vec::new();
     for (node, payload) in parts.filter_map(|(node, state)| Some((node, state?))) {

@@ -10,11 +10,12 @@ use braid_native::bridge as native;
 use braid_packet::rewrite::{Outline, Rewrite, WIDE, Window};
 use braid_packet::{Layout, Packet};
 
-/// Why a packet cannot take a record at a function. The text follows the function's name.
+/// The reason why a packet cannot take a record while a function has due work. The text follows the
+/// function's name.
 pub(crate) const DUE: &str = "has something to do first";
 pub(crate) const CUT: &str = "wants a payload that the capture cut";
 
-/// A change of headers: a masked rewrite, its bytes, and the numbers that it adds to checksums.
+/// A change of headers: a masked rewrite, its new bytes, and the amounts that it adds to checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderChange {
     pub(crate) rewrite: Rewrite,
@@ -28,34 +29,34 @@ pub(crate) struct Binding {
     pub(crate) node: u16,
     pub(crate) shard: u16,
     pub(crate) backward: bool,
-    /// The function's own number for the flow.
+    /// The number by which the function knows the flow.
     pub(crate) flow: u64,
     pub(crate) functions: Box<[StateFunction]>,
     /// Whether the function checks conditions after its state functions.
     pub(crate) has_guards: bool,
     pub(crate) reads_payload: bool,
-    /// The change of headers in front of this function, since the last function that saw the
-    /// headers.
+    /// The header change that is applied before this function runs: all changes since the last
+    /// function that reads headers. `None` if there is nothing to apply.
     pub(crate) before: Option<Box<HeaderChange>>,
 }
 
 /// The work of native functions for each packet that takes a record.
 #[derive(Debug)]
 pub(crate) struct Bindings {
-    /// The headers that the record's packets have, as far as programs read headers.
+    /// The header shape of the record's packets, as far as programs read headers.
     pub(crate) shape: HeaderMask,
     /// In the order of the packets' path.
     pub(crate) all: Box<[Binding]>,
 }
 
 impl Bindings {
-    /// The changes of headers in front of functions that see the headers.
+    /// The header changes that are applied before functions that read headers.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &HeaderChange> {
         self.all.iter().filter_map(|one| one.before.as_deref())
     }
 
-    /// Whether a packet can take the record now: it has the headers, no function is due, and no
-    /// function needs a payload that the capture cut.
+    /// Whether a packet can take the record now. The packet must have the headers, no function may
+    /// have due work, and no function may need a payload that the capture has cut.
     pub(crate) fn are_ready(&self, functions: &impl Functions, layout: &Layout, time: u64) -> bool {
         let ignores = functions.state().dependents().has_mutant(RecordMutant::NativeDueIgnored);
         let is_ready = |one: &Binding| {
@@ -66,8 +67,8 @@ impl Bindings {
         self.shape.fits(layout.presence()) && self.all.iter().all(is_ready)
     }
 
-    /// Runs the functions for a packet that takes the record. Afterwards the packet's headers are
-    /// as the last function saw them.
+    /// Runs the functions for a packet that takes the record. Afterwards the packet has the headers
+    /// that the last function read.
     pub(crate) fn run(
         &self,
         functions: &mut impl Functions,
@@ -120,7 +121,7 @@ impl Bindings {
     }
 }
 
-/// Whether a record is wide, as 0 or 1, and its place among the records of that width.
+/// The width of a record (0: narrow, 1: wide) and its place among the records of that width.
 pub(crate) fn place(record: u32) -> (usize, usize) {
     ((record >> 31) as usize, (record & u32::MAX >> 1) as usize)
 }

@@ -1,6 +1,9 @@
-//! Conditions on slots in which a record's packets count. Such a condition holds as long as the
-//! slot is within bounds, so it needs no test for each packet.
-#![expect(clippy::indexing_slicing, reason = "a dependence on a slot has the number of an entry")]
+//! Conditions on counting slots: slots that the packets of a record increase or decrease. Such a
+//! condition holds while the slot's value stays within bounds, so no packet needs to test it.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a dependence on a slot holds the number of an entry that was found"
+)]
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Bound, Change, EntryUse, Update};
@@ -11,18 +14,19 @@ use braid_ir::values::Values;
 use braid_state::{Handle, TableRef};
 use std::cmp::Ordering;
 
-/// A comparison of a slot. The entry is given by its number.
+/// A comparison of a slot with a fixed value. `entry` is a number among the entries that were
+/// found.
 pub(crate) struct Compared {
     pub(crate) entry: usize,
     pub(crate) slot: u32,
-    /// The numbers that were added to the slot before the comparison: for the packet, and for each
-    /// of its bytes.
+    /// The amounts that the program added to the slot before the comparison: per packet, and per
+    /// byte of the packet.
     pub(crate) packets: i64,
     pub(crate) bytes: u32,
     /// Whether the compared sum wraps.
     pub(crate) wraps: bool,
-    /// The least value of the slot in front of the packet, and the largest value of the compared
-    /// sum.
+    /// The least value that the slot may have before the packet, and the largest value that the
+    /// compared sum may have.
     pub(crate) least: Word,
     pub(crate) most: Word,
 }
@@ -31,8 +35,8 @@ pub(crate) struct Compared {
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) compared: Vec<Compared>,
-    /// Slots that are compared before anything is added to them. An earlier run for the same packet
-    /// has found them.
+    /// Counting slots that are compared before anything is added to them. An earlier run for the
+    /// same packet has found that they count.
     pub(crate) known: Vec<(TableRef, Handle, u32)>,
 }
 
@@ -48,8 +52,8 @@ impl Counters {
     }
 
     /// Compares a counting slot with a fixed value. Returns `None` if no operand is a counting
-    /// slot, or if each packet needs its own comparison. Returns `Some(None)` if the result is
-    /// about to change.
+    /// slot, or if each packet must test the condition. Returns `Some(None)` if no bound on the
+    /// slot keeps the result the same.
     pub(crate) fn compare(
         &mut self,
         (state, entries): (&State, &[(Handle, EntryUse)]),
@@ -96,8 +100,8 @@ impl Counters {
         Some(Some(Dependence::Fixed))
     }
 
-    /// Turns the comparisons into bounds of slots. The numbers that packets add to the slots are
-    /// recorded by now. Returns `None` if a comparison gives no bound.
+    /// Turns the comparisons into bounds of slots. By now the run has recorded the amounts that
+    /// each packet adds to the slots. Returns `None` if a comparison gives no bound.
     pub(crate) fn settle(
         &self,
         state: &State,
@@ -109,7 +113,7 @@ impl Counters {
             let (handle, how) = &mut entries[*entry];
             let Some(update) = how.updates.iter().find(|update| update.slot == *slot).copied()
             else {
-                // The slot does not change.
+                // The packets do not change the slot.
                 how.read(*slot);
                 continue;
             };
@@ -120,15 +124,15 @@ impl Counters {
             if of_all < *bytes {
                 return None;
             }
-            // The number that each packet adds behind the comparison. All bytes count as added
-            // before it.
+            // The amount that each packet adds after the comparison. All bytes count as added
+            // before the comparison.
             let behind = Word::try_from(all.checked_sub(*packets)?).ok()?;
             let shape = state.slot_shape(how.table);
             let highest = shape.most(*slot as usize);
             let most = match compared.wraps {
-                // The sum must not wrap, even if the slot stops at its largest value.
+                // The bound must keep the sum from wrapping, even if the slot itself saturates.
                 true => (*most).min(highest),
-                // The slot stops there.
+                // The slot saturates at a value that still satisfies the condition.
                 false if *most >= highest => Word::MAX,
                 false => *most,
             };
@@ -144,8 +148,8 @@ impl Counters {
         Some(())
     }
 
-    /// Collects the counting slots on whose values this run depends. True if another run can
-    /// compare them as counters.
+    /// Collects the counting slots on whose values this run depends. Returns true if another run
+    /// can turn these dependences into bounds.
     pub(crate) fn knows_more(&mut self, entries: &[(Handle, EntryUse)]) -> bool {
         if !self.known.is_empty() {
             return false;

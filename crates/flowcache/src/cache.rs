@@ -18,16 +18,17 @@ use braid_ir::residual::Point;
 use braid_packet::{Layout, Packet};
 use std::cell::{Ref, RefCell};
 
-/// The numbers of packets by path, and the numbers of records.
+/// The numbers of packets by path, and the numbers of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flows {
     /// Packets that took their flow's record.
     pub hits: u64,
-    /// Packets whose flow had a record, but that failed its guards or came when something was due.
+    /// Packets whose flow had a record that they could not take: the packet failed the guards, or
+    /// due work had to run first.
     pub guard_failures: u64,
     /// Packets whose flow had no record.
     pub misses: u64,
-    /// Records that replaced outdated ones, whose dependencies had changed.
+    /// Records that replaced outdated records.
     pub renewed: u64,
     /// Records that were made, that have ended, and that were not made because there were too many.
     pub records: RecordCounters,
@@ -53,15 +54,15 @@ pub struct FlowCache {
     pub(crate) bindings: [Vec<Bindings>; 2],
     /// Counts of paths that are in no program's counters.
     pub(crate) counted: RefCell<Counted>,
-    /// These three have the meaning that they have in [`Flows`].
+    /// As in [`Flows`].
     pub(crate) hits: u64,
     pub(crate) guard_failures: u64,
     pub(crate) renewed: u64,
 }
 
 impl FlowCache {
-    /// Makes a cache for a chain, with at most `records` records. An eager cache makes a record at
-    /// a flow's second packet, and also where records do not pay.
+    /// Creates the flow cache of a chain, with at most `records` records. An eager cache makes a
+    /// record at a flow's second packet instead of its fourth, even where a record saves no time.
     #[must_use]
     pub fn new(chain: &Chain, records: usize, eager: bool) -> Self {
         Self {
@@ -82,7 +83,8 @@ impl FlowCache {
         }
     }
 
-    /// How packets were processed. `packets` is the number of packets that have come.
+    /// The numbers of packets and records so far. `packets` is the number of packets that have
+    /// entered the chain.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
         let Self { hits, guard_failures, renewed, .. } = *self;
@@ -97,12 +99,12 @@ impl FlowCache {
         !self.is_left_out && self.batch.flows[at].record != NONE
     }
 
-    /// The counts of records that are in no program's counters.
+    /// The counts of records that do not belong to a program's counters.
     pub fn counted(&self) -> Ref<'_, Counted> {
         self.counted.borrow()
     }
 
-    /// Resets the counts of records that are in no program's counters.
+    /// Resets the counts of records that do not belong to a program's counters.
     pub fn forget_counted(&mut self) {
         self.counted.take();
     }
@@ -123,7 +125,8 @@ impl FlowCache {
         }
     }
 
-    /// Whether the cache looks at the next `packets` packets, and the sample after them.
+    /// Whether the cache looks at the next `packets` packets, and the state of the sampling
+    /// afterwards.
     pub(crate) fn sampled(&self, packets: usize) -> (bool, Sample) {
         let mut sample = self.sample;
         let again = self.hits + self.guard_failures + self.filter.again;
@@ -181,7 +184,8 @@ impl FlowCache {
         }
     }
 
-    /// Does the same for the records of one template, which have counted these packets and bytes.
+    /// Adds the counts of one template's records, which have counted this many packets and bytes
+    /// since the template was made, to the counters of programs and rules.
     pub(crate) fn settle_template(
         &self,
         number: u32,
@@ -205,8 +209,8 @@ impl FlowCache {
         }
     }
 
-    /// Ends all records because something that they depend on is about to change. The filter still
-    /// expects their flows.
+    /// Ends all records, because something on which they depend is about to change. The filter
+    /// admits each of their flows again at the flow's next packet.
     pub fn end_all(&mut self, programs: &impl Programs, functions: &mut impl Functions) {
         self.settle(programs, functions);
         let (_, state) = functions.parts();

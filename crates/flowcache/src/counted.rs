@@ -7,15 +7,16 @@ use braid_ir::model::RowId;
 use braid_native::bridge as native;
 use std::collections::BTreeMap;
 
-/// Counts of records that are in no program's counters.
+/// Counts of records that do not belong to a program's counters.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// The traffic of native functions, by function, direction, and the reason if the function
-    /// drops the packets: packets, bytes, and the bytes of those packets behind the function.
+    /// The traffic of native functions by function, direction and, if the function drops the
+    /// packets, the number of its reason. The values are packets, bytes on entry, and bytes on
+    /// leaving the function.
     natives: BTreeMap<(u16, bool, Option<u32>), [u64; 3]>,
     /// The number of copies that were sent.
     copied: u64,
-    /// By interface: how many packets and copies left.
+    /// By interface: the number of packets and copies that left.
     left: Vec<u64>,
 }
 
@@ -39,7 +40,7 @@ impl Counted {
     }
 
     /// Counts a packet that left by an interface.
-    #[expect(clippy::indexing_slicing, reason = "the vector is made long enough")]
+    #[expect(clippy::indexing_slicing, reason = "`resize` has made the vector long enough")]
     pub(crate) fn leave(&mut self, interface: u16) {
         let interface = usize::from(interface);
         if self.left.len() <= interface {
@@ -63,7 +64,7 @@ impl Counted {
     /// and the number of dropped packets.
     #[expect(
         clippy::indexing_slicing,
-        reason = "native functions have their numbers from the chain"
+        reason = "the chain numbers its functions, and `nodes` has counters for each"
     )]
     pub fn add_to(
         &self,

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 /// Counts that are not in the records themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// For each record with bounds: where its byte counter started ([`crate::fuel`]).
+    /// For each record with bounds: the start value of its byte counter ([`crate::fuel`]).
     fuel: HashMap<u32, u32>,
-    /// Packets and bytes that each record has counted and handed over, if somebody asked for them.
+    /// The packets and bytes that each record has counted and handed over, after a call of
+    /// [`Counts::keep_totals`].
     totals: Option<HashMap<u32, (u64, u64)>>,
 }
 
@@ -44,7 +45,7 @@ impl Counts {
         total.1 += u64::from(bytes);
     }
 
-    /// A record's hot part with the counts since the last time that it handed them over.
+    /// A record's hot part with only the counts that it has not handed over yet.
     pub(crate) fn counted(&self, slabs: &Slabs, number: u32) -> Hot {
         let mut hot = slabs.hot(number).clone();
         if let Some(from) = self.fuel.get(&number) {
@@ -70,7 +71,7 @@ impl Counts {
         slabs.hot_mut(number).bytes = from;
     }
 
-    /// Empties a record's fuel, because its rest is not valid any more.
+    /// Takes the rest of a record's fuel away, because it may be too much now.
     pub(crate) fn drain(&mut self, slabs: &mut Slabs, number: u32) {
         if self.fuel.contains_key(&number) {
             self.fill(slabs, number, 0);

@@ -2,23 +2,24 @@
 
 use crate::guard::Number;
 
-/// The dependence of a value, besides the dependencies of its record.
+/// What a value depends on, besides the dependencies of the whole record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dependence {
     /// The value depends on nothing.
     Fixed,
-    /// The value is a number in the packet, shifted down by `shift`, plus `add`.
+    /// The value is a number in the packet, shifted right by `shift`, plus `add`.
     Number { number: Number, shift: u32, add: i64 },
-    /// The value is a number in the packet, shifted down. Guards can only ask for exactly these
-    /// bits.
+    /// The value is a number in the packet, shifted right by `shift`. A guard can only compare
+    /// these bits for equality.
     Bits { number: Number, shift: u32 },
-    /// The value is the content of a slot of an entry, plus `packets`, plus `bytes` times the bytes
-    /// on the wire. `entry` is the entry's number among the entries that were found. Once anything
-    /// was added, `wraps` says whether the sum wraps where it would not fit.
+    /// The value is the content of a slot, plus `packets`, plus `bytes` times the packet's bytes on
+    /// the wire. `entry` is the entry's number among the entries that were found. `wraps` is `None`
+    /// before anything was added. Afterwards it says whether the sum wraps at the slot's width or
+    /// saturates.
     Slot { entry: usize, slot: u32, packets: i64, bytes: u32, wraps: Option<bool> },
     /// The value is the time.
     Time,
-    /// The record computes the value for each packet. This is its number in
+    /// The record computes the value for each packet, as the value with this number in
     /// [`crate::dynamic::Dynamic`].
     Dynamic(u8),
     /// The value depends on anything else.

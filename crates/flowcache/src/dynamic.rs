@@ -1,6 +1,6 @@
-//! The values that a record computes for each packet. They depend on the time, on the packet's
-//! length, and on the contents of slots at that moment. An example is a token bucket. All
-//! conditions on them are tested before anything changes.
+//! Dynamic values: values that a record computes for each packet from the time, the packet's length
+//! and the current contents of slots. A token bucket needs them, for example. The record tests all
+//! conditions on them before it changes anything.
 
 use crate::host::State;
 use braid_ir::arith::{binary, compare};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 /// The largest number of values of a path.
 const MOST: usize = 32;
 
-/// The results of the values for one packet.
+/// The dynamic values of one packet, by number.
 pub(crate) type Words = [Word; MOST];
 
-/// Values, conditions on them, and slots that they are assigned to. Values are named by their
-/// numbers.
+/// The dynamic values of a path, the conditions on them, and the slots that they are assigned to.
+/// Values refer to each other by number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Dynamic {
     values: Vec<Expr>,
-    /// Values that must be 1 or 0.
+    /// Conditions: the number of a value, and whether it must be true.
     checks: Vec<(u8, bool)>,
     /// The assignments: the number of an entry among the entries that the record depends on, its
     /// slot, and the value.
@@ -39,15 +39,16 @@ pub(crate) enum Expr {
     Length,
     /// The time.
     Time,
-    /// The content of a slot of an entry.
+    /// The content of a slot: the number of an entry among the entries that the record depends on,
+    /// and the slot.
     Slot(u8, u32),
     Bin(BinOp, u16, u8, u8),
     Cmp(CmpOp, u8, u8),
-    /// The complement of a value, under the mask of the largest result.
+    /// The complement of a value, masked with the largest value of the result's type.
     Not(Word, u8),
-    /// The low bits of a value, under the mask of the largest result.
+    /// The low bits of a value, masked with the largest value of the result's type.
     Resize(Word, u8),
-    /// The value, or the largest result if the value is larger.
+    /// The value, limited to the largest value of the result's type.
     Clamp(Word, u8),
 }
 
@@ -56,10 +57,10 @@ impl Dynamic {
         self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
     }
 
-    /// The work for each packet: the number of values, plus twice the number of assignments.
+    /// The cost for each packet: the number of values, plus twice the number of assignments.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "there are at most `MOST` values and a few slots"
+        reason = "there are at most `MOST` values, and assignments to a few slots"
     )]
     pub(crate) fn size(&self) -> u32 {
         (self.values.len() + 2 * self.puts.len()) as u32
@@ -76,14 +77,14 @@ impl Dynamic {
         (number < MOST).then_some(number as u8)
     }
 
-    /// Adds a condition.
+    /// Adds the condition that a value is true (`is`) or false.
     pub(crate) fn check(&mut self, value: u8, is: bool) {
         if !self.checks.contains(&(value, is)) {
             self.checks.push((value, is));
         }
     }
 
-    /// Adds a condition: the packet must come without this tag.
+    /// Adds the condition that the packet arrives without this tag.
     pub(crate) fn lack(&mut self, tag: Arc<str>) {
         if !self.lacks.contains(&tag) {
             self.lacks.push(tag);
@@ -91,7 +92,10 @@ impl Dynamic {
     }
 
     /// Adds an assignment of a value to a slot of an entry that has none yet.
-    #[expect(clippy::cast_possible_truncation, reason = "`depends_on` refuses more entries")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`depends_on` refuses records with more than 255 entries"
+    )]
     pub(crate) fn put(&mut self, entry: usize, slot: u32, value: u8) {
         self.puts.push((entry as u8, slot, value));
     }
@@ -106,7 +110,7 @@ impl Dynamic {
         self.add(Expr::Time)
     }
 
-    /// Sets the number of entries that the record depends on. `None` if there are too many.
+    /// Sets the number of entries that the record depends on. `None` if there are more than 255.
     pub(crate) fn depends_on(&mut self, entries: usize) -> Option<()> {
         self.entries = u8::try_from(entries).ok()?;
         Some(())
@@ -125,9 +129,9 @@ impl Dynamic {
         self.lacks.clear();
     }
 
-    /// Computes the values for a packet that takes the record with this number, tests the
-    /// conditions and assigns the slots. Returns false if a condition does not hold. In that case
-    /// nothing has changed.
+    /// Computes the values for a packet that takes the record with number `record`, tests the
+    /// conditions and assigns the slots. Returns false, without any change, if a condition does not
+    /// hold.
     #[expect(clippy::indexing_slicing, reason = "a value has a number below `MOST`")]
     pub(crate) fn run(
         &self,
@@ -171,7 +175,7 @@ impl Dynamic {
         true
     }
 
-    /// Records number their entries from the last one on.
+    /// The number by which [`crate::Records::slot`] knows an entry: it counts from the last entry.
     fn behind(&self, entry: u8) -> usize {
         usize::from(self.entries - 1 - entry)
     }

@@ -1,7 +1,7 @@
-//! Values in a specialisation that a record can compute only for each packet.
+//! Makes dynamic values in a specialisation: values that a record computes for each packet.
 #![expect(
     clippy::indexing_slicing,
-    reason = "entries have the numbers of their places in `depends_on`"
+    reason = "the number of an entry is its position in `depends_on`"
 )]
 
 use crate::dependence::Dependence;
@@ -14,7 +14,7 @@ use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::values::Values;
 
 impl Findings {
-    /// Whether the result of an operation can be computed only for each packet.
+    /// Whether the record must compute the result of an operation for each packet.
     pub(crate) fn is_dynamic(&self, values: &Values<'_>, op: &Op) -> bool {
         let (mut dynamic, mut counted, mut slot, mut length) = (false, false, false, false);
         op.visit_uses(&mut |id| match self.dependence(*id) {
@@ -37,7 +37,7 @@ impl Findings {
             }
     }
 
-    /// Follows an operation whose result is computed for each packet.
+    /// Follows an operation whose result is a dynamic value.
     pub(crate) fn follow_dynamic(&mut self, values: &Values<'_>, op: &Op) -> Option<Dependence> {
         let most = |out: ValueId| values.ty(out).max();
         let expr = match *op {
@@ -59,7 +59,7 @@ impl Findings {
         Some(Dependence::Dynamic(self.path.dynamic.add(expr)?))
     }
 
-    /// The number of a value as one that is computed for each packet.
+    /// The number of a value among the dynamic values. The value is added if necessary.
     pub(crate) fn dynamic(&mut self, values: &Values<'_>, id: ValueId) -> Option<u8> {
         let width = values.width(id);
         let expr = match self.dependence(id) {
@@ -82,8 +82,8 @@ impl Findings {
         self.path.dynamic.add(expr)
     }
 
-    /// A slot of an entry, with the numbers that packets add to it, as a value that is computed for
-    /// each packet.
+    /// A slot of an entry, plus the amounts that the packet has added to it so far, as a dynamic
+    /// value.
     pub(crate) fn dynamic_slot(
         &mut self,
         (entry, slot): (usize, u32),
@@ -99,8 +99,8 @@ impl Findings {
         let Some(wraps) = wraps else { return Some(old) };
         let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };
         let (length, times) = (dynamic.add(Expr::Length)?, dynamic.add(Expr::Const(bytes.into()))?);
-        // The addend has at most 64 bits. It is no larger than the slot can hold, or it stops
-        // there.
+        // The addend fits in 64 bits, because the length, `bytes` and `packets` have at most 32
+        // bits each. It is then masked or limited to the slot's width.
         let bytes = dynamic.add(Expr::Bin(BinOp::MulSat, 64, length, times))?;
         let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
         let packets = dynamic.add(Expr::Const(packets.unsigned_abs().into()))?;
@@ -121,12 +121,12 @@ impl Findings {
         path.dynamic.forget(entry, slot);
     }
 
-    /// Whether a slot was assigned a value that is computed for each packet.
+    /// Whether a slot was assigned a dynamic value.
     pub(crate) fn has_put(&self, entry: usize, slot: u32) -> bool {
         self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
     }
 
-    /// Whether a value changes from packet to packet and can be computed for each.
+    /// Whether a value may differ from packet to packet and can be a dynamic value.
     pub(crate) fn changes_with_packets(&self, id: ValueId) -> bool {
         matches!(
             self.dependence(id),
@@ -134,7 +134,7 @@ impl Findings {
         ) || matches!(self.dependence(id), Dependence::Number { number: LENGTH, .. })
     }
 
-    /// Assigns a value that is computed for each packet to a slot.
+    /// Assigns a dynamic value to a slot.
     pub(crate) fn put_dynamic(
         &mut self,
         values: &Values<'_>,
@@ -153,8 +153,8 @@ impl Findings {
         Some(())
     }
 
-    /// Slots that count, but whose values are also needed for each packet, become slots that are
-    /// assigned for each packet.
+    /// Turns counting slots into slots that are assigned for each packet, if the record also needs
+    /// their values for each packet.
     pub(crate) fn count_dynamic(&mut self, state: &State) -> Option<()> {
         for entry in 0..self.depends_on.len() {
             let how = &self.depends_on[entry].1;

@@ -1,5 +1,6 @@
-//! The side effects of a record, besides the rewrite of a packet's first bytes. VLAN tags come and
-//! go, the packet gets tags, functions publish events, and functions send copies out of the chain.
+//! The side effects of a path besides the rewrite of a packet's first bytes: added and removed VLAN
+//! tags, packet tags, events, copies that leave the chain, and bytes that native functions insert
+//! or remove.
 
 use crate::dynamic::Words;
 use crate::guard::Number;
@@ -15,20 +16,20 @@ use std::sync::Arc;
 /// The side effects of a path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct SideEffects {
-    /// VLAN tags that are removed and added.
+    /// VLAN tags that the record removes and adds.
     pub(crate) vlans: Retag,
     /// Tags that packets get, by name.
     pub(crate) tags: Vec<(Arc<str>, Word)>,
     /// The events, in order.
     pub(crate) publications: Vec<Publication>,
-    /// Functions that send a copy of the packet as it leaves, and the destination of the copy.
+    /// Copies of the packet as it leaves: the function that sends the copy, and its destination.
     pub(crate) copies: Vec<(u16, Dest)>,
-    /// The bytes that a native function inserts and removes after all that, in order.
+    /// Bytes that native functions insert and remove, in order. This comes after all other changes.
     pub(crate) splices: Vec<Splice>,
 }
 
-/// Bytes that packets get or lose at an offset from their start (SpeedyBox's encapsulation and
-/// decapsulation).
+/// Bytes that a record inserts into packets or removes from them (SpeedyBox's encapsulation and
+/// decapsulation). Offsets are in bytes from the packet's start.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Splice {
     /// Bytes are inserted.
@@ -60,7 +61,7 @@ impl fmt::Display for Splice {
 }
 
 impl Splice {
-    /// The offset up to which the packet must have bytes, the number of removed bytes, and the
+    /// The number of bytes that the packet must have at least, the number of removed bytes, and the
     /// number of inserted bytes.
     pub(crate) fn change(&self) -> (usize, usize, usize) {
         match self {
@@ -84,16 +85,16 @@ pub(crate) enum Arg {
     Word(Kind, Word),
     /// Bits of the packet.
     Bits(Kind, Bits),
-    /// A number in the packet, shifted down, plus an addend.
+    /// A number in the packet, shifted right, plus an addend.
     Number(Kind, Number, u32, i64),
     Time(Kind),
-    /// A value that is computed for each packet.
+    /// A dynamic value, by number.
     Dynamic(Kind, u8),
     Text(String),
 }
 
 impl Publication {
-    /// Publishes the event for a packet as it came.
+    /// Publishes the event for a packet that has not been changed yet.
     #[expect(
         clippy::indexing_slicing,
         reason = "events and values have their numbers from the program that published the event"
@@ -132,7 +133,7 @@ impl Publication {
 }
 
 impl SideEffects {
-    /// Publishes the events for a packet as it came.
+    /// Publishes the events for a packet that has not been changed yet.
     pub(crate) fn publish(
         &self,
         chain: &Chain,
@@ -143,8 +144,8 @@ impl SideEffects {
         self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));
     }
 
-    /// Sets tags, changes VLAN tags and applies splices, for a packet whose first bytes have been
-    /// written.
+    /// Sets tags, changes VLAN tags, and inserts and removes bytes. The packet's first bytes have
+    /// already been rewritten.
     pub(crate) fn finish(&self, packet: &mut Packet) {
         for (name, value) in &self.tags {
             match packet.tags.get_mut(name) {
@@ -156,7 +157,8 @@ impl SideEffects {
             packet.retag(&self.vlans);
         }
         for splice in &self.splices {
-            // An earlier check found that the bytes are there and that the packet has room.
+            // An earlier check has found that the packet has the removed bytes, and room for the
+            // inserted ones.
             let _done = match splice {
                 Splice::In { at, bytes } => packet.insert(*at, bytes),
                 Splice::Out { at, len } => packet.remove(*at, *len),
@@ -164,8 +166,7 @@ impl SideEffects {
         }
     }
 
-    /// The number of bytes by which packets become longer because native functions insert and
-    /// remove bytes.
+    /// The number of bytes by which inserted and removed bytes make packets longer.
     pub(crate) fn longer(&self) -> i64 {
         let of = |splice: &Splice| {
             let (_, less, more) = splice.change();
@@ -174,7 +175,7 @@ impl SideEffects {
         self.splices.iter().map(of).sum()
     }
 
-    /// Whether there are side effects that programs have: tags, events or copies.
+    /// Whether there are side effects that only programs have: tags, events or copies.
     pub(crate) fn is_of_programs(&self) -> bool {
         let Self { tags, publications, copies, .. } = self;
         !(tags.is_empty() && publications.is_empty() && copies.is_empty())

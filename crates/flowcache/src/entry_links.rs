@@ -1,15 +1,16 @@
 //! Links between records and the entries that they depend on.
 //!
-//! A record has its links in a row: the place of each entry. The list of a record's uses is the
-//! same for many records and is stored once ([`crate::entry_use::Uses::list`]). A group of entries
-//! has the numbers of the records that depend on it.
+//! A record has a row of links: the place of each entry that it depends on. The list of its uses of
+//! these entries is the same for many records, so it is stored once
+//! ([`crate::entry_use::Uses::list`]). A group of entries has a list of the records that depend on
+//! it.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "there are fewer words, crowds and records than 2^32"
 )]
 #![expect(
     clippy::indexing_slicing,
-    reason = "rows, tables and crowds have the numbers that they were given"
+    reason = "rows and crowds keep their positions, and each table has a list of heads"
 )]
 
 use crate::absences::{Absences, Keys};
@@ -31,16 +32,17 @@ pub(crate) struct Link {
 /// The links of all records.
 #[derive(Debug, Default)]
 struct Links {
-    /// For each record: the number of its list of uses. Then, for each link: the entry's place, and
-    /// the record's rank among the records on the group. A record with several links to a group has
-    /// its rank at the first of them.
+    /// For each record: the number of its list of uses, and then two words for each link: the
+    /// entry's place, and the record's rank in the list of records on the entry's group. If a
+    /// record has several links to a group, only the first of them holds the rank.
     words: Vec<u32>,
-    /// By number of links: the first unused row. Each unused row leads to the next one.
+    /// By number of links: the first free row of that size. A free row holds the position of the
+    /// next one.
     spare: Vec<u32>,
 }
 
 impl Links {
-    /// Takes a row for links and returns its beginning.
+    /// Allocates a row for links and returns its position.
     fn allot(&mut self, list: u32, links: &[Link]) -> u32 {
         let size = links.len();
         lengthen(&mut self.spare, size + 1, NONE);
@@ -59,7 +61,7 @@ impl Links {
         at
     }
 
-    /// Frees the row of a record.
+    /// Frees the row at `at`, which has `size` links.
     fn free(&mut self, at: u32, size: usize) {
         self.words[at as usize] = std::mem::replace(&mut self.spare[size], at);
     }
@@ -68,24 +70,25 @@ impl Links {
         self.words[at as usize + 1 + 2 * number]
     }
 
-    /// The rank of a record among the records on the group of a link.
+    /// The rank in link number `number` of the row at `at`.
     fn rank(&mut self, at: u32, number: usize) -> &mut u32 {
         &mut self.words[at as usize + 2 + 2 * number]
     }
 }
 
-/// The uses that records have of a group, as bits. Several slots may share a bit ([`bits`]).
+/// The uses that records have of a group's slots, as bits. Several slots may share a bit
+/// ([`bits`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Takes {
-    /// Slots whose values the records depend on. This includes records that have ended since the
-    /// group last had no record.
+    /// Slots whose values the records depend on. Uses of ended records stay included until the
+    /// group has no record any more.
     pub(crate) reads: u16,
-    /// Slots that count.
+    /// Slots in [`EntryUse::updates`].
     pub(crate) counts: u16,
     /// Slots that are read for each packet, and slots that are assigned for each packet.
     dynamic: u16,
     puts: u16,
-    /// Slots that count with bounds, and slots that count without bounds.
+    /// Slots in `counts` that have bounds, and slots in `counts` that have none.
     bounded: u16,
     free: u16,
 }
@@ -116,25 +119,25 @@ impl Takes {
     }
 }
 
-/// The records on a group that has, or has had, several.
+/// The records on a group that has several, or has had several since it last had none.
 #[derive(Debug, Default)]
 struct Crowd {
     records: Vec<u32>,
     takes: Takes,
 }
 
-/// The records on all groups. Most groups have one record.
+/// The lists of records on groups. Most groups have one record.
 #[derive(Debug, Default)]
 struct Heads {
-    /// By table and number of a group's root. The absent entries come behind the tables. The value
-    /// is the only record, or with [`CROWD`] a number in `crowds`.
+    /// By table and number of a group's root; absent keys have the table number after all tables.
+    /// The value is the group's only record, or [`CROWD`] plus a number in `crowds`, or [`NONE`].
     all: Vec<Vec<u32>>,
     crowds: Vec<Crowd>,
     /// The numbers of unused crowds.
     spare: Vec<u32>,
 }
 
-/// This bit says that a group has, or has had, several records. The places of records are below it.
+/// Marks the number of a crowd in `Heads::all`. Record numbers are below it.
 pub(crate) const CROWD: u32 = 1 << 30;
 
 impl Heads {
@@ -166,7 +169,7 @@ impl Heads {
         &mut self.crowds[(head ^ CROWD) as usize]
     }
 
-    /// Makes a crowd of a group's only record, because the group gets more records.
+    /// Turns a group's only record into a crowd, so that more records can follow.
     fn gather(&mut self, group: Group, takes: Takes) {
         let only = self.get(group);
         let number = self.spare.pop().unwrap_or_else(|| {
@@ -179,7 +182,7 @@ impl Heads {
         self.set(group, number | CROWD);
     }
 
-    /// Removes the last record, or the crowd, of a group.
+    /// Empties a group's list of records.
     fn clear(&mut self, group: Group) {
         let head = self.get(group);
         if head & CROWD != 0 {
@@ -189,8 +192,9 @@ impl Heads {
     }
 }
 
-/// The bits of slots of one of a group's tables.
-#[expect(clippy::cast_possible_truncation, reason = "the other bits are in the other parts")]
+/// Maps the slots of a table, as 64 bits, to 16 bits. The tables of a group get different
+/// rotations, so that their slots rarely share a bit.
+#[expect(clippy::cast_possible_truncation, reason = "the loop visits all four parts of 16 bits")]
 pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
     let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
     all.rotate_left(table.to_bits() % 16)
@@ -208,7 +212,7 @@ pub(crate) struct EntryLinks {
 }
 
 impl EntryLinks {
-    /// Links to this number of tables. No record depends on an entry yet.
+    /// Creates the links for a store with this number of tables. No record depends on an entry yet.
     pub(crate) fn new(tables: usize) -> Self {
         Self {
             links: Links::default(),
@@ -308,7 +312,7 @@ impl EntryLinks {
         uses.fold(Takes::default(), |all, one| all.and(Takes::of(one)))
     }
 
-    /// Whether a group has records.
+    /// Whether any record depends on a group.
     #[inline(always)]
     pub(crate) fn has_links(&self, group: Group) -> bool {
         self.heads.get(group) != NONE
@@ -346,7 +350,7 @@ impl EntryLinks {
         let list = self.uses.list(links.iter().map(|link| link.how));
         let row = self.links.allot(list, links);
         slabs.set_link(record, row);
-        // Tables that have got links so far, modulo the number of bits.
+        // Tables to which a link of this record leads, as bits modulo 64.
         let mut met = 0_u64;
         for (number, link) in links.iter().enumerate() {
             let to = self.group(tables, *link);
@@ -405,8 +409,8 @@ impl EntryLinks {
         self.links.free(row, size);
     }
 
-    /// Removes a record, which has this rank, from the records on a group. False if it was not
-    /// there.
+    /// Removes a record with rank `rank` from the list of records on a group. Returns false if the
+    /// list does not have the record at this rank.
     fn leave(
         &mut self,
         slabs: &Slabs,
@@ -428,7 +432,7 @@ impl EntryLinks {
         }
         let crowd = self.heads.crowd_mut(of);
         crowd.records.swap_remove(rank);
-        // The crowd's last record has this rank now.
+        // The list's last record has moved to this rank.
         if let Some(moved) = crowd.records.get(rank).copied() {
             let first = self.links_to(slabs, moved, of, tables).next();
             if let Some((number, _)) = first.filter(|_| !mutants.has(RecordMutant::RankForgotten)) {

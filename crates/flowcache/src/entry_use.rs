@@ -1,10 +1,11 @@
-//! The uses that records have of the entries that they depend on: slots whose values must stay, and
-//! slots that each packet changes in the same way.
+//! Uses: how records use the entries that they depend on. A record may need a slot's value to stay
+//! the same, or each of its packets may change a slot in the same way.
 //!
-//! Such changes are not made packet by packet. A record counts packets and bytes, and holds the
-//! time at which it was last taken. The contents of its entries follow from these counts
-//! (SpeedyBox's state functions, §V-C, at no cost). The cache computes them when anyone else looks:
-//! when a program finds an entry, when an entry ends, and when state is shown.
+//! Packets that take a record do not write to entries. The record counts packets and bytes, and
+//! holds the time at which it was last taken. From these counts follow the contents of its entries
+//! (SpeedyBox's state functions, §V-C, without cost per packet). The cache computes the contents
+//! when they are needed: when a program finds the entry, when the entry ends, and when state is
+//! reported.
 
 use crate::slab::{Hot, NONE};
 use braid_ir::model::Word;
@@ -12,11 +13,11 @@ use braid_state::{SlotShape, TableRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The largest number of records that may change one group of entries. Whenever the group is found,
-/// the cache asks all of them.
+/// The largest number of records that may change one group of entries. When a program finds an
+/// entry of the group, the cache asks all of these records.
 pub(crate) const MOST_WRITERS: usize = 8;
 
-/// The use that a record has of an entry.
+/// How a record uses an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EntryUse {
     /// The entry's table.
@@ -27,21 +28,21 @@ pub struct EntryUse {
     pub dynamic: u64,
     /// Slots that the record assigns for each packet, as bits.
     pub puts: u64,
-    /// Slots that each packet changes in a way that adds up. Each is listed once. None of them is
+    /// Counting slots and slots that hold the time of the last packet, each once. None of them is
     /// in the sets above.
     pub updates: Vec<Update>,
-    /// Bounds of the counting slots, one for each slot that has some.
+    /// The bounds of the counting slots, at most one for each slot.
     pub bounds: Vec<Bound>,
 }
 
-/// The bounds of a slot in which a record counts.
+/// The bounds of a counting slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bound {
     /// The slot; below 64.
     pub slot: u32,
-    /// The least value in front of each packet.
+    /// The least value that the slot may have before a packet.
     pub least: Word,
-    /// The largest value behind each packet.
+    /// The largest value that the slot may have after a packet.
     pub most: Word,
 }
 
@@ -57,29 +58,29 @@ pub struct Update {
 /// How packets change a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
-    /// Each packet adds this amount, and `bytes` times its bytes on the wire. The sum is never
-    /// below 0.
+    /// Each packet adds `packets` plus `bytes` times its bytes on the wire. The sum is never below
+    /// 0.
     Add {
         /// The amount for each packet.
         packets: i64,
         /// The amount for each byte.
         bytes: u32,
-        /// Whether the slot wraps behind the largest value. If not, it stops there.
+        /// Whether the slot wraps at its width. Otherwise it saturates.
         wraps: bool,
     },
-    /// The slot holds the time of the last packet. (When the record was made, the slot held no
-    /// later time.)
+    /// The slot holds the time of the last packet. When the record was made, the slot held no later
+    /// time.
     Time,
 }
 
 impl EntryUse {
-    /// A use of an entry of this table that does nothing.
+    /// An empty use of an entry of this table.
     #[must_use]
     pub fn of(table: TableRef) -> Self {
         Self { table, reads: 0, dynamic: 0, puts: 0, updates: Vec::new(), bounds: Vec::new() }
     }
 
-    /// Makes this a use that does nothing.
+    /// Makes the use empty.
     pub fn clear(&mut self) {
         (self.reads, self.dynamic, self.puts) = (0, 0, 0);
         self.updates.clear();
@@ -91,36 +92,36 @@ impl EntryUse {
         self.reads |= 1 << slot.min(63);
     }
 
-    /// Whether the record changes no slot whose value it depends on.
+    /// Whether the record changes none of the slots whose values it depends on.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         self.reads & (self.counts() | self.puts) == 0
     }
 
-    /// Slots that count, as bits.
+    /// The slots in `updates`, as bits.
     #[must_use]
     pub fn counts(&self) -> u64 {
         self.updates.iter().fold(0, |slots, update| slots | 1 << update.slot)
     }
 
-    /// Whether a slot is assigned the time.
+    /// Whether packets assign the time to a slot.
     pub(crate) fn is_time(&self, slot: usize) -> bool {
         let time = |one: &Update| one.slot as usize == slot && one.change == Change::Time;
         self.updates.iter().any(time)
     }
 }
 
-/// Uses of entries, by number. There are few, because the records of a template have the same ones.
+/// All uses, by number. There are few, because records of the same template have the same uses.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) all: Vec<EntryUse>,
     numbers: HashMap<EntryUse, u32>,
     /// For each use: the table of the roots of its entries' groups.
     pub(crate) roots: Vec<u32>,
-    /// By table: the use that was asked for last.
+    /// By table: the number of the use that was asked for last.
     latest: Vec<u32>,
-    /// The uses that records have of all their entries, as lists of numbers. [`NONE`] stands for an
-    /// entry that must be absent.
+    /// The lists of uses that records have, as numbers of uses, one for each link. [`NONE`] stands
+    /// for an entry that must be absent.
     lists: Vec<Arc<[u32]>>,
     list_numbers: HashMap<Arc<[u32]>, u32>,
     latest_list: u32,
@@ -134,7 +135,8 @@ impl Uses {
         *self = Self::default();
     }
 
-    /// The number of a use. The roots of its entries' groups are in the table `root`.
+    /// The number of a use, which is added if it is new. `root` is the table with the roots of the
+    /// entries' groups.
     #[expect(clippy::indexing_slicing, reason = "`latest` is made long enough for the table")]
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer uses than 2^32")]
     pub(crate) fn number(&mut self, one: &EntryUse, root: u32) -> u32 {
@@ -157,7 +159,7 @@ impl Uses {
         number
     }
 
-    /// The number of a list of uses.
+    /// The number of a list of uses, which is added if it is new.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer lists than 2^32")]
     pub(crate) fn list(&mut self, all: impl Iterator<Item = u32>) -> u32 {
         self.wanted.clear();
@@ -181,7 +183,8 @@ impl Uses {
 }
 
 impl Change {
-    /// The content of a slot after the packets that a record has counted.
+    /// The content of a slot after the packets that a record has counted. `old` is the content
+    /// before them, and `most` is the slot's largest value.
     fn after(self, old: Word, most: Word, record: &Hot) -> Word {
         match self {
             Change::Time => old.max(Word::from(record.seen)),
@@ -199,7 +202,7 @@ impl Change {
     }
 }
 
-/// Brings an entry's slots up to date with the counts of a record.
+/// Adds the effects of a record's counted packets to an entry's slots.
 pub(crate) fn apply(one: &EntryUse, record: &Hot, shape: &SlotShape, words: &mut [u64]) {
     for Update { slot, change } in &one.updates {
         let slot = *slot as usize;

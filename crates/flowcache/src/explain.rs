@@ -1,7 +1,8 @@
-//! Explains which path a packet takes, and why, for people who wonder why a flow has no record.
+//! Explains which path a packet takes and why, for people who want to know why a flow has no
+//! record.
 #![expect(
     clippy::indexing_slicing,
-    reason = "programs and models have only numbers of what they declare"
+    reason = "programs and verified models refer only to what they declare"
 )]
 
 use crate::basis::Basis;
@@ -29,7 +30,8 @@ use std::fmt;
 pub struct PacketPath {
     /// Which path.
     pub taken: Taken,
-    /// Why the packet did not take another path, in words. Empty for a record that existed before.
+    /// The reason why the packet did not take another path, in words. Empty for a hit on a record
+    /// that existed before.
     pub why: String,
 }
 
@@ -74,15 +76,15 @@ fn miss(why: impl Into<String>) -> PacketPath {
     outcome(Taken::Miss, why)
 }
 
-/// The reason for a record that is made for the packet itself.
+/// The reason for a hit on a record that was made for the packet itself.
 const MADE: &str = "made for this packet";
 /// The reason for a record that replaces another one.
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
-/// The reason if no record is tried yet.
+/// The reason for a miss before the cache tries to make a record for the flow.
 const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
                    fails for the eighth, sixteenth, …";
 
-/// The reason if the cache does not look for a record.
+/// The reason for a miss while the sampling leaves packets out.
 const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
                         left out";
 
@@ -93,8 +95,8 @@ impl PacketPath {
         miss(why)
     }
 
-    /// The path that a packet really took. `self` is the path that was foreseen for it. `before`
-    /// and `after` are the counts on both sides of the packet.
+    /// The path that a packet really took. `self` is the path that [`foresee`] returned for it.
+    /// `before` and `after` are the numbers of packets and records before and after the packet.
     #[must_use]
     pub fn corrected(self, before: Flows, after: Flows) -> Self {
         let taken = match after.hits > before.hits {
@@ -102,7 +104,7 @@ impl PacketPath {
             false if after.guard_failures > before.guard_failures => Taken::GuardFailure,
             false => Taken::Miss,
         };
-        // Some reasons show only when the packet runs.
+        // `foresee` cannot know some reasons, because they depend on the other records.
         let why = match taken {
             _ if taken == self.taken => self.why,
             Taken::GuardFailure => "its record can count no more until that is worked out".into(),
@@ -172,8 +174,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// Whether a packet can take one of its flow's records. If it cannot: whether one of them is
-    /// outdated. `None` if the flow has no records.
+    /// The path of a packet whose flow has records, and whether the packet cannot take a record
+    /// because one of them is outdated. `None` if the flow has no records.
     fn with_records(
         &mut self,
         flow: Flow,
@@ -359,7 +361,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         format!("{}.{}", self.name(node), model.state[state.index()].name)
     }
 
-    /// Why the end of a block is not the end of a packet's path.
+    /// The reason why a packet's path continues after the end of a block.
     fn goes_on(&self, residual: &Residual, block: usize) -> String {
         let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
         match &exit.fate {
@@ -467,8 +469,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     }
 }
 
-/// Describes the dependences of values when a specialisation stopped: fields outside the key,
-/// slots, the time.
+/// The sources of the values that are not fixed where a specialisation stopped: fields outside the
+/// key, slots, the time.
 fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings

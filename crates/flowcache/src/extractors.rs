@@ -1,5 +1,5 @@
-//! The key extractors of a chain: one for each program. If packets may meet native functions: one
-//! for each entry point and header shape.
+//! The key extractors of a chain. A chain of models has one for each program. A chain with native
+//! functions has one for each entry point and header shape.
 
 use crate::host::Programs;
 use crate::key::{KeyExtractor, OPEN};
@@ -9,23 +9,24 @@ use braid_ir::residual::{HeaderMask, Point, Residual, What};
 use braid_packet::rewrite::Outline;
 use braid_packet::{Header, Layout};
 
-/// The largest number of entries. Packets of further shapes have no records.
+/// The largest number of entries. Packets of further header shapes have no records.
 const MOST_ENTRIES: usize = 512;
 
-/// Headers that only some packets of a flow have.
+/// Headers that only some packets of a flow have. The shape of an entry leaves them out.
 const PASSING: [Header; 4] = [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
 
-/// Where a specialisation begins.
+/// The start of a specialisation.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// It begins with a program and must end in it. The key has only the bits that this program
-    /// reads.
+    /// The specialisation starts with a program and must end in it. The key has only the bits that
+    /// this program reads.
     Program(usize),
-    /// It begins in front of a function. The key has all bits that anyone may read.
+    /// The specialisation starts at a point. The key has all bits that the packets of a flow have
+    /// in common, because any function may read them.
     Point(Point),
 }
 
-/// An entry of the chain for packets of one shape.
+/// An entry point of the chain, for packets of one header shape.
 #[derive(Debug)]
 struct Entry {
     point: Point,
@@ -36,15 +37,17 @@ struct Entry {
 /// All key extractors.
 #[derive(Debug)]
 pub(crate) struct Extractors {
-    /// By program. `None` where a packet is as fast without a record.
+    /// By program. `None` before the extractor is made, and for programs that are as fast without
+    /// records.
     programs: Vec<Option<KeyExtractor>>,
-    /// Whether packets may meet native functions. In that case the key has all bits that the
-    /// packets of a flow have in common.
+    /// Whether the chain has native functions. The keys then have all bits that the packets of a
+    /// flow have in common.
     pub(crate) is_open: bool,
-    /// The entries for such packets, and the entry of the last packet.
+    /// The entries of a chain with native functions, and the number of the entry that was used
+    /// last.
     entries: Vec<Entry>,
     last_entry: usize,
-    /// Whether programs that look nothing up have extractors, too.
+    /// Whether programs without lookups have extractors, too.
     eager: bool,
 }
 
@@ -83,7 +86,7 @@ impl Extractors {
         self.programs.get(number)?.as_ref()
     }
 
-    /// The extractor with a number, which belongs to a program or to an entry.
+    /// The extractor with this number, which belongs to a program or to an entry.
     pub(crate) fn get(&self, number: u32) -> Option<&KeyExtractor> {
         match number.checked_sub(OPEN) {
             Some(entry) => self.entries.get(entry as usize).map(|entry| &entry.extractor),
@@ -91,7 +94,7 @@ impl Extractors {
         }
     }
 
-    /// The extractor with a number, to be changed.
+    /// The extractor with this number, for changes.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut KeyExtractor> {
         match number.checked_sub(OPEN) {
             Some(entry) => self.entries.get_mut(entry as usize).map(|entry| &mut entry.extractor),
@@ -99,7 +102,8 @@ impl Extractors {
         }
     }
 
-    /// The number of the entry for packets with these headers at a point.
+    /// The number of the entry for packets with these headers at a point. A new entry is added if
+    /// there is room and if packets with these headers can have records.
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_ENTRIES` entries")]
     pub(crate) fn entry(
         &mut self,
@@ -124,7 +128,7 @@ impl Extractors {
         Some(OPEN + self.last_entry as u32)
     }
 
-    /// Where a specialisation begins for packets whose keys come from the extractor with this
+    /// The start of a specialisation for packets whose keys come from the extractor with this
     /// number.
     pub(crate) fn start(&self, number: u32) -> Option<Start> {
         match self.is_open {
@@ -150,14 +154,14 @@ impl Extractors {
         self.program(number as usize).map(|_| (residual.point, residual.shape))
     }
 
-    /// Removes the extractors of programs, because there will be other programs.
+    /// Removes the extractors of programs, because the programs will be replaced.
     pub(crate) fn clear(&mut self) {
         self.programs.clear();
     }
 }
 
-/// Whether a program looks up anything but routes. If not, it takes no longer than finding a
-/// record.
+/// Whether a program looks anything up besides routes. A program that does not is as fast as the
+/// search for a record.
 fn looks_up(residual: &Residual) -> bool {
     let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
     steps.any(|step| match &step.what {

@@ -14,9 +14,9 @@ use braid_packet::rewrite::{NARROW, Outline, WIDE};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
-    /// Lets packets of the batch take their records in order, beginning at `from`. Stops at the
-    /// first packet that has no record it can take. Returns the number of packets that took
-    /// records.
+    /// Lets the packets of the batch from `from` on take their records, in order, up to the first
+    /// packet that has no record or cannot take it. Adds the destinations to `reached`. Returns the
+    /// number of packets that took records.
     #[inline(never)]
     #[expect(
         clippy::indexing_slicing,
@@ -78,7 +78,8 @@ impl FlowCache {
             reached_all[at] = template.reached;
             at += 1;
             if functions.state().dependents().counters().ended != ended {
-                // A recording of a native function has changed.
+                // The packet has changed the recording of a native function, so records may have
+                // ended.
                 break;
             }
         }
@@ -92,9 +93,9 @@ impl FlowCache {
     }
 }
 
-/// The hit loop: packets take narrow records, beginning at the time `now`. It stops at the first
-/// packet that has no narrow record, cannot take it, or needs further tests or work. Returns the
-/// number of packets, and the time of the last one.
+/// The hit loop: packets take narrow records, from the time `now` on. The loop stops at the first
+/// packet that has no narrow record, cannot take its record, or needs further tests or work.
+/// Returns the number of packets before that one, and the time of the last of them.
 #[inline(always)]
 fn hit_loop(
     records: &mut [Record<NARROW, NARROW>],
@@ -107,7 +108,7 @@ fn hit_loop(
     let packets = packets.iter_mut().zip(layouts).zip(flows);
     for (((packet, layout), flow), reached) in packets.zip(reached) {
         let (time, wire_len) = (packet.time_ns.max(now), packet.wire_len);
-        // Wide records and the number for no record are not in this slice.
+        // `NONE` and the numbers of wide records are larger than any position in this slice.
         let Some(record) = records.get_mut(flow.record as usize) else { break };
         let Some(template) = templates.get(record.hot.template as usize) else { break };
         let fits = time < wake && record.hot.can_count(wire_len);

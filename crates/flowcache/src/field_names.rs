@@ -1,5 +1,8 @@
 //! The fields that records read and write, by name.
-#![expect(clippy::indexing_slicing, reason = "the fields of a flow lie in the wide words")]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "flows are identified by fields in the first `WIDE_BYTES` bytes"
+)]
 
 use crate::bindings::{Bindings, HeaderChange};
 use crate::extractors::Extractors;
@@ -16,7 +19,7 @@ use braid_packet::show::format_field;
 use braid_packet::{Field, Header};
 use std::fmt;
 
-/// Where the fields of a path are looked up.
+/// The sources of a path's fields: key extractors and programs.
 pub(crate) type Source<'a, P> = (&'a Extractors, &'a P);
 
 /// A condition on packets that take a record.
@@ -24,7 +27,7 @@ pub(crate) type Source<'a, P> = (&'a Extractors, &'a P);
 pub struct FlowGuard {
     /// The field, `pkt.len`, or the bytes of the packet.
     pub field: String,
-    /// The bits of the field that matter, if not all of them do.
+    /// The bits of the number that matter. `None` if all of them matter.
     pub mask: Option<u32>,
     /// The least value.
     pub least: u32,
@@ -32,7 +35,7 @@ pub struct FlowGuard {
     pub most: u32,
     /// The largest value that the bits can hold.
     pub all: u32,
-    /// The position of the lowest of its bits in the packet's bytes.
+    /// The position of the field's lowest bit in the number that the guard tests.
     pub(crate) shift: u32,
 }
 
@@ -65,8 +68,8 @@ impl fmt::Display for FlowGuard {
     }
 }
 
-/// The final first bytes of a record's packets, as far as the record writes them, and the sums of
-/// the numbers that it adds to checksums.
+/// The first bytes of a record's packets after the rewrite, as far as the record writes them, and
+/// the sums of the amounts that it adds to checksums.
 pub(crate) fn final_head(
     path: &Path,
     one: &Listed,
@@ -132,7 +135,7 @@ pub(crate) fn written<P: Programs>(path: &Path, source: Source<'_, P>) -> Vec<(F
     named(path.outline, fields(path, true, source), &bytes(&assigned))
 }
 
-/// A guard, with the name of the field that a program loads at its place.
+/// A guard with the name of the field at its place, if a program loads such a field.
 pub(crate) fn named_guard<P: Programs>(
     path: &Path,
     guard: &Guard,
@@ -141,8 +144,8 @@ pub(crate) fn named_guard<P: Programs>(
     in_words(fields(path, false, source), path.outline, guard)
 }
 
-/// Fields that lie completely in a mask, in their order in the packet. Of overlapping fields, the
-/// widest is taken.
+/// Fields whose bits are all in a mask, in packet order. Of overlapping fields, the list has the
+/// widest.
 fn named(
     outline: Outline,
     fields: Vec<(Field, HeaderMask)>,
@@ -165,8 +168,8 @@ fn named(
     found
 }
 
-/// Fields that all packets of a flow share in the header that a UDP port announces. For each: its
-/// offset from UDP's first byte, and its length in bytes.
+/// Fields of the header that a UDP port announces, as far as all packets of a flow share them. Each
+/// has its offset from UDP's first byte and its length, in bytes.
 fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
     let Some(header) = Header::announced(Field::UdpDport, port) else { return Vec::new() };
     let fields = header.info().fields.iter().filter(|info| info.is_flow);
@@ -183,8 +186,8 @@ pub(crate) fn link(path: &Path) -> Vec<FlowField> {
     values(LINK.into_iter(), window(path.link.mask), &window(path.link.is))
 }
 
-/// Fields that a flow's packets have in common. The list leaves out the IP version, and that the
-/// packets are no fragments.
+/// Fields that a flow's packets have in common. The list leaves out the IP version and the fields
+/// that exclude fragments.
 pub(crate) fn key(
     outline: Outline,
     mask: &[u8; WIDE_BYTES],
@@ -221,8 +224,8 @@ pub(crate) fn key(
 /// The link addresses: field, offset, length in bytes.
 const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
 
-/// The fields that lie completely in a mask, and all other bytes of the mask. Fields are given with
-/// offset and length.
+/// The values of the fields whose bits are all in a mask, and of the remaining bytes of the mask.
+/// Fields are given with offset and length in bytes.
 #[expect(clippy::cast_possible_truncation, reason = "a field has at most 16 bytes")]
 fn values(
     fields: impl Iterator<Item = (Field, usize, usize)>,

@@ -1,21 +1,22 @@
 //! The admission filter: it decides which flows are worth a record.
 #![expect(
     clippy::indexing_slicing,
-    reason = "the hash gives a number of a row, and a row has `WAYS` ways"
+    reason = "`place` returns a row of `rows`, and `way` a number below `WAYS`"
 )]
 
-/// Counts how often flows were met, as well as little memory allows. The filter admits a flow at
-/// its meeting number `first`, and then whenever the number of its meetings has doubled. So scans
-/// and single packets cost little, and flows that cannot have a record are not tried over and over.
+/// Counts how often packets of each flow arrive, approximately and in little memory. An arrival is
+/// called a meeting. The filter admits a flow at its meeting number `first`, and then whenever the
+/// number of its meetings has doubled. So scans and single packets cost little, and the cache
+/// rarely retries flows that cannot have a record.
 ///
 /// A flow belongs to one row. A row holds [`WAYS`] flows, with 12 bits of each flow's hash. It is
-/// half a cache line and is compared as a whole. When a row is full, a flow that was met once gives
-/// up its way. If there is no such flow, the filter lowers the count of some flow. So flows that
-/// are not met any more fade.
+/// half a cache line and is compared as a whole. When a row is full, a new flow takes the way of a
+/// flow that was met once. If there is no such flow, the filter lowers the count of one flow. So
+/// the counts of inactive flows decay.
 ///
-/// The filter starts small, so that it stays near the processor. When the flows do not fit, it
-/// takes all the memory that it may have, and starts again from empty: the bits that it holds of a
-/// flow do not determine the flow's row in the larger filter.
+/// The filter starts small, so that it stays in the processor's caches. When too many flows find
+/// their rows full, the filter grows to its largest size and loses its contents, because the stored
+/// bits of a flow's hash do not determine its row in the larger filter.
 pub(super) struct Filter {
     rows: Vec<Row>,
     /// The largest number of rows.
@@ -24,24 +25,25 @@ pub(super) struct Filter {
     crowded: usize,
     /// The meeting at which a flow is first admitted: a power of two.
     first: u8,
-    /// How many meetings were of flows that had been met at least 8 times.
+    /// The number of meetings of flows that had been met at least 8 times.
     often: u64,
-    /// How many meetings were of flows that had been met before.
+    /// The number of meetings of flows that had been met before.
     pub(super) again: u64,
 }
 
-/// Flows in a row.
+/// The number of flows in a row.
 const WAYS: usize = 16;
-/// The number of rows at first.
+/// The initial number of rows.
 const ROWS: usize = 1 << 12;
 
-/// Flows in 16 bits each: the tag, and below it how often the flow was met ([`Met`]).
+/// The flows of a row, in 16 bits each: the upper 12 bits hold the tag, the lower 4 the count
+/// ([`Met`]).
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Row([u16; WAYS]);
 
-/// Where a flow belongs: its row, its tag, and the way from which the filter searches for a flow to
-/// replace.
+/// The place of a flow: its row, its tag, and the way at which the search for a flow to replace
+/// starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     row: usize,
@@ -49,10 +51,10 @@ struct Place {
     from: u32,
 }
 
-/// How often a flow was met: the number of times up to 8, then 9 for about 16 times, 10 for 32, 11
-/// for 64, 12 for 128. 0 means that the way is empty.
+/// A count of meetings: the exact number up to 8, then 9 for about 16 meetings, 10 for 32, 11 for
+/// 64 and 12 for 128. 0 means that the way is empty.
 type Met = u8;
-/// Stands for 128 times.
+/// The largest count. It stands for 128 meetings or more.
 const MOST: Met = 12;
 
 const TAG: u16 = 0xfff0;
@@ -70,10 +72,13 @@ impl Row {
     /// A row without flows.
     const EMPTY: Row = Row([NO_TAG << 4; WAYS]);
 
-    /// The ways that hold `is` under a mask: a bit for each.
+    /// The ways whose 16 bits equal `is` under a mask, as bits.
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
-    #[expect(clippy::cast_possible_truncation, reason = "a row has 16 ways")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the result has a bit for each of the 16 ways"
+    )]
     fn ways(&self, mask: u16, is: u16) -> u16 {
         use safe_arch::{cmp_eq_mask_i16_m128i, m128i, move_mask_i8_m128i, pack_i16_to_i8_m128i};
         let [low, high] = *self.0.as_chunks::<8>().0 else { return 0 };
@@ -82,7 +87,7 @@ impl Row {
         move_mask_i8_m128i(pack_i16_to_i8_m128i(same(low), same(high))) as u16
     }
 
-    /// The ways that hold `is` under a mask: a bit for each.
+    /// The ways whose 16 bits equal `is` under a mask, as bits.
     #[cfg(not(target_arch = "x86_64"))]
     fn ways(&self, mask: u16, is: u16) -> u16 {
         let same = self.0.iter().map(|flow| u16::from(flow & mask == is));
@@ -126,7 +131,7 @@ impl Row {
 }
 
 impl Filter {
-    /// A filter for this number of records. It tells twice as many flows apart.
+    /// Creates a filter for this number of records. It can hold twice as many flows, within limits.
     pub(super) fn new(first: u8, records: usize) -> Self {
         let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
         let rows = vec![Row::EMPTY; most.min(ROWS)];
@@ -144,12 +149,13 @@ impl Filter {
         }
     }
 
-    /// The count after another meeting, and whether this meeting admits the flow.
+    /// The count after one more meeting, and whether this meeting admits the flow.
     #[inline(always)]
     fn next(&self, met: Met) -> (Met, bool) {
         match met {
             0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
-            // Chance decides, so that each step takes about as many meetings as there were before.
+            // The count rises by chance, so that each step takes about as many meetings as all
+            // steps before.
             8..MOST => {
                 let chance = self.often.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                 let is_next = chance & ((1 << (met - 5)) - 1) == 0;
@@ -167,9 +173,9 @@ impl Filter {
         Place { row, tag, from: (hash >> 60) as u32 }
     }
 
-    /// Reads the row that counting a flow will read. The result means nothing.
+    /// Prefetches the row of a flow. The result has no meaning.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "only the access matters")]
+    #[expect(clippy::cast_possible_truncation, reason = "callers need the access, not the value")]
     pub(super) fn touch(&self, hash: u64) -> u8 {
         self.rows[self.place(hash).row].0[0] as u8
     }
@@ -191,8 +197,9 @@ impl Filter {
         }
     }
 
-    /// Removes a flow that has a record now. Another flow that the filter confuses with it starts
-    /// from its first meeting. Otherwise the other flow would see only every other number.
+    /// Removes a flow that has got a record. The filter may confuse the flow with another one that
+    /// has the same tag. The other flow then starts from its first meeting and is admitted as
+    /// usual.
     pub(super) fn forget(&mut self, hash: u64) {
         let Place { row, tag, .. } = self.place(hash);
         let row = &mut self.rows[row];
@@ -201,8 +208,8 @@ impl Filter {
         }
     }
 
-    /// Counts a meeting of a flow, and returns whether it admits the flow. If it does but `may` is
-    /// false, the meeting is not counted.
+    /// Counts a meeting of a flow, and returns whether it admits the flow. If `may` is false, an
+    /// admitting meeting is not counted, so that the next meeting admits the flow, too.
     #[inline(always)]
     pub(super) fn meets(&mut self, hash: u64, may: bool) -> bool {
         let place = self.place(hash);
@@ -271,8 +278,8 @@ mod tests {
         }
     }
 
-    /// The percentage of flows that are admitted by the fourth round, with this number of flows for
-    /// each row, met in turn.
+    /// The percentage of flows that are admitted by the fourth round. Each round meets all flows
+    /// once, in another order. There are `flows_in_row` flows for each row.
     fn admitted(flows_in_row: u64) -> u64 {
         let mut filter = Filter::new(4, 8 << 10);
         let flows = flows_in_row * filter.rows.len() as u64;

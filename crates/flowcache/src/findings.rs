@@ -16,31 +16,31 @@ use braid_packet::rewrite::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 
-/// The findings of a specialisation. The next specialisation reuses the memory. Until then it holds
-/// the findings of the last one.
+/// The findings of a specialisation. They stay until the next specialisation, which reuses the
+/// memory.
 pub(crate) struct Findings {
     /// The dependences of values, by number.
     pub(crate) dependences: Vec<Dependence>,
-    /// The copies that functions have sent, as they were.
+    /// The packet as each copy of it was sent.
     pub(crate) copies: Vec<Image>,
-    /// Values that are bits of the key.
+    /// Values that equal bits of the key.
     pub(crate) keys: Vec<(ValueId, Bits)>,
     pub(crate) guards: Guards,
     pub(crate) mutants: Mutants,
     pub(crate) path: Path,
     pub(crate) bytes: Window<WIDE>,
     pub(crate) sums: [u16; 2],
-    /// Entries that were found, each once, with the use that each packet has of them.
+    /// Entries that the run has found, each once, with the use that each packet has of it.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
-    /// Slots of these entries that were assigned a value computed for each packet: the entry, the
-    /// slot, the value for this packet, and its dependence.
+    /// Slots that the run has assigned: the entry's number in `depends_on`, the slot, the value for
+    /// this packet, and its dependence.
     pub(crate) put: Vec<(usize, u32, Word, Dependence)>,
     pub(crate) asked: Asked,
-    /// Keys of entries that were not there.
+    /// Keys for which the run has found no entry.
     pub(crate) absent: Keys,
-    /// How often a program looked something up or a native function was asked.
+    /// The number of lookups by programs, plus the number of native functions on the path.
     pub(crate) lookups: u32,
-    /// How many steps programs have taken.
+    /// The number of steps that programs have executed.
     pub(crate) steps: u32,
     pub(crate) counters: Counters,
     /// The work of native functions for each packet.
@@ -49,17 +49,17 @@ pub(crate) struct Findings {
     pub(crate) care: u128,
     /// Arguments of a jump.
     pub(crate) args: Vec<(Word, Dependence)>,
-    /// Memory of earlier records' uses of entries.
+    /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
 
-/// The lookups so far, by the values that make up their keys. These values do not change during a
-/// specialisation, and state does not either.
+/// The lookups of the current program, by the values that make up their keys. A value and the state
+/// do not change during a specialisation, so equal keys give equal results.
 #[derive(Default)]
 pub(crate) struct Asked {
     parts: Vec<ValueId>,
-    /// The table, the end of the key's parts, and the number of the entry among the entries that
-    /// were found.
+    /// The table, the end of the key's values in `parts`, and the number of the entry in
+    /// `depends_on` (`None` if there was no entry).
     all: Vec<(TableRef, usize, Option<usize>)>,
 }
 
@@ -71,7 +71,7 @@ impl Asked {
 
     /// The result of an earlier lookup in this table by a key made of the same values, if there was
     /// one.
-    #[expect(clippy::indexing_slicing, reason = "ends are places in `parts`")]
+    #[expect(clippy::indexing_slicing, reason = "the ends of keys are positions in `parts`")]
     pub(crate) fn get(
         &self,
         table: TableRef,
@@ -90,7 +90,7 @@ impl Asked {
     }
 }
 
-/// A copy that a function sends, with all changes to the packet by then.
+/// The packet as a function sent a copy of it: all changes to the packet up to then.
 #[derive(PartialEq)]
 pub(crate) struct Image {
     pub(crate) head: [u8; WIDE_BYTES],
@@ -141,10 +141,10 @@ impl Findings {
         (self.lookups, self.steps, self.care) = (0, 0, 0);
     }
 
-    /// Why a record would save no time. `None` if it would save some.
+    /// The reason why a record would save no time. `None` if it would save time.
     pub(crate) fn loss(&self) -> Option<&'static str> {
-        // Measured: machine code takes about this many steps in the time in which a record computes
-        // its values.
+        // Measured: machine code executes about this many steps in the time that a record needs for
+        // its dynamic values.
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
             (0, _) => Some("nothing is looked up on its way but routes"),

@@ -2,7 +2,7 @@
 //! functions.
 #![expect(
     clippy::indexing_slicing,
-    reason = "programs, models and records have only numbers of what they declare"
+    reason = "records, programs and verified models refer only to what exists"
 )]
 
 use crate::basis::Basis;
@@ -37,7 +37,8 @@ pub struct FlowTable {
     pub records: Vec<FlowRecord>,
 }
 
-/// The common part of many records: a path through programs and native functions.
+/// A record template for people: a path through programs and native functions that many records
+/// share.
 #[derive(Clone, Debug)]
 pub struct FlowTemplate {
     /// The template's number.
@@ -46,7 +47,7 @@ pub struct FlowTemplate {
     pub program: Option<u32>,
     /// Where the packets enter.
     pub point: Point,
-    /// The packets' headers, as far as they matter.
+    /// The packets' headers, as far as the path depends on them.
     pub shape: HeaderMask,
     /// The end of the packets' path.
     pub end: FlowEnd,
@@ -54,10 +55,10 @@ pub struct FlowTemplate {
     pub copies: Vec<u16>,
     /// Functions in the order of the packets' path.
     pub parts: Vec<FlowPart>,
-    /// Functions with state functions, in groups. The functions of a group could run them at the
-    /// same time, behind the group before (SpeedyBox, Table I).
+    /// The functions with state functions, in groups. The functions of a group could run their
+    /// state functions at the same time, after the previous group (SpeedyBox, Table I).
     pub batches: Vec<Vec<u16>>,
-    /// Rules that decide: function, rule set, rule.
+    /// Rules that decide about the packets: function, rule set, number of the rule.
     pub rules: Vec<(u16, ParamId, u32)>,
     /// Link addresses that packets must have.
     pub link: Vec<FlowField>,
@@ -65,21 +66,22 @@ pub struct FlowTemplate {
     pub guards: Vec<FlowGuard>,
     /// Parameters that the records depend on.
     pub depends_on: Vec<Basis>,
-    /// Whether one of these parameters has changed since. In that case no packet takes the records.
+    /// Whether one of these parameters has changed. If so, no packet takes the records any more.
     pub is_outdated: bool,
     /// Fields that the records write.
     pub writes: Vec<&'static str>,
-    /// How many VLAN tags packets lose, the outermost first.
+    /// The number of VLAN tags that packets lose. The outermost tags are lost first.
     pub pops: usize,
-    /// VLAN tags that packets get, the outermost first.
+    /// VLAN tags that packets get. The outermost tag comes first.
     pub pushes: Vec<FlowTag>,
-    /// Tags that packets carry from then on.
+    /// The packet tags that the records set, with their values.
     pub tags: Vec<(String, Word)>,
-    /// Bytes that packets get and lose in the end.
+    /// Bytes that native functions insert into packets and remove from them, after all other
+    /// changes.
     pub splices: Vec<Splice>,
-    /// How much the TTL goes down.
+    /// The amount by which the TTL decreases.
     pub ttl: u8,
-    /// Whether the records update the checksums of the IPv4 header and of the layer behind it.
+    /// Whether the records update the checksum of the IPv4 header, and the transport checksum.
     pub sums: [bool; 2],
     /// How many records the template has now.
     pub records: u64,
@@ -169,8 +171,8 @@ pub struct FlowRecord {
     pub key: Vec<FlowField>,
     /// Fields that the record writes, with their values.
     pub writes: Vec<FlowField>,
-    /// The numbers that the record adds to the checksums of the IPv4 header and of the layer behind
-    /// it, where it updates them.
+    /// The amounts that the record adds to the checksum of the IPv4 header and to the transport
+    /// checksum. `None` where the record does not update the checksum.
     pub sums: [Option<u16>; 2],
     /// Packets that have taken the record.
     pub packets: u64,
@@ -184,7 +186,7 @@ pub struct FlowRecord {
     pub absent: Vec<Missing>,
 }
 
-/// A flow cache, with everything that its description needs.
+/// A flow cache with everything that its description refers to.
 struct View<'a, P, F> {
     cache: &'a FlowCache,
     programs: &'a P,
@@ -264,7 +266,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         let (point, mut shape) =
             self.cache.extractors.place(path.entry, self.programs).unwrap_or(NOWHERE);
         if path.entry >= OPEN {
-            // Shows the headers that are present. All other headers are absent.
+            // The description lists the headers that are present. All others are absent.
             shape.care = shape.present;
         }
         FlowTemplate {
@@ -401,7 +403,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
     }
 }
 
-/// Stands for the entry of templates that have none.
+/// Stands in for the entry of a template that has none.
 const NOWHERE: (Point, HeaderMask) =
     (Point { node: 0, backward: false, held: false }, HeaderMask { care: 0, present: 0 });
 
@@ -414,7 +416,7 @@ impl FlowPart {
     }
 
     /// Marks that the function has a state function, if its packets change this entry and the entry
-    /// belongs to it.
+    /// belongs to the function.
     pub(crate) fn changes(&mut self, dependency: &Dependency) {
         let is_changed = dependency.puts > 0 || !dependency.updates.is_empty();
         if dependency.entry.node == self.node && is_changed {
@@ -422,7 +424,7 @@ impl FlowPart {
         }
     }
 
-    /// The payload access of a batch is the strongest of its functions.
+    /// Sets the payload access of the function's batch to the stronger of its own and this one.
     fn has_state(&mut self, payload: Payload) {
         self.state = self.state.max(Some(payload));
     }
@@ -443,8 +445,8 @@ impl FlowPart {
     }
 }
 
-/// The functions that count packets at these edge counters of a program, by number, with their
-/// rows.
+/// The functions that count packets at these edge counters of a program, in the order of their
+/// numbers, with their rows.
 fn counted(residual: &Residual, counter_lists: &[(CounterListId, i32)]) -> Vec<FlowPart> {
     let counter_lists =
         counter_lists.iter().map(|(counters, _)| &residual.counter_lists[counters.0 as usize]);

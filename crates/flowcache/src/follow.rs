@@ -10,11 +10,13 @@ use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 
-/// The largest number that each packet may add to a slot, besides its bytes.
+/// The largest amount that each packet may add to a slot, not counting the part for its bytes.
 const MOST_ADDED: i64 = u32::MAX as i64;
 
 impl Findings {
-    /// Fixes a value. If it depends on few bits of the packet, a guard on these bits fixes it.
+    /// Fixes a value: makes it the same for all packets of the record. `None` if that is
+    /// impossible. A value that depends on a few bits of the packet gets a guard on these bits. A
+    /// value of a slot becomes a dependence of the record.
     #[inline(always)]
     pub(crate) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
@@ -23,7 +25,7 @@ impl Findings {
     #[inline(never)]
     #[expect(
         clippy::indexing_slicing,
-        reason = "a dependence on a slot has the number of an entry"
+        reason = "a dependence on a slot holds the number of an entry that was found"
     )]
     fn fix_open(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         let (number, shift, value) = match self.dependence(id) {
@@ -54,7 +56,7 @@ impl Findings {
         Some(())
     }
 
-    /// Fixes TCP flags, but only the flags in `flags`, because the others do not matter.
+    /// As [`Findings::fix`] for a value with TCP flags. Only the flags in `flags` matter.
     pub(crate) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
         let Dependence::Number { number, shift, add: 0 } = self.dependence(id) else {
             return self.fix(values, id);
@@ -71,8 +73,8 @@ impl Findings {
         ids.iter().try_for_each(|id| self.fix(values, *id))
     }
 
-    /// The dependence of an operation's result, if it is weaker than the dependences of all
-    /// operands. Guards then hold every assumption about the packet.
+    /// The dependence of an operation's result. `None` if the result is the same for all packets
+    /// only when all operands are. The guards that the dependence assumes are added.
     pub(crate) fn follow(
         &mut self,
         params: &[ParamValue],
@@ -110,7 +112,7 @@ impl Findings {
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
                 let (to, from) = (values.width(out), values.width(a));
-                // A count stops or wraps at the width of its slot.
+                // A sum wraps or saturates at the width of its slot.
                 let same = to == from || !matches!(self.dependence(a), Dependence::Slot { .. });
                 (to >= from && same).then(|| self.dependence(a))
             }
@@ -118,7 +120,10 @@ impl Findings {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the mask is a part of one with 32 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a number's mask has 32 bits, and the result keeps a part of it"
+    )]
     fn follow_bin(
         &mut self,
         values: &Values<'_>,
@@ -159,13 +164,13 @@ impl Findings {
             }
             _ => return None,
         };
-        // This holds as long as nothing wraps or stops.
+        // The result stays linear in the number as long as it neither wraps nor saturates.
         let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
         self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
         Some(Dependence::Number { number, shift, add })
     }
 
-    /// The dependence of a slot's value, or of a sum with it, after an operand was added.
+    /// The dependence of a slot's value, or of a sum with it, after an operand is added to it.
     fn count(
         &self,
         values: &Values<'_>,
@@ -197,8 +202,8 @@ impl Findings {
         })
     }
 
-    /// Adds a guard that keeps the part of a value that comes from the packet in an interval.
-    /// `None` if it is not in the interval now.
+    /// Adds a guard that keeps the packet's part of a value in an interval. `None` if the value is
+    /// not in the interval now.
     fn within(
         &mut self,
         values: &Values<'_>,
@@ -239,7 +244,7 @@ impl Findings {
             _ => return None,
         };
         let value = i64::try_from(values.get(id)).ok()?;
-        // All values above the largest one that the bits can hold have the same effect.
+        // All constants above the largest possible value give the same result.
         let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
         let below = (i64::MIN, with - 1);
         let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));
@@ -274,8 +279,8 @@ impl Findings {
     }
 }
 
-/// The largest interval around this value whose values are all in a set, or all outside it, like
-/// the value itself.
+/// The largest interval around `value` that lies either completely in a set or completely outside
+/// it.
 #[expect(clippy::indexing_slicing, reason = "a verified model names only its own parameters")]
 fn stretch(params: &[ParamValue], value: Word, set: &SetRef) -> Option<(Word, Word)> {
     let set = match set {

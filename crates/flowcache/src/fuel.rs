@@ -1,10 +1,10 @@
 //! Bounds on slots in which records count. A condition on a counter ("until 100 packets") holds
-//! until a certain amount has been counted. How much a record may still count, its fuel, follows
-//! from all its bounds. It is the only test that a packet needs: the record's byte counter starts
-//! that far below its maximum.
+//! until a certain amount has been counted. A record's *fuel* is the number of bytes that it may
+//! still count before one of its bounds could be violated. The byte counter of the record starts at
+//! its maximum minus the fuel, so a packet tests only whether the counter would overflow.
 //!
-//! The fuel is computed again when a record has used it up, and after anyone else has found the
-//! entry. Several records may count in one slot. In that case each gets a part of the rest.
+//! The fuel is computed again when a record has used it up, and after a program has found the
+//! entry. If several records count in one slot, each gets a share of the remaining amount.
 
 use crate::entry_links::Link;
 use crate::entry_use::{Bound, Change, EntryUse};
@@ -14,25 +14,26 @@ use crate::slab::NONE;
 use braid_ir::model::Word;
 use braid_state::{Handle, TableRef, Tables};
 
-/// The least number of bytes of packets with records: an Ethernet and an IPv4 header.
+/// The least number of bytes of a packet with a record: an Ethernet and an IPv4 header. It limits
+/// how many packets fit into an amount of fuel.
 const LEAST_BYTES: Word = 34;
-/// The largest number of records with bounds on one group. This suffices for the records of a
-/// connection, but not for all that a host sends. Whenever anyone else finds an entry, each of
-/// these records has to compute its fuel again.
+/// The largest number of records with bounds on one group of entries. It suffices for the records
+/// of a connection, but not for those of a host. When a program finds the entry, all these records
+/// must compute their fuel again.
 const MOST_SHARERS: usize = 4;
 
-/// The fate of a record that cannot count a packet.
+/// The result of an attempt to give a record new fuel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refill {
     /// The record can count the packet now.
     Filled,
-    /// The record cannot count the packet, but perhaps others.
+    /// The record has no fuel for this packet, but it may have fuel for others.
     Kept,
     /// The record has ended, because the packet leaves its bounds.
     Ended,
 }
 
-/// The numbers that each packet of a record adds to a slot.
+/// The amounts that each packet of a record adds to a slot: a constant, and one per byte.
 #[derive(Clone, Copy)]
 struct Added {
     packets: Word,
@@ -40,22 +41,22 @@ struct Added {
 }
 
 impl Added {
-    /// The numbers that a record adds to a slot in which it counts.
+    /// The amounts that a record adds to a slot. `None` if the record does not count in it.
     fn of(one: &EntryUse, slot: u32) -> Option<Self> {
         let update = one.updates.iter().find(|update| update.slot == slot)?;
         let Change::Add { packets, bytes, .. } = update.change else { return None };
-        // If each packet subtracts a number, only the bytes count here, because fewer packets would
-        // add more.
+        // A negative amount per packet is taken as 0: with fewer packets for the same bytes, the
+        // slot grows more.
         Some(Self { packets: Word::try_from(packets).unwrap_or(0), bytes: bytes.into() })
     }
 
-    /// The most that packets with this number of bytes in all can add.
+    /// The most that packets with `bytes` bytes in total can add.
     fn by(self, bytes: u32) -> Word {
         let bytes = Word::from(bytes);
         self.bytes * bytes + self.packets * (bytes / LEAST_BYTES)
     }
 
-    /// The number of bytes in all whose packets add no more than `left`.
+    /// The largest total number of bytes whose packets surely add no more than `left`.
     fn bytes(self, left: Word) -> u32 {
         let per_least = LEAST_BYTES * self.bytes + self.packets;
         let bytes = left.saturating_mul(LEAST_BYTES).checked_div(per_least);
@@ -64,7 +65,7 @@ impl Added {
 }
 
 impl EntryUse {
-    /// Adds a bound on a slot to the bounds that it has.
+    /// Adds a bound on a slot. An existing bound on the slot is narrowed.
     pub fn bound(&mut self, new: Bound) {
         match self.bounds.iter_mut().find(|bound| bound.slot == new.slot) {
             Some(bound) => {
@@ -75,8 +76,8 @@ impl EntryUse {
         }
     }
 
-    /// Whether a slot stays within a bound, if it holds `value` in front of a packet of `bytes`
-    /// bytes.
+    /// Whether a slot stays within a bound when a packet of `bytes` bytes is counted. The slot
+    /// holds `value` before the packet.
     #[must_use]
     pub fn stays_within(&self, bound: Bound, value: Word, bytes: u32) -> bool {
         let added = Added::of(self, bound.slot);
@@ -98,8 +99,8 @@ impl Records {
         uses.filter(|(_, one)| !one.bounds.is_empty())
     }
 
-    /// Whether a record can have bounds on a slot in which it counts, besides the bounds that other
-    /// records have there.
+    /// Whether a new record can have bounds on a slot in which it counts, in view of the uses that
+    /// other records have of the slot.
     #[must_use]
     pub fn may_bound(
         &self,
@@ -112,8 +113,8 @@ impl Records {
         is_free && self.on(group).len() < MOST_SHARERS
     }
 
-    /// Gives a record that cannot count a packet of `bytes` bytes new fuel, if its bounds allow
-    /// that.
+    /// Gives new fuel to a record that cannot count a packet of `bytes` bytes, if its bounds allow
+    /// that. Otherwise ends the record if the packet violates a bound.
     pub fn refill(&mut self, tables: &mut Tables, number: u32, bytes: u32) -> Refill {
         self.settle(tables, number);
         if self.can_count(number, bytes) {
@@ -137,9 +138,12 @@ impl Records {
         if fuel < bytes { Refill::Kept } else { Refill::Filled }
     }
 
-    /// Calls `does` with each record on the groups on which the record has bounds, including the
-    /// record itself.
-    #[expect(clippy::indexing_slicing, reason = "`does` changes no lists of records")]
+    /// Calls `does` for each record on the groups on which record `number` has bounds, including
+    /// record `number` itself.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "no caller's `does` changes the list of records on a group"
+    )]
     fn each_beside(
         &mut self,
         tables: &mut Tables,
@@ -155,7 +159,7 @@ impl Records {
         }
     }
 
-    /// Whether a packet of `bytes` bytes leaves a record's bounds.
+    /// Whether a packet of `bytes` bytes violates a bound of the record.
     fn would_leave(&self, tables: &Tables, number: u32, bytes: u32) -> bool {
         self.bounded(number).any(|(link, one)| {
             one.bounds.iter().any(|bound| {
@@ -169,10 +173,10 @@ impl Records {
         })
     }
 
-    /// How many bytes a record may count. The record must not leave the bounds of another record on
-    /// the same slot either, as long as the other record may still count, because the other record
-    /// would not notice. With `shares`, the record gets a part of the rest, and leaves the other
-    /// parts to the other records.
+    /// The number of bytes that a record may count. The record must also respect the bounds of
+    /// other records on the same slot that still have fuel, because these records do not notice
+    /// what this record counts. With `shares`, the record gets an equal share of the remaining
+    /// amount.
     fn fuel(&self, tables: &Tables, number: u32, shares: bool) -> u32 {
         let bounded = self.bounded(number);
         let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));
@@ -197,8 +201,8 @@ impl Records {
         fuel.min().unwrap_or(0)
     }
 
-    /// The uses that other records with bounds have of an entry that a record depends on, and how
-    /// many bytes each of these records may still count.
+    /// The uses that other records with bounds have of the entry of a link, each with the record's
+    /// remaining fuel in bytes.
     fn others_on(
         &self,
         tables: &Tables,

@@ -1,4 +1,4 @@
-//! Where packets of a path go in the end.
+//! The destination of a path's packets and of their copies.
 
 use crate::counted::Counted;
 use crate::host::Programs;
@@ -9,18 +9,19 @@ use braid_ir::residual::{End, Exit, Fate};
 use braid_ir::walk::{At, Reached, onward};
 use braid_packet::Packet;
 
-/// Where packets of a path go.
+/// The destination of a path's packets and of their copies.
 #[derive(Debug)]
 pub(crate) struct Goal {
     pub(crate) reached: Reached,
     /// Interfaces by which copies leave, in order.
     pub(crate) copies: Vec<u16>,
-    /// The interface by which the packet leaves, if no program counts that.
+    /// The interface by which the packet leaves, if no program's counter counts it there.
     pub(crate) leaves: Option<u16>,
 }
 
 impl Goal {
-    /// Sends copies of a packet as it is, and counts them and the packet.
+    /// Sends copies of a packet, which has all of the record's changes, and counts the copies and
+    /// the packet.
     pub(crate) fn send(&self, packet: &Packet, counted: &mut Counted, out: &mut dyn Outputs) {
         for interface in &self.copies {
             counted.copy(*interface);
@@ -31,10 +32,9 @@ impl Goal {
         }
     }
 
-    /// Where packets of a path go, if the path leads out of the chain. `at` is where they are
-    /// behind the last segment. Copies must leave by interfaces. So must the packets, unless they
-    /// are gone.
-    #[expect(clippy::indexing_slicing, reason = "a segment has a block of its program")]
+    /// The goal of a path. `at` is the place of the packets after the last segment. `None` unless
+    /// all copies leave by interfaces, and the packets leave by an interface or end.
+    #[expect(clippy::indexing_slicing, reason = "a segment names a block of its program")]
     pub(crate) fn of<P: Programs>(
         path: &Path,
         at: Option<At>,

@@ -2,7 +2,7 @@
 
 use braid_packet::rewrite::{Outline, words};
 
-/// The offset that stands for the number of bytes on the wire.
+/// The offset that stands for the packet's length on the wire instead of bytes of the packet.
 pub(crate) const WIRE: u8 = u8::MAX;
 
 /// A number in the packet.
@@ -37,7 +37,7 @@ impl Number {
         number & self.mask
     }
 
-    /// The number's value near the packet's end or behind it.
+    /// The number's value if some of its bytes are past the packet's end. Missing bytes are 0.
     #[cold]
     fn at_end(self, head: &[u8]) -> u32 {
         let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
@@ -50,7 +50,7 @@ impl Guard {
     pub(crate) const NEVER: Guard =
         Guard { number: Number { at: WIRE, len: 4, mask: u32::MAX }, least: 1, most: 0 };
 
-    /// The least TTL, if this guard asks for nothing else, in packets with [`Outline::PLAIN`].
+    /// The least TTL, if this guard tests nothing else in packets with [`Outline::PLAIN`].
     pub(crate) fn least_ttl(&self) -> Option<u8> {
         let at = u8::try_from(Outline::PLAIN.ttl()).ok()?;
         let is_it = self.number == Number { at, len: 1, mask: 0xff } && self.most >= 0xff;
@@ -72,12 +72,12 @@ pub(crate) struct ByteGuard {
     at: u8,
     mask: u8,
     least: u8,
-    /// The difference between the largest value and the least one.
+    /// The largest value minus the least one.
     more: u8,
 }
 
 impl ByteGuard {
-    /// A condition equal to a guard, if the guard asks only for bits of one byte.
+    /// The condition of a guard, if the guard tests bits of one byte only.
     pub(crate) fn of(guard: &Guard) -> Option<Self> {
         let Guard { number: Number { at, len, mask }, least, most } = *guard;
         let behind = u8::try_from(mask.trailing_zeros() / 8).ok()?;
@@ -99,8 +99,8 @@ impl ByteGuard {
     }
 }
 
-/// The condition that bits of a packet's first two words, which hold the link addresses, have these
-/// values.
+/// The condition that bits of a packet's first two words have these values. These words hold the
+/// link addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) mask: [u64; 2],
@@ -116,12 +116,12 @@ impl Link {
     }
 }
 
-/// Guards that are tested one after the other.
+/// Guards that all must hold.
 #[derive(Debug, Default)]
 pub(crate) struct Guards(pub(crate) Vec<Guard>);
 
 impl Guards {
-    /// Adds a guard.
+    /// Adds a guard. Guards on the same number are combined.
     pub(crate) fn add(&mut self, guard: Guard) {
         match self.0.iter_mut().find(|one| one.number == guard.number) {
             Some(one) => {
@@ -132,8 +132,8 @@ impl Guards {
         }
     }
 
-    /// Adds a guard that fixes a number to `value`, which is shifted down. `None` if the number has
-    /// many bits.
+    /// Adds a guard that fixes the bits of a number to `value << shift`. `None` if the number has
+    /// more than 8 bits.
     pub(crate) fn fix(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
         if number.mask.count_ones() > 8 {
             return None;
@@ -143,8 +143,8 @@ impl Guards {
         Some(())
     }
 
-    /// Adds the guards that do not follow from others to `needed`. A guard that fixes bits covers
-    /// all guards on a part of them.
+    /// Adds the guards that do not follow from other guards to `needed`. A guard that fixes bits
+    /// implies the guards on a part of these bits.
     pub(crate) fn needed(&self, needed: &mut Vec<Guard>) {
         let all = &self.0;
         let follows = |one: &Guard| {

@@ -1,5 +1,5 @@
-//! A packet's headers in a specialisation: the assigned bits, the VLAN tags that were added and
-//! removed, the places of fields, and the rewrite of the record.
+//! A packet's headers in a specialisation: assigned bits, added and removed VLAN tags, the places
+//! of fields, and the rewrite of the record.
 
 use crate::bindings::HeaderChange;
 use crate::dependence::Dependence;
@@ -13,25 +13,26 @@ use braid_packet::rewrite::{Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wid
 use braid_packet::{Base, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
-/// The largest number of tags of a packet at any time. Nothing behind one more tag is recognised.
+/// The largest number of VLAN tags of a packet at any time. With one more tag, the parser
+/// recognises no header after the tags.
 const MOST: usize = 8;
 
 /// Where a field is.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
-    /// In the packet's first bytes, at the offset that it had when the packet came.
+    /// In the packet's first bytes. The offset is the one on arrival.
     Came(Bits),
-    /// In the bytes of tags that the packet got.
+    /// In the bytes of VLAN tags that functions have added.
     Got(Bits),
 }
 
 /// The headers of a packet at some point of its path.
 pub(crate) struct Headers<'a> {
-    /// The packet as it came, and where its headers were then.
+    /// The packet on arrival, and the layout of its headers then.
     pub(crate) origin: &'a Packet,
     pub(crate) layout: &'a Layout,
     pub(crate) outline: Outline,
-    /// The packet as it is in front of the program, except for checksums.
+    /// The packet when it entered the current program, except for checksums.
     pub(crate) packet: Cow<'a, Packet>,
     /// The headers that packets of the program have.
     pub(crate) shape: HeaderMask,
@@ -39,23 +40,25 @@ pub(crate) struct Headers<'a> {
     pub(crate) stale: bool,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) rewrite: Rewrite,
-    /// VLAN tags that the packet has lost and got.
+    /// VLAN tags that functions have removed and added.
     pub(crate) vlans: Retag,
-    /// Whether a change of addresses updates transport checksums, too.
+    /// Whether a change of addresses updates transport checksums, too. False only with a mutant.
     follows: bool,
     /// The packet's first bytes as they are now, except for checksums.
     pub(crate) head: [u8; WIDE_BYTES],
-    /// The first bytes at the last [`HeaderChange`], and the bits that were assigned since then.
+    /// The first bytes at the last [`HeaderChange`], and the mask of the bits that were assigned
+    /// since then.
     base: [u8; WIDE_BYTES],
     pub(crate) mask: [u8; WIDE_BYTES],
-    /// Bits that the program has assigned, and whether it has assigned any behind the link's
-    /// headers.
+    /// The mask of the bits that the current program has assigned, and whether it has assigned any
+    /// field after the Ethernet header and the VLAN tags.
     pub(crate) fresh: [u8; WIDE_BYTES],
     pub(crate) writes: bool,
-    /// Bits that were assigned before the program, and checksums that were updated before it.
+    /// The mask of the bits that were assigned before the current program, and the checksums that
+    /// were updated before it.
     pub(crate) written: [u8; WIDE_BYTES],
     summed: [bool; 2],
-    /// How much the TTL went down before the program, and before the last [`HeaderChange`].
+    /// The decrease of the TTL before the current program, and before the last [`HeaderChange`].
     pub(crate) down: u8,
     down_before: u8,
 }
@@ -91,7 +94,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Whether a field is a checksum that was updated before the program.
+    /// Whether a field is a checksum that was updated before the current program.
     pub(crate) fn is_summed(&self, field: Field) -> bool {
         match field {
             Field::IpChecksum => self.summed[0],
@@ -100,18 +103,18 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Prepares for an assignment to a field. Returns the field's place, if it is known.
+    /// Prepares an assignment to a field. Returns the field's place, if it is known.
     pub(crate) fn writable(&mut self, field: Field) -> Option<Place> {
         self.writes |= !is_link(field);
         self.place(field).filter(|_| !self.stale)
     }
 
-    /// Assigns bits of a tag that the packet got.
+    /// Assigns bits of an added VLAN tag.
     pub(crate) fn set_tag(&mut self, bits: Bits, value: Word) {
         bits.set(&mut self.vlans.got, value);
     }
 
-    /// Assigns a value to the TTL that is the packet's own TTL plus `add`.
+    /// Assigns the TTL with which the packet arrived, plus `add`.
     pub(crate) fn count_down(
         &mut self,
         field: Field,
@@ -120,8 +123,7 @@ impl<'a> Headers<'a> {
         add: i64,
     ) -> Option<()> {
         self.sums_follow(field)?;
-        // The difference is relative to the TTL with which the packet came, also if the TTL was
-        // assigned before.
+        // The difference counts from the TTL on arrival, even if the TTL has been assigned before.
         let down = -add - i64::from(self.down_before);
         self.rewrite.ttl = u8::try_from(down).ok()?;
         bits.set(&mut self.head, value);
@@ -129,9 +131,12 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Brings the packet up to date with the assignments so far. `None` if it has other headers
-    /// then.
-    #[expect(clippy::indexing_slicing, reason = "`len` is at most the length of both")]
+    /// Brings the packet up to date with the assignments so far. `None` if the packet then has
+    /// another layout.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`len` is at most the length of the packet's data and of `head`"
+    )]
     pub(crate) fn renew(&mut self) -> Option<()> {
         let rewrite = self.rewrite;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
@@ -148,10 +153,12 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// The change of the headers since the last call. `None` if no record can express it.
+    /// The change of the headers since the last call of this function. `None` if no record can
+    /// express it.
     pub(crate) fn change(&mut self) -> Option<HeaderChange> {
         let mut rewrite = std::mem::replace(&mut self.rewrite, Rewrite::NONE);
-        // Other packets of the flow may have the checksum that this packet lacks.
+        // Other packets of the flow may have the checksum, although the capture has cut it off this
+        // packet.
         if rewrite.sums[1] && self.layout.lacks_sum() {
             return None;
         }
@@ -209,7 +216,8 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// How many tags the packet has now. `None` if its outline has another number.
+    /// The packet's current number of VLAN tags. `None` if its outline does not give the number on
+    /// arrival.
     fn tags(&self) -> Option<usize> {
         let has = |header| usize::from(self.layout.has(header));
         let came = has(Header::Vlan) + has(Header::Vlan2);
@@ -217,7 +225,7 @@ impl<'a> Headers<'a> {
         (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / TAG_LEN)
     }
 
-    /// Adds an outermost tag to the packet.
+    /// Adds an outermost VLAN tag to the packet.
     pub(crate) fn push_tag(&mut self, id: Word) -> Option<()> {
         if self.tags()? == MOST {
             return None;
@@ -228,7 +236,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Removes the packet's outermost tag.
+    /// Removes the packet's outermost VLAN tag.
     pub(crate) fn pop_tag(&mut self) -> Option<()> {
         if self.tags()? == 0 {
             return None;
@@ -242,7 +250,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Removes assignments to tags that the packet loses.
+    /// Forgets assignments to VLAN tags that the packet has lost.
     #[expect(
         clippy::indexing_slicing,
         reason = "a packet with an outline has at most two tags to lose"
@@ -252,7 +260,8 @@ impl<'a> Headers<'a> {
         self.mask[TAGS..TAGS + lost * TAG_LEN].fill(0);
     }
 
-    /// Whether a header is there now, if that is the same for all packets of the flow.
+    /// Whether the packet has a header now. `None` if that is not the same for all packets of the
+    /// flow.
     pub(crate) fn has(&self, header: Header) -> Option<bool> {
         let is_moved = self.vlans.longer() != 0 || self.vlans.lost > 0;
         match header {
@@ -272,8 +281,8 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The value of a field that has its own bytes in the packet, after all assignments, and the
-    /// value's dependence. If the field is part of the key: its bits.
+    /// The current value of a field that has bytes of its own in the packet, its dependence and, if
+    /// the field is an unchanged part of the key, its bits.
     pub(crate) fn field(&self, field: Field) -> Option<(Word, Dependence, Option<Bits>)> {
         let is_link = is_link(field);
         let bits = match self.place(field) {
@@ -281,7 +290,7 @@ impl<'a> Headers<'a> {
                 return Some((bits.get(&self.vlans.got), Dependence::Fixed, None));
             }
             Some(Place::Came(bits)) => bits,
-            // The field's place or value may have changed.
+            // The field may have moved, or its value may have changed.
             None if self.writes || is_link => return None,
             None => return Some((self.packet.get(self.layout, field)?, Dependence::Packet, None)),
         };
@@ -292,7 +301,7 @@ impl<'a> Headers<'a> {
             return fixed.then_some((value, Dependence::Fixed, None));
         }
         let is_key = is_key(field);
-        // Other fields may have changed with the assigned ones.
+        // The assignments may have changed this field, too.
         if self.writes && !is_link && !is_key {
             return None;
         }
@@ -312,8 +321,8 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Whether a field belongs to the Ethernet header or to a tag. Nothing else changes when it is
-/// assigned.
+/// Whether a field belongs to the Ethernet header or to a VLAN tag. Assigning it changes no other
+/// field.
 pub(crate) fn is_link(field: Field) -> bool {
     matches!(field.info().header, Header::Eth | Header::Vlan | Header::Vlan2)
 }

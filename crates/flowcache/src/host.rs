@@ -1,4 +1,4 @@
-//! The engine as the flow cache sees it: its programs, and its functions with their state.
+//! The engine as the flow cache sees it: programs, and functions with their state.
 
 use crate::records::Records;
 use braid_ir::chain::Chain;
@@ -29,16 +29,17 @@ pub trait Programs {
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
 
-    /// The facts about the end of a program's block.
+    /// Facts about the end of a block of a program.
     fn end(&self, program: usize, block: usize) -> BlockEnd;
 
-    /// Whether the place where packets end determines how many functions they visited in a program,
-    /// and whether packets that have visited `hops` functions before it stay within the limit.
+    /// Whether the place where a packet ends in the program determines the number of functions that
+    /// it has visited, and whether packets that have visited `hops` functions before the program
+    /// stay within the limit.
     fn is_even(&self, program: usize, hops: u32) -> bool;
 
-    /// Counts packets that went through a program to the end of a block. `traffic` gives the
-    /// packets and their bytes. Each of `counters` comes with the number of bytes by which packets
-    /// are longer there.
+    /// Counts packets that took a program to the end of a block. `traffic` is the number of packets
+    /// and the number of their bytes on arrival. Each of `counters` comes with the number of bytes
+    /// by which each packet is longer there.
     fn count_packets(
         &self,
         program: usize,
@@ -48,14 +49,16 @@ pub trait Programs {
     );
 }
 
-/// The facts about the end of a program's block.
+/// Facts about the end of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockEnd {
-    /// The next place of packets that sent nothing, if it is known.
+    /// The next place of packets for which the program has sent no other packet. `None` if the
+    /// program's end does not determine it.
     pub next: Option<At>,
-    /// How many visits of functions this end stands for, if the number is the same for all packets.
+    /// The number of functions that packets have visited in the program by this end, if it is the
+    /// same for all packets.
     pub visits: Option<u32>,
-    /// Whether packets go backward there.
+    /// Whether packets go backward through the last function.
     pub backward: bool,
 }
 
@@ -76,10 +79,10 @@ pub trait Functions {
     /// Advances the time.
     fn set_now(&mut self, now: u64);
 
-    /// A function's table for programs of a worker.
+    /// A function's state table for programs of a worker.
     fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef;
 
-    /// A packed key, and the entry with this key. The entry does not count as seen.
+    /// A packed key, and the entry with this key. The lookup does not renew the entry.
     fn peek(
         &mut self,
         table: TableRef,
@@ -87,12 +90,12 @@ pub trait Functions {
         parts: &[ValueId],
     ) -> (&[u64], Option<Handle>);
 
-    /// Does an operation that needs only values and parameters. `None` for other operations, and
-    /// where it fails.
+    /// Executes an operation that needs only values and parameters. `None` for other operations and
+    /// for faults.
     fn compute(&self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()>;
 
-    /// Does an operation that looks up a function's routes or calls an operator. `None` where it
-    /// fails.
+    /// Executes an operation that looks up a function's routes or calls an extern. `None` for
+    /// faults.
     fn call(
         &mut self,
         place: (u16, u16),
@@ -101,10 +104,10 @@ pub trait Functions {
         op: &Op,
     ) -> Option<()>;
 
-    /// Whether a packet passes a rule set, and the number of the rule that decides.
+    /// Whether a packet passes a rule set, and the number of the deciding rule. Counts nothing.
     fn classify(&self, node: u16, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32);
 
-    /// TCP flags that some rule of a rule set tests.
+    /// The TCP flags that any rule of a rule set tests.
     fn rule_flags(&self, node: u16, param: ParamId) -> u8;
 
     /// Adds packets to the count of a rule.
@@ -113,14 +116,14 @@ pub trait Functions {
     /// The shard of a function for a worker.
     fn shard(&self, node: u16, worker: u16) -> u16;
 
-    /// The native function of a node's shard.
+    /// The native function of a node in a shard.
     fn native(&self, node: u16, shard: u16) -> Option<&Instance>;
 
-    /// The native function of a node's shard, and the state.
+    /// The native function of a node in a shard, and the state.
     fn native_mut(&mut self, node: u16, shard: u16) -> Option<(&mut Instance, &mut State)>;
 }
 
-/// An engine that is about to process packets: everything that the flow cache may use of it.
+/// An engine that is about to process packets, as far as the flow cache uses it.
 pub struct Host<'a, P, F> {
     /// The programs.
     pub programs: &'a P,
@@ -130,7 +133,7 @@ pub struct Host<'a, P, F> {
     pub graph: &'a Graph,
     /// The number of workers.
     pub workers: u16,
-    /// The time at which timers and queues are due (ns).
+    /// The time before which no timer and no queue is due (ns).
     pub wake: u64,
     /// Memory for the values of a program, large enough for every program.
     pub words: &'a mut [Word],
@@ -139,7 +142,7 @@ pub struct Host<'a, P, F> {
 }
 
 impl<P, F: Functions> Host<'_, P, F> {
-    /// The time before which nothing is due (ns).
+    /// The time before which no timer, queue or state entry is due (ns).
     pub(crate) fn due(&self) -> u64 {
         self.wake.min(self.functions.state().next_due())
     }

@@ -1,7 +1,7 @@
 //! Flow keys: the bits that a program reads of its packets and that stay the same in a flow.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "outlines have small numbers, and fields have at most 16 bytes"
+    reason = "an outline's number is below `OUTLINES`, and fields have at most 16 bytes"
 )]
 #![expect(clippy::indexing_slicing, reason = "the headers of an outline lie in the wide words")]
 
@@ -13,14 +13,14 @@ use braid_packet::rewrite::{
 };
 use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
 
-/// Where the protocol is in a narrow key: above everything else in the key.
+/// The position of the protocol in a narrow key: the highest byte of the second word.
 const PROTO_SHIFT: u32 = 56;
 
-/// The number of the first entry of packets that may meet native functions
-/// ([`crate::extractors::Extractors`]). It is above the numbers of programs.
+/// The number of the first extractor of a chain with native functions
+/// ([`crate::extractors::Extractors`]). Smaller numbers are numbers of programs.
 pub(crate) const OPEN: u32 = 1 << 16;
 
-/// Where VLAN tags begin, and the number of bytes of each.
+/// The offset of the first VLAN tag, and the length of a tag, in bytes.
 pub(crate) const TAGS: usize = 12;
 pub(crate) const TAG_LEN: usize = 4;
 
@@ -30,14 +30,14 @@ const OUTLINES: usize = 6;
 /// The keys of a program's flows.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyExtractor {
-    /// The bits of a narrow key, besides the protocol. It belongs to packets that have the outline
-    /// [`Outline::PLAIN`] and enough bytes.
+    /// The mask of a narrow key without the protocol. Packets with the outline [`Outline::PLAIN`]
+    /// and enough bytes have narrow keys.
     narrow: Option<Window<NARROW>>,
-    /// The bits of link addresses that belong to a narrow key, too. They are in the templates, not
-    /// in the keys.
+    /// The mask of the link addresses that belong to narrow keys, too. Their values are in the
+    /// templates, not in the keys.
     link: [u64; 2],
-    /// The bits of the keys of other packets, by outline. `None` where packets with this outline
-    /// have no records.
+    /// The masks of the wide keys, by outline. `None` where packets with this outline have no
+    /// records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
     /// How many attempts in a row led to no record that saves time, and how many of the next
     /// attempts are left out.
@@ -45,15 +45,15 @@ pub(crate) struct KeyExtractor {
     left_out: u32,
 }
 
-/// The number of attempts in a row that may fail before any is left out. Some flows of a program often have
-/// records while others cannot.
+/// The number of attempts in a row that may fail before any is left out. Of the flows of one
+/// program, some can have records while others cannot.
 const FREE_LOSSES: u32 = 8;
 /// The largest number of failed attempts in a row that counts. From then on, one attempt in 2^12 is
 /// made.
 const MOST_LOSSES: u32 = FREE_LOSSES + 12;
 
-/// Bits of a packet's first bytes. They belong to a big-endian number of `len` bytes at `at`. There
-/// are `width` of them, from `shift` upward.
+/// A field's bits in a packet's first bytes: `width` bits, from bit `shift` upward, of the
+/// big-endian number in the `len` bytes at offset `at`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bits {
     pub(crate) at: usize,
@@ -63,14 +63,14 @@ pub(crate) struct Bits {
 }
 
 impl KeyExtractor {
-    /// The keys of a program's flows. With `many_workers`, packets of one flow always belong to one
-    /// worker.
+    /// An extractor for the flows of a program. With `many_workers`, the keys include the fields
+    /// that determine a packet's worker, so that a flow belongs to one worker.
     #[inline(never)]
     pub(crate) fn of(residual: &Residual, many_workers: bool) -> Self {
         Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), many_workers))
     }
 
-    /// An extractor for keys of these bits.
+    /// An extractor with the key masks that `mask` gives for each outline.
     fn by(mask: impl Fn(Outline) -> Option<[u8; WIDE_BYTES]>) -> Self {
         let wide = std::array::from_fn(|at| mask(outline(at)).map(|mask| Box::new(words(&mask))));
         let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
@@ -78,15 +78,14 @@ impl KeyExtractor {
         Self { narrow, link: link.unwrap_or_default(), wide, losses: 0, left_out: 0 }
     }
 
-    /// An extractor for flows in which anything may be read: the key has all bits that are the same
-    /// in all packets of a flow.
+    /// An extractor for the flows of a chain with native functions. Functions may read any field,
+    /// so the keys have all bits that are the same in all packets of a flow.
     pub(crate) fn open(shape: HeaderMask, many_workers: bool) -> Self {
         let all = FIELDS.iter().map(|info| LookedAt::Loaded(info.field)).chain([LookedAt::Tags]);
         Self::by(|outline| key_mask(shape, outline, all.clone(), many_workers))
     }
 
-    /// The bits of link addresses that belong to the flow of a packet with a narrow key, and their
-    /// values.
+    /// The link addresses of a packet with a narrow key, as far as they belong to its flow.
     pub(crate) fn link(&self, packet: &Packet) -> Link {
         let [one, two, ..]: Window<WIDE> = words(&wide_window(packet.data()));
         Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
@@ -109,14 +108,12 @@ impl KeyExtractor {
         self.left_out = (1 << self.losses.saturating_sub(FREE_LOSSES)) - 1;
     }
 
-    /// Makes all keys wide from now on, because narrow records cannot express the program's
-    /// changes.
+    /// From now on, all keys are wide, because narrow records cannot hold the program's changes.
     pub(crate) fn make_wide(&mut self) {
         self.narrow = None;
     }
 
-    /// The bits of the keys of wide records, for packets with an outline. They include the bits of
-    /// narrow keys.
+    /// The mask of wide keys for packets with an outline. It includes the bits of narrow keys.
     pub(crate) fn mask(&self, outline: Outline) -> Option<&Window<WIDE>> {
         self.wide.get(number(outline))?.as_deref()
     }
@@ -132,8 +129,8 @@ impl KeyExtractor {
         Some([words[0] & mask[0], words[1] & mask[1] | u64::from(proto) << PROTO_SHIFT])
     }
 
-    /// The wide key of a packet, and the number of its outline. `None` if the packet has no
-    /// records.
+    /// A packet's wide key, and the number of its outline. `None` if packets with this outline have
+    /// no records.
     pub(crate) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
         let number = number(Outline::of(layout)?);
         let mask = self.wide.get(number)?.as_ref()?;
@@ -142,15 +139,15 @@ impl KeyExtractor {
     }
 }
 
-/// How many records a flow may have, for packets that differ in the bits that guards test. A power
-/// of two.
+/// The largest number of records of a flow. They serve packets that differ in bits that guards
+/// test. A power of two.
 pub(crate) const VARIANTS: u32 = 4;
 
 /// The bit of a kind that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// The kind of a flow's first record: the program and, if the record is wide, the packets' outline.
-/// The next numbers are the kinds of the flow's other records.
+/// The kind of a flow's first record: the number of the extractor and, if the record is wide, the
+/// packets' outline. The numbers after it are the kinds of the flow's other records.
 #[inline(always)]
 pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
@@ -159,7 +156,7 @@ pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     kind.wrapping_mul(VARIANTS) & !IS_WIDE | is_wide
 }
 
-/// The program and the outline of a kind of records, and whether they are narrow.
+/// The extractor and the outline of a kind of records, and whether the records are narrow.
 pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
     let (outlines, first) = (OUTLINES as u32 + 1, (kind & !IS_WIDE) / VARIANTS);
     let (outline, is_narrow) = match first % outlines {
@@ -169,7 +166,7 @@ pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
     (first / outlines, outline, is_narrow)
 }
 
-/// The bits of a narrow key at their places in packets. The packets are no fragments.
+/// The bits of a narrow key at their places in a packet, for a packet that is no fragment.
 pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     let proto = key[1] >> PROTO_SHIFT << PROTO_SHIFT;
     let mut window = widened(&[key[0], key[1] ^ proto]);
@@ -178,9 +175,9 @@ pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     window
 }
 
-/// Splits the bits of a key into the bits of a narrow key and the bits of link addresses, which are
-/// the same for most flows. `None` if the key has other bits. The bits for the EtherType, the
-/// version, the header length, fragments and the protocol do not count.
+/// Splits a key mask into the mask of a narrow key and the mask of the link addresses, which have
+/// the same values for most flows. `None` if the mask has other bits. The bits of the EtherType,
+/// the version, the header length, the fragment and the protocol do not count.
 fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let (mut left, ip) = (*mask, Outline::PLAIN.ip);
     left[ip - 2..=ip].fill(0);
@@ -191,8 +188,8 @@ fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let window = words(&left);
     let narrow = narrowed(&window);
     let has_proto_room = narrow[1] >> PROTO_SHIFT == 0;
-    // Link addresses may be left to the templates if the key has both IP addresses: hosts that
-    // differ by these have no flows in common.
+    // The link addresses may be left to the templates if the key has both IP addresses: packets
+    // with different link addresses then rarely share the other bits of the key.
     let is_by_ip = narrow[0] == u64::MAX || [one, two] == [0, 0];
     let is_all = widened(&narrow) == window && has_proto_room && is_by_ip;
     is_all.then_some((narrow, [one, two]))
@@ -213,10 +210,10 @@ fn outline(number: usize) -> Outline {
 #[derive(Clone, Copy)]
 enum LookedAt {
     Loaded(Field),
-    /// A field that the program assigns. How much a checksum that covers the field changes depends
-    /// on the old value.
+    /// A field that the program assigns. The update of a checksum that covers the field depends on
+    /// the old value.
     Written(Field),
-    /// VLAN tags. The bits that a program loads from one tag may have come from another one.
+    /// VLAN tags. The program may load bits of a tag at the place of another tag.
     Tags,
 }
 
@@ -234,8 +231,8 @@ fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     })
 }
 
-/// The bits of the first bytes that belong to the key of flows in which `looked_at` is read, for
-/// packets of a shape with an outline. `None` if packets of this shape do not have that outline.
+/// The key mask of a program that reads or changes `looked_at`, for packets of a header shape with
+/// an outline. `None` if packets of this shape do not have the outline.
 fn key_mask(
     shape: HeaderMask,
     outline: Outline,
@@ -248,7 +245,7 @@ fn key_mask(
     }
     let mut mask = [0; WIDE_BYTES];
     let ip = outline.ip;
-    // The bits that identify the kind of packet: EtherType, version, header length, fragment,
+    // These bits identify the kind of packet: EtherType, version, header length, fragment,
     // protocol.
     mask[ip - 2..=ip].fill(0xff);
     if outline.is_ip6 {
@@ -282,7 +279,7 @@ fn key_mask(
     Some(mask)
 }
 
-/// Adds the bits that tell VLAN tags apart: their types and identifiers.
+/// Adds the bits that distinguish VLAN tags: their types and identifiers.
 fn add_tags(outline: Outline, mask: &mut [u8; WIDE_BYTES]) {
     for tag in mask[TAGS..outline.ip - 2].chunks_mut(TAG_LEN) {
         tag.copy_from_slice(&[0xff, 0xff, 0x0f, 0xff]);
@@ -310,12 +307,13 @@ pub(crate) fn is_key(field: Field) -> bool {
     field.info().is_flow
 }
 
-/// Where a field is in packets with an outline, if it is in their first bytes.
+/// The place of a field in packets of a header shape with an outline, if it is in their first
+/// bytes.
 pub(crate) fn bits(shape: HeaderMask, outline: Outline, field: Field) -> Option<Bits> {
     bits_where(&|header| shape.has(header), outline, field)
 }
 
-/// Where a field is in packets that have these headers, if it is in their first bytes.
+/// The place of a field in packets with these headers, if it is in their first bytes.
 pub(crate) fn bits_where(
     has: &dyn Fn(Header) -> Option<bool>,
     outline: Outline,
@@ -370,7 +368,7 @@ impl Bits {
         all >> self.shift & self.most()
     }
 
-    /// Whether some of the bits, and whether all of them, are set in a mask.
+    /// Whether a mask has some of the bits, and whether it has all of them.
     pub(crate) fn are_in(self, mask: &[u8]) -> (bool, bool) {
         let set = self.get(mask);
         (set != 0, set == self.most())
@@ -389,7 +387,7 @@ impl Bits {
     }
 }
 
-/// The number of bytes on the wire.
+/// The packet's length on the wire, in bytes.
 pub(crate) const LENGTH: Number = Number { at: WIRE, len: 4, mask: u32::MAX };
 
 #[cfg(test)]

@@ -9,11 +9,10 @@
 //! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a
 //!   record for the flow's fourth packet.
 //!
-//! The specialiser (`specialiser.rs`) makes records. It runs the program without effect and writes
-//! down what the program does. It also writes down which entries, parameters and bits of the packet
-//! that depends on. Bits of the packet become guards (`guard.rs`). Records are
-//! [`braid_state::Dependents`] of the entries (`observer.rs`): a record ends when an entry that it
-//! depends on changes.
+//! The specialiser (`specialiser.rs`) makes records. It runs the program without effect, and writes
+//! down what the program does and on which entries, parameters and bits of the packet this depends.
+//! Bits of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`] of the
+//! entries (`observer.rs`): a record ends when an entry that it depends on changes.
 //!
 //! The crate sees the engine only through two traits, [`Programs`] and [`Functions`].
 #![forbid(unsafe_code)]

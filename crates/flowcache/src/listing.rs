@@ -12,20 +12,22 @@ use braid_state::{Tables, describe};
 pub struct Listed {
     /// The record's number.
     pub number: u32,
-    /// The record's flow. This and the next fields are as in [`crate::records::NewRecord`]. Behind
-    /// the words of a narrow record there are zeros.
+    /// The key of the record's flow. A narrow key is followed by zeros. This field and the fields
+    /// up to `sums` are as in [`crate::records::NewRecord`].
     pub key: [u64; WIDE.0],
-    /// Which packets the record is for, besides the key.
+    /// The kind of the record: its extractor, its outline and its number among the records of the
+    /// flow.
     pub kind: u32,
     /// The record's template.
     pub template: u32,
     /// The words that the record writes over the packet's first bytes.
     pub head: [u64; WIDE.1],
-    /// The numbers that the record adds to the packet's checksums.
+    /// The amounts that the record adds to the packet's checksums.
     pub sums: [u16; 2],
     /// When the record was last taken (ns). `None` if it was never taken.
     pub seen_ns: Option<u64>,
-    /// Packets that have taken the record, at most since [`Records::keep_totals`] was called.
+    /// Packets that have taken the record since it was made, or at least since
+    /// [`Records::keep_totals`] was called.
     pub packets: u64,
     /// The packets' bytes on the wire.
     pub bytes: u64,
@@ -44,7 +46,7 @@ pub struct Dependency {
     pub reads: u64,
     /// Slots that the record assigns for each packet, as bits.
     pub puts: u64,
-    /// Slots that each packet changes in a way that adds up.
+    /// Slots that packets change in a way that adds up, with the change.
     pub updates: Vec<Update>,
     /// Bounds of these slots.
     pub bounds: Vec<Bound>,
@@ -74,7 +76,7 @@ pub fn list(records: &Records, tables: &Tables) -> Vec<Listed> {
     all
 }
 
-/// A record, unless it has ended.
+/// A record as listed. `None` if it has ended.
 fn listed<const K: usize, const W: usize>(
     (records, tables): (&Records, &Tables),
     number: u32,
@@ -128,7 +130,7 @@ fn missing((records, tables): (&Records, &Tables), number: u32) -> Option<Missin
     Some(Missing { node, table: tables.name(table).to_owned(), shard, key })
 }
 
-/// The parts of a key, without their kinds.
+/// The values of a key's parts.
 fn words(key: &[(Kind, Word)]) -> Vec<Word> {
     key.iter().map(|(_, value)| *value).collect()
 }

@@ -1,5 +1,5 @@
-//! Mutants: deliberate mistakes in flow records. With them, tests show that such mistakes would be
-//! found. A mutant can be active only with the feature `mutants`.
+//! Mutants: deliberate mistakes in flow records. Tests show that the comparison of engines finds
+//! each of them. A mutant can be active only with the feature `mutants`.
 
 /// A mutant of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,25 +13,27 @@ pub enum RecordMutant {
     AbsenceForgotten,
     /// A record does not depend on the values of slots.
     ReadForgotten,
-    /// Records stay when an entry ends on which they depend, also within a batch.
+    /// Records do not end when an entry that they depend on ends, not even within a batch.
     StaleEntry,
-    /// Records stay when a slot is assigned whose value they depend on.
+    /// Records do not end when a slot is assigned whose value they depend on.
     StaleSlot,
-    /// Records stay when a slot gets a later time than theirs.
+    /// Records do not end when a slot is assigned a later time than the time that they assign to
+    /// it.
     StaleTime,
-    /// Records are made that change slots that others read, or that read slots that others change.
+    /// Records are made although they change slots that other records read, or read slots that
+    /// other records change.
     ContentionIgnored,
-    /// Records stay when the configuration changes.
+    /// Records do not end when the configuration changes.
     ControlIgnored,
     /// The last of the templates that depend on the changed parameter is not marked as outdated.
     ClassNotOutdated,
     /// Records do not depend on the backend that was chosen.
     BackendIgnored,
-    /// The counts of outdated records go to rules by the numbers that the rules had before.
+    /// After a change of rules, the counts of outdated records go to the old numbers of rules.
     RulesNotMoved,
     /// A template's counts are lost when another template gets its number.
     OutdatedCountsLost,
-    /// A transport checksum changes by too much.
+    /// A transport checksum changes by one too much.
     WrongDelta,
     /// A transport checksum does not follow addresses.
     PseudoHeaderForgotten,
@@ -39,44 +41,45 @@ pub enum RecordMutant {
     TtlKept,
     /// A record takes packets for which something is due.
     DueIgnored,
-    /// A record takes packets at their own time, even if it is later already.
+    /// A record takes a packet at the packet's own time, even if the engine's clock is already
+    /// later.
     TimeGoesBack,
-    /// When an entry is due, the times at which its records were taken are ignored.
+    /// When an entry is due, the store ignores the time at which its records were last taken.
     LivenessLost,
     /// When a record ends, its entries do not get the time at which it was last taken.
     LivenessLostAtEnd,
-    /// A program finds entries without the counts of records.
+    /// A program finds entries to which the counts of records have not been added.
     CountersUnsettled,
-    /// State is shown without the counts of records.
+    /// Reports show entries to which the counts of records have not been added.
     ReportUnsettled,
     /// Bytes are not added to counters in state.
     BytesForgotten,
     /// A record's counts are lost when the record hands them over.
     CountsLost,
-    /// The counts of records are added again each time that somebody reads the counters.
+    /// The counts of records are added again each time that the counters are read.
     CountsRepeated,
     /// Records are found by the hash of their keys alone.
     HashOnly,
     /// Records of one program are found for another program.
     ProgramIgnored,
-    /// The rules that decide are not part of a path. Paths that differ only in rules share a
-    /// template.
+    /// Paths do not contain the deciding rules. Paths that differ only in rules share a template.
     RulesForgotten,
     /// A flow's key lacks the fields that determine its worker.
     WorkerIgnored,
-    /// Counters behind a change of VLAN tags count bytes as if the tags had not changed.
+    /// Counters after a change of VLAN tags count bytes as if the tags had not changed.
     TagsUncounted,
-    /// Events report fields of the packet that the record was made for.
+    /// Events report the fields of the packet for which the record was made.
     EventFixed,
-    /// The result of the first lookup in a table is taken for all lookups in it.
+    /// All lookups in a table get the result of the first one.
     LookupConfused,
-    /// When a record on an entry takes the rank of another one, it does not learn its new rank.
+    /// When a record moves to another rank in the list of records on an entry, its link keeps the
+    /// old rank.
     RankForgotten,
     /// Records count without end, whatever their bounds are.
     FuelEndless,
-    /// A record's fuel is not computed again when anyone else has found the entry.
+    /// A record keeps its fuel after a program has found the entry.
     FuelKept,
-    /// Records use fuel that belongs to others.
+    /// Records use fuel that other records hold.
     FuelSpentTwice,
     /// Records count beyond the bounds of other records that may still count.
     OtherBoundsIgnored,
@@ -84,16 +87,15 @@ pub enum RecordMutant {
     WrapForgotten,
     /// The lower bound of a slot is not tested.
     LeastForgotten,
-    /// Records stay when something changes that functions keep outside the state: the recordings of
-    /// native functions.
+    /// Records do not end when a native function changes a recording on which they depend.
     StaleElsewhere,
-    /// A record takes packets for which something is due in a native function.
+    /// A record takes packets although a native function has due work.
     NativeDueIgnored,
     /// A packet that takes a record does not mark the native function's flow as seen.
     NativeUnseen,
 }
 
-/// All mutants.
+/// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
 pub const RECORD_MUTANTS: [RecordMutant; 42] = [
     RecordMutant::GuardForgotten,

@@ -1,6 +1,6 @@
-//! Native functions in a specialisation (SpeedyBox §IV, §V). The recording of a function for a flow
-//! becomes a part of the flow's record, as if the function had run. Its header actions become part
-//! of the rewrite. When the recording changes, the record ends.
+//! Native functions in a specialisation (SpeedyBox §IV, §V). The recording of a native function for
+//! a flow becomes a part of the flow's record. Its header actions become part of the rewrite. When
+//! the recording changes, the record ends.
 
 use crate::absences::kept_elsewhere;
 use crate::bindings::{Binding, CUT, DUE};
@@ -15,9 +15,9 @@ use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
 
-/// Looks up a native function's recording for the packet's flow, and applies it. Returns the
-/// verdict on the packet.
-#[expect(clippy::indexing_slicing, reason = "points have numbers of the chain's functions")]
+/// Looks up a native function's recording for the packet's flow and applies it. Returns the verdict
+/// on the packet. The error is the reason why a record is impossible.
+#[expect(clippy::indexing_slicing, reason = "points name functions of the chain")]
 pub(crate) fn ask(
     (findings, headers): (&mut Findings, &mut Headers<'_>),
     functions: &impl Functions,
@@ -79,7 +79,8 @@ pub(crate) fn ask(
     Ok(verdict)
 }
 
-/// An instance's recording for the packet's flow, with the function's number for the flow.
+/// The recording of an instance for the packet's flow, and the number by which the function knows
+/// the flow.
 fn recorded(
     headers: &Headers<'_>,
     function: Option<&Instance>,
@@ -143,8 +144,8 @@ fn apply(
     Ok(verdict)
 }
 
-/// Adds a splice, which inserts or removes bytes. The bytes lie within headers that all packets of
-/// the flow have. A guard makes sure that the packets have room.
+/// Adds inserted or removed bytes. They lie within headers that all packets of the flow have. A
+/// guard makes sure that each packet has room for them.
 fn splice(
     findings: &mut Findings,
     headers: &Headers<'_>,

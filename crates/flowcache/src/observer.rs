@@ -1,5 +1,5 @@
-//! Invalidation: before the store changes or shows entries, records end, or they settle or renew
-//! these entries.
+//! Invalidation: reacts when the store is about to change or report entries. Records end, add their
+//! counts to the entries, or renew them.
 
 use crate::entry_links::{Takes, bits};
 use crate::mutants::RecordMutant;
@@ -18,9 +18,13 @@ impl Dependents for Records {
         self.has_links(group)
     }
 
-    /// An entry is found in a table in which records count. Brings its slots up to date.
+    /// Adds the counts of records to the slots of an entry that a program finds, and takes the
+    /// records' fuel away.
     #[inline(never)]
-    #[expect(clippy::indexing_slicing, reason = "settling and draining change no lists of records")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "settling and draining do not change the list of records on a group"
+    )]
     fn entry_found(&mut self, tables: &mut Tables, group: Group) {
         let takes = self.takes(group, tables);
         if takes.counts == 0 || self.has_mutant(RecordMutant::CountersUnsettled) {
@@ -36,7 +40,8 @@ impl Dependents for Records {
     }
 
     /// Ends the records that depend on the slot's value, unless the value stays the same. If the
-    /// value is later than the time, it also ends the records that assign the time to the slot.
+    /// new value is later than `now`, also ends the records that assign the time to the slot,
+    /// because they would set it back.
     #[inline(never)]
     fn slot_will_change(
         &mut self,

@@ -17,14 +17,14 @@ use std::hash::{Hash, Hasher};
 /// A path through programs and native functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
-    /// The number of the program, or, in chains with native functions, the number of the entry by
-    /// which the packets come.
+    /// The number of the program. In chains with native functions, the number of the entry
+    /// ([`crate::extractors::Extractors`]).
     pub(crate) entry: u32,
     /// The programs and native functions, in order. A path without native functions has one
     /// program.
     pub(crate) segments: Vec<Segment>,
-    /// The edge counters of all programs, in order. Each has the number of bytes by which the
-    /// packets are longer there than when they came.
+    /// The edge counters of all programs on the path, in order. Each has the number of bytes by
+    /// which packets are longer there than on arrival.
     pub(crate) counter_lists: Vec<(CounterListId, i32)>,
     /// Rules that are counted: function, rule set, rule.
     pub(crate) rules: Vec<(u16, ParamId, u32)>,
@@ -33,11 +33,11 @@ pub(crate) struct Path {
     pub(crate) dynamic: Dynamic,
     /// Parameters that the records depend on.
     pub(crate) bases: Vec<Basis>,
-    /// Where the packets' headers are.
+    /// The places of the packets' headers.
     pub(crate) outline: Outline,
     pub(crate) rewrite: Rewrite,
-    /// The link addresses of packets with narrow records, in their first two words, and the new
-    /// bits of these words.
+    /// The link addresses of packets with narrow records (in the packet's first two words), and the
+    /// new bits of these words.
     pub(crate) link: Link,
     pub(crate) first: [u64; 2],
     pub(crate) effects: SideEffects,
@@ -61,13 +61,13 @@ pub(crate) struct Through {
     counter_lists: usize,
 }
 
-/// The work of a native function for packets, according to its recording.
+/// What a native function does with the path's packets, according to its recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Native {
     pub(crate) node: u16,
     pub(crate) backward: bool,
-    /// The header rewrite in front of this function, since the last function that saw the headers.
-    /// `None` if this function does not see headers.
+    /// The header rewrite that is applied before this function runs: all changes since the last
+    /// function that reads headers. `None` if this function does not read headers.
     pub(crate) before: Option<Box<Rewrite>>,
     /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
@@ -77,7 +77,7 @@ pub(crate) struct Native {
     pub(crate) writes: Vec<Field>,
     /// The reason, if it drops the packets.
     pub(crate) drops: Option<u32>,
-    /// By how many bytes the packets become longer.
+    /// The number of bytes by which the function makes the packets longer.
     pub(crate) longer: i64,
 }
 
@@ -89,10 +89,10 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Whether a packet's payload is complete and has none of the patterns.
+    /// Whether a packet's payload is complete and matches none of the patterns.
     #[expect(
         clippy::indexing_slicing,
-        reason = "a search has its numbers from the chain and its model"
+        reason = "a search names a function of the chain and a parameter of its model"
     )]
     pub(crate) fn finds_nothing(self, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
         match &chain.nodes[usize::from(self.node)].params[self.param.index()] {
@@ -105,7 +105,7 @@ impl Search {
 }
 
 impl Hash for Path {
-    /// Hashes the parts in which paths of a program mostly differ.
+    /// Hashes the parts that differ most between paths of a program.
     fn hash<H: Hasher>(&self, state: &mut H) {
         for segment in &self.segments {
             state.write_u64(match segment {
@@ -168,14 +168,14 @@ impl Path {
         self.effects != SideEffects::default()
     }
 
-    /// Adds a program as a segment. Its path ends with this block.
+    /// Adds a program as a segment that ends with this block.
     pub(crate) fn pass(&mut self, program: u32, block: u32) {
         let counter_lists = self.counter_lists.len();
         self.segments.push(Segment::Program(Through { program, block, counter_lists }));
     }
 
-    /// The paths through programs, with the counters of each.
-    #[expect(clippy::indexing_slicing, reason = "segments end at rising places in `counter_lists`")]
+    /// The segments in programs, with the edge counters of each.
+    #[expect(clippy::indexing_slicing, reason = "the ends of segments in `counter_lists` rise")]
     pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
         let mut from = 0;
         self.segments.iter().filter_map(move |segment| {
@@ -201,7 +201,7 @@ impl Path {
 }
 
 impl Path {
-    /// Replaces each dependency on a single backend by one on all backends.
+    /// Replaces each dependency on a single backend by a dependency on the whole parameter.
     pub(crate) fn coarsen(&mut self) {
         for basis in &mut self.bases {
             if let Part::Backend(_) = basis.part {

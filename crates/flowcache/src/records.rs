@@ -2,12 +2,11 @@
 //! It lasts as long as the state that it depends on stays the same (SpeedyBox's global table, §V-A,
 //! over the state of all functions).
 //!
-//! A record depends on entries: on their existence, and on the values of some of their slots. It
-//! also depends on the absence of other entries ([`crate::absences`]). When such an entry ends or
-//! appears, or such a slot is assigned, the record ends. In return, a packet that takes a record
-//! need not renew these entries. An entry was last seen when a record that depends on it was last
-//! taken. The store asks for that time when the entry is about to expire. Nor does the packet count
-//! in entries ([`crate::entry_use`]).
+//! A record depends on the existence of entries, on the values of some of their slots, and on the
+//! absence of other entries ([`crate::absences`]). When such an entry ends or appears, or such a
+//! slot is assigned another value, the record ends. In return, packets that take a record neither
+//! renew entries nor count in them. The store asks the records of an expiring entry when they were
+//! last taken. The counts in an entry follow from the counts of its records ([`crate::entry_use`]).
 
 use crate::absences::{Keys, kept_elsewhere};
 use crate::counts::Counts;
@@ -23,13 +22,13 @@ use std::hint::black_box;
 /// A table with fewer records than this stays in the processor's caches without help.
 const MANY: usize = 4096;
 
-/// How long nobody must have taken a record before it makes room for another one (ns).
+/// The time since a record was last taken after which it may make room for another one (ns).
 const STALE_NS: u64 = 1_000_000_000;
 
-/// How many records each step of the search for outdated records looks at.
+/// The number of records that each step of the search for outdated records looks at.
 const AT_A_TIME: usize = 2;
 
-/// How long nobody must have taken an outdated record before the search ends it (ns).
+/// The time since an outdated record was last taken after which the search ends it (ns).
 const SILENT_NS: u64 = 10_000_000_000;
 
 /// A new record; see [`Record`].
@@ -39,13 +38,13 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
     pub key: [u64; K],
     /// The hash of the key.
     pub hash: u64,
-    /// Which packets the record is for, besides the key.
+    /// The kind of the record ([`crate::key::kind`]).
     pub kind: u32,
     /// The record's template.
     pub template: u32,
-    /// The words that the record writes over the packet.
+    /// The words that the record writes over the packet's first bytes, under the template's mask.
     pub head: [u64; W],
-    /// The numbers that the record adds to the packet's checksums.
+    /// The amounts that the record adds to the packet's IPv4 and transport checksums.
     pub sums: [u16; 2],
     /// The time (ns).
     pub now: u64,
@@ -56,7 +55,7 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
 }
 
 impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
-    /// This record with a key and words of another size.
+    /// The same record with a key and words of other lengths: shortened, or extended with zeros.
     #[must_use]
     pub fn with<const L: usize, const V: usize>(
         &self,
@@ -75,19 +74,19 @@ pub struct RecordCounters {
     pub made: u64,
     /// Records that have ended, for any reason.
     pub ended: u64,
-    /// The records among these that made room for another record, because they were outdated or
-    /// nobody had taken them for a second.
+    /// The ended records that made room for another record, because they were outdated or had not
+    /// been taken for a second.
     pub replaced: u64,
     /// Records that were not made because there were too many, or because they depend on the
     /// absence of too many entries.
     pub refused: u64,
-    /// Records that were not made because of other records: one of them reads a slot that the other
-    /// one would change, or too many records change the same entry.
+    /// Records that were not made because they conflict with existing records: one would read a
+    /// slot that the other changes, or too many records change the same group of entries.
     pub contended: u64,
 }
 
-/// The records of a chain, by number. Numbers are below `CROWD`, with `IS_WIDE` for wide
-/// records.
+/// The records of a chain, by number. Numbers are below `CROWD`; those of wide records also have
+/// the bit `IS_WIDE`.
 #[derive(Debug)]
 pub struct Records {
     slabs: Slabs,
@@ -116,13 +115,13 @@ impl Records {
         }
     }
 
-    /// Sets the largest number of records; 0 allows none. Ends all records.
+    /// Ends all records and sets the largest number of records. 0 allows none.
     pub fn allow(&mut self, tables: &mut Tables, most: usize) {
         self.end_all(tables);
         self.most = most.min(CROWD as usize - 1);
     }
 
-    /// Whether records have this mutant.
+    /// Whether this mutant is active.
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
@@ -130,12 +129,12 @@ impl Records {
         self.mutants.has(mutant)
     }
 
-    /// The mutant that records have, if any.
+    /// The active mutant, if any.
     pub(crate) fn mutants(&self) -> Mutants {
         self.mutants
     }
 
-    /// Gives records this mutant.
+    /// Activates a mutant.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: RecordMutant) {
         self.mutants.plant(mutant);
@@ -155,7 +154,7 @@ impl Records {
         self.len == 0
     }
 
-    /// The number of the record of a flow, if there is one.
+    /// The number of the record with this key and kind, if there is one.
     #[must_use]
     #[inline(always)]
     pub(crate) fn find<const K: usize, const W: usize>(
@@ -171,7 +170,7 @@ impl Records {
         place.map(|place| place | Slabs::MARK)
     }
 
-    /// A record by its number.
+    /// The record with this number, which must be one of this size.
     #[must_use]
     #[inline(always)]
     pub(crate) fn get<const K: usize, const W: usize>(
@@ -210,7 +209,7 @@ impl Records {
         self.slabs.hot(number).template
     }
 
-    /// Whether there are enough records that a prefetch pays.
+    /// Whether there are enough records for a prefetch to save time.
     #[must_use]
     pub fn are_many(&self) -> bool {
         self.len >= MANY
@@ -223,9 +222,9 @@ impl Records {
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record for a flow that has none. This needs room, or a record that makes room. All
-    /// entries that the record depends on must exist, and the record must be compatible with the
-    /// other records.
+    /// Makes a record for a flow that has none. Returns false if there is no room and no record
+    /// makes room, if an entry that the record depends on has ended, or if the record conflicts
+    /// with other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,
@@ -286,8 +285,8 @@ impl Records {
         }
     }
 
-    /// Makes sure that there is room for one more record. At the limit, a record ends that is
-    /// outdated or that nobody has taken for a while. False if there is none.
+    /// Makes sure that there is room for one more record. At the limit, this ends a record that is
+    /// outdated or has not been taken for a second. Returns false if there is no such record.
     fn make_room<const K: usize, const W: usize>(&mut self, tables: &mut Tables, now: u64) -> bool
     where
         Slabs: Holds<K, W>,
@@ -308,7 +307,7 @@ impl Records {
         }
     }
 
-    /// The hashes by which the existing records are found.
+    /// The hashes of the keys of all records.
     pub fn hashes<'a>(&'a self, hash: &'a HashKey) -> impl Iterator<Item = u64> + 'a {
         self.slabs.narrow.hashes(hash).chain(self.slabs.wide.hashes(hash))
     }
@@ -323,7 +322,7 @@ impl Records {
     }
 
     /// Ends the narrow records whose kind satisfies `is_it`.
-    #[expect(clippy::indexing_slicing, reason = "records that end keep their places")]
+    #[expect(clippy::indexing_slicing, reason = "a record that ends keeps its place in the slab")]
     #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
     pub fn end_narrow(&mut self, tables: &mut Tables, is_it: impl Fn(u32) -> bool) {
         for place in 0..self.slabs.narrow.all.len() {
@@ -333,7 +332,8 @@ impl Records {
         }
     }
 
-    /// Ends a record, if it has not ended. Its entries were seen when the record was last taken.
+    /// Ends a record, unless it has ended. Its entries then count as seen when the record was last
+    /// taken.
     pub fn end(&mut self, tables: &mut Tables, number: u32) {
         self.settle(tables, number);
         let hot = self.slabs.hot_mut(number);
@@ -356,7 +356,7 @@ impl Records {
         slabs.remove(number, tables.hash());
     }
 
-    /// Ends the records on a group that have a link for which `ends` holds.
+    /// Ends the records of a group that have a link to it for which `ends` holds.
     #[inline(never)]
     pub(crate) fn end_dependent(
         &mut self,
@@ -364,7 +364,7 @@ impl Records {
         group: Group,
         ends: impl Fn(Link, &EntryUse) -> bool,
     ) {
-        // Goes backward, because the last record takes the place of a record that ends.
+        // Backward, because the last record of the list takes the place of a record that ends.
         for at in (0..self.on(group).len()).rev() {
             let Some(record) = self.on(group).get(at).copied() else { continue };
             let is_it = |link: Link| self.use_of(link).is_some_and(|one| ends(link, one));
@@ -386,8 +386,8 @@ impl Records {
         }
     }
 
-    /// Ends the records that depend on state that a function keeps outside the store, in a shard,
-    /// under a number, because that state has changed.
+    /// Ends the records that depend on state that a function keeps outside the store
+    /// (`absences::kept_elsewhere`), because that state has changed.
     pub fn change_elsewhere(
         &mut self,
         tables: &mut Tables,
@@ -400,13 +400,13 @@ impl Records {
         }
     }
 
-    /// Whether records depend on the absence of any entry.
+    /// Whether any record depends on the absence of an entry.
     pub(crate) fn has_absences(&self) -> bool {
         !self.entries.absences.is_empty()
     }
 
     /// The table and the key of an absent entry, by the place in a link to it. `None` if the key
-    /// stands for something outside the store.
+    /// stands for state outside the store.
     pub(crate) fn absent(&self, place: u32) -> Option<(TableRef, &[u64])> {
         self.entries.absences.key(place)
     }
@@ -442,7 +442,7 @@ impl Records {
         self.entries.use_of(link)
     }
 
-    /// A record's hot part with the counts since the last time that it handed them over.
+    /// A record's hot part with only the counts that it has not handed over yet.
     pub(crate) fn counted(&self, number: u32) -> Hot {
         self.counts.counted(&self.slabs, number)
     }
@@ -452,23 +452,22 @@ impl Records {
         self.counts.fill(&mut self.slabs, number, bytes);
     }
 
-    /// Empties a record's fuel, because its rest is not valid any more.
+    /// Takes the rest of a record's fuel away, because it may be too much now.
     pub(crate) fn drain(&mut self, number: u32) {
         self.counts.drain(&mut self.slabs, number);
     }
 
-    /// From now on, keeps the packets and bytes that each record has counted, for
-    /// `listing::list`.
+    /// From now on, keeps the total packets and bytes of each record, for `listing::list`.
     pub fn keep_totals(&mut self) {
         self.counts.keep_totals();
     }
 
-    /// The counts that a record has handed over.
+    /// The packets and bytes that a record has handed over.
     pub(crate) fn total(&self, number: u32) -> (u64, u64) {
         self.counts.total(number)
     }
 
-    /// Adds the counts of a record to its template's counts and to the slots of its entries.
+    /// Moves the counts of a record to its template's counts and to the slots of its entries.
     pub(crate) fn settle(&mut self, tables: &mut Tables, number: u32) {
         let loses = self.has_mutant(RecordMutant::CountsLost);
         let record = self.counted(number);
@@ -488,7 +487,7 @@ impl Records {
         self.counts.count_anew(&mut self.slabs, number);
     }
 
-    /// Adds the counts of records to a copy of an entry's slots.
+    /// Adds the counts of the records on a group to a copy of an entry's slots.
     pub(crate) fn settle_words(
         &self,
         (table, place): (TableRef, u32),
@@ -506,20 +505,23 @@ impl Records {
         }
     }
 
-    /// An entry that a record depends on, by number. The last entry has the number 0.
+    /// The table and place of an entry that a record depends on. `number` counts from the last
+    /// entry, which has 0.
     fn entry(&self, record: u32, number: usize) -> Option<(TableRef, u32)> {
         let link = self.links(record).rev().filter(|link| link.how != NONE).nth(number)?;
         Some((self.use_of(link)?.table, link.place))
     }
 
-    /// The value of a slot of an entry that a record depends on. The last entry has the number 0.
+    /// The value of a slot of an entry that a record depends on. `entry` counts from the last
+    /// entry, which has 0.
     #[must_use]
     pub fn slot(&self, tables: &Tables, record: u32, entry: usize, slot: usize) -> Word {
         let entry = self.entry(record, entry);
         entry.map_or(0, |(table, place)| tables.slot(table, place, slot))
     }
 
-    /// Assigns a slot of an entry that a record depends on.
+    /// Assigns a slot of an entry that a record depends on. `entry` counts from the last entry,
+    /// which has 0.
     pub fn put_slot(
         &self,
         tables: &mut Tables,
@@ -531,13 +533,13 @@ impl Records {
         tables.put_slot(table, place, slot, value);
     }
 
-    /// Marks a template as outdated, because its records' dependencies besides state have changed.
+    /// Marks a template as outdated: a parameter that its records depend on has changed.
     pub fn outdate_template(&mut self, template: u32) {
         self.templates.outdate(template);
     }
 
-    /// Takes an outdated template that has no records, so that its number can be used again.
-    /// Returns the number, and the packets and bytes that its records have counted.
+    /// Takes the number of an outdated template without records, so that another template can use
+    /// it. Returns the number, and the packets and bytes that the template's records have counted.
     pub fn renew_template(&mut self) -> Option<(u32, (u64, u64))> {
         self.templates.renew()
     }
@@ -554,9 +556,9 @@ impl Records {
         self.templates.is_outdated(template)
     }
 
-    /// Ends outdated records of flows that have been silent for a while. Each call looks at the
-    /// next few records, so that in time all are looked at. Costs nothing if there are no outdated
-    /// records.
+    /// Ends outdated records that have not been taken for a while. Each call looks at the next few
+    /// records, so that repeated calls look at all of them. The call is free if there are no
+    /// outdated records.
     #[inline]
     pub fn sweep(&mut self, tables: &mut Tables, now: u64) {
         if self.has_outdated() {
@@ -583,7 +585,7 @@ impl Records {
         let mut counts = self.templates.counts();
         let taken = self.slabs.numbers().filter(|one| self.slabs.hot(*one).packets > 0);
         for Hot { template, packets, bytes, .. } in taken.map(|one| self.counted(one)) {
-            // A record belongs to its template from the start.
+            // The counts of a template exist from its first record on.
             let Some(count) = counts.get_mut(template as usize) else { continue };
             count.0 += u64::from(packets);
             count.1 += u64::from(bytes);

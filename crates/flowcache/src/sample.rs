@@ -1,29 +1,29 @@
-//! How many packets the cache looks at for records: fewer while nearly all packets belong to flows
-//! that were never met before.
+//! Samples packets: while nearly all packets belong to new flows, the cache looks for the records
+//! of only some packets.
 
-/// How many packets the cache looks at before it decides again.
+/// The number of packets that the cache looks at before it decides again.
 const MANY: usize = 128;
-/// The same number while few packets are looked at, and the least number of packets that are left
-/// out before them.
+/// During sampling: the number of packets that the cache looks at before it decides again, and the
+/// least number of packets that it leaves out before them.
 const FEW: usize = 32;
 const LEFT_OUT: usize = 64;
-/// Looking for records pays if at least one packet in this number belongs to a flow that was met
-/// before. Otherwise it takes longer than it saves.
+/// The search for records saves time if at least one packet in this number belongs to a known flow,
+/// one that the filter has met before.
 const AMONG: u64 = 16;
 
-/// Decides which packets the cache looks at. While hardly any belong to flows that were met before
-/// (a scan, a flood), it looks at a quarter of them. These show when flows come again.
+/// Decides which packets the cache looks at. While nearly all packets belong to new flows (a scan,
+/// a flood), it looks at about a quarter of them. These packets show when known flows are back.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// How many packets are left out next, and how many are looked at behind them.
+    /// The number of packets to leave out next, and the number of packets to look at after them.
     out: usize,
     some: usize,
-    /// How many of the latter were looked at so far.
+    /// The number of the latter packets that the cache has looked at so far.
     looked: usize,
-    /// How many of the packets looked at before belonged to flows that had been met.
+    /// The value of `again` at the last decision.
     again: u64,
-    /// Varies the number of packets that are left out, so that flows that come in turn are met all
-    /// the same.
+    /// Varies the number of packets that are left out, so that flows that send in a fixed order do
+    /// not stay unseen.
     turn: u32,
 }
 
@@ -32,13 +32,13 @@ impl Sample {
         Self { out: 0, some: MANY, looked: 0, again: 0, turn: 0 }
     }
 
-    /// Whether the cache looks at the next `packets` packets. `again` packets looked at so far
-    /// belonged to flows that had been met before.
+    /// Whether the cache looks at the next `packets` packets. `again` is the number of packets so
+    /// far that belonged to known flows.
     #[inline]
     pub(super) fn takes(&mut self, packets: usize, again: u64) -> bool {
         if self.looked >= self.some {
             let is_new = (again - self.again) * AMONG < self.looked as u64;
-            // The number at most doubles.
+            // The number of left-out packets varies by a factor of up to two.
             let turn = self.turn.wrapping_add(0x9e37_79b9);
             let more = (turn >> 16) as usize % LEFT_OUT;
             let (out, some) = if is_new { (LEFT_OUT + more, FEW) } else { (0, MANY) };
@@ -57,7 +57,7 @@ impl Sample {
 mod tests {
     use super::Sample;
 
-    /// A test with packets that come in parts of one size.
+    /// A test in which packets come in parts of one size.
     struct Run {
         sample: Sample,
         part: usize,
@@ -69,8 +69,8 @@ mod tests {
             Self { sample: Sample::new(), part, again: 0 }
         }
 
-        /// Offers this number of packets in parts, and returns how many were looked at. In each
-        /// part, `again` packets belong to flows that were met before.
+        /// Offers this number of packets in parts. In each part, `again` packets belong to known
+        /// flows. Returns the number of packets that the cache looked at.
         fn looked_at(&mut self, packets: usize, again: u64) -> usize {
             let mut looked = 0;
             for _ in 0..packets / self.part {
@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(run.looked_at(128, 0), 128);
             let quarter = run.looked_at(12_800, 0);
             assert!((2_600..=3_400).contains(&quarter), "{quarter}");
-            // All packets are looked at as soon as some of the flows come again.
+            // The cache looks at all packets as soon as some of the flows are known.
             let all = run.looked_at(12_800, part.div_ceil(16) as u64);
             assert!(all > 12_800 - 2 * 128, "{all}");
         }
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn flows_that_come_in_turn_are_met_again() {
-        // The numbers of flows include the average number of packets that are left out and looked
-        // at in one turn.
+        // Some of these numbers of flows equal the average number of packets of a turn: left out
+        // and looked at.
         for flows in [96_usize, 128, 256, 1_000, 1 << 14] {
             let (mut sample, mut met, mut again) = (Sample::new(), vec![false; flows], 0);
             let looked = (0..20 * flows.max(128)).filter(|at| {

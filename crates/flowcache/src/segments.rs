@@ -1,12 +1,12 @@
-//! Goes from segment to segment of a packet's path. A specialisation passes through programs and
-//! native functions, one after the other, up to where the packet leaves.
+//! Runs a specialisation segment by segment: through the programs and native functions on a
+//! packet's path, up to the place where the packet leaves or ends.
 #![expect(
     clippy::cast_possible_truncation,
     reason = "there are fewer programs, blocks and steps than 2^32"
 )]
 #![expect(
     clippy::indexing_slicing,
-    reason = "points and jumps have numbers of the chain's functions and of the program's blocks"
+    reason = "points name functions of the chain, and jumps name blocks of the program"
 )]
 
 use crate::bindings::HeaderChange;
@@ -28,41 +28,41 @@ use braid_packet::rewrite::Retag;
 /// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
 
-/// Where a specialisation met something that a record cannot express.
+/// The place where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
 pub(crate) struct Stop {
     pub(crate) why: Why,
     /// The last program.
     pub(crate) program: u32,
     pub(crate) block: usize,
-    /// The step. `None` stands for the block's end.
+    /// The step. `None` stands for the end of the block.
     pub(crate) step: Option<usize>,
 }
 
-/// Why a specialisation goes no further.
+/// The reason why a specialisation stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
     /// A record cannot express a step or the end of a block, or cannot depend on it.
     Step,
     /// The end of a block is not the end of the packets' path.
     GoesOn,
-    /// The place where packets end does not determine the number of functions on their path.
+    /// The end of the packets' path does not determine the number of functions that they visit.
     Uneven,
-    /// In front of this function, there is no program for the packet.
+    /// No program exists yet for the packet at this function.
     Unknown(u16),
-    /// Tags, events or copies would come out of order with the effects of native functions or later
-    /// programs.
+    /// Tags, events or copies of a program would be out of order with the effects of native
+    /// functions or of later programs.
     Beside,
-    /// The packet's headers are at other places than in packets that may have records, or they
-    /// change to other headers.
+    /// The packet's headers are at places that no record supports, or they change to other headers.
     Headers,
     /// A native function gives this reason.
     Native(u16, &'static str),
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// Runs the specialisation to the end of the packets' path, or to something that a record
-    /// cannot express. Returns where packets go. Everything else is in the findings.
+    /// Runs the specialisation to the end of the packets' path. Returns the goal of the path. The
+    /// error says where the run met something that a record cannot express. Everything else is in
+    /// the findings.
     pub(crate) fn run<P: Programs>(
         &mut self,
         start: Start,
@@ -99,12 +99,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         goal.ok_or_else(|| self.stop(Why::GoesOn, last, None))
     }
 
-    /// The result of a specialisation that goes no further.
+    /// A stop in the current program.
     fn stop(&self, why: Why, block: usize, step: Option<usize>) -> Stop {
         Stop { why, program: self.number, block, step }
     }
 
-    /// Goes on in front of a function. Returns where the packet is afterwards.
+    /// Runs the function or program at a point. Returns the packet's place afterwards.
     fn go_on<P: Programs>(
         &mut self,
         point: Point,
@@ -137,8 +137,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.by_program(number, world, memory)
     }
 
-    /// Runs a program without effect. Returns where the packet is afterwards, if it is in one
-    /// place.
+    /// Runs a program without effect. Returns the packet's place afterwards, or `None` if the
+    /// program's end does not determine one.
     fn by_program<P: Programs>(
         &mut self,
         number: usize,
@@ -163,7 +163,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Ok(end.next)
     }
 
-    /// Runs the program's blocks. Returns the block in which the program ends.
+    /// Runs the blocks of the current program. Returns the block in which the program ends.
     fn through(&mut self, values: &mut Values<'_>) -> Result<usize, Stop> {
         let mut at = 0;
         loop {
@@ -193,12 +193,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Whether programs have done anything that would come out of order with native functions.
+    /// Whether programs have had effects that would be out of order with native functions.
     fn has_effects_of_programs(&self) -> bool {
         self.findings.path.effects.is_of_programs() || self.headers.vlans != Retag::default()
     }
 
-    /// Where a packet is after a native function's verdict.
+    /// The packet's place after a native function's verdict.
     fn decided(&mut self, point: Point, verdict: Verdict, graph: &Graph) -> At {
         self.hops += 1;
         let to = |dest| onward(graph.next(point.node, port(dest, point.backward)));
@@ -210,7 +210,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Completes the findings at the end of the packets' path. A record is made from them.
+    /// Completes the findings at the end of the packets' path, so that a record can be made from
+    /// them.
     fn found(&mut self) -> Result<(), Why> {
         if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
             return Err(Why::Beside);

@@ -1,20 +1,26 @@
 //! Slabs of flow records, with an index by key.
-#![expect(clippy::cast_possible_truncation, reason = "a slab has at most 2^31 records")]
-#![expect(clippy::indexing_slicing, reason = "records have the numbers that they were given")]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "places are below 2^31, where `IS_WIDE` begins"
+)]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "callers use the numbers that the slabs have given to records"
+)]
 
 use crate::mutants::{Mutants, RecordMutant};
 use braid_state::{HashKey, Index};
 
-/// Stands for no place.
+/// Stands for no record, link or place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The size of most records: words of the key, and words that the record writes. A record of this
-/// size takes one cache line.
+/// The size of narrow records: words of the key, and words that the record writes. A narrow record
+/// takes one cache line. Most records are narrow.
 pub const NARROW: (usize, usize) = (2, 2);
-/// The size of all other records, which take three cache lines.
+/// The size of wide records, as for [`NARROW`]. A wide record takes three cache lines.
 pub const WIDE: (usize, usize) = (10, 10);
-/// The number of records for which the first record reserves address space, so that no record ever
-/// moves to make room.
+/// The number of records for which a slab reserves address space with its first record, so that
+/// records rarely move when the slab grows.
 const RESERVED: usize = 1 << 22;
 /// The bit of a record's number that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
@@ -23,30 +29,31 @@ pub(crate) const IS_WIDE: u32 = 1 << 31;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Record<const K: usize, const W: usize> {
-    /// The flow's key: parts of the packet, with zeros where bits do not matter.
+    /// The flow's key: words of the packet, masked.
     pub key: [u64; K],
-    /// The part that records of all sizes have.
+    /// The part with the same layout in records of all sizes.
     pub hot: Hot,
-    /// The words that the record writes over the packet.
+    /// The words that the record writes over the packet's first bytes, under the template's mask.
     pub head: [u64; W],
-    /// The numbers that the record adds to the packet's two checksums.
+    /// The amounts that the record adds to the packet's IPv4 and transport checksums.
     pub sums: [u16; 2],
-    /// Where the record's links are, or the next free record.
+    /// The position of the record's row of links. In a free place: the next free place.
     pub(crate) link: u32,
 }
 
-/// The part of a record that is the same for all sizes.
+/// The part of a record that has the same layout in all sizes.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Hot {
     /// When the record was last taken (ns); 0 if never.
     pub seen: u64,
-    /// Which packets the record is for, besides the key.
+    /// The kind of the record ([`crate::key::kind`]).
     pub kind: u32,
     /// The record's template; [`Hot::ENDED`] if the record has ended.
     pub template: u32,
-    /// Packets that have taken the record, and their bytes on the wire, since these counts were
-    /// last handed over.
+    /// Packets that have taken the record, and their bytes on the wire, since the record last
+    /// handed these counts over. In records with bounds, the byte counter starts at a higher value
+    /// ([`crate::fuel`]).
     pub(crate) packets: u32,
     pub(crate) bytes: u32,
 }
@@ -55,8 +62,8 @@ impl Hot {
     /// The template of a record that has ended.
     pub const ENDED: u32 = u32::MAX;
 
-    /// Whether the record can count a packet of `bytes` bytes. (The byte counter is never below the
-    /// packet counter, so it alone is tested.)
+    /// Whether the record can count a packet of `bytes` bytes. Only the byte counter is tested,
+    /// because it is never below the packet counter.
     #[must_use]
     #[inline(always)]
     pub fn can_count(&self, bytes: u32) -> bool {
@@ -79,7 +86,7 @@ pub struct Slab<const K: usize, const W: usize> {
     index: Index,
     /// The first free record.
     free: u32,
-    /// Where the search for records that nobody takes any more goes on.
+    /// The position at which the search for unused records continues.
     hand: usize,
 }
 
@@ -88,7 +95,7 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         Self { all: Vec::new(), index: Index::new(), free: NONE, hand: 0 }
     }
 
-    /// The place of a flow's record.
+    /// The place of the record with this key and kind.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -107,20 +114,21 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         })
     }
 
-    /// Reads the part of the index that finding the record of this hash will read first.
+    /// Prefetches the part of the index that a lookup of this hash reads first. The result has no
+    /// meaning.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.index.touch(hash)
     }
 
-    /// Reads the record that this hash probably leads to.
+    /// Prefetches the record that this hash probably leads to. The result has no meaning.
     #[inline]
     pub(crate) fn touch_record(&self, hash: u64) -> u64 {
         let place = self.index.guess(hash).unwrap_or(NONE);
         self.all.get(place as usize).map_or(0, |record| record.hot.seen ^ record.head[0])
     }
 
-    /// Adds a record and returns its place. There are at most `most` records.
+    /// Adds a record and returns its place. `most` is the largest number of records.
     pub(crate) fn add(
         &mut self,
         record: Record<K, W>,
@@ -161,8 +169,9 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         there.map(|record| hash.hash_words(&record.key))
     }
 
-    /// The record among the next few that is needed least: its place, whether it is outdated, and
-    /// when it was last taken.
+    /// Of the next few records, the one that can best make room: an outdated one, or the one that
+    /// was taken the longest ago. Returns its place, whether it is outdated, and when it was last
+    /// taken.
     pub(crate) fn stale(&mut self, is_outdated: impl Fn(u32) -> bool) -> Option<(u32, bool, u64)> {
         let len = self.all.len();
         let some = (0..len.min(16)).map(|step| (self.hand + step) % len);
@@ -185,7 +194,7 @@ pub(crate) struct Slabs {
     pub(crate) wide: Slab<{ WIDE.0 }, { WIDE.1 }>,
 }
 
-/// Where a record is on its slab.
+/// The place of a record on its slab.
 #[inline(always)]
 fn place(number: u32) -> usize {
     (number & !IS_WIDE) as usize
@@ -204,7 +213,7 @@ impl Slabs {
         }
     }
 
-    /// The hot part of a record, to be changed.
+    /// The hot part of a record, for changes.
     pub(crate) fn hot_mut(&mut self, number: u32) -> &mut Hot {
         match number & IS_WIDE {
             0 => &mut self.narrow.all[place(number)].hot,
@@ -212,7 +221,7 @@ impl Slabs {
         }
     }
 
-    /// Where the links of a record are.
+    /// The position of a record's row of links.
     pub(crate) fn link(&self, number: u32) -> u32 {
         match number & IS_WIDE {
             0 => self.narrow.all[place(number)].link,
@@ -240,7 +249,8 @@ impl Slabs {
         self.narrow.all.len() + self.wide.all.len()
     }
 
-    /// The number of the record at a position. Wide records come behind narrow ones.
+    /// The number of the record at a position. The positions of wide records follow those of narrow
+    /// ones.
     pub(crate) fn number(&self, position: usize) -> u32 {
         let narrow = self.narrow.all.len();
         match position.checked_sub(narrow) {
@@ -259,9 +269,9 @@ impl Slabs {
 pub(crate) trait Holds<const K: usize, const W: usize> {
     /// The slab of these records.
     fn slab(&self) -> &Slab<K, W>;
-    /// The slab of these records, to be changed.
+    /// The slab of these records, for changes.
     fn slab_mut(&mut self) -> &mut Slab<K, W>;
-    /// The bits that the numbers of these records have in common.
+    /// The bits that the numbers of these records have besides their places.
     const MARK: u32;
 }
 

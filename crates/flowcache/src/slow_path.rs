@@ -1,7 +1,8 @@
-//! The slow path: a packet has no record that it can take. It gets a record, or its program runs.
+//! The slow path: a packet has no record that it can take. It gets a record, or it runs its
+//! program.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a batch has a flow for each of its packets, and one of them is at hand"
+    reason = "a batch has a flow for each of its packets, and callers pass at least one packet"
 )]
 
 use crate::batch::Flow;
@@ -22,8 +23,9 @@ use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
 impl FlowCache {
-    /// Handles the packet at `from`, which has no record that it can take. Returns how many packets
-    /// from there on run their programs. 0 means that the packet has a record now.
+    /// Handles the packet at `from`, which has no record that it can take. Returns the number of
+    /// packets, from this one on, that must run their programs. 0 means that the caller must try
+    /// the packet's record again.
     #[inline(never)]
     pub fn slow_path<P: Programs, F: Functions>(
         &mut self,
@@ -37,7 +39,7 @@ impl FlowCache {
         }
         let state = host.functions.state();
         if self.batch.ended != state.dependents().counters().ended {
-            // The records of the batch are looked up again.
+            // Records have ended since the lookups. The fast path repeats the lookups.
             return 0;
         }
         self.missed = true;
@@ -46,12 +48,12 @@ impl FlowCache {
         {
             return count;
         }
-        // Native functions get packets one by one.
+        // In a chain with native functions, each packet is handled on its own.
         if self.extractors.is_open { 1 } else { self.meet(from..from + packets.len()) }
     }
 
-    /// Looks for another record for the packet at `from`, which has a flow, or makes one. Returns
-    /// how many packets run their programs. `None` leaves that to the filter.
+    /// Finds or makes another record for the packet at `from`, which has a flow. Returns the number
+    /// of packets that must run their programs. `None` if the caller should ask the filter.
     fn try_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -76,7 +78,7 @@ impl FlowCache {
             return Some(0);
         }
         if refill == Some(Refill::Kept) {
-            // Another record would be as near to the same bounds.
+            // The flow's other records would be as close to the same bounds.
             self.guard_failures += 1;
             return Some(1);
         }
@@ -101,7 +103,8 @@ impl FlowCache {
             return Some(0);
         }
         if is_over {
-            // The path behind the bounds is often taken only once.
+            // Often only this packet takes the path beyond the bounds, so the flow's next packet
+            // gets another attempt.
             self.filter.expect(flow.hash);
         }
         self.guard_failures += u64::from(flow.record != NONE);
@@ -125,7 +128,7 @@ impl FlowCache {
     }
 
     /// Ends the outdated record of the first of these packets and makes another one. Returns
-    /// whether that worked. If not, the flow's next packet tries again.
+    /// whether there is one now. If not, the flow's next packet tries again.
     fn renew_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -137,7 +140,7 @@ impl FlowCache {
         let flow = self.batch.flows[at];
         let (records, tables) = host.functions.parts().1.parts();
         records.end(tables, flow.record);
-        // Only the packets of this flow need another lookup.
+        // Accounts for the record that ended above. Only packets of its flow need another lookup.
         self.batch.ended += 1;
         let is_made = self.make_record(host, at, packet, layout);
         let state = host.functions.state();
@@ -219,7 +222,8 @@ impl FlowCache {
         is_made
     }
 
-    /// The template of the path that was found: an existing one, or a new one with this goal.
+    /// The template of the path that the run has found: an existing one, or a new one with this
+    /// goal.
     fn template<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -241,7 +245,7 @@ impl FlowCache {
         self.templates.add(path, goal, instead.map(|(template, _)| template))
     }
 
-    /// Whether this attempt to make a record for a flow is left out.
+    /// Whether to leave out this attempt to make a record for a flow.
     fn leaves_out(&mut self, flow: Flow) -> bool {
         let extractor = self.extractors.get_mut(flow.extractor());
         let extractor = extractor.filter(|extractor| extractor.is_left_out());
@@ -257,8 +261,8 @@ impl FlowCache {
         }
     }
 
-    /// Whether a record of the flow's kind can hold the findings. If not, further records of this
-    /// kind are wide.
+    /// Whether a record of the flow's kind can hold the findings. If not, the flow's extractor
+    /// makes only wide keys from now on.
     fn has_room(&mut self, flow: Flow, packet: &Packet, functions: &mut impl Functions) -> bool {
         if !flow.is_narrow() {
             return true;
@@ -275,8 +279,8 @@ impl FlowCache {
         has_room
     }
 
-    /// Stores the bindings of native functions to a record that was just made, for packets with
-    /// this layout.
+    /// Stores the bindings of native functions to a record that was just made. `layout` is the
+    /// layout of its packets.
     fn bind(&mut self, record: u32, layout: &Layout) {
         if record == NONE {
             return;

@@ -1,12 +1,12 @@
-//! The specialiser runs a program without effect on a packet that is about to run. It writes down
-//! the program's effects and their dependences.
+//! The specialiser runs programs without effect on a packet that is about to run them. It writes
+//! down the programs' effects and the dependences of these effects.
 //!
-//! It tracks the dependence of each value. Some values depend only on the key, parameters and
-//! state. Others depend on bits of this packet: a condition or a result that uses these bits needs
-//! a guard.
+//! It tracks the dependence of each value. A value may depend only on the key, parameters and
+//! state, or also on other bits of this packet. A condition on such bits, or a result computed from
+//! them, needs a guard.
 #![expect(
     clippy::indexing_slicing,
-    reason = "programs and models have only numbers of what they declare"
+    reason = "programs and verified models refer only to what they declare"
 )]
 
 use crate::basis::{Basis, Part};
@@ -34,8 +34,8 @@ use std::sync::Arc;
 
 /// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
-    /// The number of the running program, or [`NONE`]; its blocks; and the point where its packets
-    /// are.
+    /// The number of the running program, or [`NONE`], then its blocks, and the point where it
+    /// starts.
     pub(crate) number: u32,
     pub(crate) blocks: &'a [Block],
     pub(crate) point: Point,
@@ -51,7 +51,8 @@ pub(crate) struct Specialiser<'a, F> {
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// A specialisation for a packet of a worker. The packet comes by this entry.
+    /// A specialisation for a packet of a worker. The packet's keys come from the extractor with
+    /// the number `entry`.
     pub(crate) fn new(
         entry: u32,
         functions: &'a mut F,
@@ -79,7 +80,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         })
     }
 
-    /// Starts again, with the counting slots that are recorded by now.
+    /// Starts the run again. It now treats the slots in `counters.known` as counting slots.
     pub(crate) fn again(&mut self) {
         self.findings.start(self.findings.path.entry, self.headers.outline);
         let Headers { origin, layout, outline, .. } = self.headers;
@@ -93,11 +94,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     /// Makes the record depend on the parameter that an operation reads. The operation's operands
-    /// are fixed.
+    /// are already fixed.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a list has fewer members than 2^32, and a fault makes no record"
+        reason = "a list has fewer than 2^32 members, and an index past its end makes no record"
     )]
     pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         let (param, part) = match *op {
@@ -111,7 +112,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             _ => return,
         };
         let value = &self.functions.chain().nodes[usize::from(node)].params[param.index()];
-        // Another list means other programs.
+        // A change of a list replaces the programs and ends all records.
         if matches!(value, ParamValue::List(_)) {
             return;
         }
@@ -121,7 +122,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Gives a block its parameters.
+    /// Assigns a block's parameters.
     pub(crate) fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
         let params = &self.blocks[target.block.index()].params;
         let Findings { dependences, args, .. } = &mut *self.findings;
@@ -136,7 +137,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Marks a value as equal to another one, which may be bits of the key.
+    /// Marks a value as equal to another one, if that one equals bits of the key.
     fn is_key_of(&mut self, value: ValueId, of: ValueId) {
         let key = self.findings.keys.iter().find(|(known, _)| *known == of).copied();
         self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
@@ -148,8 +149,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.path.counter_lists.push((counters, longer));
     }
 
-    /// Does a step that only computes something from parameters and fixed values. False for all
-    /// other steps.
+    /// Executes a step that only computes a value from parameters and fixed values. Returns false
+    /// for all other steps and for faults.
     #[inline(always)]
     pub(crate) fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
         let What::Op(op) = &step.what else { return false };
@@ -249,7 +250,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return self.search(values, (node, *param), (*found, *number));
             }
             Op::StateDelete { state, key: Key::Explicit(key) } => {
-                // There is nothing to do as long as the entry is absent.
+                // The step has no effect as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());
             }
             Op::Route { .. } => true,
@@ -300,7 +301,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         fixed.map(|()| Dependence::Fixed)
     }
 
-    /// Does an operation that reads the packet, changes it, or has side effects.
+    /// Executes an operation that reads or changes the packet or has side effects.
     fn on_packet(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         match op {
             Op::Load { out, field } => self.load(values, *out, *field)?,
@@ -331,9 +332,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     Dependence::Number { number: LENGTH, shift: 0, add: longer.into() };
                 (Word::try_from(length).ok()?, dependence)
             }
-            // The field is at another place now, but the layout is still the old one.
+            // The program has changed VLAN tags, but the layout still shows the old places.
             _ if self.headers.stale => return None,
-            // The bits of these fields are in every key.
+            // Every key contains the bits of these fields.
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
                 let value = self
                     .headers
@@ -374,7 +375,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.headers.assign(&mut self.findings.guards, field, bits, value)
     }
 
-    /// All changes to the packet so far.
+    /// The packet with all changes so far.
     fn image(&self) -> Image {
         let (headers, effects) = (&self.headers, &self.findings.path.effects);
         Image {
@@ -386,13 +387,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Adds a copy that a function sends.
+    /// Adds a copy that a function sends now.
     pub(crate) fn copy(&mut self, node: u16, dest: Dest) {
         self.findings.path.effects.copies.push((node, dest));
         self.findings.copies.push(self.image());
     }
 
-    /// Whether all copies are equal to the packet as it is now.
+    /// Whether the packet has not changed since any of its copies was sent.
     pub(crate) fn copies_are_alike(&self) -> bool {
         self.findings.copies.iter().all(|copy| *copy == self.image())
     }
@@ -460,8 +461,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(())
     }
 
-    /// Reads a tag. The packet has it from another function. Otherwise it must have come without
-    /// it.
+    /// Reads a tag. Its value is known if a function has set it. Otherwise the packet must have
+    /// arrived without it.
     pub(crate) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
         let name = self.tag_name(node, tag);
         let most = self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].ty.max();
@@ -481,8 +482,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
     }
 
-    /// Searches the payload. A record can express only that nothing is found: it then searches the
-    /// payload of each packet.
+    /// Searches the payload for patterns. A record can express only a search without a match: it
+    /// then searches the payload of each packet.
     fn search(
         &mut self,
         values: &mut Values<'_>,
@@ -505,7 +506,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 }
 
-/// The result and the operands of an operation on values and parameters.
+/// The result and the operands of an operation that needs only values and parameters.
 #[inline(always)]
 fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
     Some(match *op {

@@ -1,8 +1,8 @@
 //! State in a specialisation: the entries that the record will depend on, and the changes that each
-//! packet makes in them.
+//! packet makes to them.
 #![expect(
     clippy::indexing_slicing,
-    reason = "entries have numbers in `depends_on`, and each value has a dependence"
+    reason = "an entry's number is its position in `depends_on`, and each value has a dependence"
 )]
 
 use crate::dependence::Dependence;
@@ -17,7 +17,7 @@ use braid_state::{Handle, TableRef};
 
 impl<F: Functions> Specialiser<'_, F> {
     /// Looks up an entry. Returns its number among the entries that were found. The inner `None`
-    /// says that the entry is absent, and that the record will depend on its absence.
+    /// means that the entry is absent. The record will depend on its absence.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,
@@ -97,8 +97,8 @@ impl<F: Functions> Specialiser<'_, F> {
         Some(())
     }
 
-    /// Assigns a slot of an entry. The value must be one that a record can assign for each packet,
-    /// or the one that the slot holds anyway.
+    /// Assigns a slot of an entry. `None` unless the record can make the assignment for each
+    /// packet, or the slot already holds the value.
     pub(crate) fn assign(
         &mut self,
         values: &Values<'_>,
@@ -115,8 +115,8 @@ impl<F: Functions> Specialiser<'_, F> {
             Dependence::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
-                // The slot gets its earlier content, perhaps with something added. Earlier
-                // assignments do not matter.
+                // The value is the slot's content before the packet, perhaps with an addition. It
+                // replaces earlier assignments.
                 self.findings.forget(number, slot);
                 let Some(wraps) = wraps else { return Some(()) };
                 let forgets = self.findings.mutants.has(RecordMutant::BytesForgotten);

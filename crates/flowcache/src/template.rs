@@ -1,4 +1,5 @@
-//! Record templates: the common part of the records of one path, and the work for each packet.
+//! Record templates: what all records of one path share, and the work for each packet that takes
+//! one.
 
 use crate::basis::Changed;
 use crate::counted::Counted;
@@ -18,18 +19,20 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The largest number of templates. Flows that need further ones get no records.
+/// The largest number of templates. A flow whose path would need another one gets no record.
 const MOST: usize = 1 << 16;
-/// The largest number of different link addresses in templates. Records with further ones are wide.
+/// The largest number of different link addresses in templates. A record with other link addresses
+/// is wide.
 const MOST_LINKS: usize = 1 << 12;
-/// The largest number of templates with side effects. If each flow has side effects of its own,
-/// there are many such templates.
+/// The largest number of templates with side effects. There can be many if each flow has its own
+/// side effects.
 const MOST_WITH_EFFECTS: usize = MOST / 2;
 
-/// From this number of templates on, new templates depend on all backends, not on single ones.
+/// From this number of templates on, new templates depend on all backends of a list instead of
+/// single backends.
 const FINE: usize = 1 << 12;
 
-/// A record template. Its fields are in the order in which most packets need them.
+/// A record template. The order of the fields is the order in which packets usually need them.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Template {
@@ -37,24 +40,24 @@ pub(crate) struct Template {
     /// The further tests and work for each packet.
     pub(crate) more: Option<Box<More>>,
     pub(crate) link: Link,
-    /// All guards that the fields below do not cover.
+    /// The guards that the fields below do not cover.
     pub(crate) guards: Box<[Guard]>,
-    /// The least TTL at its usual place, the most bytes on the wire, and bits of one byte (mostly
-    /// TCP flags).
+    /// The guards that the hit loop tests: the least TTL at its usual place, a condition on bits of
+    /// one byte (mostly TCP flags), and the largest length on the wire.
     least_ttl: u8,
     byte: ByteGuard,
     most_bytes: u32,
-    /// Where the packets go.
+    /// The destination of the packets.
     pub(crate) reached: Reached,
     pub(crate) rewrite: Rewrite,
-    /// Packets and bytes that are already in the counters of programs and rules.
+    /// The packets and bytes that have already been added to the counters of programs and rules.
     pub(crate) settled: Cell<(u64, u64)>,
 }
 
 /// Further tests and work for each packet of some templates.
 #[derive(Debug)]
 pub(crate) struct More {
-    /// Whether anything is tested, or published about packets as they come.
+    /// Whether there are tests, or events to publish before the packet changes.
     pub(crate) asks: bool,
     pub(crate) searches: Vec<Search>,
     dynamic: Dynamic,
@@ -63,7 +66,7 @@ pub(crate) struct More {
 }
 
 impl Template {
-    /// Marks the template as outdated: no packet passes its guards from now on.
+    /// Marks the template as outdated. From now on, no packet passes its guards.
     fn outdate(&mut self) {
         self.guards = Box::new([Guard::NEVER]);
     }
@@ -79,9 +82,9 @@ impl Template {
             && self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 
-    /// Whether a packet with a narrow record passes the guards and needs nothing else. `data` holds
-    /// the packet's bytes, and `wire_len` is its length on the wire. This calls no function, so the
-    /// hit loop keeps its variables in registers.
+    /// Whether a packet with a narrow record passes the guards and needs no further work. `data`
+    /// holds the packet's bytes, and `wire_len` is its length on the wire. This calls no function,
+    /// so the hit loop keeps its variables in registers.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "the TTL of a plain packet is in `head`")]
     pub(crate) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
@@ -95,7 +98,7 @@ impl Template {
     }
 }
 
-/// The guards of packets with an outline, split into common ones and others.
+/// The guards of packets with an outline: the common ones with fields of their own, and all others.
 struct Split {
     least_ttl: u8,
     most_bytes: u32,
@@ -125,7 +128,7 @@ impl Split {
 }
 
 impl More {
-    /// The further tests and work for packets of a path with this goal, if there are any.
+    /// The further tests and work for packets of a path with this goal. `None` if there are none.
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
         let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
         let mut effects = path.effects.clone();
@@ -134,16 +137,16 @@ impl More {
             effects.splices.clear();
         }
         let asks = !searches.is_empty() || !dynamic.is_empty() || !effects.publications.is_empty();
-        // If packets may meet native functions, each packet asks whether these have something to
-        // do.
+        // In a chain with native functions, each packet must check whether the functions have due
+        // work.
         let is_there = asks || effects != SideEffects::default() || goal.leaves.is_some();
         let is_there = is_there || path.entry >= OPEN;
         is_there.then(|| Box::new(Self { asks, searches, dynamic, effects, goal }))
     }
 
-    /// Tests the conditions, computes values and publishes events for a packet that takes the
-    /// record with this number. Returns false if a condition fails. In that case nothing has
-    /// happened.
+    /// Tests the conditions, computes the dynamic values and publishes the events for a packet that
+    /// takes the record with number `record`. Returns false, without any effect, if a condition
+    /// fails.
     #[inline(never)]
     pub(crate) fn run(
         &self,
@@ -163,7 +166,7 @@ impl More {
         fits
     }
 
-    /// Does the rest for a packet whose first bytes have been written.
+    /// Applies the remaining effects to a packet whose first bytes have been rewritten.
     #[inline(never)]
     pub(crate) fn finish(&self, packet: &mut Packet, counted: &mut Counted, out: &mut dyn Outputs) {
         self.effects.finish(packet);
@@ -190,8 +193,8 @@ impl Templates {
         Some((self.all.get(number as usize)?, self.paths.get(number as usize)?))
     }
 
-    /// The number of the template of a path; `None` if there is none. If there are many templates,
-    /// the path first gives up its dependencies on single backends.
+    /// The number of the template of a path. `None` if there is none. If there are already many
+    /// templates, the path first gives up its dependencies on single backends.
     pub(crate) fn known(&self, path: &mut Path) -> Option<u32> {
         if self.numbers.len() >= FINE {
             path.coarsen();
@@ -199,13 +202,13 @@ impl Templates {
         self.numbers.get(path).copied()
     }
 
-    /// Whether there may be one more template for a path.
+    /// Whether there is room for one more template, for this path.
     pub(crate) fn takes(&self, path: &Path) -> bool {
         self.with_effects < MOST_WITH_EFFECTS || !path.has_effects()
     }
 
-    /// Adds a template, in place of the template `instead` if there is one. Returns its number;
-    /// `None` if there are too many templates.
+    /// Adds a template. `instead` is the number of an outdated template that it replaces. Returns
+    /// the new template's number, or `None` if there are too many templates.
     #[expect(clippy::indexing_slicing, reason = "`instead` is the number of a template")]
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` templates")]
     pub(crate) fn add(&mut self, path: Path, goal: Goal, instead: Option<u32>) -> Option<u32> {
@@ -245,8 +248,8 @@ impl Templates {
         Some(number)
     }
 
-    /// Removes a template, which another one is about to replace, from the counts of links and side
-    /// effects.
+    /// Subtracts a template, which is about to be replaced, from the counts of link addresses and
+    /// side effects.
     #[expect(clippy::indexing_slicing, reason = "`number` is the number of a template")]
     fn leave(&mut self, number: u32) {
         let path = &self.paths[number as usize];
@@ -259,8 +262,8 @@ impl Templates {
         }
     }
 
-    /// Whether a path needs link addresses that no template has, while the templates have too many
-    /// already.
+    /// Whether a path needs link addresses that no template has, while the templates already have
+    /// the largest number of them.
     pub(crate) fn lacks_link(&self, path: &Path) -> bool {
         self.links.len() >= MOST_LINKS && !self.links.contains_key(&(path.link, path.first))
     }
@@ -283,8 +286,8 @@ impl Templates {
                 template.outdate();
                 records.outdate_template(at as u32);
             }
-            // The counts of the template's records belong to the same rules, even if nobody has
-            // asked for them yet.
+            // The counts of this template's records belong to the rules that decided, whose numbers
+            // may have changed.
             path.rules.retain_mut(|(node, param, rule)| {
                 let moves = (*node, *param) == (changed.node, changed.param)
                     && !records.has_mutant(RecordMutant::RulesNotMoved);

@@ -1,10 +1,11 @@
-//! The counts of a record template's records, and whether these records are outdated. They are
-//! outdated when something besides state has changed that all of them depend on.
+//! The counts of each template's records, and whether the records are outdated: a parameter that
+//! all of them depend on has changed.
 //!
-//! At that moment nothing happens to the records themselves, however many there are. No packet
-//! takes them any more. An outdated record ends when another record of its flow takes its place, or
-//! when any other record needs room. It also ends when its flow has been silent for a while and the
-//! search for outdated records meets it. The search looks at a few records at a time.
+//! Marking a template as outdated takes the same time for any number of records, because the
+//! records themselves do not change. No packet takes them any more. An outdated record ends when a
+//! new record of its flow replaces it, or when any new record needs its room. It also ends when the
+//! search for outdated records finds that it has not been taken for a while. The search looks at a
+//! few records at a time.
 
 /// All templates, by number.
 #[derive(Debug, Default)]
@@ -14,14 +15,15 @@ pub(crate) struct TemplateCounts {
     empty: Vec<u32>,
     /// The number of outdated records.
     outdated: usize,
-    /// Where the search for outdated records goes on. Wide records come behind narrow ones.
+    /// The position at which the search for outdated records continues. The positions of wide
+    /// records follow those of narrow ones.
     next: usize,
 }
 
 /// A template.
 #[derive(Clone, Copy, Debug, Default)]
 struct Template {
-    /// Packets and bytes that its records have handed over.
+    /// Packets and bytes that the template's records have handed over.
     counts: (u64, u64),
     /// The number of its records.
     records: u32,
@@ -29,7 +31,7 @@ struct Template {
 }
 
 impl TemplateCounts {
-    #[expect(clippy::indexing_slicing, reason = "the vector is made long enough")]
+    #[expect(clippy::indexing_slicing, reason = "`resize` has made the vector long enough")]
     fn get(&mut self, template: u32) -> &mut Template {
         let at = template as usize;
         if self.all.len() <= at {
@@ -50,7 +52,7 @@ impl TemplateCounts {
         self.get(template).records += 1;
     }
 
-    /// Counts a record of a template that has ended.
+    /// Counts the end of a record of a template.
     pub(crate) fn leave(&mut self, template: u32) {
         let one = self.get(template);
         one.records -= 1;
@@ -65,20 +67,20 @@ impl TemplateCounts {
         self.all.get(template as usize).is_some_and(|template| template.is_outdated)
     }
 
-    /// Marks a template as outdated, because its records' dependencies besides state have changed.
+    /// Marks a template as outdated: a parameter that its records depend on has changed.
     pub(crate) fn outdate(&mut self, template: u32) {
         let one = self.get(template);
         let records = one.records;
         if !std::mem::replace(&mut one.is_outdated, true) {
             self.outdated += records as usize;
-            // A record that ends later must not allocate memory.
+            // Reserves now, because the end of a record must not allocate memory.
             self.empty.reserve(self.all.len() - self.empty.len());
             self.empty.extend((records == 0).then_some(template));
         }
     }
 
-    /// Takes an outdated template that has no records, so that its number can be used again.
-    /// Returns the number, and the packets and bytes that its records have counted.
+    /// Takes the number of an outdated template without records, so that another template can use
+    /// it. Returns the number, and the packets and bytes that the template's records have counted.
     pub(crate) fn renew(&mut self) -> Option<(u32, (u64, u64))> {
         let template = self.empty.pop()?;
         let before = std::mem::take(self.get(template));
@@ -90,14 +92,15 @@ impl TemplateCounts {
         self.outdated > 0
     }
 
-    /// The next position of the search for outdated records among `all` positions.
+    /// The next of `all` positions for the search for outdated records.
     pub(crate) fn next(&mut self, all: usize) -> usize {
         let at = self.next;
         self.next = (at + 1) % all;
         at
     }
 
-    /// Packets and bytes of each template, without the counts that records still hold.
+    /// Packets and bytes of each template, without the counts that records have not handed over
+    /// yet.
     pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
         self.all.iter().map(|template| template.counts).collect()
     }

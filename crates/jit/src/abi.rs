@@ -1,10 +1,11 @@
 //! The contract between machine code and its host.
 //!
 //! **Running.** [`Code::run`](crate::Code::run) gets the packet with its layout, the time, a
-//! [`Count`] for each counter, and the host. It checks that the packet's headers have the program's
-//! shape, runs the program from block 0, and returns the block whose end it reached. The engine
-//! then does what that end says; its counter is already counted, as are those of steps and of
-//! faults. A `Hold` whose queue is full does not return: the code goes on in `full`.
+//! [`Count`] for each counter list, and the host. It checks that the packet's headers have the
+//! program's shape, runs the program from block 0, and returns the block whose end the program
+//! reached. The engine then does what that end says. The code has already counted the packet at the
+//! counters of steps, of faults and of the end. A `Hold` whose queue is full is not an end: the
+//! code continues in `full`.
 //!
 //! **Host calls.** Arithmetic, loads, writes with their checksums, `Has`, counters and branches are
 //! machine code. The host does everything else. [`Host::step`] is the universal call. It names the
@@ -13,14 +14,14 @@
 //! name a resource (a table, a rule set, …) by a number that the engine chose when it compiled the
 //! program. Steps on a resource without a number go through `step`.
 //!
-//! **Runs.** When a run begins, no function has found or assigned anything yet. So `What::Enter`
-//! needs a call only if the run may have entered the function before.
+//! **Runs.** When a run begins, no function has found or assigned an entry yet. So `What::Enter`
+//! needs a host call only if the run may have entered the function before.
 //!
-//! **Values** are the low bits of a `u128`. Values from a host must fit their types.
+//! **Values** are the low bits of a `u128`. A value from the host must fit its type.
 //!
 //! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its path, code relies on the
-//! packet to have the same headers at the same places as when it entered. If a host changes that
-//! earlier, the program ends with the fault `truncated`. Behind that step, the host does all loads
+//! packet's headers being the same and at the same places as on entry. If a host changes them
+//! earlier, the program ends with the fault `truncated`. After that step, the host does all loads
 //! and writes.
 
 use braid_ir::engine::Fault;
@@ -48,62 +49,63 @@ pub enum Resource {
     Queue(QueueId),
 }
 
-/// The resources of a program's functions, as far as the compiler needs them.
+/// What the compiler needs to know about the resources of a program's functions.
 pub trait Resources {
     /// The number that the engine chooses for a resource. Steps on a resource without a number go
     /// through [`Host::step`].
     fn number(&mut self, node: u16, resource: Resource) -> Option<u32>;
 
-    /// Address groups (of IPv6 addresses if `wide`). All addresses of a group have the same next
-    /// hop in each of these route tables, given by function and parameter, as long as the code
-    /// lives. `None` if the engine has no groups; then the code looks up each table by itself.
+    /// The address groups of route tables for IPv4, or for IPv6 if `wide`. The tables are named by
+    /// function and parameter. All addresses of a group have the same next hop in each of these
+    /// tables. This must hold as long as the code lives. `None` if the engine has no groups. The
+    /// code then looks each table up by itself.
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups>;
 
-    /// The members of a list, each with a value for each column, if they never change while the
-    /// code lives.
+    /// The members of a list, each with a value for each column. `None` if the list may change
+    /// while the code lives.
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]>;
 
-    /// Whether the host wants to hear in advance ([`Host::prefetch_classify`]) about packets that a
-    /// rule set will classify. By default it does not.
+    /// Whether the host wants to know in advance ([`Host::prefetch_classify`]) which packets a rule
+    /// set will probably classify. By default it does not.
     fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
         let _ = (node, param);
         false
     }
 }
 
-/// Address groups: addresses with the same next hops.
+/// Address groups of route tables.
 #[derive(Clone, Debug)]
 pub struct AddressGroups {
-    /// The number of groups, which are numbered from 0.
+    /// The number of groups. Groups are numbered from 0.
     pub count: u32,
-    /// How to find an address's group.
+    /// How code finds the group of an address.
     pub search: Search,
 }
 
-/// The way to find an address's group.
+/// How code finds the group of an address.
 #[derive(Clone, Debug)]
 pub enum Search {
     /// Machine code searches an index, for IPv4.
     Index(Arc<Index>),
-    /// [`Host::address_group`] searches, with this number.
+    /// The code calls [`Host::address_group`] with this number.
     Host(u32),
 }
 
-/// The engine, as machine code sees it. `number` is always the number that the caller of `compile`
-/// gave to the resource. A host must not panic: that cannot pass through machine code and ends the
-/// process.
+/// The engine, as machine code sees it. `number` is always the number that [`Resources::number`]
+/// gave to the resource. A host must not panic: a panic cannot unwind through machine code and ends
+/// the process.
 pub trait Host {
-    /// Performs a step that has no call below, or whose resource has no number. `Hold`, at the end
-    /// of a block, has the number of the block's steps as its step; it uses the delay and defines
-    /// whether the queue has room (bool).
+    /// Performs a step that has no call below, or whose resource has no number. A `Hold` at the end
+    /// of a block is step number n, where n is the number of the block's steps. It uses the delay
+    /// and defines whether the queue has room (bool).
     ///
     /// # Errors
     /// The fault with which the program ends. Machine code then counts it.
     fn step(&mut self, call: Call<'_>) -> Result<(), Fault>;
 
     /// As `What::Find`: returns the entry's handle and its slots (see [`Self::read`]). The key
-    /// holds its fields in order, contiguous, from bit 0 of word 0 up, each with its width; the
-    /// bits above are 0.
+    /// holds its fields in order and without gaps, from bit 0 of word 0 upward, each with its
+    /// width. The remaining bits are 0.
     fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])>;
 
     /// As [`Self::find`], for a key whose size is known at compile time.
@@ -112,19 +114,20 @@ pub trait Host {
         self.find(number, key)
     }
 
-    /// As [`Self::find_words`], if that is fast. `None`, without any effect, if it may be slow. The
-    /// slots may be followed by further words.
+    /// As [`Self::find_words`], if that is fast. Returns `None`, without any effect, if it may be
+    /// slow. Further words may follow the slots.
     #[inline]
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         let _ = (number, key);
         None
     }
 
-    /// As `What::Read`: returns the slots in order. A slot takes one word or, if it is wider than
-    /// 64 bits, two, the low one first. If there are too few words, zeros are read.
+    /// As `What::Read`: returns the slots in order. A slot takes one word. A slot wider than 64
+    /// bits takes two, the low one first. The code reads zeros if the result is too short.
     fn read(&mut self, number: u32, entry: u64) -> &[u64];
 
-    /// As `Op::StateSet`: key and slots in words, as [`Self::find`] and [`Self::read`] have them.
+    /// As `Op::StateSet`, with key and slots in words as in [`Self::find`] and [`Self::read`].
+    /// Returns false if the table refuses a new entry.
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool;
 
     /// As `Op::StatePut`.
@@ -139,8 +142,8 @@ pub trait Host {
     /// As `What::CountRule`.
     fn count_rule(&mut self, number: u32, rule: u32);
 
-    /// As [`Self::classify`] for an IPv4 packet. If `count`, also as [`Self::count_rule`] for the
-    /// rule that decides.
+    /// As [`Self::classify`] for an IPv4 packet. With `count`, also as [`Self::count_rule`] for the
+    /// deciding rule.
     fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
         let (pass, rule) = self.classify(number, &words.packet());
         if count {
@@ -149,48 +152,49 @@ pub trait Host {
         (pass, rule)
     }
 
-    /// As `Op::Route`: the next hop for an address, which is IPv6 if `wide`.
+    /// As `Op::Route`: the next hop for an address (IPv6 if `wide`). `None` if no route matches.
     fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32>;
 
-    /// The group of an address: below [`AddressGroups::count`], or any other number if the address
+    /// The group of an address. A result of [`AddressGroups::count`] or more means that the address
     /// has no group.
     fn address_group(&mut self, number: u32, addr: u128) -> u32 {
         let _ = (number, addr);
         u32::MAX
     }
 
-    /// As `Op::ListGet`; `None` past the end.
+    /// As `Op::ListGet`. `None` if the list has no such member.
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128>;
 
     /// Whether a queue has room for one more packet.
     fn has_room(&mut self, number: u32) -> bool;
 
-    /// The program will probably call `classify4` with these words, for a rule set of
-    /// [`Resources::prefetches_rules`]. By default this does nothing.
+    /// Announces that the program will probably call `classify4` with these words. The rule set is
+    /// one of [`Resources::prefetches_rules`]. By default this does nothing.
     fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         let _ = (number, words);
     }
 
-    /// The program will probably call `find` with this key. By default this does nothing.
+    /// Announces that the program will probably call `find` with this key. By default this does
+    /// nothing.
     fn prefetch(&mut self, number: u32, key: &[u64]) {
         let _ = (number, key);
     }
 }
 
-/// A universal host call.
+/// A universal host call: a step of the program.
 #[derive(Debug)]
 pub struct Call<'a> {
     /// The block.
     pub block: u32,
-    /// The step in it.
+    /// The step's number in the block.
     pub step: u32,
     /// The values that the step uses.
     pub args: &'a [u128],
-    /// The values that the step defines; zeros at first.
+    /// The values that the step defines, initially 0.
     pub outs: &'a mut [u128],
     /// The packet.
     pub packet: &'a mut Packet,
-    /// The places of its headers.
+    /// The places of the packet's headers.
     pub layout: &'a mut Layout,
 }
 
@@ -203,26 +207,26 @@ pub struct Work<'a> {
     pub layout: &'a mut Layout,
     /// The time (ns).
     pub now: u64,
-    /// A count for each counter of the program.
+    /// The counts of the program's counter lists.
     pub counts: &'a mut [Count],
 }
 
-/// The value of a counter.
+/// The count of a counter list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Count {
     /// Packets.
     pub packets: u64,
-    /// The bytes of these packets on the wire, when they were counted.
+    /// The bytes of these packets on the wire, at the time of counting.
     pub bytes: u64,
 }
 
-/// How a run ended. All counters are up to date.
+/// The end of a run. All counters are up to date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The program reached the end of this block.
     End(u32),
-    /// The program reached the end of this block, which is `Hold`, and the queue has room.
+    /// The program reached the end of this block, which is a `Hold` whose queue has room.
     Hold {
         /// The block.
         block: u32,
@@ -240,18 +244,18 @@ pub enum Ended {
     },
 }
 
-/// The reason why a program cannot run on a packet. Nothing was done.
+/// The reason why a program cannot run on a packet. The run had no effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GuardFailure {
     /// The packet's headers do not have the program's shape.
     Shape,
-    /// The layout belongs to a longer packet.
+    /// The packet has fewer bytes than its layout says.
     Layout,
-    /// There are fewer counts than counters.
+    /// There are fewer counts than counter lists.
     Counts,
 }
 
-/// Whether a step changes which headers a packet has.
+/// Whether a step may change the packet's set of headers.
 pub(crate) fn reshapes(what: &What) -> bool {
     matches!(what, What::Parse | What::Op(Op::PushVlan { .. } | Op::PopVlan))
 }

@@ -1,4 +1,4 @@
-//! Compiled programs: compiles a residual program, and runs the code.
+//! Compiles residual programs, and runs their machine code.
 
 use crate::abi::{
     AddressGroups, Count, Ended, GuardFailure, Host, Resource, Resources, Search, Work,
@@ -28,14 +28,14 @@ pub struct Code {
     memory: CodeMemory,
     shape: HeaderMask,
     counters: usize,
-    /// Memory whose addresses are in the code.
+    /// The outcomes of regions. The code contains their addresses.
     _outcomes: OutcomeMemory,
     _lists: Lists,
     _indexes: Vec<Arc<Index>>,
     uses_address_groups: bool,
 }
 
-/// Resources that have only numbers.
+/// Resources whose numbers are known, but nothing else.
 struct Numbers<'a>(&'a mut dyn FnMut(u16, Resource) -> Option<u32>);
 
 impl Resources for Numbers<'_> {
@@ -52,11 +52,12 @@ impl Resources for Numbers<'_> {
     }
 }
 
-/// Compiles a program. `number` chooses the numbers of resources (see [`Host`]); steps on a
-/// resource without a number go through [`Host::step`].
+/// Compiles a program. `number` gives the numbers of resources (see [`Host`]). Steps on a resource
+/// without a number go through [`Host::step`].
 ///
 /// # Errors
-/// If the program is not well-formed, or if there is no code generator for this machine.
+/// Returns an error when the program is not well-formed, or when there is no code generator for
+/// this machine.
 pub fn compile(
     residual: &Residual,
     number: &mut dyn FnMut(u16, Resource) -> Option<u32>,
@@ -123,7 +124,8 @@ impl Code {
     /// Runs the program on one packet.
     ///
     /// # Errors
-    /// If the packet, its layout or the counts do not fit the program; then nothing was done.
+    /// Returns an error, without any effect, when the packet, its layout or the counts do not fit
+    /// the program.
     #[inline(always)]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, GuardFailure> {
         let Work { packet, layout, now, counts } = work;
@@ -131,10 +133,10 @@ impl Code {
         self.runner(host, counts)?.run(packet, layout, now)
     }
 
-    /// Prepares to run the program on one packet after the other.
+    /// Prepares runs of the program on one packet after the other.
     ///
     /// # Errors
-    /// If there are fewer counts than counters.
+    /// Returns an error when there are fewer counts than counter lists.
     #[inline(always)]
     pub fn runner<'a, H: Host>(
         &'a self,
@@ -144,7 +146,7 @@ impl Code {
         sys::Runner::new(self.entry_point(), host, counts).map(Runner)
     }
 
-    /// The code and the packets that it is for.
+    /// The code, and the packets and counts that it accepts.
     #[inline(always)]
     fn entry_point(&self) -> sys::EntryPoint<'_> {
         sys::EntryPoint { memory: &self.memory, shape: self.shape, counters: self.counters }
@@ -162,8 +164,9 @@ impl Code {
         self.memory.prefetches()
     }
 
-    /// Tells the host which lookups the program will probably do first, as far as they are known
-    /// before it runs ([`Host::prefetch`], [`Host::prefetch_classify`]).
+    /// Announces the first lookups that the program will probably do to the host
+    /// ([`Host::prefetch`], [`Host::prefetch_classify`]), as far as they are known before the
+    /// program runs.
     pub fn prefetch<H: Host>(
         &self,
         host: &mut H,
@@ -171,14 +174,14 @@ impl Code {
         layout: &mut Layout,
         now: u64,
     ) {
-        // A packet of another shape runs another program; there is nothing to prefetch for it here.
+        // A packet of another shape runs another program, so nothing is prefetched for it here.
         let entry_point = sys::EntryPoint { counters: 0, ..self.entry_point() };
         let runner = sys::Runner::new(entry_point, host, &[]);
         let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
     }
 }
 
-/// A program and its host, for one packet after the other.
+/// A program and its host, for runs on one packet after the other.
 pub struct Runner<'a, H>(sys::Runner<'a, H>);
 
 impl<'a, H: Host> Runner<'a, H> {
@@ -191,7 +194,7 @@ impl<'a, H: Host> Runner<'a, H> {
     /// Switches to another program.
     ///
     /// # Errors
-    /// As [`Code::runner`]; then the program does not change.
+    /// As [`Code::runner`]. The runner then keeps its program.
     #[inline(always)]
     pub fn switch_to(
         &mut self,
@@ -204,7 +207,8 @@ impl<'a, H: Host> Runner<'a, H> {
     /// Runs the program on one packet, as [`Code::run`].
     ///
     /// # Errors
-    /// If the packet or its layout do not fit the program; then nothing was done.
+    /// Returns an error, without any effect, when the packet or its layout does not fit the
+    /// program.
     #[inline(always)]
     pub fn run(
         &mut self,
@@ -228,7 +232,7 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
         ("is_pic", "false"),
         ("unwind_info", "false"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-        // A large frame must not reach past the guard page behind the stack.
+        // A large stack frame must not reach beyond the guard page at the end of the stack.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
     ];
@@ -239,7 +243,7 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
     machine.finish(Flags::new(flags)).map_err(|why| Error::Machine(why.to_string()))
 }
 
-/// Generates a function that takes a frame and returns `results` words.
+/// Compiles a function that takes the frame and returns `results` words.
 fn function<T>(
     module: &mut JITModule,
     name: &str,

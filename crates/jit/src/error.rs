@@ -1,24 +1,24 @@
-//! Reasons why a program has no machine code.
+//! The reasons why a program cannot be compiled.
 
 use braid_ir::model::{BlockId, ValueId};
 use std::fmt;
 
-/// The reason why a residual program could not be compiled. The interpreter can still run the
+/// The reason why a residual program could not be compiled. Engines can still interpret the
 /// program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Cranelift has no code generator for this machine.
     Machine(String),
-    /// A value is used without a definition before it, has no type, or has two definitions.
+    /// A value is used without an earlier definition, has no type, or has two definitions.
     Value(ValueId),
-    /// A jump leads to a block that does not exist or does not come later, or has too few or too
-    /// many arguments.
+    /// A jump leads to a block that does not exist or that is not later, or the jump has the wrong
+    /// number of arguments.
     Jump(BlockId),
-    /// The width of this value is not 1 to 128 bits, or does not suit the operation.
+    /// This value has a width outside 1 to 128 bits, or one that the operation does not accept.
     Width(ValueId),
-    /// The program does not have this counter.
+    /// A step or end names a counter list that the program does not have.
     Counter(u32),
-    /// Residual programs do not have this operation.
+    /// The operation cannot occur in residual programs.
     Operation {
         /// The block.
         block: u32,

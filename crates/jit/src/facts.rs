@@ -1,5 +1,5 @@
-//! Facts about a program before it is compiled: it is well-formed, how many bits of its values are
-//! significant, and where the packet still has the headers with which it entered.
+//! Checks a program before it is compiled, and collects facts: the significant bits of its values,
+//! and where the packet still has the headers with which it entered.
 
 use crate::abi::reshapes;
 use crate::error::Error;
@@ -9,8 +9,8 @@ use braid_ir::residual::{Block, CounterListId, End, Residual, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
-/// The most blocks, steps of a block, values and counters of a program. The code needs at most 16
-/// bytes of stack for each value, and as much for its largest host call.
+/// The largest number of blocks, of steps in a block, of values and of counter lists. The code
+/// needs at most 16 bytes of stack for each value, and as much for its largest host call.
 const MOST: usize = 1 << 16;
 
 /// Facts about a program.
@@ -18,15 +18,15 @@ const MOST: usize = 1 << 16;
 pub(crate) struct Facts {
     /// The headers of packets that enter the program.
     pub(crate) headers: Headers,
-    /// By value: the number of significant bits; all bits above are 0.
+    /// By value: the number of significant bits. All bits above are 0.
     pub(crate) bits: Vec<u16>,
     /// By value: the constant, if it is one.
     pub(crate) consts: Vec<Option<Word>>,
-    /// By block: the number of edges from reachable blocks. The first block has one.
+    /// By block: the number of edges from reachable blocks. The first block has one, for the entry.
     pub(crate) in_edges: Vec<u32>,
     /// By block: whether packets still have the headers with which they entered the program.
     pub(crate) entered_at: Vec<bool>,
-    /// By value: the most words that a `Read` takes from the entry that it names.
+    /// By entry value: the largest number of words that a `Read` takes from the entry.
     pub(crate) words: Vec<u32>,
     defined: Vec<bool>,
     /// As `entered_at`, at the current step.
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "each value and block has an element, and a number beyond the program is an error before"
+    reason = "each value and block has an element, and larger numbers are refused before their use"
 )]
 impl Facts {
     /// Checks a program and collects facts.
@@ -85,7 +85,7 @@ impl Facts {
         }
         self.entered = self.entered_at[number];
         for param in &block.params {
-            // The edges that lead here set its bits.
+            // The arguments of the edges to the block determine its significant bits.
             self.define(residual, *param)?;
         }
         for step in &block.steps {
@@ -173,8 +173,8 @@ impl Facts {
         residual.values.get(value.index()).map(|ty| ty.width).ok_or(Error::Value(value))
     }
 
-    /// Checks the widths of a step's values. Determines the significant bits of the values that it
-    /// defines, where they are fewer than the width.
+    /// Checks the widths of a step's values. Determines the significant bits of the values that the
+    /// step defines, where these are fewer than the width.
     fn step(&mut self, residual: &Residual, what: &What) -> Result<(), Error> {
         let width = |value: ValueId| self.width(residual, value);
         let same =
@@ -230,7 +230,7 @@ impl Facts {
         Ok(())
     }
 
-    /// A slot takes one word, or two if it is wider than 64 bits.
+    /// Records the words that a `Read` takes: one for a slot, or two for a slot wider than 64 bits.
     fn read(&mut self, residual: &Residual, outs: &[ValueId], entry: ValueId) -> Result<(), Error> {
         let mut words = 0;
         for out in outs {
@@ -241,7 +241,7 @@ impl Facts {
         Ok(())
     }
 
-    /// The significant bits of a field in packets of the shape.
+    /// The significant bits of a field in packets of the program's shape.
     fn field_bits(&self, field: Field) -> u16 {
         let spot = Spot::of(field, &|header| self.headers.has(header));
         spot.map_or(field.info().width, |spot| u16::from(spot.width))
@@ -253,12 +253,12 @@ fn counter_exists(residual: &Residual, counters: CounterListId) -> Result<(), Er
     if index < residual.counter_lists.len() { Ok(()) } else { Err(Error::Counter(counters.0)) }
 }
 
-/// The bits that a constant needs.
+/// The number of bits that a constant needs.
 fn bits_of(value: Word) -> u16 {
     u16::try_from(Word::BITS - value.leading_zeros()).unwrap_or(128)
 }
 
-/// The bits that a result can need, which may be more than the width.
+/// The number of bits that a result can need. It may exceed the width.
 fn binary_bits(op: BinOp, a: u16, b: u16, width: u16, b_is: Option<Word>) -> u16 {
     match op {
         BinOp::AddSat | BinOp::AddWrap => a.max(b) + 1,

@@ -1,4 +1,4 @@
-//! Facts about the headers of packets of a shape.
+//! Facts about the headers of packets of one header shape.
 
 use braid_ir::residual::HeaderMask;
 use braid_packet::{HEADERS, Header};
@@ -15,7 +15,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// The headers of packets of a shape.
+    /// The headers of packets of this shape, with all consequences.
     pub(crate) fn of(shape: HeaderMask) -> Headers {
         let mut known = Headers {
             present: shape.care & shape.present | bit(Header::Pkt),
@@ -50,7 +50,8 @@ impl Headers {
         self.has(header) == Some(true)
     }
 
-    /// A header that is present implies others; if one of these is absent, the header is absent.
+    /// Records the consequences of a header: if it is present, so are the headers that it implies.
+    /// If one of these is absent, the header is absent.
     fn close(&mut self, header: Header) {
         for implied in header.implies() {
             if self.is_present(header) {
@@ -62,7 +63,8 @@ impl Headers {
         }
     }
 
-    /// `any` is present if, and only if, exactly one of `a` and `b` is.
+    /// Records the consequences of the rule that `any` is present if and only if exactly one of `a`
+    /// and `b` is.
     fn either(&mut self, any: Header, a: Header, b: Header) {
         for (one, other) in [(a, b), (b, a)] {
             if self.is_present(one) {

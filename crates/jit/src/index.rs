@@ -1,16 +1,17 @@
-//! An index from IPv4 addresses to address groups that machine code searches by itself.
+//! An index from IPv4 addresses to address groups, which machine code searches without the host.
 
 use std::fmt;
 
-/// Entries from here on point to further entries.
+/// Values of entries from this one on point to further entries. Smaller values are numbers of
+/// groups.
 const NODE: u32 = 1 << 28;
-/// Entries of the first table, which covers the upper 16 bits. Each further table covers the next 8
-/// bits.
+/// The number of entries of the first table, which covers the upper 16 bits, and of each further
+/// table, which covers the next 8 bits.
 const TOP: usize = 1 << 16;
 const BELOW: usize = 1 << 8;
 
-/// A map from IPv4 addresses to the numbers of address groups. It has tables for the first 16 bits,
-/// the next 8, and the last 8. Lower tables exist only where an address group depends on them.
+/// A map from IPv4 addresses to numbers of address groups. It has tables for the first 16 bits, the
+/// next 8, and the last 8. A lower table exists only where these bits change the group.
 pub struct Index {
     entries: Vec<u32>,
     groups: u32,
@@ -23,9 +24,9 @@ impl fmt::Debug for Index {
 }
 
 impl Index {
-    /// Makes an index from runs, each the first address of an interval and its group, in order from
-    /// address 0. `None` if the index would have more than `most` entries, if a group is not below
-    /// `groups`, or if the runs are not in order.
+    /// Creates an index from runs. A run is the first address of an interval and the interval's
+    /// group. The runs must start at address 0 and be in order. `None` if they are not, if a group
+    /// is not below `groups`, or if the index would have more than `most` entries.
     #[must_use]
     pub fn new(runs: &[(u32, u32)], groups: u32, most: usize) -> Option<Self> {
         let is_ordered = runs.is_sorted_by(|a, b| a.0 < b.0);
@@ -42,10 +43,11 @@ impl Index {
         Some(index)
     }
 
-    /// Sets the entry for the addresses from `base` on that differ in the last `rest` bits. On
-    /// entry, the first run in `left` contains `base`; on return, it contains the last of these
-    /// addresses.
-    #[expect(clippy::indexing_slicing, reason = "`entry` is the place of an entry that exists")]
+    /// Sets the entry at position `entry`, which stands for the addresses that differ from `base`
+    /// only in the last `rest` bits. Before the call, `base` is not before the first run of `left`.
+    /// Afterwards, the first run of `left` contains the last of these addresses. `None` if the runs
+    /// are invalid or the index becomes too large.
+    #[expect(clippy::indexing_slicing, reason = "callers pass the position of an existing entry")]
     fn fill(
         &mut self,
         entry: usize,
@@ -64,7 +66,7 @@ impl Index {
             self.entries[entry] = left.first()?.1;
             return Some(());
         }
-        // A single address has only one group.
+        // A single address has only one group, so no table is needed here.
         let child = rest.checked_sub(8)?;
         let start = self.entries.len();
         let number = u32::try_from(start).ok().filter(|start| *start < NODE)?;
@@ -83,7 +85,7 @@ impl Index {
     #[must_use]
     #[expect(
         clippy::indexing_slicing,
-        reason = "a node's number is the place of the first of its 256 entries"
+        reason = "a node's number is the position of its first entry, and it has 256 entries"
     )]
     pub fn get(&self, address: u32) -> u32 {
         let mut entry = self.entries[(address >> 16) as usize];
@@ -102,7 +104,7 @@ impl Index {
         self.groups
     }
 
-    /// Bytes of memory.
+    /// The memory of the entries in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.entries.len() * size_of::<u32>()
@@ -114,7 +116,7 @@ impl Index {
     }
 }
 
-/// For machine code: entries from here on point to further entries.
+/// The values of entries from this one on point to further entries (for machine code).
 pub(crate) const FIRST_NODE: u32 = NODE;
 
 #[cfg(test)]
@@ -143,8 +145,8 @@ mod tests {
         for address in near.chain([0x0a00_ffff, 0x0a02_0000, 0x8000_0000]) {
             assert_eq!(index.get(address), naive(&runs, address), "{address:x}");
         }
-        // 0.0/16 and 255.255/16 have tables to the last bit; 10.0/16 has one table; 10.1/16 has
-        // none below 24 bits.
+        // The prefixes 0.0/16 and 255.255/16 have tables down to the last bit, 10.0/16 has one
+        // table, and 10.1/16 has none for the last 8 bits.
         assert_eq!(index.memory(), 4 * (TOP + BELOW * (2 + 2 + 2 + 1)));
     }
 

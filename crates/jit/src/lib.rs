@@ -1,12 +1,12 @@
 //! Compiles residual programs to machine code (a JIT compiler on Cranelift).
 //!
-//! [`compile`] turns a [`Residual`](braid_ir::residual::Residual) into [`Code`]; [`Code::run`] runs
-//! the code on one packet. The code does arithmetic, field access, checksums, counters and branches
-//! by itself. For everything else it calls its [`Host`], the engine that owns tables, rules and
-//! queues.
+//! [`compile`] turns a [`Residual`](braid_ir::residual::Residual) into [`Code`], and [`Code::run`]
+//! runs the code on one packet. The code does arithmetic, field access, checksums, counters and
+//! branches by itself. For everything else it calls its [`Host`]: the engine, which owns tables,
+//! rules and queues.
 //!
-//! Cranelift and the memory of the code do not appear outside this crate. [`abi`] defines how
-//! values are passed.
+//! The crate's interface hides Cranelift and the memory of the code. [`abi`] defines how code and
+//! host exchange values.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),

@@ -2,10 +2,10 @@
 //!
 //! A program may look up one address in several route tables. Addresses that have the same next hop
 //! in all of these tables form an *address group*. A *region* begins with such a lookup and
-//! contains the steps behind it that depend on nothing but the address group: the hop, members of
-//! lists at the hop, arithmetic on these, and branches on the results. For all packets of a group,
-//! a region ends at the same exit with the same values: its *outcome*. Machine code determines an
-//! outcome once and keeps it.
+//! contains the following steps that depend only on the address group: the hop, members of lists at
+//! the hop, arithmetic on these, and branches on the results. All packets of a group leave the
+//! region by the same exit with the same values. Exit and values are the *outcome* of the group.
+//! Machine code determines an outcome once and keeps it.
 #![expect(
     clippy::indexing_slicing,
     reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
@@ -17,11 +17,11 @@ use braid_ir::model::{Op, ParamId, SetRef, Target, ValueId};
 use braid_ir::residual::{End, Fate, Residual, What};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The largest product of regions and blocks; it bounds the work.
+/// The largest product of the numbers of regions and blocks, which bounds the time of the analysis.
 const WORK: usize = 1 << 22;
-/// The most words of all outcomes of a program.
+/// The largest number of words of all outcomes of a program.
 const WORDS: u64 = 1 << 23;
-/// The most words of an outcome.
+/// The largest number of words of one outcome.
 const LONGEST: usize = 64;
 
 /// The regions of a program.
@@ -29,22 +29,22 @@ const LONGEST: usize = 64;
 pub(crate) struct Regions {
     pub(crate) lookups: Vec<Lookups>,
     pub(crate) all: Vec<Region>,
-    /// The regions that begin, by block and step.
+    /// The number of the region that begins at a block and step.
     pub(crate) starts: HashMap<(usize, usize), usize>,
-    /// Exits inside blocks: region and exit, by block and by the first step behind the region.
-    /// The number of steps stands for the block's end.
+    /// Exits inside blocks: region and exit, by block and by the first step after the region. The
+    /// number of the block's steps stands for its end.
     pub(crate) cuts: HashMap<(usize, usize), (usize, usize)>,
-    /// Jumps out of regions: region and exit, by block and number of the target.
+    /// Jumps out of regions: region and exit, by block and by number of the jump's target.
     pub(crate) jumps: HashMap<(usize, usize), (usize, usize)>,
-    /// Values of regions that are used behind them.
+    /// Values of regions that are used after their region.
     pub(crate) outs: Vec<ValueId>,
     /// By block: whether only the first packet of an address group runs it.
     pub(crate) first_only: Vec<bool>,
-    /// The words of all outcomes.
+    /// The number of words of all outcomes.
     pub(crate) words: usize,
 }
 
-/// All lookups of one address.
+/// The lookups of one address in all route tables.
 #[derive(Debug)]
 pub(crate) struct Lookups {
     pub(crate) addr: ValueId,
@@ -55,14 +55,14 @@ pub(crate) struct Lookups {
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) lookups: usize,
-    /// Whether an earlier region has found the address group on every path.
+    /// Whether an earlier region has already found the address group on every path to this one.
     pub(crate) is_group_known: bool,
     pub(crate) exits: Vec<Exit>,
-    /// The exit to test for first.
+    /// The exit that is tested first.
     pub(crate) likely: usize,
-    /// Words between two outcomes.
+    /// The distance from one outcome to the next, in words.
     pub(crate) stride: usize,
-    /// Words in front of the region's first outcome.
+    /// The position of the region's first outcome, in words.
     pub(crate) first: usize,
 }
 
@@ -70,9 +70,10 @@ pub(crate) struct Region {
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) block: usize,
-    /// The number of a jump's target, or none if the block continues outside of the region.
+    /// The number of a jump's target in the block's end. `None` if the block continues after the
+    /// region.
     pub(crate) target: Option<usize>,
-    /// The values that are used behind the exit, and their words in the outcome.
+    /// The values that are used after the exit, and their positions in the outcome (in words).
     pub(crate) used: Vec<(ValueId, usize)>,
 }
 
@@ -81,9 +82,9 @@ struct Finder<'a> {
     residual: &'a Residual,
     facts: &'a Facts,
     resources: &'a mut dyn Resources,
-    /// Lookups by address.
+    /// By address: the number of its lookups.
     lookups: BTreeMap<ValueId, usize>,
-    /// By block: the end of the steps that earlier regions contain.
+    /// By block: the end of the steps that belong to earlier regions.
     taken: Vec<usize>,
     /// By block: the edges that lead to it.
     before: Vec<Vec<(usize, &'a Target)>>,
@@ -95,8 +96,8 @@ struct Finder<'a> {
 
 /// The steps of a region that is being built.
 struct Body {
-    /// By block: the first step, and the end of the steps. The end is one more than the number of
-    /// steps if the region contains the block's end.
+    /// By block: the first step of the region, and the end of its steps. The end is one more than
+    /// the number of steps if the region contains the block's end, too.
     spans: BTreeMap<usize, (usize, usize)>,
     values: HashSet<ValueId>,
 }
@@ -131,7 +132,7 @@ impl Regions {
 }
 
 impl Finder<'_> {
-    /// Collects the lookups of each address.
+    /// Collects the lookups of each address, if the engine has address groups for them.
     fn find_lookups(&mut self) {
         let mut tables: BTreeMap<ValueId, Vec<(u16, ParamId)>> = BTreeMap::new();
         for (_, block) in self.facts.reached(self.residual) {
@@ -167,14 +168,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Determines the address groups that are known at the start of a block.
+    /// Determines which address groups are known at the start of a block.
     fn groups_known_at(&mut self, block: usize) {
         let mut known = self.before[block].iter().filter_map(|(from, _)| self.known[*from].clone());
         let first = known.next().unwrap_or_default();
         self.known[block] = Some(known.fold(first, |all, one| &all & &one));
     }
 
-    /// Adds a region that begins with a step.
+    /// Adds the region that begins with a step, unless its outcomes would be too large.
     #[expect(clippy::cast_possible_truncation, reason = "outcomes have at most `WORDS` words")]
     fn region(&mut self, block: usize, step: usize, lookups: usize) {
         let body = self.body(block, step, lookups);
@@ -214,7 +215,7 @@ impl Finder<'_> {
         self.found.all.push(Region { lookups, is_group_known, exits, likely, stride, first });
     }
 
-    /// The steps from a lookup on that depend on the address group alone.
+    /// The steps from a lookup on that depend only on the address group.
     fn body(&self, block: usize, step: usize, lookups: usize) -> Body {
         let mut body = Body { spans: BTreeMap::new(), values: HashSet::new() };
         let steps = |at: usize| self.residual.blocks[at].steps.len();
@@ -239,8 +240,8 @@ impl Finder<'_> {
         body
     }
 
-    /// Whether all edges to a block come from the region, with arguments that depend on the address
-    /// group alone.
+    /// Whether all edges to a block come from the region and have arguments that depend only on the
+    /// address group.
     fn leads_into(&self, body: &mut Body, at: usize) -> bool {
         let edges = &self.before[at];
         let inside = |from: &usize| {
@@ -260,7 +261,7 @@ impl Finder<'_> {
         self.facts.consts[value.index()].is_some() || body.values.contains(&value)
     }
 
-    /// Whether a step depends on the address group alone.
+    /// Whether a step depends only on the address group.
     fn is_of(&self, body: &Body, at: usize, step: usize, lookups: usize) -> bool {
         let step = &self.residual.blocks[at].steps[step];
         let What::Op(op) = &step.what else { return false };
@@ -284,7 +285,7 @@ impl Finder<'_> {
         step.what.uses().iter().all(|value| self.is_known(body, *value))
     }
 
-    /// The exits of a region, and the words of its longest outcome.
+    /// The exits of a region, and the number of words of its longest outcome.
     fn exits(&self, body: &Body) -> (Vec<Exit>, usize) {
         let live = self.live(body);
         let mut exits = Vec::new();
@@ -345,7 +346,7 @@ impl Finder<'_> {
         used
     }
 
-    /// By block: the region's values that are used there or later.
+    /// By block: the region's values that this block or a later one uses.
     fn live(&self, body: &Body) -> Vec<HashSet<ValueId>> {
         let blocks = &self.residual.blocks;
         let first = body.spans.keys().next().copied().unwrap_or(0);
@@ -371,7 +372,7 @@ impl Finder<'_> {
     }
 }
 
-/// By block: whether a packet that comes there is dropped or answered.
+/// By block: whether every packet that reaches the block is dropped, consumed or answered.
 fn unlikely(residual: &Residual, facts: &Facts) -> Vec<bool> {
     let mut unlikely = vec![false; residual.blocks.len()];
     for (at, block) in facts.reached(residual).rev() {

@@ -1,22 +1,24 @@
-//! The fence: everything unsafe about generated code: the data that it reads and writes, the
-//! functions that it calls, its memory.
+//! All unsafe parts of generated code: the data that it reads and writes, the functions that it
+//! calls, and its memory.
 //!
 //! **Why generated code stays in bounds.** It gets one pointer, to a [`Frame`]. From there it
 //! reaches
 //! - the packet's bytes, at offsets of headers that are present. These lie in the first
-//!   `Layout::captured` bytes. [`Runner::load_packet`] and every host call that could change the packet
-//!   check that the packet has this many bytes and the headers for which the code was generated;
+//!   `Layout::captured` bytes. [`Runner::load_packet`] and every host call that could change the
+//!   packet check that the packet has this many bytes and the headers for which the code was
+//!   generated;
 //! - the layout, at its [`parts`](braid_packet::layout::parts), and the packet's own fields;
-//! - the counts of the program's counters; [`EntryPoint::counts`] checks that there are enough;
-//! - outcomes ([`OutcomeMemory`]), entries of indexes and columns of lists. They live as long as the
-//!   code. The code reads outcomes at address groups below their number, and columns at members below
-//!   the length of the list; both limits are fixed when the code is made. Nothing else refers to
-//!   outcomes, and a `Code` runs on one thread at a time;
-//! - slots of entries: as many as it told `find` and `read` to check for, and only until the next host
-//!   call;
+//! - the counts of the program's counter lists. [`EntryPoint::counts`] checks that there are
+//!   enough;
+//! - outcomes ([`OutcomeMemory`]), entries of indexes and columns of lists. They live as long as
+//!   the code. The code reads outcomes at address groups below their number, and columns at members
+//!   below the length of the list. Both limits are fixed when the code is made. Nothing else refers
+//!   to outcomes, and a `Code` runs on one thread at a time;
+//! - slots of entries. The code reads only as many as it told `find` and `read` to check for, and
+//!   only until the next host call;
 //! - its own stack.
 //!
-//! The bytes are on the heap, in a vector; the layout is borrowed for the whole run; the counts are
+//! The bytes are on the heap, in a vector. The layout is borrowed for the whole run. The counts are
 //! cells. Generated code touches them only between host calls, so two exclusive references to one
 //! object are never in use at the same time.
 
@@ -39,18 +41,18 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-/// Generated code in memory.
+/// The machine code of a program in memory.
 pub(crate) struct CodeMemory {
     /// `None` only while the memory is freed.
     module: Option<JITModule>,
     run: *const u8,
-    /// The whole program, for packets that leave the main path.
+    /// The whole program, for packets that fall back from the main path.
     whole: *const u8,
     prefetch: Option<*const u8>,
 }
 
-// SAFETY: The pointers lead to code. Nothing writes to it once it is made, and it lives as long as
-// the module. Only `drop` touches the module itself.
+// SAFETY: The pointers lead to code. Nothing writes to the code once it is made, and it lives as
+// long as the module. Only `drop` touches the module itself.
 unsafe impl Send for CodeMemory {}
 
 impl fmt::Debug for CodeMemory {
@@ -70,8 +72,9 @@ impl Drop for CodeMemory {
 }
 
 impl CodeMemory {
-    /// Takes over a module with its finished functions: `extern "C" fn(*mut Frame) -> u64` for the
-    /// whole program and, if there is one, its main path; `extern "C" fn(*mut Frame)` to prefetch.
+    /// Takes over a module with its finished functions. The whole program and its main path, if
+    /// there is one, are of type `extern "C" fn(*mut Frame) -> u64`. The function that prefetches
+    /// is of type `extern "C" fn(*mut Frame)`.
     pub(crate) fn new(
         module: JITModule,
         whole: FuncId,
@@ -84,13 +87,13 @@ impl CodeMemory {
         CodeMemory { run, whole, prefetch, module: Some(module) }
     }
 
-    /// Whether there is code that prefetches.
+    /// Whether there is a function that prefetches.
     pub(crate) fn prefetches(&self) -> bool {
         self.prefetch.is_some()
     }
 }
 
-/// A program, its counts and its host, for one packet after the other.
+/// A program, its counts and its host, for runs on one packet after the other.
 pub(crate) struct Runner<'a, H> {
     memory: &'a CodeMemory,
     shape: HeaderMask,
@@ -99,7 +102,7 @@ pub(crate) struct Runner<'a, H> {
     counts: PhantomData<&'a [Cell<Count>]>,
 }
 
-/// A program's code, the shape of its packets, and the number of its counters.
+/// A program's code, the header shape of its packets, and the number of its counter lists.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryPoint<'a> {
     pub(crate) memory: &'a CodeMemory,
@@ -108,19 +111,20 @@ pub(crate) struct EntryPoint<'a> {
 }
 
 impl EntryPoint<'_> {
-    /// The address of the counts, if there are enough.
+    /// The address of the counts. An error if there are fewer counts than counter lists.
     #[inline(always)]
     fn counts(&self, counts: &[Cell<Count>]) -> Result<*mut Count, GuardFailure> {
         if counts.len() < self.counters {
             return Err(GuardFailure::Counts);
         }
-        // A cell has the same memory layout as its content.
+        // A `Cell` has the same memory layout as its content.
         Ok(counts.as_ptr().cast_mut().cast())
     }
 }
 
 impl<'a, H: Host> Runner<'a, H> {
-    /// Prepares to run a program on packets of its shape, with a count for each of its counters.
+    /// Prepares runs of a program on packets of its shape. `counts` has a count for each counter
+    /// list.
     #[inline(always)]
     pub(crate) fn new(
         entry_point: EntryPoint<'a>,
@@ -162,7 +166,7 @@ impl<'a, H: Host> Runner<'a, H> {
         self.host
     }
 
-    /// Runs on one packet.
+    /// Runs the program on one packet.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
@@ -185,7 +189,7 @@ impl<'a, H: Host> Runner<'a, H> {
         }
     }
 
-    /// Runs the code that prefetches for a packet, if there is any.
+    /// Runs the function that prefetches for a packet, if there is one.
     pub(crate) fn prefetch(
         &mut self,
         packet: &mut Packet,
@@ -202,8 +206,8 @@ impl<'a, H: Host> Runner<'a, H> {
         Ok(())
     }
 
-    /// Points the frame to a packet, if the packet has the program's shape and its layout lies
-    /// within its bytes.
+    /// Points the frame to a packet. An error if the packet does not have the program's shape, or
+    /// has fewer bytes than its layout says.
     #[inline(always)]
     fn load_packet(
         &mut self,
@@ -224,13 +228,14 @@ impl<'a, H: Host> Runner<'a, H> {
         frame.packet = packet;
         frame.now = now;
         frame.host = std::ptr::from_mut(&mut *self.host).cast();
-        // The last run may have changed it.
+        // The last run may have changed the shape in the frame.
         frame.shape = self.shape;
         Ok(())
     }
 }
 
-/// Decodes the result of a run that did not simply reach the end of a block.
+/// Decodes the result of a run that is not simply the end of a block. Runs the whole program if the
+/// main path has given up.
 #[cold]
 fn decode_result(memory: &CodeMemory, frame: &mut Frame, mut result: u64) -> Ended {
     if result == WHOLE {

@@ -1,11 +1,11 @@
 //! The deadlines of a table's entries.
 //!
-//! Finding an entry moves its deadline but changes nothing here, because the queue holds lower
-//! bounds. An entry that comes up too early is queued again with its current deadline.
+//! When a packet finds an entry, the entry's deadline moves, but nothing changes here. The queue
+//! holds lower bounds: an entry that comes up too early is queued again with its current deadline.
 //!
-//! Only entries that are due soon are kept in order. The other entries are in slots of time, each a
-//! list of places (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP '87). When a slot's
-//! time begins, the deadlines of its entries are computed again, and most of the entries move to a
+//! The queue keeps only entries in order that are due soon. The other entries are in slots of time,
+//! each a list of places (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP '87). When a
+//! slot's time begins, the deadlines of its entries are computed again, and most entries move to a
 //! later slot.
 #![expect(
     clippy::indexing_slicing,
@@ -16,8 +16,8 @@ use crate::memory::lengthen;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A queued deadline: the time, the entry's id for the order at equal times, and the number of its
-/// place.
+/// A queued deadline: the time (ns), the entry's id (which orders equal times), and the number of
+/// the entry's place.
 pub(crate) type Item = (u64, u64, u32);
 
 /// Time-outs and tick (ns).
@@ -25,39 +25,39 @@ pub(crate) type Item = (u64, u64, u32);
 pub(crate) struct Times {
     pub(crate) idle: Option<u64>,
     pub(crate) hard: Option<u64>,
-    /// At least 1.
+    /// The unit of deadlines (ns), at least 1. Deadlines are rounded up to multiples of it.
     pub(crate) tick: u64,
 }
 
-/// The number of slots. Twice the longest time until a new entry is due fits into them.
+/// The number of slots. Together they cover more than twice the time until a new entry is due.
 const SLOTS: usize = 2048;
 
-/// The place is not queued.
+/// Marks a place that is not queued.
 const FREE: u32 = u32::MAX;
-/// The place is due soon.
+/// Marks a place in `soon`.
 const SOON: u32 = u32::MAX - 1;
-/// The place is the last one in its slot.
+/// Marks the last place of a slot.
 const LAST: u32 = u32::MAX - 2;
 
-/// A queue contains each place of the table at most once. A place stays queued when its entry ends
-/// for another reason. It then serves the next entry at this place, which is younger and so is not
-/// due earlier.
+/// The queue of a table. It holds each place at most once. When an entry ends for another reason
+/// than its deadline, its place stays queued. The next entry at the place uses this queued item. It
+/// is younger, so it is not due earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// The places that are due by the end of the slot that was opened last.
+    /// The places that are due by the end of the latest opened slot.
     soon: BinaryHeap<Reverse<Item>>,
     /// By place: the next place in its slot, or [`LAST`], [`SOON`], [`FREE`].
     behind: Vec<u32>,
-    /// The first place in each slot or [`LAST`], by the slot's number modulo [`SLOTS`].
+    /// By the slot's number modulo [`SLOTS`]: the first place in the slot, or [`LAST`].
     slots: Vec<u32>,
     /// A bit for each slot that is not empty.
     full: [u64; SLOTS / 64],
-    /// The number of low bits in which the times of one slot may differ.
+    /// A slot covers 2^`shift` ns.
     shift: u32,
-    /// The number of the slot that was opened last. Queued places are in the [`SLOTS`] slots after
-    /// it.
+    /// The number of the latest opened slot. `slots` has the [`SLOTS`] slots after it. A place that
+    /// is due later is queued in the last of them.
     opened: u64,
-    /// The first slot that is not empty.
+    /// The number of the first slot that is not empty.
     first: Option<u64>,
 }
 
@@ -69,11 +69,11 @@ impl Queue {
         queue
     }
 
-    /// A time before which no place is due, and the id of the entry that is due then. The id is
-    /// `None` if a slot must be opened first.
+    /// A time before which no place is due, and the id of the entry that is due at that time. The
+    /// id is `None` if a slot must be opened first.
     pub(crate) fn first(&self) -> Option<(u64, Option<u64>)> {
         let soon = self.soon.peek().map(|item| (item.0.0, Some(item.0.1)));
-        // At equal times the slot comes first.
+        // `None` sorts first, so at equal times the slot comes first.
         let slot = self.first.map(|slot| (slot << self.shift, None));
         slot.into_iter().chain(soon).min()
     }
@@ -98,7 +98,7 @@ impl Queue {
         }
         let slot = due >> self.shift;
         if self.first.is_none() {
-            // The next places may be due before this one.
+            // The next places may be due before this one, so the queue leaves room for them.
             self.opened = self.opened.max(slot.saturating_sub(SLOTS as u64 / 2 + 1));
         }
         if slot <= self.opened {
@@ -141,8 +141,7 @@ impl Queue {
     /// The first slot after the last opened one that is not empty.
     fn next_full(&self) -> Option<u64> {
         let from = index_of(self.opened.wrapping_add(1));
-        // The word with the first slot comes once more at the end, for the slots before the first
-        // one.
+        // The first word is visited again at the end, for the slots before `from`.
         let found = (0..=self.full.len()).find_map(|step| {
             let word = (from / 64 + step) % self.full.len();
             let ahead = if step == 0 { u64::MAX << (from % 64) } else { u64::MAX };

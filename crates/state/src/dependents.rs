@@ -1,17 +1,17 @@
-//! The interface for dependents of a store's entries. They are told before an entry changes.
+//! The interface for dependents of a store's entries. The store tells them before an entry changes.
 
 use crate::handle::{Group, Handle, TableRef};
 use crate::shape::SlotShape;
 use crate::tables::Tables;
 use braid_ir::model::Word;
 
-/// Something that depends on entries. An example is flow records: packets that use a record do not
-/// touch the entries that it depends on. A store calls its dependents before it changes or shows an
-/// entry.
+/// Something that depends on entries, such as flow records: packets that take a record do not touch
+/// the entries that the record depends on. A store calls its dependents before it changes or
+/// reports an entry.
 ///
 /// By default, every method does nothing and costs nothing.
 pub trait Dependents {
-    /// Whether there are any dependents.
+    /// Whether there are any dependents. The store asks this first, to avoid the other calls.
     #[inline(always)]
     fn exist(&self) -> bool {
         false
@@ -23,12 +23,13 @@ pub trait Dependents {
         false
     }
 
-    /// A program is about to find an entry of a lazy table ([`Tables::set_lazy`]), in a group that
-    /// has dependents.
+    /// A program is about to find an entry of a lazy table ([`Tables::set_lazy`]). The entry's
+    /// group has dependents.
     #[inline(always)]
     fn entry_found(&mut self, _tables: &mut Tables, _group: Group) {}
 
-    /// A slot of an entry in a group with dependents is about to be assigned a value, at a time.
+    /// A program is about to assign a value to a slot at the time `now` (ns). The entry's group has
+    /// dependents.
     #[inline(always)]
     fn slot_will_change(
         &mut self,
@@ -52,13 +53,14 @@ pub trait Dependents {
     #[inline(always)]
     fn entry_will_appear(&mut self, _tables: &mut Tables, _table: TableRef, _key: &[u64]) {}
 
-    /// When a group's dependents were last used (ns). The group counts as seen at that time.
+    /// When a group's dependents were last used (ns). The group counts as seen at that time. `None`
+    /// if they were not used.
     #[inline(always)]
     fn last_used(&self, _group: Group) -> Option<u64> {
         None
     }
 
-    /// Adds the counts of an entry's dependents to a copy of its slots.
+    /// Adds the counts of an entry's dependents to a copy of its slots, for a report.
     #[inline(always)]
     fn settle_copy(
         &self,

@@ -6,7 +6,7 @@ use braid_ir::model::StateId;
 use std::ops::Range;
 
 /// Entries that ended together and whose `expire` programs must run, in this order. An engine keeps
-/// one value for each depth at which it lets entries end. The value allocates nothing once it is
+/// one value for each depth of nested `expire` programs. A value allocates no memory once it is
 /// large enough.
 #[derive(Debug, Default)]
 pub struct Ended {

@@ -7,7 +7,7 @@ pub struct TableRef(pub(crate) u32);
 /// The tables of a function's state for all workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableLocator {
-    /// The table of the first shard.
+    /// The number of the first shard's table.
     pub(crate) first: u32,
     /// The distance from one shard's table to the table of the next shard.
     pub(crate) step: u32,
@@ -18,13 +18,13 @@ pub struct TableLocator {
 }
 
 /// A reference to an entry of a table: its place, and its generation there. The handle is valid
-/// until the entry ends. After that, it refers to no entry until 2^31 other entries have used the
+/// until the entry ends. Afterwards it refers to no entry until 2^31 other entries have used the
 /// place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 
-/// A group of entries that live together, by the entry that is its root: the number of the root's
-/// table, and the root's number there.
+/// A group of entries that live together, named by its root: the number of the root's table, and
+/// the root's number in the table.
 pub type Group = (usize, usize);
 
 impl TableLocator {
@@ -32,7 +32,7 @@ impl TableLocator {
     #[must_use]
     #[inline]
     pub fn table(self, worker: u16) -> TableRef {
-        // Table numbers have 32 bits.
+        // The sum wraps, but real table numbers do not reach 2^32.
         TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
     }
 
@@ -81,8 +81,8 @@ impl Handle {
         self.0
     }
 
-    /// The handle with a number from [`Handle::to_bits`]. Any other number refers to an arbitrary
-    /// entry or to none.
+    /// The handle with a number from [`Handle::to_bits`]. Any other number gives a handle of an
+    /// arbitrary entry or of none.
     #[must_use]
     #[inline]
     pub fn from_bits(bits: u64) -> Self {

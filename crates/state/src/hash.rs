@@ -3,17 +3,17 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// Words that the first stage takes at a time.
+/// The number of words that the first stage takes at a time.
 const BLOCK: usize = 8;
 
-/// The key of the hash. The keys of tables come from packets, so each process draws its own hash
-/// key.
+/// A key of the hash. Senders of packets choose the keys of tables, so each process draws a secret
+/// hash key.
 ///
-/// The first stage is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99). It adds up
-/// products of two words, each plus a secret word. Without the secret words, nobody can choose keys
-/// that collide more often than by chance. The products do not depend on each other. Then a folded
-/// multiplication spreads the sum over all bits. The hash is fast, not cryptographic: its values
-/// are never shown to anyone.
+/// The first stage is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99). It adds
+/// each word to a secret word and sums up the products of neighbours. Who does not know the secret
+/// words cannot choose keys that collide more often than by chance. The products are independent,
+/// so they can be computed in parallel. The second stage is a folded multiplication, which spreads
+/// the sum over all bits. The hash is fast, but not cryptographic: its values must stay secret.
 #[derive(Clone, Debug)]
 pub struct HashKey {
     add: [u64; BLOCK],
@@ -33,14 +33,14 @@ impl HashKey {
         })
     }
 
-    /// The key with this seed, for measurements that must repeat.
+    /// The key with this seed, for tests and measurements that must repeat.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut rng = braid_externs::Rng::new(seed);
         Self::draw(|_| rng.next_u64())
     }
 
-    /// A key under which all hashes are equal, for tests.
+    /// A key for which all hashes are equal, for tests.
     #[must_use]
     pub fn colliding() -> Self {
         Self { add: [0; BLOCK], mix: 0, by: 0 }
@@ -48,23 +48,20 @@ impl HashKey {
 
     fn draw(mut next: impl FnMut(u64) -> u64) -> Self {
         let add = std::array::from_fn(|at| next(at as u64));
-        // Odd, so that no bit of the other factor is lost.
+        // Odd, so that the multiplication loses no bit of the other factor.
         Self { add, mix: next(BLOCK as u64), by: next(BLOCK as u64 + 1) | 1 }
     }
 
     /// The hash of a packed key with a size known at compile time.
     #[must_use]
     #[inline]
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a key of up to `BLOCK` words has no more words than `add`"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "`add` has `BLOCK` words, and the key has no more")]
     pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
         if N == 0 || N > BLOCK {
             return self.hash_long(key);
         }
         let term = |at: usize| key.get(at).map_or(0, |word| word.wrapping_add(self.add[at]));
-        // The last word of an odd number of words is multiplied by a secret word.
+        // A last word without a neighbour is multiplied by a secret word.
         let second = |at: usize| if at < N { term(at) } else { self.by };
         let mut sum = 0_u128;
         for at in (0..N).step_by(2) {
@@ -115,7 +112,10 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "one cast takes the low half, the other the high half"
+)]
 fn xor_halves(value: u128) -> u64 {
     (value as u64) ^ ((value >> 64) as u64)
 }

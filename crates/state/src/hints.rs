@@ -1,5 +1,5 @@
-//! Lookup hints: the entry that a packet finds first remembers the entries found after it, by the
-//! same program or by the next function's.
+//! Lookup hints: the first entry that a packet finds remembers the entries that the packet finds
+//! after it, in the same program or in the next function's.
 //!
 //! The keys of a packet's later lookups mostly follow from the first entry that it found (SNF's
 //! properties of stateful functions). So the first entry keeps the places where the later entries
@@ -18,8 +18,8 @@ const WIDTH: usize = 16;
 /// The value of `found` before a run has found anything.
 const FIRST: usize = usize::MAX;
 
-/// The numbers of the entries that were found after a first entry, in order. One row is one cache
-/// line.
+/// The hints of a first entry: the numbers of the entries that were found after it, in order. A row
+/// is one cache line.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, align(64))]
 struct Row([u32; WIDTH]);
@@ -27,10 +27,10 @@ struct Row([u32; WIDTH]);
 /// The hints kept with the entries of a table.
 #[derive(Clone, Default, Debug)]
 struct Rows {
-    /// By [`Table::line`]. The array reaches only to the last entry that was first in a run that
-    /// found more.
+    /// The rows by [`Table::line`] of the first entry. The vector ends with the last row that was
+    /// written.
     all: Vec<Row>,
-    /// The tables in which the later entries were found. The list is shared by all rows.
+    /// By position in a row: the table of the entry. All rows share this list.
     tables: Vec<usize>,
 }
 
@@ -45,7 +45,8 @@ pub(crate) struct Hints {
     row: Row,
     /// By table.
     rows: Vec<Rows>,
-    /// Prefetched lookups: table and hash.
+    /// Lookups to prefetch: table and hash of the key. During [`Hints::fetch`], the hash is
+    /// replaced by the line of the first entry.
     ahead: Vec<(usize, u64)>,
 }
 
@@ -78,11 +79,11 @@ impl Hints {
         self.found = self.found.wrapping_add(1);
     }
 
-    /// Keeps a hint for an entry that the run has found by the index.
+    /// Keeps a hint for an entry that the run has found through the index.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a place has 32 bits, so its number has no more"
+        reason = "places have 32 bits, and a place's number is not larger than the place"
     )]
     pub(crate) fn learn(&mut self, at: usize, table: &Table, place: u32) {
         match self.found {
@@ -92,9 +93,9 @@ impl Hints {
         }
     }
 
-    /// Starts the hints of a run with its first entry. If the entry has no hints, the run probably
-    /// looks up the same entry again.
-    #[expect(clippy::indexing_slicing, reason = "each table has rows")]
+    /// Starts the hints of a run with its first entry. If the entry has no hints, the run first
+    /// guesses that it will find the same entry again.
+    #[expect(clippy::indexing_slicing, reason = "`rows` has an element for each table")]
     fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
         self.found = 0;
         self.first = (table, line);
@@ -102,10 +103,10 @@ impl Hints {
         self.row = row.unwrap_or_else(|| Row([number(); WIDTH]));
     }
 
-    /// Keeps a hint for another entry, which the run has not found where the hint said.
+    /// Keeps a hint for a later entry of the run, because the existing hint was wrong.
     #[expect(
         clippy::indexing_slicing,
-        reason = "each table has rows, and `found` is below `WIDTH`"
+        reason = "`rows` has an element for each table, and `learn` calls this below `WIDTH`"
     )]
     fn keep(&mut self, table: usize, number: u32) {
         let (first, line) = self.first;
@@ -122,21 +123,24 @@ impl Hints {
         self.found += 1;
     }
 
-    /// Prefetches for a run that will first look up a key with this hash.
+    /// Prefetches the index for a run that will first look up a key with this hash.
     #[inline(always)]
     pub(crate) fn prefetch(&mut self, at: usize, table: &Table, hash: u64) {
         black_box(table.touch(hash));
         self.ahead.push((at, hash));
     }
 
-    /// Fetches the entries that the prefetched runs will probably find first, then the entries that
-    /// they will find later. The cache misses of each pass overlap.
-    #[expect(clippy::indexing_slicing, reason = "lookups and hints are of tables of this store")]
-    #[expect(clippy::cast_possible_truncation, reason = "the line was a `usize` before")]
+    /// Prefetches the entries that the announced runs will probably find: first their first
+    /// entries, then the later ones. The cache misses of each pass overlap.
+    #[expect(clippy::indexing_slicing, reason = "lookups and hints name tables of this store")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the first loop has replaced the hash by a line, which is a `usize`"
+    )]
     pub(crate) fn fetch(&mut self, tables: &[Table]) {
         let mut sum = 0;
         for (at, hash) in &mut self.ahead {
-            // From here on, the number is the line of the first entry.
+            // From here on, the second number is the line of the first entry.
             let line = match tables[*at].guess(*hash) {
                 Some(place) => {
                     let table = &tables[*at];

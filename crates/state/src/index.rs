@@ -12,14 +12,14 @@
 
 use crate::memory::{LINE, make_room};
 
-/// The number of entries in a line.
+/// The number of ways of a line.
 const WAYS: u32 = 12;
-/// The average number of entries per line at which the index grows.
+/// The average number of entries per line above which the index grows.
 const FILL: usize = 8;
 
-/// The words of a line. The first word holds the tags of the first eight entries. The second word
-/// holds the tags of the other four and, above them, the link to the next line of the chain (0:
-/// none, otherwise its number in `chained` plus 1). The remaining words hold two places each.
+/// A cache line of the index. Word 0 holds the tags of the first eight entries. Word 1 holds the
+/// tags of the other four and, above them, the link to the next line of the chain (0: none,
+/// otherwise the line's number in `chained` plus 1). Each further word holds two places.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u64; LINE]);
@@ -28,7 +28,7 @@ impl Line {
     const EMPTY: Line = Line([0; LINE]);
 }
 
-/// Maps hashes to places. Empty ways have tag 0.
+/// Maps hashes to places. The tag of an empty way is 0.
 #[derive(Debug)]
 pub struct Index {
     lines: Vec<Line>,
@@ -41,7 +41,7 @@ pub struct Index {
     len: usize,
     /// The unused lines of `chained`.
     spare: Vec<u32>,
-    /// The places that a split moves.
+    /// Scratch memory for the places that a split moves.
     moved: Vec<u32>,
 }
 
@@ -66,8 +66,8 @@ impl Index {
         Self { lines: vec![Line::EMPTY], base: 1, mask: 1, chained, len: 0, spare, moved }
     }
 
-    /// Calls `is` with the places under this hash's tag in the lines for this hash, and returns its
-    /// result for the first place that it accepts.
+    /// Calls `is` with each place that has this hash's tag in the lines for this hash. Returns the
+    /// first result that is not `None`.
     #[inline(always)]
     pub fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
         let tag = tag(hash);
@@ -84,7 +84,7 @@ impl Index {
         }
     }
 
-    /// Reads the line of a hash into the cache. The result has no meaning.
+    /// Prefetches the line of a hash. The result has no meaning.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         self.lines[self.home(hash)].0[0]
@@ -112,7 +112,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Removes a place that was added under this hash.
+    /// Removes a place that was added under this hash. Does nothing if it is absent.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "there are fewer chained lines than places, which have 32 bits"
@@ -130,7 +130,7 @@ impl Index {
         }
         let Some((hole, empty)) = hole else { return };
         self.len -= 1;
-        // The last line of the chain gives up one of its entries, so that chains stay short.
+        // The last line of the chain gives an entry to the emptied way, so that chains stay short.
         let last = self.line(at);
         let full = !ways_with(last, 0) & ALL_WAYS;
         if at == hole || full == 0 {
@@ -150,10 +150,11 @@ impl Index {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the mask keeps the low bits only")]
+    #[expect(clippy::cast_possible_truncation, reason = "the mask keeps only low bits")]
     fn home(&self, hash: u64) -> usize {
         let line = hash as usize & self.mask;
-        // Both candidates are computed, which avoids a branch that no predictor could foresee.
+        // Computes both candidates, because the choice between them by a branch could not be
+        // predicted.
         let folded = line & (self.mask >> 1);
         if line < self.lines.len() { line } else { folded }
     }
@@ -202,7 +203,7 @@ impl Index {
         At::Chained(number)
     }
 
-    /// Adds a line, which gets its part of the entries of the line whose turn it is.
+    /// Adds a line and moves its part of the entries from the line whose turn it is.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "there are fewer chained lines than places, which have 32 bits"
@@ -281,12 +282,12 @@ fn places(way: u32) -> usize {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the other places of the word lie above")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast removes the word's other place")]
 fn place_in(line: &Line, way: u32) -> u32 {
     (line.0[places(way)] >> (way % 2 * 32)) as u32
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the other tags of the word lie above")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast removes the word's other tags")]
 fn tag_in(line: &Line, way: u32) -> u8 {
     (line.0[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
 }

@@ -49,34 +49,34 @@
 //! consists of the place and a generation. An index of cache lines maps the keyed hash of a key
 //! ([`HashKey`]) to the place, with an 8-bit tag for each entry. A lookup reads a line of the index
 //! and the entry, and writes the time at which the group was last seen to the group's root. It
-//! moves nothing else, because the queue of deadlines holds lower bounds, in slots of time.
+//! moves no deadline, because the queue of deadlines holds lower bounds.
 //!
-//! Some packets look up several entries ([`Store::begin`], [`Store::find_hinted`]). For all entries
-//! but the first, the store first looks where the last such packet found them, without the hash and
-//! the index.
+//! Some packets look up several entries ([`Store::begin`], [`Store::find_hinted`]). The store looks
+//! for all entries but the first where the last such packet found them. If they are there, it needs
+//! neither the hash nor the index.
 //!
-//! For batches, call [`Store::prefetch`] for all first keys, then [`Store::fetch`]: the cache
-//! misses of each pass overlap. That pays once tables are larger than the caches
-//! ([`Store::is_large`]), and costs time if they are smaller.
+//! For batches, call [`Store::prefetch`] for the first key of each packet, then [`Store::fetch`]:
+//! the cache misses of each pass overlap. That saves time once tables are larger than the caches
+//! ([`Store::is_large`]), and costs time before.
 //!
 //! # Memory
 //! An entry with k words of key and s words of slots takes 8 (1 + k + s) bytes, and 8 more if it
 //! lives with no other entry. The sum is rounded up to a power of two, and above 64 to a multiple
 //! of 32. Further parts of an entry:
 //!
-//! - 16 bytes that lookups do not need, and 8 more in functions in which entries live with others;
+//! - 16 bytes that lookups do not read, and 8 more in functions in which entries live with others;
 //! - about 8 bytes in the index;
 //! - 4 bytes if it has a deadline, 8 if its table evicts, 2 if it has shards;
-//! - 64 bytes if programs find it first and others after it.
+//! - 64 bytes if programs find it first in runs that find others after it.
 //!
-//! A flow through a NAPT (two entries) takes about 135 bytes, a flow in a table per connection
-//! about 93.
+//! A flow through a NAPT (two entries) takes about 135 bytes. A flow in a table per connection
+//! takes about 93 bytes.
 //!
-//! Tables grow with their entries, whatever their capacity. The index grows by a line for every
-//! eight new entries, arrays grow by doubling. Arrays of a megabyte and more have address space for
-//! 64 MiB, and the system provides the memory that is used. Beyond that they double, without being
-//! copied if the allocator can remap pages. A new entry takes the place of an ended one. Tables
-//! give no memory back.
+//! Tables grow with their entries, not with their capacity. The index grows by a line for every
+//! eight new entries. Arrays grow by doubling. An array of a megabyte or more reserves address
+//! space for 64 MiB, and the system provides memory for the part in use. Larger arrays double,
+//! without a copy if the allocator can remap pages. A new entry takes the place of an ended one.
+//! Tables return no memory to the system.
 //!
 //! # Dependents
 //! Flow records depend on entries (`braid_flowcache`). A store knows nothing about records. It
@@ -115,7 +115,7 @@ pub use shape::{KeyShape, SlotShape};
 pub use store::{Created, Store};
 pub use tables::{New, Tables};
 
-/// A chain of one function without links, from the text of its model, for the examples and tests.
+/// Parses the text of a model into a chain of one function without links, for examples and tests.
 ///
 /// # Panics
 /// Panics when the text is not a model, or parameters lack defaults.

@@ -3,14 +3,14 @@
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 
-/// The size in bytes at which arrays count as large.
+/// Arrays of this size and more are large (bytes).
 const LARGE: usize = 1 << 20;
-/// The address space of large arrays, in bytes.
+/// The address space that a large array reserves (bytes).
 const ROOM: usize = 1 << 26;
 
-/// Makes room in an array for more elements. A large array moves once, to a place with address
-/// space for growth. Allocators give these arrays pages of their own, so that nothing is copied
-/// afterwards and no holes remain. The system provides memory when it is used.
+/// Makes room for more elements in an array. A large array moves once, to a place with address
+/// space for growth. Allocators give such an array pages of its own, so it grows without copies and
+/// leaves no holes. The system provides only the memory that is used.
 #[inline]
 pub fn make_room<T>(all: &mut Vec<T>, more: usize) {
     if all.capacity() - all.len() < more {
@@ -28,7 +28,7 @@ fn expand<T>(all: &mut Vec<T>, more: usize) {
     }
 }
 
-/// Makes an array at least this long.
+/// Extends an array to at least this length. New elements get the value `value`.
 pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
     if all.len() < len {
         make_room(all, len - all.len());
@@ -36,18 +36,18 @@ pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
     }
 }
 
-/// A growing array of words. The first word is at the start of a cache line, so that parts whose
-/// size divides a line's size do not straddle two lines.
+/// A growing array of words that starts at a cache line. Parts whose size divides the size of a
+/// line therefore do not straddle two lines.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     buffer: Vec<u64>,
-    /// Words before the first line.
+    /// The number of unused words before the first line.
     lead: usize,
 }
 
-#[expect(clippy::indexing_slicing, reason = "the words were appended before anyone asks for them")]
+#[expect(clippy::indexing_slicing, reason = "callers use only positions that `grow` has added")]
 impl Words {
-    /// Appends words of value 0. The cost is amortised, because the array doubles (see
+    /// Appends words of value 0. The amortised cost is constant, because the array doubles (see
     /// [`make_room`]).
     pub(crate) fn grow(&mut self, count: usize) {
         let wanted = self.buffer.len() + count;
@@ -77,8 +77,7 @@ impl Words {
         size_of_val(&*self.buffer)
     }
 
-    /// The index in the buffer. The sum wraps, because an index out of bounds is detected when it
-    /// is used.
+    /// The index in the buffer. The sum wraps, because every use of the index checks its bounds.
     #[inline]
     fn index(&self, at: usize) -> usize {
         self.lead.wrapping_add(at)

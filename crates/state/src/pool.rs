@@ -1,5 +1,5 @@
-//! Pools for compiled engines. They behave as [`braid_externs::pool::Pool`], which defines them.
-//! Pools of moderate size use bits for members instead of trees of intervals.
+//! Pools for compiled engines. They behave as [`braid_externs::pool::Pool`], which defines pools.
+//! Pools of moderate size have bits for their members instead of trees of intervals.
 
 mod counts;
 mod first;
@@ -12,12 +12,12 @@ use first::First;
 use queue::Queue;
 use std::collections::BTreeSet;
 
-/// The most members of a pool with bits. Such a pool uses memory as members are taken: at most a
-/// quarter of a byte for each member, and 8 bytes more if the order is that of release.
+/// The largest number of members of a pool with bits. Such a pool uses at most a quarter of a byte
+/// for each member, and 8 bytes more if members are taken in the order of their release.
 const MOST: u128 = 1 << 22;
 
-/// A set of values that functions take and return. Taking and releasing take logarithmic time in
-/// its size, with base 64 for the order `Lowest`.
+/// A set of values that functions take and return. Both operations take logarithmic time in the
+/// size of the pool, to the base 64 for the order `Lowest`.
 #[derive(Debug)]
 pub struct Pool(Kind);
 
@@ -84,9 +84,9 @@ impl Pool {
         }
     }
 
-    /// Changes the members. Taken values stay taken until they are released, whether they are
-    /// members or not. Free members that stay members keep their turn. The time grows with the
-    /// number of members.
+    /// Replaces the members. Taken values stay taken until they are released, whether they are
+    /// still members or not. Free values that stay members keep their turn. The time is linear in
+    /// the number of members.
     pub fn set_members(&mut self, members: &[Interval]) {
         match &mut self.0 {
             Kind::Dense(pool) => match Members::new(members) {
@@ -195,7 +195,7 @@ impl Dense {
         }
     }
 
-    /// All taken values, with members first.
+    /// All taken values: members first, then values that are no longer members.
     fn all_taken(&self) -> Vec<u128> {
         let ranks = (0..self.members.count).filter(|rank| self.is_marked(*rank));
         ranks.map(|rank| self.members.value(rank)).chain(self.strays.iter().copied()).collect()
@@ -222,7 +222,7 @@ impl Dense {
         *self = new;
     }
 
-    /// The same pool, without a limit of size.
+    /// The same pool as trees of intervals, which have no limit of size.
     fn to_sparse(&self) -> Sparse {
         let strays = self.strays.iter().map(|&stray| (stray, stray));
         let all: Vec<Interval> = self.members.intervals().chain(strays).collect();
@@ -254,7 +254,7 @@ struct Members {
 
 #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` members")]
 impl Members {
-    /// Returns `None` when there are too many members.
+    /// `None` if there are too many members for bits.
     fn new(members: &[Interval]) -> Option<Self> {
         let mut count = 0_u128;
         let mut intervals = Vec::new();

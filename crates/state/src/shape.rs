@@ -11,7 +11,8 @@ use braid_packet::Field;
 pub struct KeyShape {
     parts: Vec<Part>,
     words: usize,
-    /// Whether the first part is an IP version, which determines the kind of the addresses.
+    /// Whether the key is a flow's. The first part is then the IP version, which determines the
+    /// kind of the addresses.
     flow: bool,
 }
 
@@ -22,7 +23,7 @@ struct Part {
 }
 
 impl KeyShape {
-    /// The shape of a table's key.
+    /// The shape of a key in a declared table.
     #[must_use]
     pub fn new(decl: &StateDecl) -> Self {
         let types: Vec<Ty> = match &decl.granularity {
@@ -104,7 +105,7 @@ pub struct SlotShape {
 }
 
 impl SlotShape {
-    /// The shape of a table's slots.
+    /// The shape of a slot list in a declared table.
     #[must_use]
     pub fn new(decl: &StateDecl) -> Self {
         let mut words = 0;
@@ -180,7 +181,7 @@ impl SlotShape {
 }
 
 /// The low 64 bits.
-#[expect(clippy::cast_possible_truncation, reason = "the upper half is separate")]
+#[expect(clippy::cast_possible_truncation, reason = "callers pack the upper half separately")]
 fn low(value: Word) -> u64 {
     (value & Word::from(u64::MAX)) as u64
 }

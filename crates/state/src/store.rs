@@ -1,5 +1,5 @@
 //! The store of a chain's state.
-#![expect(clippy::indexing_slicing, reason = "tables are given by their numbers in the store")]
+#![expect(clippy::indexing_slicing, reason = "callers name tables of this store")]
 
 use crate::dependents::Dependents;
 use crate::ended::Ended;
@@ -13,7 +13,8 @@ use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
 use braid_ir::value::ParamValue;
 
-/// A table with fewer entries stays in the processor's caches without a prefetch.
+/// The number of entries from which the entries of a table no longer stay in the processor's
+/// caches.
 const LARGE: u64 = 4096;
 
 /// The state of a chain: all tables of all functions and shards, and the dependents of their
@@ -32,20 +33,20 @@ pub enum Created {
     Entry(Handle),
     /// The entry was refused. The refusal is counted.
     Refused,
-    /// The entry does not exist yet. Entries were evicted whose programs must run first. Then call
-    /// [`Store::create_after_eviction`].
+    /// The entry does not exist yet, because it needs room. Entries were evicted, and their
+    /// programs must run first. Then call [`Store::create_after_eviction`].
     Evicted,
 }
 
 impl Store {
-    /// The state of a chain before its first packet, which is the entries of global state. The
+    /// The state of a chain before its first packet: only the entries of global state exist. The
     /// chain's models must verify. Nothing depends on the entries.
     #[must_use]
     pub fn new(chain: &Chain) -> Self {
         Self::with_hash(chain, HashKey::random())
     }
 
-    /// As [`Store::new`], with this hash key. The results of a store never depend on the key.
+    /// As [`Store::new`], with this hash key. The key affects only speed, never results.
     #[must_use]
     pub fn with_hash(chain: &Chain, hash: HashKey) -> Self {
         Self::with_dependents(chain, hash, |_| ())
@@ -104,7 +105,7 @@ impl<D: Dependents> Store<D> {
         self.tables.locator(node, state)
     }
 
-    /// Whether a table is so large that a prefetch of entries pays.
+    /// Whether any table is so large that a prefetch of entries saves time.
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.tables.all.iter().any(|table| table.len() >= LARGE)
@@ -124,8 +125,8 @@ impl<D: Dependents> Store<D> {
         self.tables.slot_shape(table)
     }
 
-    /// The entry with this packed key. The entry does not count as seen: for timers' and expiry
-    /// programs.
+    /// The entry with this packed key. The lookup does not renew the entry: for programs of timers
+    /// and expiries.
     #[must_use]
     #[inline]
     pub fn find(&mut self, table: TableRef, key: &[u64]) -> Option<Handle> {
@@ -134,7 +135,7 @@ impl<D: Dependents> Store<D> {
         Some(Handle::of(head, place))
     }
 
-    /// The entry with this packed key. The entry counts as seen: for packets' programs.
+    /// The entry with this packed key. The lookup renews the entry's group: for packets' programs.
     #[inline]
     pub fn find_seen(&mut self, table: TableRef, key: &[u64], now: u64) -> Option<Handle> {
         let hash = self.tables.hash().hash(key);
@@ -143,15 +144,15 @@ impl<D: Dependents> Store<D> {
         Some(Handle::of(head, place))
     }
 
-    /// Starts a packet's run: [`Store::find_hinted`] has found nothing yet.
+    /// Starts a packet's run, for [`Store::find_hinted`].
     #[inline]
     pub fn begin(&mut self) {
         self.hints.begin();
     }
 
-    /// As [`Store::find_seen`], with the entry's packed slots, for runs that look up several
-    /// entries. The first entry that a run finds remembers the others. Inlined, so that the
-    /// compiler knows the key's size.
+    /// As [`Store::find_seen`], for runs that look up several entries. Also returns the entry's
+    /// packed slots. The first entry that a run finds remembers the places of the others. Inlined,
+    /// so that the compiler knows the key's size.
     #[inline(always)]
     pub fn find_hinted(
         &mut self,
@@ -171,9 +172,9 @@ impl<D: Dependents> Store<D> {
     }
 
     /// As [`Store::find_hinted`], for the fast case: the entry is small, it is the root of its
-    /// group, and it is where the hint says. Otherwise returns `None`, without any effect. The
-    /// result may have more words after the slots. Inlined and free of panics, so that it needs few
-    /// instructions.
+    /// group, and it is where the hint says. Returns `None`, without any effect, in all other
+    /// cases. Further words may follow the slots in the result. Inlined and without panics, so that
+    /// it needs few instructions.
     #[inline(always)]
     pub fn find_at_hint(
         &mut self,
@@ -185,11 +186,11 @@ impl<D: Dependents> Store<D> {
         let table = self.tables.all.get_mut(table.index())?;
         let (head, slots) = table.see_at(number, key, now)?;
         self.hints.confirm();
-        // A root belongs to its own group, so its first word is its handle.
+        // A root is in its own group, so its first word is its handle.
         Some((Handle::from_bits(head), slots))
     }
 
-    /// Finds an entry by the index, and keeps the result as a hint.
+    /// Finds an entry through the index, and keeps its place as a hint.
     #[inline(always)]
     fn find_unaided(&mut self, at: usize, key: &[u64], now: u64) -> Option<(Handle, &[u64])> {
         let table = &self.tables.all[at];
@@ -199,20 +200,21 @@ impl<D: Dependents> Store<D> {
         Some((Handle::of(head, place), self.tables.all[at].slots(place)))
     }
 
-    /// Begins to fetch the memory that a later run will read when it looks up this packed key
-    /// first. [`Store::fetch`] completes this for all calls since its last one.
+    /// Announces a run that will first look up this packed key, and starts to prefetch for it.
+    /// [`Store::fetch`] completes the prefetch of all runs announced since its last call.
     #[inline]
     pub fn prefetch(&mut self, table: TableRef, key: &[u64]) {
         let hash = self.tables.hash().hash(key);
         self.hints.prefetch(table.index(), self.tables.at(table), hash);
     }
 
-    /// Fetches the entries that the runs announced by [`Store::prefetch`] will probably find.
+    /// Prefetches the entries that the announced runs ([`Store::prefetch`]) will probably find.
     pub fn fetch(&mut self) {
         self.hints.fetch(&self.tables.all);
     }
 
-    /// Brings the slots of a found entry with this first word up to date.
+    /// Calls the dependents of a found entry with this first word, so that they bring its slots up
+    /// to date.
     #[inline(always)]
     fn found(&mut self, at: usize, head: u64) {
         if self.tables.all[at].is_lazy {
@@ -223,7 +225,7 @@ impl<D: Dependents> Store<D> {
         }
     }
 
-    /// As [`Store::found`], and marks the group as seen.
+    /// As [`Store::found`], and also renews the group.
     #[inline(always)]
     fn see(&mut self, at: usize, head: u64, now: u64) {
         self.found(at, head);
@@ -319,7 +321,8 @@ impl<D: Dependents> Store<D> {
     }
 
     /// Creates an entry if the table has room or can make room. If the table's entries live with
-    /// others, the partner must exist, too. `ended` is for [`Created::Evicted`].
+    /// others, the partner must exist. `ended` receives the evicted entries if the result is
+    /// [`Created::Evicted`].
     pub fn create(&mut self, table: TableRef, new: &New<'_>, ended: &mut Ended) -> Created {
         if self.tables.lacks_partner(table, new) {
             return self.refuse(table);
@@ -327,7 +330,7 @@ impl<D: Dependents> Store<D> {
         self.create_after_eviction(table, new, ended)
     }
 
-    /// Continues [`Store::create`] when the programs of evicted entries have run.
+    /// Continues [`Store::create`] after the programs of evicted entries have run.
     pub fn create_after_eviction(
         &mut self,
         table: TableRef,
@@ -345,7 +348,7 @@ impl<D: Dependents> Store<D> {
                 return Created::Evicted;
             }
         }
-        // Making room may have ended the entry that the new one would live with.
+        // The partner may have been evicted.
         if self.tables.lacks_partner(table, new) {
             return self.refuse(table);
         }
@@ -353,7 +356,7 @@ impl<D: Dependents> Store<D> {
         Created::Entry(self.tables.insert(table.index(), new))
     }
 
-    /// Counts a new entry as refused. New entries of expiry programs are always refused.
+    /// Counts a refused entry. New entries of `expire` programs are always refused.
     pub fn refuse(&mut self, table: TableRef) -> Created {
         self.tables.at_mut(table).counters.refused += 1;
         Created::Refused
@@ -375,15 +378,15 @@ impl<D: Dependents> Store<D> {
         self.tables.end_group(root, place, cause, ended);
     }
 
-    /// A time before which no entry is due (ns). It is the largest time if no entry is ever due.
+    /// A time before which no entry is due (ns). `u64::MAX` if no entry will ever be due.
     #[must_use]
     #[inline]
     pub fn next_due(&self) -> u64 {
         self.tables.next_due()
     }
 
-    /// Ends the group of entries that is due first, if it is due by `until`. Returns the time at
-    /// which it was due. `ended` gets the entries whose programs must run. At equal times, groups
+    /// Ends the group that is due first, if it is due by `until` (ns). Returns the time at which it
+    /// was due (ns). `ended` receives the entries whose programs must run. Groups with equal times
     /// end in the order of their roots' function, table and creation.
     pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
         ended.clear();
@@ -399,7 +402,7 @@ impl<D: Dependents> Store<D> {
         None
     }
 
-    /// Takes over a function's new parameter values. Capacities and all deadlines change at once.
+    /// Takes over a function's new parameter values. New capacities and time-outs apply at once.
     pub fn change(&mut self, node: u16, params: &[ParamValue]) {
         self.tables.change(node, params);
     }

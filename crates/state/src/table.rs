@@ -8,7 +8,7 @@ use crate::shape::{KeyShape, SlotShape};
 use braid_ir::engine::TableCounters;
 use braid_ir::model::{StateDecl, StateId, WhenFull};
 
-/// No place.
+/// Stands for no place.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Limits of a table, from its declaration and the function's parameters.
@@ -18,23 +18,23 @@ pub(crate) struct Limits {
     pub(crate) times: Times,
 }
 
-/// The position of a table in the store, and its relations to other tables. Tables are given by
+/// The position of a table in the store, and its relations to other tables, which are named by
 /// their numbers in the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) node: u16,
     pub(crate) state: StateId,
     pub(crate) shard: u16,
-    /// The function's first table in this shard.
+    /// The number of the function's first table in this shard.
     pub(crate) row: usize,
-    /// The table whose entries live with new entries of this table.
+    /// The table with whose entries new entries of this table live.
     pub(crate) partner: Option<usize>,
-    /// The table at the end of the chain of partners. Its entries are the roots of groups. If this
-    /// table has no partner, it is this table.
+    /// The table at the end of the chain of partners. Its entries are the roots of groups. A table
+    /// without a partner is its own root table.
     pub(crate) root: usize,
     /// Whether this table is its own `root`.
     pub(crate) is_root: bool,
-    /// Whether any of the function's tables lives with another.
+    /// Whether entries of any of the function's tables live with entries of another table.
     pub(crate) has_groups: bool,
     /// Whether the function has several shards.
     pub(crate) sharded: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Site {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cold {
     pub(crate) created_ns: u64,
-    /// The id is unique in the store and rises with creation.
+    /// Unique in the store, and larger than the ids of all older entries.
     pub(crate) id: u64,
 }
 
@@ -56,14 +56,14 @@ pub(crate) type Next = (u32, u32);
 /// The offset of the key in an entry.
 const KEY: usize = 1;
 
-/// A table. Places are word numbers. An entry's first word has its generation in the upper half;
-/// the generation is odd while the entry exists. The lower half has the place of the group's root
-/// or, in a free place, the next free place. The key and the slots follow, and in roots the time at
-/// which the group was last seen.
+/// A table. An entry's place is the position of its first word in `hot`. The upper half of the
+/// first word is the entry's generation, which is odd while the entry exists. The lower half is the
+/// place of the group's root or, in a free place, the next free place. The key and the slots
+/// follow. Roots also have the time at which the group was last seen.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
-    // The data that lookups need comes first, together.
+    // The fields that lookups read come first, next to each other.
     hot: Words,
     index: Index,
     key_words: usize,
@@ -94,16 +94,16 @@ pub(crate) struct Table {
     len: u64,
 }
 
-/// The layout of a table of roots whose entries take one line each, in a short form.
+/// The layout for [`Table::see_at`] of a table of roots whose entries lie within one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Near {
-    /// The number of words of a key. In other tables it is larger than in any key.
+    /// The number of words of a key. In all other tables, more words than any key has.
     words: u8,
     /// The distance from one entry to the next, as a power of two.
     shift: u8,
-    /// The offset of the slots in an entry.
+    /// The offset of the slots in an entry (words).
     slots: u8,
-    /// The offset of the time at which an entry was last seen.
+    /// The offset of the time at which the entry was last seen (words).
     seen: u8,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Fresh<'a> {
     pub(crate) now: u64,
     pub(crate) id: u64,
     pub(crate) shard: u16,
-    /// The place of the root of the entry's group; `None` if the entry is the root.
+    /// The place of the group's root. `None` if the entry itself is the root.
     pub(crate) root: Option<u32>,
 }
 
@@ -172,7 +172,7 @@ impl Table {
         if key.len() != self.key_words {
             return None;
         }
-        // Keys of these sizes are the most common: addresses and ports, flows.
+        // These are the most common sizes: addresses and ports, flows.
         if let Ok(key) = <&[u64; 1]>::try_from(key) {
             self.find_words(hash, key)
         } else if let Ok(key) = <&[u64; 2]>::try_from(key) {
@@ -195,22 +195,26 @@ impl Table {
     ) -> Option<(u32, u64)> {
         self.index.find(hash, |place| {
             let entry = self.hot.get(place as usize, KEY + N);
-            // The comparison is written out because a comparison of slices may be a call.
+            // Written out, because a comparison of slices may become a call.
             let words = entry[KEY..].iter().zip(key);
             let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
             (differs == 0).then(|| (place, entry[0]))
         })
     }
 
-    /// Reads the memory that a lookup of a key with this hash reads first.
+    /// Prefetches the line of the index that a lookup of a key with this hash reads first. The
+    /// result has no meaning.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.index.touch(hash)
     }
 
-    /// As [`Table::find`], if the entry with this number has this key.
+    /// The place and the first word of the entry with this number, if it exists and has this key.
     #[inline]
-    #[expect(clippy::indexing_slicing, reason = "an entry has a first word")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the stride is at least 1, so an entry has a first word"
+    )]
     #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits (see `has_room`)")]
     pub(crate) fn find_at(&self, number: u32, key: &[u64]) -> Option<(u32, u64)> {
         let place = (number as usize).wrapping_mul(self.stride);
@@ -219,9 +223,9 @@ impl Table {
         is_it.then_some((place as u32, entry[0]))
     }
 
-    /// As [`Table::find_at`], in a table of roots whose entries take one line each. Returns the
-    /// entry's first word, which contains the place, and the rest of its line from the slots on.
-    /// The entry counts as seen.
+    /// As [`Table::find_at`], in a table of roots whose entries lie within one cache line. Returns
+    /// the entry's first word, which contains the place, and the rest of its line from the slots
+    /// on. The entry counts as seen at `now`.
     ///
     /// The layout of these entries makes all bounds checks but one unnecessary.
     #[inline(always)]
@@ -256,10 +260,11 @@ impl Table {
         self.index.guess(hash)
     }
 
-    /// A number that is unique to a place, and less than twice the number of places.
+    /// The number of an entry's row of hints: unique to its place, and less than twice the number
+    /// of places.
     #[inline]
     pub(crate) fn line(&self, place: u32) -> usize {
-        // The distance between places is at least this power of two.
+        // The stride is at least this power of two.
         place as usize >> self.stride.ilog2()
     }
 
@@ -302,8 +307,8 @@ impl Table {
         shape.put(words, slot, value);
     }
 
-    /// Marks the table as lazy: from now on, dependents count instead of entries, and every lookup
-    /// must ask them first. So [`Table::see_at`] finds no entries any more.
+    /// Marks the table as lazy. From now on, records may count for its entries, and every lookup
+    /// must ask the dependents first. So [`Table::see_at`] finds no entry any more.
     pub(crate) fn set_lazy(&mut self) {
         self.is_lazy = true;
         self.near.words = u8::MAX;
@@ -312,7 +317,7 @@ impl Table {
     /// The number of a place, from 0.
     pub(crate) fn number(&self, place: u32) -> usize {
         let place = place as usize;
-        // In most tables, this needs no division.
+        // In most tables, the stride is a power of two, so this needs no division.
         if self.stride.is_power_of_two() {
             place >> self.stride.trailing_zeros()
         } else {
@@ -335,7 +340,7 @@ impl Table {
         self.creators.get(self.number(place)).copied().unwrap_or(0)
     }
 
-    /// When the group whose root is here was last seen.
+    /// When the group with the root at this place was last seen (ns).
     pub(crate) fn last_seen(&self, place: u32) -> u64 {
         self.hot.word(place as usize + self.seen_at)
     }
@@ -345,14 +350,15 @@ impl Table {
         self.hot.set(place as usize + self.seen_at, now);
     }
 
-    /// Sets the time at which the group whose root has this number was last seen, unless it was
-    /// seen later.
+    /// Sets the time at which the group of a root was last seen, unless it was seen later. `number`
+    /// is the root's number.
     pub(crate) fn renew_number(&mut self, number: u32, seen: u64) {
         let place = self.place(number as usize);
         self.renew(place, self.last_seen(place).max(seen));
     }
 
-    /// The time at which a group expires if no packet finds it after `seen`. Its root is here.
+    /// The time (ns) at which the group of the root at this place expires, if no packet finds it
+    /// after `seen`. `None` if it never expires.
     pub(crate) fn deadline(&self, place: u32, seen: u64) -> Option<u64> {
         let Times { idle, hard, tick } = self.limits.times;
         let idle = idle.and_then(|idle| seen.checked_add(idle));
@@ -360,20 +366,20 @@ impl Table {
         idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
 
-    /// Whether one more entry may be created. Places have 32 bits, so a table ends at 32 GiB,
-    /// however large its capacity is.
+    /// Whether there is room for one more entry. Places have 32 bits, so a table has at most 32
+    /// GiB, whatever its capacity is.
     pub(crate) fn has_room(&self) -> bool {
         let most = u64::from(NONE) / self.stride as u64;
         self.len < self.limits.capacity.min(most)
     }
 
-    /// The entry that was created first. Only tables that evict have this order.
+    /// The place of the oldest entry. `None` if the table is empty or does not evict.
     pub(crate) fn oldest(&self) -> Option<u32> {
         let first = self.order.as_ref()?.first;
         (first != NONE).then(|| self.place(first as usize))
     }
 
-    /// Adds an entry. The table must have room, and no entry with the same key.
+    /// Adds an entry. The table must have room and no entry with the same key.
     #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
         let place = self.allot();
@@ -402,7 +408,7 @@ impl Table {
         place
     }
 
-    /// Allocates a place: the free place that was freed last, or a new place.
+    /// Allocates a place: the one that was freed last, or a new one.
     fn allot(&mut self) -> u32 {
         if self.free != NONE {
             let place = self.free;
@@ -427,7 +433,7 @@ impl Table {
     pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
         self.index.remove(hash_key.hash(self.key(place)), place);
         let (number, generation) = (self.number(place), self.head(place) >> 32);
-        // The shift drops the bits above the 32 bits of the generation.
+        // The shift removes the carry out of the 32 bits of the generation.
         self.hot.set(place as usize, generation.wrapping_add(1) << 32 | u64::from(self.free));
         self.free = place;
         if let Some(order) = &mut self.order {
@@ -441,7 +447,7 @@ impl Table {
         self.next.get(self.number(place)).copied().unwrap_or((NONE, 0))
     }
 
-    /// Sets the entry after an entry in its group. Returns the one that was there before.
+    /// Sets the entry after an entry in its group. Returns the previous one.
     #[expect(
         clippy::indexing_slicing,
         reason = "in functions with groups, `next` has an element for each place"
@@ -457,7 +463,7 @@ impl Table {
         places.filter(|place| self.head(*place) >> 32 & 1 == 1)
     }
 
-    /// Queues an entry, and returns the time at which it is due.
+    /// Queues the entry at a place. Returns the time at which it is due (ns).
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a place has 32 bits, so its number has no more"
@@ -469,8 +475,8 @@ impl Table {
         Some(due)
     }
 
-    /// Opens a slot of the queue if no entry can be due before. Each entry of the slot is queued
-    /// again with its current deadline. Returns whether a slot was opened.
+    /// Opens a slot of the queue, if the slot begins before the first queued entry is due. Queues
+    /// each entry of the slot again with its current deadline. Returns whether a slot was opened.
     pub(crate) fn open_slot(&mut self) -> bool {
         let Some(queue) = self.queue.as_mut().filter(|queue| queue.opens_first()) else {
             return false;
@@ -486,16 +492,16 @@ impl Table {
         true
     }
 
-    /// Takes the first item of the queue. Returns its entry if the entry is due at the item's time.
-    /// Otherwise the entry is queued again.
+    /// Takes the first item out of the queue. Returns the place if its entry is due at the item's
+    /// time. Otherwise queues the entry again.
     pub(crate) fn next_expired(&mut self) -> Option<u32> {
         let (due, id, number) = self.queue.as_mut()?.pop()?;
         let place = self.place(number as usize);
         if self.head(place) >> 32 & 1 == 0 {
             return None;
         }
-        // If the place has another entry than the one that the item was made for, that entry has
-        // its own turn at equal times.
+        // If the item was made for an earlier entry of the place, the present entry is queued
+        // again, because it has its own turn among equal times.
         let deadline = self.deadline(place, self.last_seen(place));
         if deadline.is_some_and(|at| at <= due) && self.cold(place).id == id {
             return Some(place);
@@ -529,26 +535,26 @@ fn near(is_near: bool, stride: usize, (slots, seen): (usize, usize)) -> Near {
     Near { words: (slots - KEY) as u8, shift, slots: slots as u8, seen: seen as u8 }
 }
 
-/// The place in an entry's first word: of the group's root, or of the next free place.
+/// The place in the lower half of an entry's first word.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the generation is in the upper half")]
 pub(crate) fn root_in(head: u64) -> u32 {
     head as u32
 }
 
-/// Whether an entry exists, by its first word.
+/// Whether an entry with this first word exists.
 #[inline(always)]
 fn exists(head: u64) -> bool {
-    // The generation of an existing entry is odd.
+    // The generation in the upper half is odd while the entry exists.
     head >> 32 & 1 == 1
 }
 
-/// The distance from one entry to the next, in words. Small entries do not straddle cache lines.
+/// The stride of entries with this number of words. Small entries do not straddle cache lines.
 fn stride(words: usize) -> usize {
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
 }
 
-/// Entries in the order of their creation, as a list through their numbers.
+/// Entries in the order of their creation, as a doubly linked list of their numbers.
 #[derive(Debug)]
 struct Order {
     /// For each number: the number before it and the number after it.

@@ -1,7 +1,7 @@
 //! All tables of a chain, without the dependents of their entries.
 #![expect(
     clippy::indexing_slicing,
-    reason = "tables, functions and states have the numbers that they were given here"
+    reason = "callers use numbers that the store has given to tables, functions and states"
 )]
 
 use crate::deadlines::{Queue, Times};
@@ -22,13 +22,13 @@ pub struct Tables {
     pub(crate) functions: Vec<Function>,
     pub(crate) all: Vec<Table>,
     hash: HashKey,
-    /// Tables with time-outs.
+    /// The tables with time-outs, by number.
     timed: Vec<usize>,
-    /// No entry is due before this time.
+    /// The time before which no entry is due (ns).
     next: u64,
     /// The id of the next entry.
     ids: u64,
-    /// The members of a group that ends: table in the function, number, place.
+    /// Scratch memory for the members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
 }
 
@@ -37,7 +37,7 @@ pub struct Tables {
 pub(crate) struct Function {
     pub(crate) model: Arc<Model>,
     pub(crate) shards: u16,
-    /// The number of its first table. All tables of a shard are next to each other.
+    /// The number of its first table. The tables of a shard have consecutive numbers.
     pub(crate) first: usize,
 }
 
@@ -48,14 +48,14 @@ pub struct New<'a> {
     pub key: &'a [u64],
     /// Its packed slots.
     pub slots: &'a [u64],
-    /// In tables whose entries live with others: the partner's entry that this run of the program
-    /// last found or assigned, if any.
+    /// For tables whose entries live with others: the partner's entry that this run of the program
+    /// found or assigned last.
     pub partner: Option<Handle>,
     /// The time (ns).
     pub now: u64,
     /// The shard for which the program runs.
     pub shard: u16,
-    /// Whether a packet's program creates the entry. That renews the entries that it lives with.
+    /// Whether a packet's program creates the entry, which renews the entry's group.
     pub renews: bool,
 }
 
@@ -223,13 +223,13 @@ impl Tables {
         at.slots.get(at.slots(place), slot)
     }
 
-    /// Assigns a slot of the entry at a place. The entry's dependents are not told.
+    /// Assigns a slot of the entry at a place, without telling the entry's dependents.
     pub fn put_slot(&mut self, table: TableRef, place: u32, slot: usize, value: Word) {
         self.at_mut(table).put(place, slot, value);
     }
 
-    /// The slots of the entry at a place, and their layout. The entry's dependents are not told of
-    /// assignments.
+    /// The slots of the entry at a place, and their layout. Assignments to them are not reported to
+    /// the entry's dependents.
     pub fn slots_of(&mut self, table: TableRef, place: u32) -> (&SlotShape, &mut [u64]) {
         self.at_mut(table).slots_of(place)
     }
@@ -242,7 +242,7 @@ impl Tables {
         (at.site.root, self.all[at.site.root].number(root))
     }
 
-    /// The number of the table with the roots of a table's groups.
+    /// The number of the root table of a table.
     #[must_use]
     pub fn root(&self, table: TableRef) -> usize {
         self.at(table).site.root
@@ -255,8 +255,8 @@ impl Tables {
         (root, self.all[root].number(root_in(head)))
     }
 
-    /// Sets the time at which a group was last seen, unless it was seen later. Nothing happens if
-    /// there is no such table.
+    /// Sets the time at which a group was last seen, unless it was seen later. Does nothing if the
+    /// store has no such table.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a place has 32 bits, so its number has no more"
@@ -267,7 +267,7 @@ impl Tables {
         }
     }
 
-    /// Marks a table as lazy: from now on, dependents count instead of the table's entries. They
+    /// Marks a table as lazy. From now on, dependents may count for the table's entries, and they
     /// are called whenever a program finds an entry with dependents.
     pub fn set_lazy(&mut self, table: TableRef) {
         self.at_mut(table).set_lazy();
@@ -291,7 +291,7 @@ impl Tables {
         self.next
     }
 
-    /// Whether the entry that a new one would live with does not exist.
+    /// Whether the new entry needs a partner that does not exist.
     pub(crate) fn lacks_partner(&self, table: TableRef, new: &New<'_>) -> bool {
         let Some(with) = self.at(table).site.partner else { return false };
         !new.partner.is_some_and(|entry| self.exists(TableRef::at(with), entry))
@@ -331,8 +331,8 @@ impl Tables {
         Handle::of(self.all[at].head(place), place)
     }
 
-    /// Ends the group with this root. `ended` gets the members whose programs must run: the root
-    /// first, then the others by table and creation.
+    /// Ends the group with this root. `ended` receives the members whose programs must run: the
+    /// root first, then the others in the order of table and creation.
     pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
         let mut members = std::mem::take(&mut self.members);
         let row = self.all[root].site.row;
@@ -368,8 +368,8 @@ impl Tables {
         table.remove(place, &self.hash);
     }
 
-    /// The table whose first entry may be due by a time, and that entry's time. A table has no
-    /// entry that is due before the first one in its queue.
+    /// The table that may have the first due entry by `until`, and the time. The time is a lower
+    /// bound.
     pub(crate) fn first_due(&mut self, until: u64) -> Option<(u64, usize)> {
         loop {
             let first = self.earliest();
@@ -387,23 +387,23 @@ impl Tables {
         Some((at, number as usize))
     }
 
-    /// Takes the first entry out of a table's queue, and returns its place if it is due.
+    /// Takes the first item out of a table's queue. Returns the entry's place if the entry is due.
     pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
         self.all[at].next_expired()
     }
 
-    /// The time and table of the first item in all queues.
+    /// The time and table of the first item among all queues.
     fn earliest(&self) -> Option<(u64, usize)> {
         let firsts = self.timed.iter().filter_map(|&at| {
             let table = &self.all[at];
             let (due, id) = table.queue.as_ref()?.first()?;
-            // Slots are opened before any entry that is due at that time ends.
+            // At equal times, slots are opened before entries end.
             Some((due, id.is_some(), table.site.node, table.site.state, id, at))
         });
         firsts.min().map(|(due, .., at)| (due, at))
     }
 
-    /// Takes over a function's new parameter values. Capacities and all deadlines change at once.
+    /// Takes over a function's new parameter values. New capacities and time-outs apply at once.
     pub(crate) fn change(&mut self, node: u16, params: &[ParamValue]) {
         let function = &self.functions[usize::from(node)];
         let count = usize::from(function.shards) * function.model.state.len();
@@ -438,7 +438,7 @@ fn setting(setting: Setting, params: &[ParamValue]) -> Word {
     }
 }
 
-/// The limits of a table in a shard. Values of 2^64 and more become the largest number.
+/// The limits of a table in a shard. Settings of 2^64 and more become 2^64 - 1.
 fn limits(decl: &StateDecl, params: &[ParamValue], shards: u16, shard: u16) -> Limits {
     let value = |of| u64::try_from(setting(of, params)).unwrap_or(u64::MAX);
     let total = value(decl.capacity);

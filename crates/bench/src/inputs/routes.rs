@@ -27,8 +27,8 @@ const LENGTHS: &[(u32, u64)] = &[
     (11, 1),
 ];
 
-/// A route file: a default route and `count - 1` prefixes. The prefixes depend only on `count`; the
-/// next hops (0 to [`HOPS`] - 1) depend on `router` as well.
+/// A route file: a default route and `count - 1` prefixes. The prefixes depend only on `count`. The
+/// next hops (0 to [`HOPS`] - 1) depend on `router`, too.
 #[must_use]
 pub fn routes(count: u64, router: u64) -> String {
     let mut text = format!("# {count} generated routes of router {router}\n0.0.0.0/0 0\n");

@@ -1,16 +1,16 @@
 //! Rule sets like ClassBench's acl1: the access lists of a large network (Taylor, Turner:
 //! ClassBench, ToN 2007).
 //!
-//! These properties of sets of ten thousand rules matter to a classifier, and the generated sets
-//! have them too:
-//! - no rule looks at the source port; the destination port is any in 28 of 100 rules, and
-//!   otherwise nearly always one of about a hundred, some much more frequent than others; a few
-//!   rules have port ranges;
-//! - nine tenths of the rules are for TCP; one in ten of these asks for ACK and one in ten for the
-//!   absence of SYN; some rules are for any protocol, ICMP or UDP;
-//! - addresses are mostly single hosts and pairs of hosts; they lie in few networks and are nested;
-//! - there are far fewer destinations (0.07 a rule) than sources (0.4 a rule); each of a few
-//!   destinations has a tenth of the rules; a pair of addresses has 1.3 rules;
+//! The generated sets have those properties of sets of ten thousand rules that matter to a
+//! classifier:
+//! - no rule tests the source port. The destination port is any in 28 of 100 rules. Otherwise it is
+//!   nearly always one of about a hundred ports, and a few of these ports are much more
+//!   frequent than the others. A few rules have port ranges;
+//! - nine tenths of the rules are for TCP. One in ten of these requires ACK, and one in ten
+//!   excludes SYN. Some rules are for any protocol, ICMP or UDP;
+//! - addresses are mostly single hosts and pairs of hosts. They lie in few networks and are nested;
+//! - there are far fewer destinations (0.07 per rule) than sources (0.4 per rule). Each of a few
+//!   destinations has a tenth of the rules. A pair of addresses has 1.3 rules;
 //! - more specific rules come first.
 
 use std::collections::HashSet;
@@ -30,22 +30,22 @@ const DESTINATION_LENGTHS: &[(u32, u64)] =
 /// Lengths of short prefixes and their shares, for both sides. Most other prefixes lie inside a
 /// short one.
 const WIDE_LENGTHS: &[(u32, u64)] = &[(20, 4), (17, 9), (16, 12), (15, 7), (14, 4), (8, 2), (7, 1)];
-/// One address in `WIDE` is a short prefix.
+/// One prefix in `WIDE` is a short one.
 const WIDE: u64 = 40;
-/// Number of ports that rules ask for. The first ports are the most frequent.
+/// Number of ports that rules test. The first ports are the most frequent.
 const PORTS: usize = 100;
-/// Port ranges that rules ask for.
+/// Port ranges that rules test.
 const RANGES: &[(u16, u16)] =
     &[(1600, 1649), (1300, 1349), (7500, 7599), (2200, 2210), (1700, 1750), (1025, 65535)];
 
 /// One side of the rules: its prefixes, and how a rule chooses one.
 struct Side {
     prefixes: Vec<(u32, u32)>,
-    /// Exponent of the Zipf distribution over them.
+    /// Exponent of the Zipf distribution over the prefixes.
     skew: f64,
 }
 
-/// A ClassBench file of `count` rules.
+/// A ClassBench file with `count` rules.
 #[must_use]
 pub fn rules(count: u64) -> String {
     let mut random = Random::new(SEED, 2);
@@ -69,7 +69,7 @@ pub fn rules(count: u64) -> String {
             lines.push((source.1 + destination.1 + random.below(6) as u32, text));
         }
     }
-    // A stable sort: rules that are about equally specific keep the order in which they were drawn.
+    // The sort is stable: rules that are about equally specific keep their random order.
     lines.sort_by_key(|(specific, _)| std::cmp::Reverse(*specific));
     lines.into_iter().fold(String::new(), |mut text, (_, line)| {
         let _ = write!(text, "{line}");
@@ -87,7 +87,7 @@ impl Side {
             let network = networks[random.below(networks.len() as u64) as usize];
             let wide = random.below(WIDE) == 0;
             let length = draw(random, if wide { WIDE_LENGTHS } else { lengths });
-            // A /22 contains the hosts; other prefixes enclose them.
+            // A /22 contains the hosts. Shorter prefixes enclose such a /22.
             let address = (network | random.below(1 << 10) as u32) & mask(length);
             if seen.insert((address, length)) {
                 prefixes.push((address, length));
@@ -96,7 +96,7 @@ impl Side {
         Self { prefixes, skew }
     }
 
-    /// Draws a prefix: the one of rank r in proportion to r^-skew.
+    /// Draws a prefix. The prefix of rank r has a probability proportional to r^-skew.
     fn pick(&self, random: &mut Random) -> (u32, u32) {
         // The inverse of the continuous distribution with this density, from 1 to n + 1.
         let (n, rest) = (self.prefixes.len() as f64 + 1.0, 1.0 - self.skew);
@@ -111,7 +111,7 @@ impl Side {
 fn network(random: &mut Random) -> u32 {
     loop {
         let address = (random.bits() >> 32) as u32 & mask(22);
-        // All addresses are hosts, even in an enclosing /7.
+        // The network may only have addresses of hosts, even if it is shortened to a /7.
         if !is_martian(address & mask(7)) && !is_martian(address | !mask(7)) {
             return address;
         }
@@ -149,7 +149,7 @@ fn port(random: &mut Random, ports: &[u16], protocol: &str) -> (u16, u16) {
         0..19 => (0, u16::MAX),
         19..27 => RANGES[random.below(RANGES.len() as u64) as usize],
         _ => {
-            // The product of two draws favours the first ports.
+            // The product of two random numbers favours the first ports.
             let at = random.below(1 + random.clone().below(ports.len() as u64)) as usize;
             (ports[at], ports[at])
         }

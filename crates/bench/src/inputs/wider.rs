@@ -1,4 +1,4 @@
-//! Rule sets that differ from another set and match everything that it matches.
+//! Rule sets that differ from a given set but match everything that it matches.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -7,15 +7,16 @@ use braid_traffic::random::Random;
 
 use super::{SEED, mask};
 
-/// Prefixes become shorter by at most this many bits.
+/// The largest number of bits by which a prefix becomes shorter.
 const SHORTER: u64 = 4;
-/// No longer prefix becomes shorter than this, so that the rule still names a network.
+/// No prefix becomes shorter than this, so that the rule still names a network.
 const SHORTEST: u32 = 8;
-/// Single ports become ranges of this many ports, in one case of two.
+/// Number of ports in the ranges that single ports become, in one case of two.
 const RANGE: u16 = 16;
 
-/// Widens the rules of a ClassBench file at random and shuffles them. Every packet that a rule
-/// matches is matched by one of the new rules. Number 1 returns the rules as they are.
+/// Widens the rules of a ClassBench file at random and shuffles them. Every packet that matches an
+/// old rule matches a new one. With `number` 1, returns the rules unchanged. Other numbers give
+/// different sets.
 #[must_use]
 pub fn wider(rules: &str, number: u64) -> String {
     if number <= 1 {

@@ -1,4 +1,4 @@
-//! Counts the elements of programs by kind, as in Fig. 5 and 6 of SNF.
+//! Counts the elements of programs by kind, as in SNF, Fig. 5 and 6.
 
 use crate::synth::general;
 use braid_ir::chain::{Chain, Sink};
@@ -29,7 +29,7 @@ pub struct Elements {
     pub conditions: u64,
     /// Arithmetic and comparisons.
     pub arithmetic: u64,
-    /// Everything else: events, copies, answers, tags.
+    /// All other elements: events, copies, answers, tags.
     pub others: u64,
     /// Additions to counters.
     pub counts: u64,
@@ -128,14 +128,14 @@ fn of_op(op: &Op, one: &mut Elements) {
     }
 }
 
-/// The elements on the path with the most elements, including the parse of the packet.
+/// The elements on the path with the most elements. They include the parse of the packet.
 pub(super) fn longest(program: &Residual) -> Elements {
     let parse = Elements { parses: 1, ..Elements::default() };
     parse + from_blocks(program, &|_| Elements::default())[0]
 }
 
-/// For each block, the elements on the longest path from it. The path includes the programs that
-/// follow where this one ends.
+/// For each block, the elements on the longest path from it. `behind` gives the elements of the
+/// programs that follow the end of a block.
 fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<Elements> {
     let mut from = vec![Elements::default(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
@@ -153,9 +153,9 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<El
     from
 }
 
-/// The elements on the longest path from a point on if each function works alone: the same
-/// programs, but each over one function only. Of the header changes, only changes of the first two
-/// tags count.
+/// The elements on the longest path from a point on if each function works alone: each function has
+/// its own program. Of the changes of headers, the search follows only changes of the first two
+/// VLAN tags.
 pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Elements {
     Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }
@@ -171,9 +171,10 @@ impl Apart<'_> {
         if let Some(known) = self.known.get(&(point, presence)) {
             return *known;
         }
-        // A point that is visited again before the search leaves it closes a loop. It counts once.
+        // Until the search leaves the point, a visit from within the search closes a loop and
+        // counts nothing.
         self.known.insert((point, presence), Elements::default());
-        // A native function has no program, so nothing is counted in it or behind it.
+        // A native function has no program, so nothing is counted in it or after it.
         let is_native = self.chain.nodes[usize::from(point.node)].model.native.is_some();
         if depth > braid_ir::engine::HOP_LIMIT || is_native {
             return Elements::default();

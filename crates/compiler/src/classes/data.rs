@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The amount of detail that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
-    /// The maximum number of listed paths of each program.
+    /// The largest number of listed paths of each program.
     pub ways: usize,
     /// Whether the texts of the programs are shown.
     pub programs: bool,
@@ -48,7 +48,7 @@ pub struct Program {
     pub absent: Vec<&'static str>,
     /// The number of possible header sets that have this shape.
     pub shapes: usize,
-    /// The maximum number of functions that a packet visits.
+    /// The largest number of functions that a packet visits.
     pub visits: u32,
     /// The number of blocks of the program.
     pub blocks: usize,
@@ -57,13 +57,13 @@ pub struct Program {
     pub classes: String,
     /// The number of blocks where packets are dropped.
     pub drops: usize,
-    /// The elements of the functions on the longest path when each function works alone.
+    /// The elements on the longest path when each function works alone.
     pub before: Elements,
-    /// The elements of the program on its longest path.
+    /// The elements on the longest path of the program.
     pub after: Elements,
     /// The work that synthesis saved, over all paths.
     pub saved: Stats,
-    /// The first paths.
+    /// The first paths that packets can take. Paths with few conditions come first.
     pub ways: Vec<Way>,
     /// The program's text.
     #[serde(skip_serializing_if = "Option::is_none")]

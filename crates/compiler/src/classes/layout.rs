@@ -1,6 +1,6 @@
 //! The positions of blocks and lines in a picture of a program. Blocks are in layers by depth, and
-//! lines lead around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without its improved
-//! orders).
+//! lines lead around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without the repeated
+//! reordering of layers).
 
 use braid_ir::residual::{End, Residual};
 
@@ -23,12 +23,12 @@ pub(super) struct Layout {
     pub(super) size: (usize, usize),
 }
 
-/// An item of a layer: a block, or a line that passes.
+/// An item of a layer: a block, or a line that passes through the layer.
 struct Item {
     is_block: bool,
     layer: usize,
-    /// The items above that lead here, each with the distance of the line's start from the item's
-    /// left edge.
+    /// The items of the layer above from which lines lead here. Each has the distance of the line's
+    /// start from the item's left edge.
     from: Vec<(usize, usize)>,
     x: usize,
 }
@@ -107,8 +107,8 @@ fn blocks(program: &Residual, count: usize) -> Vec<Item> {
     items
 }
 
-/// The items that a line passes between two blocks, both included. Each layer between them has a
-/// lane.
+/// The items of a line between two blocks: the blocks themselves, and a lane in each layer between
+/// them.
 fn lanes(items: &mut Vec<Item>, from: (usize, usize), to: usize) -> Vec<usize> {
     let (mut way, mut last) = (vec![from.0], from);
     for layer in items[from.0].layer + 1..items[to].layer {

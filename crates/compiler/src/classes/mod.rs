@@ -1,4 +1,4 @@
-//! Traffic classes of a chain, for people to read: the programs that synthesis makes, their
+//! Traffic classes of a chain, for people to read: the programs that the synthesis makes, their
 //! headers, the paths through them, and the work that joining functions saves (SNF, Fig. 5 and 6).
 
 mod count;
@@ -26,7 +26,7 @@ use data::is_drop;
 /// The traffic classes of a chain.
 ///
 /// # Errors
-/// Invalid links or priorities.
+/// Returns an error when links or priorities are invalid.
 pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
     let graph = Graph::new(chain)?;
     let mut entries = Vec::new();

@@ -12,21 +12,21 @@ use braid_ir::show::field_kind;
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 
-/// The maximum depth to which values are spelled out.
+/// The largest depth to which values are spelled out.
 const DEEPEST: u32 = 7;
 
-/// The maximum number of intervals of a set that are spelled out.
+/// The largest number of intervals of a set that are spelled out.
 const MOST_INTERVALS: usize = 6;
 
 /// Describes values of a program.
 pub(super) struct Speaker<'a> {
     chain: &'a Chain,
     program: &'a Residual,
-    /// For each value, the step that defines it and the position among that step's results.
+    /// For each value, the step that defines it and the value's position among that step's results.
     defined: Vec<Option<(&'a Step, usize)>>,
 }
 
-/// The values that block parameters have on a path.
+/// The arguments that block parameters have on a path.
 pub(super) type Bound = std::collections::BTreeMap<ValueId, ValueId>;
 
 /// A test of a value against constants, with the values that pass it.
@@ -66,10 +66,10 @@ pub(super) struct OnWay<'a> {
 }
 
 impl OnWay<'_> {
-    /// The value that a parameter stands for on this path. Other values stand for themselves.
+    /// The argument that a parameter has on this path. Any other value stands for itself.
     pub(super) fn resolve(&self, value: ValueId) -> ValueId {
         let mut at = value;
-        // Each iteration leads to a value of an earlier block.
+        // Each iteration leads to a value of an earlier block, so the loop ends.
         while let Some(next) = self.bound.get(&at) {
             at = *next;
         }
@@ -92,7 +92,8 @@ impl OnWay<'_> {
         self.value(cond, 0)
     }
 
-    /// A condition as a test of one value against constants.
+    /// A condition as a test of one value against constants. A condition of another form becomes a
+    /// test of itself.
     pub(super) fn test(&self, cond: ValueId) -> Test {
         let cond = self.resolve(cond);
         if let Some((Step { what: What::Op(op), .. }, _)) = self.defined(cond) {
@@ -131,8 +132,8 @@ impl OnWay<'_> {
         Test { subject: self.identity(value, 0), text: self.value(value, 0), ty, set }
     }
 
-    /// A name that is equal for equal values. A value that follows from the packet on entry is
-    /// named in words, and any other value by its number.
+    /// A name that is the same for equal values: an expression of the values that it is computed
+    /// from, or else the value's number.
     fn identity(&self, value: ValueId, depth: u32) -> String {
         let value = self.resolve(value);
         let Some((Step { what: What::Op(op), .. }, _)) = self.defined(value) else {
@@ -150,7 +151,7 @@ impl OnWay<'_> {
         }
     }
 
-    /// Describes the effect of a step, if it is worth listing.
+    /// Describes the effect of a step in words. `None` if the step is not worth listing.
     pub(super) fn effect(&self, step: &Step) -> Option<String> {
         if !is_effect(&step.what) {
             return None;
@@ -209,7 +210,8 @@ impl OnWay<'_> {
         }
     }
 
-    /// A table's entry. The text leaves out how the ends of a connection are ordered.
+    /// An entry of a table by its key. For connections, the text leaves out the order of the two
+    /// ends.
     fn keyed(&self, node: u16, state: StateId, parts: &[ValueId], depth: u32) -> String {
         let table = self.table(node, state);
         let decl = &self.speaker.chain.nodes[usize::from(node)].model.state[state.index()];
@@ -359,7 +361,7 @@ impl OnWay<'_> {
     }
 }
 
-/// The values that are in a set after a constant is subtracted.
+/// The values for which `op` (a subtraction) of the constant `less` gives a member of the set.
 fn before_less(set: &IntervalSet, less: u128, op: BinOp, ty: Ty) -> IntervalSet {
     if op == BinOp::SubWrap {
         return shifted(set, less, ty.width);
@@ -402,7 +404,7 @@ fn sign(op: BinOp) -> &'static str {
     }
 }
 
-/// Describes the packet's fate where a block ends.
+/// Describes in words what happens to the packet at the end of a block.
 pub(super) fn end_text(chain: &Chain, end: &End) -> String {
     let name = |node: u16| chain.nodes[usize::from(node)].name.as_str();
     let exit = match end {

@@ -7,10 +7,10 @@ use crate::picture::{Labelled, Picture};
 use braid_ir::chain::Chain;
 use braid_ir::residual::{End, Residual};
 
-/// The maximum number of blocks of a program that are drawn.
+/// The largest number of blocks of a program that are drawn.
 const MOST_BLOCKS: usize = 400;
 
-/// The maximum number of characters of a block's text.
+/// The largest number of characters of a block's text.
 const MOST_TEXT: usize = 40;
 
 /// The left edge of titles, and the space between programs.
@@ -25,8 +25,8 @@ const STYLE: &str = ".title{font-size:14px;font-weight:bold} .test{fill:#eef3ff;
     .yes{stroke:#4f8f4f} .no{stroke:#b05050;stroke-dasharray:4 3} .on{stroke:#888} \
     .if{fill:#4f8f4f} .else{fill:#b05050} polyline{stroke-width:1.2}";
 
-/// The programs of a chain as one SVG document, one below the other. A program with more than 400
-/// blocks is cut there, and its title says so.
+/// Draws the programs of a chain as one SVG document, one below the other. Of a program with more
+/// than 400 blocks, it draws the first 400, and the title says so.
 #[must_use]
 pub fn svg(chain: &Chain, classes: &Classes) -> String {
     let mut picture = Picture::at_least((600, TITLE));

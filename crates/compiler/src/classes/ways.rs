@@ -1,5 +1,5 @@
-//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil
-//! and their fate.
+//! Paths through a program. Each path is a traffic class: the conditions that its packets fulfil,
+//! and what happens to them.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
 use crate::symbolic::range::{complement, intersect};
@@ -10,18 +10,18 @@ use braid_ir::value::IntervalSet;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A path through a program.
+/// A path through a program, in words.
 #[derive(Clone, Debug, Serialize)]
 pub struct Way {
     /// The conditions on packets and state: the packet filter (SNF, "Packet unit representation").
     pub conditions: Vec<String>,
     /// Its effects: writes, state, events.
     pub effects: Vec<String>,
-    /// The packet's fate.
+    /// What happens to the packet in the end.
     pub end: String,
 }
 
-/// The number of paths. `None`: there are more than 10^18.
+/// The number of paths through a program. `None` if there are more than 10^18.
 pub(super) fn count(program: &Residual) -> Option<u64> {
     const MOST: u64 = 1_000_000_000_000_000_000;
     let mut ways = vec![0_u64; program.blocks.len()];
@@ -37,11 +37,12 @@ pub(super) fn count(program: &Residual) -> Option<u64> {
     ways.first().copied()
 }
 
-/// The maximum number of blocks that the search for the first paths visits.
+/// The largest number of blocks that the search for the first paths visits.
 const MOST_LOOKED_AT: usize = 200_000;
 
-/// The first paths that packets can take, at most `most`. Paths that lead out of the chain with the
-/// fewest conditions come first. Paths whose conditions contradict each other are left out.
+/// The first paths that packets can take, at most `most`. At each branch, the side with fewer
+/// conditions up to an end outside of the chain comes first. Paths with contradictory conditions
+/// are left out.
 pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
     let far = distance(program);
     let speaker = Speaker::new(chain, program);
@@ -65,7 +66,7 @@ pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
                     .into_iter()
                     .filter_map(|(to, holds)| Some(way.clone().with(&test, holds)?.go(program, to)))
                     .collect();
-                // The search continues with the side that was pushed last.
+                // The side that is pushed last is searched first.
                 sides.sort_by_key(|(block, _)| Reverse(far[*block]));
                 open.extend(sides);
             }
@@ -81,7 +82,7 @@ pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
     found
 }
 
-/// For each block, the fewest conditions on a path from it out of the chain.
+/// For each block, the least number of conditions on a path from it to an end outside of the chain.
 fn distance(program: &Residual) -> Vec<usize> {
     let mut far = vec![usize::MAX; program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
@@ -101,7 +102,7 @@ fn distance(program: &Residual) -> Vec<usize> {
 #[derive(Clone, Default)]
 struct Started {
     bound: Bound,
-    /// The tested values in order, each with the set that the tests leave.
+    /// The tested values in order: subject, text, type, and the set that the tests leave.
     tested: Vec<(String, String, Ty, IntervalSet)>,
     others: Vec<String>,
     effects: Vec<String>,
@@ -115,7 +116,7 @@ impl Started {
         (at, self)
     }
 
-    /// The path on which a test holds or fails. `None`: that is impossible.
+    /// The path on which a test holds or fails. `None` if that is impossible.
     fn with(mut self, test: &Test, holds: bool) -> Option<Self> {
         let set = if holds { test.set.clone() } else { complement(&test.set, test.ty.width) };
         let known = self.tested.iter_mut().find(|(subject, ..)| *subject == test.subject);

@@ -1,5 +1,5 @@
-//! Actions: turns an action profile into the list that NFP's algorithm examines (the paper's action
-//! table, §4.3). The list has kinds that the paper lacks.
+//! Actions: turns an action profile into the list of actions that NFP's algorithm examines (the
+//! paper's action table, §4.3). Some kinds of actions are not in the paper.
 
 use crate::profile::Profile;
 use braid_ir::service_graph::Part;
@@ -19,7 +19,7 @@ pub enum Kind {
     AddRemove,
     /// May end the packet's path: drops it, by a row or a fault, or absorbs it.
     Drop,
-    /// May send the packet to a port other than onward.
+    /// May send the packet to a port other than `onward`.
     Steer,
     /// May send further packets: mirrors, created packets, copies for several ports.
     Emit,
@@ -56,7 +56,7 @@ pub enum Action {
     Remove(#[serde(serialize_with = "name")] Header),
     /// Ends the packet's path.
     Drop,
-    /// Sends the packet to a port other than onward.
+    /// Sends the packet to a port other than `onward`.
     Steer,
     /// Sends further packets.
     Emit,
@@ -112,8 +112,8 @@ impl fmt::Display for Action {
     }
 }
 
-/// The actions of a profile. `steers`: whether packets may leave to a port other than onward, which
-/// depends on the direction. The fault `truncated` is left out: see [`needs_whole_payload`].
+/// The actions of a profile. `steers` says whether packets may leave to a port other than `onward`,
+/// which depends on the direction. The fault `truncated` is left out: see [`needs_whole_payload`].
 #[must_use]
 pub fn actions(profile: &Profile, steers: bool) -> Vec<Action> {
     let mut found: Vec<Action> = Vec::new();
@@ -138,9 +138,8 @@ pub fn actions(profile: &Profile, steers: bool) -> Vec<Action> {
     found
 }
 
-/// Whether a packet whose payload was cut by the capture faults in the function. A cut is known
-/// when a packet arrives. Then the packet runs through the chain in sequence, so the graph need not
-/// consider the fault.
+/// Whether the function faults on a packet whose payload the capture has cut. Such a packet is
+/// known on arrival and takes the chain in sequence, so the graph need not consider the fault.
 #[must_use]
 pub fn needs_whole_payload(profile: &Profile) -> bool {
     profile.faults.contains("truncated")

@@ -12,13 +12,13 @@ type Is<'a> = &'a dyn Fn(&Action) -> bool;
 
 /// A branch that has no version yet.
 struct Draft<'l> {
-    /// In the order of the rules.
+    /// The branch's functions, in the order of the rules.
     functions: Vec<usize>,
     layout: Option<&'l Layout>,
 }
 
 impl Plan<'_> {
-    /// The graph of a layout that works on a given version of the packet.
+    /// The part of the graph for a layout, which works on version `version` of the packet.
     pub(super) fn node(&self, layout: &Layout, version: u32, versions: &mut Versions) -> Node {
         match layout {
             Layout::Unit(unit) => match self.representation.units[*unit].as_slice() {
@@ -88,10 +88,10 @@ impl Plan<'_> {
         Node::Parallel(Box::new(Fork { branches: branches.collect(), copies, merge }))
     }
 
-    /// Decides which branches share a version. The first group keeps the existing version. A branch
-    /// that touches the payload should be in that group, so that copies need only headers. If
-    /// several branches change headers, the first of them should be, so that operations apply in
-    /// order.
+    /// Groups the branches that can share a version. The first group keeps the existing version.
+    /// Preferably, it has the branches that touch the payload, so that copies need only headers. If
+    /// several branches change the header stack, it has the first of them, so that merge operations
+    /// apply in order.
     fn share(&self, drafts: &[Draft<'_>]) -> Vec<Vec<usize>> {
         let shapes = |draft: &Draft<'_>| {
             self.any(draft, |a| matches!(a, Action::Add(_) | Action::Remove(_)))
@@ -121,7 +121,7 @@ impl Plan<'_> {
         draft.functions.iter().any(|f| self.functions[*f].actions.iter().any(&holds))
     }
 
-    /// Whether two branches must not share a copy.
+    /// Whether two branches must not share a version.
     fn conflict(&self, a: &Draft<'_>, b: &Draft<'_>) -> bool {
         let pairs = a.functions.iter().flat_map(|x| b.functions.iter().map(move |y| (*x, *y)));
         pairs.into_iter().any(|(x, y)| {
@@ -130,7 +130,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The extent of the packet that a copy for these branches must hold.
+    /// The extent of the packet that a copy for these branches needs.
     fn extent<'d, 'l: 'd>(&self, drafts: impl Iterator<Item = &'d Draft<'l>>) -> Extent {
         let beyond = |action: &Action| action.part().is_some_and(|part| !part.is_in_headers());
         if drafts.into_iter().any(|draft| self.any(draft, beyond)) {
@@ -140,8 +140,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Merge operations, in an order in which the functions could run in sequence. The writes of
-    /// functions that work on the resulting version are already in it.
+    /// The merge operations, in an order in which the functions could run in sequence. Writes to
+    /// the resulting version itself need no operation.
     fn operations(
         &self,
         drafts: &[Draft<'_>],
@@ -173,8 +173,8 @@ impl Plan<'_> {
     }
 }
 
-/// The merge operations for an action that changes the packet. `later` returns the functions with a
-/// matching action whose change takes precedence.
+/// The merge operations for an action that changes the packet. `later` returns the functions whose
+/// matching action takes precedence.
 fn operations_of(
     action: &Action,
     from: u32,

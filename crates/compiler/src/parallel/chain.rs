@@ -1,8 +1,8 @@
-//! Chains: makes a graph for each place where packets begin a path, in their direction.
+//! Chains: finds the paths of packets through a chain, and makes a service graph for each path.
 //!
 //! A path continues through the ports that lead onward. Other packets begin paths of their own:
 //! packets that a function sends back or to a declared port, mirrors, and created packets. Each
-//! path is a row of orders. The rules of the chain's policy about its functions are added to them.
+//! path gives a row of `Order` rules. The chain's policy adds its rules about the path's functions.
 
 use super::action::{actions, needs_whole_payload};
 use super::policy::{Function, Origin, Problem, Rule};
@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 pub enum Entry {
     /// At an interface.
     Interface(String),
-    /// Behind a function, where packets leave by this port.
+    /// After a function, where packets leave by this port.
     Port {
         /// The function's name.
         function: String,
@@ -34,7 +34,7 @@ pub enum Entry {
 pub struct Way {
     /// Its number, from 1 (the paper's match identifier).
     pub number: usize,
-    /// Where packets begin the path. The classifier decides by this.
+    /// The places where packets begin the path. The classifier selects the path by these.
     pub entries: Vec<Entry>,
     /// Whether packets go backward through the functions.
     pub backward: bool,
@@ -43,14 +43,14 @@ pub struct Way {
     /// Names of the functions in chain order. Function numbers in the graph are indices into this
     /// list.
     pub functions: Vec<String>,
-    /// Whether only packets with their whole payload take the graph. A function may fault on
-    /// packets that the capture has cut, so those packets run through the functions in sequence.
+    /// Whether only packets with a complete payload take the graph. If so, other packets take the
+    /// functions in sequence, because a function may fault on them.
     pub whole_payload: bool,
     /// The graph.
     pub graph: ServiceGraph,
 }
 
-/// The reason why a chain has no graph.
+/// The reason why a chain has no graphs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unfit {
     /// Its links or priorities are invalid.
@@ -80,7 +80,7 @@ impl std::fmt::Display for Entry {
 }
 
 impl Way {
-    /// The path's ends and direction: `from lan to wan, forward`.
+    /// The ends and the direction of the path as text: `from lan to wan, forward`.
     #[must_use]
     pub fn title(&self) -> String {
         let entries: Vec<String> = self.entries.iter().map(ToString::to_string).collect();
@@ -89,7 +89,7 @@ impl Way {
         format!("{}{exit}, {direction}", entries.join(", "))
     }
 
-    /// The gain of the graph, and its costs.
+    /// The gain and the costs of the graph as text.
     #[must_use]
     pub fn summary(&self) -> String {
         let copies = match self.graph.copies.len() {
@@ -106,7 +106,7 @@ impl Way {
 /// interfaces.
 ///
 /// # Errors
-/// Contradictory rules and links.
+/// Returns an error when rules or links contradict each other.
 pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
     let graph = Graph::new(chain).map_err(Unfit::Links)?;
     let mut walk = Walk { chain, graph: &graph, begun: Vec::new(), open: VecDeque::new() };
@@ -129,7 +129,7 @@ pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
 /// A function and the direction in which packets pass it.
 type Visit = (u16, bool);
 
-/// A path that was found.
+/// A path that has been found but not followed yet.
 struct Begun {
     at: Visit,
     entries: Vec<Entry>,
@@ -152,10 +152,11 @@ struct Row {
 }
 
 impl Walk<'_> {
-    /// Begins a path at the target of a link, unless a path begins there already.
+    /// Adds an entry to the path that begins at the target of a link. Begins that path if it is
+    /// new.
     fn begin(&mut self, sink: Option<Sink>, entry: Entry) {
         let Some(Sink::Port(node, port)) = sink else { return };
-        // In a group, the path begins with the member that the rules put first.
+        // Under `Priority`, the path begins with the first member of the group on the path.
         let at = (node, port == RIGHT);
         match self.begun.iter_mut().find(|begun| begun.at == at) {
             Some(known) if known.entries.contains(&entry) => {}
@@ -173,7 +174,8 @@ impl Walk<'_> {
             Row { backward, nodes: vec![], profiles: vec![], functions: vec![], exit: None };
         let mut next = Some(start);
         while let Some((node, backward)) = next {
-            // The direction changes where a link leads to the other side. This begins another path.
+            // A link that leads to the other side of a function changes the direction, which begins
+            // another path.
             if backward != row.backward || row.nodes.contains(&node) {
                 self.begin(
                     Some(Sink::Port(node, if backward { RIGHT } else { LEFT })),
@@ -201,7 +203,7 @@ impl Walk<'_> {
     fn members(&self, node: u16, backward: bool) -> Vec<u16> {
         let mut members = self.graph.group(node).to_vec();
         members.sort_unstable();
-        // From the first member on the path, each member leads to the next.
+        // Finds the path order: each member leads to the next one.
         let ahead = port(Dest::Onward, backward);
         let leads = |from: u16, to: u16| {
             self.chain.links.iter().any(|(source, sink)| {
@@ -243,7 +245,7 @@ impl Walk<'_> {
     }
 }
 
-/// The port that an output of a profile denotes.
+/// The port that an output of a profile means.
 fn output(name: &str, ports: &[String], backward: bool) -> Option<PortId> {
     match name {
         "onward" => Some(port(Dest::Onward, backward)),
@@ -267,8 +269,7 @@ impl Row {
         }
     }
 
-    /// The rules of the policy about functions of this path, and the path itself as a row of
-    /// orders.
+    /// The rules for this path: the rules of the policy about its functions, and its own order.
     fn rules(&self, chain: &Chain) -> Vec<Rule> {
         let at = |node: u16| {
             self.nodes.iter().position(|n| *n == node).and_then(|at| u16::try_from(at).ok())
@@ -295,7 +296,7 @@ impl Row {
             }
         }
         for b in 1..self.nodes.len() {
-            // The last function before it that does not run beside it.
+            // The last function before it that is not in the same `Priority` group.
             let before = (0..b).rev().find(|a| group[*a] != group[b]);
             let ends = before.map(|a| (u16::try_from(a), u16::try_from(b)));
             let Some((Ok(a), Ok(b))) = ends else { continue };
@@ -314,7 +315,7 @@ impl Row {
             Unfit::Policy(from, problem)
         })?;
         let exit = self.exit.and_then(|number| chain.interfaces.get(usize::from(number)));
-        // A cut payload matters only if the graph runs functions in parallel.
+        // The payload matters only if the graph runs functions in parallel.
         let sequential = graph.equivalent_length == self.functions.len();
         Ok(Way {
             number,

@@ -10,7 +10,7 @@ use braid_ir::service_graph::{Overlap, Part};
 use serde::Serialize;
 use std::fmt;
 
-/// Whether two actions, or two functions, can run at the same time.
+/// Whether two actions, or two functions, can run in parallel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parallel {
@@ -43,8 +43,8 @@ pub enum Reading {
     /// function's value takes precedence *where it wrote one*. The merge operations encode this, so
     /// writes on only some paths are right, too. Write→read prevents parallel execution only if the
     /// read part depends on the written one. Two functions that write the payload run in sequence
-    /// (OP#2). Writers of different fields under one checksum need a copy: both write the checksum.
-    /// A write to a header of a stack prevents a parallel change of that stack.
+    /// (OP#2). Writers of different fields under one checksum need a copy, because both write the
+    /// checksum. A write to a header of a stack prevents a parallel change of that stack.
     #[default]
     Parts,
     /// Algorithm 1 to the letter: as above, but a write prevents every later read.
@@ -70,12 +70,13 @@ pub fn dependency(first: Kind, second: Kind) -> Parallel {
         (AddRemove, Drop) => WithoutCopy,
         (Drop, Read | Write | AddRemove) => No,
         (Drop, Drop) => WithoutCopy,
-        // A packet is held for an unbounded time, and the merger's entry would stay as long.
+        // A packet may be held for an unlimited time, and the merger's entry for it would last as
+        // long.
         (Hold, _) | (_, Hold) => No,
-        // The second function must see the effect: packets that do not arrive, or that arrive
-        // earlier.
+        // The second function must see the effect of the first: it must not see dropped packets,
+        // and sent packets reach it earlier.
         (Drop | Steer | Emit, _) => No,
-        // The second function's verdict applies, and its packets leave when the merger is done.
+        // The verdict of the second function applies. Its packets leave when the merger is done.
         (_, Steer | Emit | Count) | (Count, _) => WithoutCopy,
     }
 }
@@ -89,7 +90,7 @@ pub struct Conflict {
     pub second: Action,
     /// The consequence for parallel execution.
     pub parallel: Parallel,
-    /// A thing that both change besides the parts they name: a checksum or a byte.
+    /// Something that both actions change besides the parts that they name: a checksum or a byte.
     pub beside: Option<&'static str>,
 }
 
@@ -126,9 +127,9 @@ pub fn identify(first: &[Action], second: &[Action], reading: Reading) -> Findin
     Finding { parallel, conflicts: conflicts.collect() }
 }
 
-/// The conflicting actions of two functions under `Priority`. Both functions see the packet that
-/// arrives, so a part that one writes and the other touches requires a copy, in either order. The
-/// rule decides the verdict (drops, outputs).
+/// The conflicting actions of two functions under `Priority`. Both functions see the packet as it
+/// arrived, so a part that one writes and the other touches requires a copy, whatever the order.
+/// The rule decides which verdict applies.
 #[must_use]
 pub fn identify_priority(loser: &[Action], winner: &[Action]) -> Finding {
     let touches =
@@ -173,8 +174,8 @@ fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static 
             when(written.changes(read), No)
         }
         (Action::Write(a), Action::Write(b)) => writes(a, b, reading),
-        // The outermost tag is no longer the outermost, so a merge operation would write to another
-        // tag.
+        // After the change, another tag is the outermost one, and a merge operation would write to
+        // that tag.
         (Action::Write(written), Action::Add(header) | Action::Remove(header))
             if reading == Reading::Parts && written.moves_with(*header) =>
         {

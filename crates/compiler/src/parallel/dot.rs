@@ -1,11 +1,11 @@
-//! Service graphs in Graphviz's language: for each path the chain and its graph, one below the
-//! other.
+//! Service graphs in the language of Graphviz. For each path, the drawing shows the chain and below
+//! it the graph.
 
 use super::chain::Way;
 use braid_ir::service_graph::{Extent, Fork, Node};
 use std::fmt::Write as _;
 
-/// Draws the paths of a chain.
+/// The paths of a chain in the language of Graphviz.
 #[must_use]
 pub fn dot(chain: &str, ways: &[Way]) -> String {
     let mut text = format!("digraph {} {{\n", quoted(chain));
@@ -35,7 +35,7 @@ struct Writer<'t> {
     forks: usize,
 }
 
-/// An unconnected start of an edge: the node's name, and the edge's label.
+/// The start of an edge that has no end yet: the name of a node, and the label of the edge.
 type Loose = (String, String);
 
 impl Writer<'_> {
@@ -57,7 +57,7 @@ impl Writer<'_> {
         };
     }
 
-    /// Draws a part of the graph behind an unconnected start, and returns its own.
+    /// Draws a part of the graph after the edge `before`. Returns the edge that leaves the part.
     fn node(&mut self, node: &Node, prefix: &str, before: Loose) -> Loose {
         match node {
             Node::Function(function) => {
@@ -90,7 +90,7 @@ impl Writer<'_> {
     }
 }
 
-/// The label of an edge to a branch. It is empty if the branch works on the existing version.
+/// The label of an edge to a branch. It is empty for a branch that works on the existing version.
 pub(super) fn version_label(fork: &Fork, version: u32) -> String {
     let copy = fork.copies.iter().find(|copy| copy.to == version);
     copy.map_or_else(String::new, |copy| match copy.extent {

@@ -1,6 +1,5 @@
-//! Finds the functions of a chain that can work on a packet at the same time with the same result
-//! as in sequence, and makes the service graph that uses this (NFP, Sun et al., SIGCOMM 2017, §3 to
-//! §5).
+//! Finds the functions of a chain that can work on a packet in parallel with the same result as in
+//! sequence, and makes the service graph for them (NFP, Sun et al., SIGCOMM 2017, §3 to §5).
 //!
 //! Nothing here moves a packet. The graph and its tables are data of `braid_ir::service_graph`, so
 //! a runtime can follow them without this analysis.
@@ -15,8 +14,7 @@
 //! - [`chain`]: the paths of a chain, each with its graph.
 //! - [`dot`], [`svg`]: pictures.
 //!
-//! `docs/parallel.md` lists the other reasons that keep functions of Braid from running in
-//! parallel.
+//! `docs/parallel.md` lists the other reasons why functions of Braid do not run in parallel.
 
 pub mod action;
 mod branches;
@@ -36,7 +34,7 @@ use policy::{Function, Problem, Representation, Rule, represent};
 use serde::Serialize;
 use tables::tables;
 
-/// The result of compiling a policy. Functions are numbers, from 0.
+/// The result of compiling a policy. Functions are named by number, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ServiceGraph {
     /// The intermediate representation.
@@ -45,7 +43,8 @@ pub struct ServiceGraph {
     pub micrographs: Vec<Micrograph>,
     /// The graph.
     pub root: Node,
-    /// The number of functions on the longest path through the graph.
+    /// The number of functions on the longest path through the graph (the paper's equivalent chain
+    /// length).
     pub equivalent_length: usize,
     /// All copies that are made of each packet.
     pub copies: Vec<Copy>,
@@ -56,7 +55,8 @@ pub struct ServiceGraph {
 /// Compiles a policy (NFP §4.4). `number` identifies the graph in the tables.
 ///
 /// # Errors
-/// Contradictory rules, or functions whose order matters although no rule gives it.
+/// Returns an error when rules contradict each other, or when the order of two functions matters
+/// but no rule gives it.
 pub fn service_graph(
     number: usize,
     functions: &[Function],

@@ -10,10 +10,10 @@ use braid_packet::{Field, Header};
 pub struct Line {
     /// The function.
     pub name: &'static str,
-    /// Its share of the functions deployed in enterprise networks, in percent. `None`: the table
-    /// gives no share. The shares of the table sum up to 92.
+    /// Its share of the functions in enterprise networks, in per cent. `None` if the table gives no
+    /// share. The shares in the table add up to 92.
     pub percent: Option<u64>,
-    /// SIP, DIP, SPORT, DPORT, payload: ``, `R` or `RW`.
+    /// The use of SIP, DIP, SPORT, DPORT and payload: nothing, `R` or `RW`.
     pub uses: [&'static str; 5],
     /// Whether it adds or removes headers.
     pub adds_or_removes: bool,
@@ -64,16 +64,17 @@ impl Line {
             found.extend(uses.contains('R').then(|| Action::Read(part.clone())));
             found.extend(uses.contains('W').then(|| Action::Write(part.clone())));
         }
-        // OpenVPN adds a header. The paper's examples add the authentication header.
+        // OpenVPN adds a header. The paper's example of an added header is the authentication
+        // header.
         found.extend(self.adds_or_removes.then_some(Action::Add(Header::Ah)));
         found.extend(self.drops.then_some(Action::Drop));
         found
     }
 }
 
-/// Shares of the ordered pairs of two different functions with percentages, in percent: parallel
-/// without a copy, parallel with a copy, not parallel. A pair's weight is the product of its two
-/// percentages. The weights of all these pairs make 100 %.
+/// The statistic of §4.3 over all ordered pairs of two different functions with shares: the
+/// percentages of pairs that are parallel without a copy, parallel with a copy, and not parallel.
+/// The weight of a pair is the product of its two shares.
 #[must_use]
 pub fn statistic(reading: Reading) -> [f64; 3] {
     let deployed: Vec<&Line> = TABLE_2.iter().filter(|line| line.percent.is_some()).collect();
@@ -90,6 +91,6 @@ pub fn statistic(reading: Reading) -> [f64; 3] {
     }
     let all: u64 = weights.iter().sum();
     // The weights are below 10^4.
-    #[allow(clippy::cast_precision_loss, reason = "small integers")]
+    #[allow(clippy::cast_precision_loss, reason = "the weights are below 10^4")]
     weights.map(|weight| 100.0 * weight as f64 / all as f64)
 }

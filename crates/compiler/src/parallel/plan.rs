@@ -1,9 +1,10 @@
 //! Turns the intermediate representation into micrographs (NFP §4.4.2) and the final graph
 //! (§4.4.3).
 //!
-//! Functions that cannot run in parallel run in sequence, and all others side by side. The
-//! equivalent length is then the longest row of functions that must wait for each other. No graph
-//! is shorter. Of the graphs with that length, the plan takes one with the fewest copies.
+//! Functions that cannot run in parallel run in sequence, and all others run in parallel. So the
+//! equivalent length is that of the longest row of functions that must wait for each other. No
+//! graph is shorter. Among the candidates with that length, the plan takes one with the fewest
+//! copies.
 
 use super::depend::Parallel;
 use super::policy::{Function, Representation};
@@ -16,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// One function, with a position or free.
+    /// One function, with or without a position.
     Single,
     /// Several functions. Some of them wait for others.
     Tree,
@@ -24,7 +25,7 @@ pub enum Shape {
     Plain,
 }
 
-/// Functions that rules relate.
+/// A micrograph: functions that rules relate to each other.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Micrograph {
     /// Its kind.
@@ -33,7 +34,7 @@ pub struct Micrograph {
     pub functions: Vec<usize>,
 }
 
-/// The arrangement of units.
+/// The arrangement of units (functions, or groups under `Priority`).
 #[derive(Clone, Debug)]
 pub(super) enum Layout {
     Unit(usize),
@@ -47,8 +48,8 @@ pub(super) struct Plan<'p> {
     pub(super) representation: &'p Representation,
     /// The result of Algorithm 1, by (first, second).
     pub(super) found: HashMap<(usize, usize), Parallel>,
-    /// For each function, its place in an order in which the functions could run in sequence. Under
-    /// `Priority`, functions that yield come first.
+    /// For each function, its position in an order in which the functions could run in sequence. In
+    /// a group under `Priority`, functions with lower priority come first.
     pub(super) rank: Vec<usize>,
 }
 
@@ -67,12 +68,13 @@ impl<'p> Plan<'p> {
         &self.representation.units[unit]
     }
 
-    /// The relation of two functions, in this order. A pair without a relation is not parallel.
+    /// The relation of two functions, the first one first. Functions without a known relation are
+    /// not parallel.
     pub(super) fn between(&self, first: usize, second: usize) -> Parallel {
         self.found.get(&(first, second)).copied().unwrap_or(Parallel::No)
     }
 
-    /// The most restrictive relation between members of two units, where `a` comes first.
+    /// The most restrictive relation between members of two units. `a` comes first.
     fn units(&self, a: usize, b: usize) -> Parallel {
         let pairs =
             self.members(a).iter().flat_map(|x| self.members(b).iter().map(move |y| (x, y)));
@@ -113,7 +115,7 @@ impl<'p> Plan<'p> {
         Micrograph { shape, functions }
     }
 
-    /// The graph: the first function, all micrographs side by side, the last function.
+    /// The graph: the first function, then all micrographs in parallel, then the last function.
     pub(super) fn graph(&self, micrographs: &[(Micrograph, Vec<usize>)]) -> (Node, Versions) {
         let position = |function: Option<usize>| {
             let function = function?;
@@ -133,8 +135,8 @@ impl<'p> Plan<'p> {
         (node, versions)
     }
 
-    /// The layout of a micrograph. It has the least equivalent length, then the fewest copies, then
-    /// the fewest places where branches wait for each other.
+    /// The layout of a micrograph: of three candidates with the least equivalent length, the one
+    /// with the lowest [`Cost`].
     fn layout(&self, units: &[usize]) -> Layout {
         let candidates = [
             self.nested(units),
@@ -150,7 +152,7 @@ impl<'p> Plan<'p> {
         best.unwrap_or(Layout::Sequence(Vec::new()))
     }
 
-    /// Puts unrelated groups of units side by side. Each group has its own order.
+    /// Runs unrelated groups of units in parallel. Each group has its own sequence.
     fn nested(&self, units: &[usize]) -> Layout {
         if let [unit] = units {
             return Layout::Unit(*unit);
@@ -166,7 +168,7 @@ impl<'p> Plan<'p> {
         after(vec![self.nested(&now), self.nested(&later)])
     }
 
-    /// Runs one stage after the other. `levels` gives the stage of each unit.
+    /// Runs stages in sequence. `levels` gives the stage of each unit.
     fn stages(&self, units: &[usize], levels: &HashMap<usize, usize>) -> Layout {
         let most = levels.values().copied().max().unwrap_or(0);
         let stage = |level: usize| {
@@ -176,8 +178,8 @@ impl<'p> Plan<'p> {
         after((0..=most).filter_map(stage).collect())
     }
 
-    /// The least level of each unit. A unit comes behind the units that it waits for. It never
-    /// comes before a unit whose packet it would change, or that would miss packets.
+    /// The least level of each unit. A unit comes after the units that it must wait for. It may
+    /// share a level with a unit if their order makes a difference, but it never comes before it.
     fn earliest(&self, units: &[usize]) -> HashMap<usize, usize> {
         let mut levels: HashMap<usize, usize> = HashMap::new();
         for (at, unit) in units.iter().enumerate() {
@@ -188,7 +190,7 @@ impl<'p> Plan<'p> {
         levels
     }
 
-    /// The greatest level of each unit in a graph of the same length.
+    /// The largest level of each unit in a graph of the same length.
     fn latest(&self, units: &[usize]) -> HashMap<usize, usize> {
         let most = self.earliest(units).into_values().max().unwrap_or(0);
         let mut levels: HashMap<usize, usize> = HashMap::new();
@@ -202,7 +204,8 @@ impl<'p> Plan<'p> {
         levels
     }
 
-    /// How many levels a unit must be behind an earlier one. `None`: it may also be in front of it.
+    /// The least number of levels by which a unit must come after an earlier one. `None` if it may
+    /// also come before it.
     fn gap(&self, before: usize, unit: usize) -> Option<usize> {
         match self.units(before, unit) {
             Parallel::No => Some(1),
@@ -225,7 +228,8 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// Groups of things that edges connect, in order. `joined` takes (earlier, later).
+/// The connected components of a graph, each in the order of `things`. `joined` takes the earlier
+/// and the later thing.
 fn components(things: &[usize], joined: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..things.len()).collect();
     for (b, later) in things.iter().enumerate() {
@@ -243,7 +247,7 @@ fn components(things: &[usize], joined: impl Fn(usize, usize) -> bool) -> Vec<Ve
     (0..things.len()).map(of).filter(|members| !members.is_empty()).collect()
 }
 
-/// The parts side by side, if there are any.
+/// The parts in parallel. `None` if there are no parts.
 fn beside(mut parts: Vec<Layout>) -> Option<Layout> {
     match parts.len() {
         0 | 1 => parts.pop(),

@@ -7,7 +7,7 @@ use braid_ir::chain::PolicyRule;
 use serde::Serialize;
 use std::fmt;
 
-/// The maximum number of functions of one policy. Every pair of functions is examined.
+/// The largest number of functions of a policy. It bounds the pairs of functions to examine.
 pub const MAX_FUNCTIONS: usize = 256;
 
 /// A function as NFP describes it.
@@ -25,7 +25,7 @@ pub struct Function {
 pub enum Origin {
     /// A rule of the policy.
     Policy,
-    /// A path, which is a row of orders.
+    /// The order of functions on a path.
     Path,
 }
 
@@ -76,7 +76,7 @@ impl std::error::Error for Problem {}
 /// Two related functions: the right half of the intermediate representation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pair {
-    /// The function that comes first. Under `Priority`, the function whose result yields.
+    /// The function that comes first. Under `Priority`, the function with the lower priority.
     pub first: usize,
     /// The other function. If both run in parallel, its result has the higher priority.
     pub second: usize,
@@ -99,9 +99,9 @@ pub struct Representation {
     pub free: Vec<usize>,
     /// Related pairs, without the functions that have a position.
     pub pairs: Vec<Pair>,
-    /// Groups of functions that `Priority` relates, and all other functions alone. In a group,
-    /// functions that yield come first. The units are in an order in which they could run in
-    /// sequence.
+    /// The units, in an order in which they could run in sequence. A unit is a group of functions
+    /// that `Priority` relates, or a single function. In a group, functions with lower priority
+    /// come first.
     #[serde(skip)]
     pub(super) units: Vec<Vec<usize>>,
 }
@@ -115,10 +115,10 @@ struct Policy<'p> {
     units: Vec<Vec<usize>>,
 }
 
-/// Transforms a policy into its intermediate representation.
+/// Turns a policy into its intermediate representation.
 ///
 /// # Errors
-/// Contradictory rules, and pairs that need a rule and have none.
+/// Returns an error when rules contradict each other, or when a pair needs a rule and has none.
 pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representation, Problem> {
     if functions.len() > MAX_FUNCTIONS {
         return Err(Problem::TooMany(functions.len()));
@@ -132,7 +132,7 @@ pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representatio
     policy.representation()
 }
 
-/// Both functions of a rule about two functions.
+/// The two functions of a rule. `None` for a rule about one function.
 fn both(rule: PolicyRule) -> Option<(usize, usize)> {
     match rule {
         PolicyRule::Order(a, b) | PolicyRule::Priority(a, b) => Some((a.into(), b.into())),
@@ -177,7 +177,7 @@ impl Policy<'_> {
         unknown.map_or(Ok(()), |rule| Err(Problem::Unknown(self.text(rule))))
     }
 
-    /// Checks that rules about positions do not contradict other rules.
+    /// Checks that rules about positions do not contradict each other or other rules.
     fn positions(&self) -> Result<(), Problem> {
         use PolicyRule::{First, Last, Order, Priority};
         let contradict = |a: PolicyRule, b: PolicyRule| match (a, b) {
@@ -197,7 +197,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Makes one unit of the functions that `Priority` relates. Functions that yield come first.
+    /// Joins functions that `Priority` relates into one unit. Functions with lower priority come
+    /// first.
     fn join(&mut self) -> Result<(), Problem> {
         let priorities: Vec<(usize, usize, usize)> = self
             .rules
@@ -211,12 +212,13 @@ impl Policy<'_> {
         }
         let sorted = self.sort(&(0..self.functions.len()).collect::<Vec<_>>(), &priorities)?;
         let mut units: Vec<Vec<usize>> = vec![Vec::new(); self.functions.len()];
-        // If no rule compares two functions, the one in front wins, as in the engines.
+        // Where no rule compares two functions, the earlier one has the higher priority, as in the
+        // engines.
         for function in sorted.into_iter().rev() {
             units[self.unit_of[function]].push(function);
         }
         self.units = units;
-        // An order of two functions that run side by side is a contradiction.
+        // An order of two functions in one unit contradicts their priorities.
         for rule in self.rules {
             let Some((a, b)) = order(rule.rule) else { continue };
             if self.unit_of[a] == self.unit_of[b] {
@@ -233,8 +235,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Numbers the units in an order that the rules allow. Where the rules leave the order open,
-    /// position decides.
+    /// Numbers the units in an order that the rules allow. Where they allow several orders, the
+    /// order of the policy's functions decides.
     fn rank(&mut self) -> Result<(), Problem> {
         let orders: Vec<(usize, usize, usize)> = self
             .rules
@@ -255,7 +257,7 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Sorts things so that the edges (from, to, rule) point onward.
+    /// Sorts things topologically by edges of the form (from, to, rule).
     fn sort(
         &self,
         things: &[usize],
@@ -274,7 +276,7 @@ impl Policy<'_> {
         Ok(sorted)
     }
 
-    /// The rules of a cycle. Each of the things has an edge to it from another one.
+    /// The rules of a cycle among `things`. Each of the things has an edge to it from another one.
     fn circle(&self, things: &[usize], edges: &[(usize, usize, usize)]) -> Problem {
         let mut at = things.first().copied().unwrap_or_default();
         let (mut seen, mut rules): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -345,7 +347,7 @@ impl Policy<'_> {
         for (a, b) in self.rules.iter().filter_map(|rule| order(rule.rule)) {
             follows[self.unit_of[a]][self.unit_of[b]] = true;
         }
-        // The numbering makes orders point to higher numbers.
+        // Orders lead to units with higher numbers, so later units are complete first.
         for a in (0..count).rev() {
             for b in a + 1..count {
                 if follows[a][b] {
@@ -375,7 +377,8 @@ impl Policy<'_> {
         Pair { first: yields, second: wins, rule, priority: true, finding }
     }
 
-    /// The pair of two unrelated functions. It is an error if their order makes a difference.
+    /// The pair of two functions that no rule relates. It is an error if their order makes a
+    /// difference.
     fn unordered(&self, a: usize, b: usize) -> Result<Pair, Problem> {
         let pair = self.ordered(a, b);
         let (of_a, of_b) = (&self.functions[a].actions, &self.functions[b].actions);
@@ -403,7 +406,7 @@ fn of(rule: PolicyRule) -> u16 {
     }
 }
 
-/// The number of functions is at most [`MAX_FUNCTIONS`].
+/// A function as a number of a rule. There are at most [`MAX_FUNCTIONS`] functions.
 fn number(function: usize) -> u16 {
     u16::try_from(function).unwrap_or(u16::MAX)
 }

@@ -25,8 +25,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// The steps that start a part of the graph on a version. The steps `then` come behind the
-    /// part.
+    /// The steps that start a part of the graph on a version of the packet. The steps `then` follow
+    /// the part.
     fn start(
         &mut self,
         node: &Node,
@@ -63,13 +63,13 @@ impl Writer {
                 join(&mut steps, step);
             }
         }
-        // Copies are made before any function can write to the copied version.
+        // Copies come first, before any function can write to the copied version.
         steps.sort_by_key(|step| !matches!(step, Step::Copy { .. }));
         steps
     }
 }
 
-/// Adds a step. If the version is already distributed, its targets are extended.
+/// Adds a step. If the list already distributes the version, extends that step's targets.
 fn join(steps: &mut Vec<Step>, step: Step) {
     if let Step::Distribute { version, targets: more } = &step {
         for known in steps.iter_mut() {

@@ -9,7 +9,7 @@ pub(super) struct Versions {
     pub(super) merges: usize,
 }
 
-/// The costs of a graph: full copies, copies of headers, mergers.
+/// The costs of a graph: full copies, copies of headers, mergers. Costs are compared in this order.
 pub(super) type Cost = (usize, usize, usize);
 
 impl Versions {

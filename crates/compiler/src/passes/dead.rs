@@ -37,7 +37,7 @@ enum Place {
     Step(usize, usize),
 }
 
-/// The values that an effect or an end needs, directly or through other values.
+/// Whether an effect or an end needs each value, directly or through other values.
 fn live_values(program: &Residual) -> Vec<bool> {
     let blocks: &[Block] = &program.blocks;
     let preds = preds(blocks);

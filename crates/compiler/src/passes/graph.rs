@@ -1,12 +1,12 @@
-//! The graph of a program's blocks: reachable blocks, and the blocks that lie on all paths to
-//! another block.
+//! The graph of a program's blocks: reachability and dominators.
 
 use braid_ir::model::BlockId;
 use braid_ir::residual::Block;
 
 /// Dominators of blocks.
 pub(super) struct Dominators {
-    /// The last block that all paths to a block share. Block 0 is its own parent.
+    /// The immediate dominator of each block: the last block before it that lies on all paths to
+    /// it. Block 0 is its own.
     parent: Vec<usize>,
     depth: Vec<usize>,
 }
@@ -24,12 +24,12 @@ impl Dominators {
         found
     }
 
-    /// The block before this one on the path from the entry through its dominators.
+    /// The immediate dominator of a block.
     pub(super) fn parent(&self, block: usize) -> usize {
         self.parent[block]
     }
 
-    /// The last block that all paths to both blocks share.
+    /// The last block that lies on all paths to both blocks.
     pub(super) fn meet(&self, mut a: usize, mut b: usize) -> usize {
         while a != b {
             if self.depth[a] >= self.depth[b] {
@@ -47,7 +47,7 @@ impl Dominators {
     }
 }
 
-/// The jumps to each block, as (block, number of the target at its end).
+/// For each block, the jumps to it, as (block, number of the target in that block's end).
 pub(super) fn preds(blocks: &[Block]) -> Vec<Vec<(usize, usize)>> {
     let mut preds = vec![Vec::new(); blocks.len()];
     for (at, block) in blocks.iter().enumerate() {

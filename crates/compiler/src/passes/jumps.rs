@@ -4,11 +4,10 @@ use super::facts::Facts;
 use super::graph::drop_unreachable;
 use braid_ir::residual::{End, Residual};
 
-/// Redirects jumps past blocks that only jump. A branch whose two sides are the same becomes a
-/// jump.
+/// Redirects jumps past blocks that only jump. A branch with two equal sides becomes a jump.
 pub(super) fn thread(program: &mut Residual, _: &Facts) {
     let blocks = &mut program.blocks;
-    // Blocks jump to later blocks only, so the jumps of later blocks have already been redirected.
+    // Jumps lead only to later blocks, so the jumps of later blocks are already redirected.
     for at in (0..blocks.len()).rev() {
         let mut end = blocks[at].end.clone();
         end.visit_targets_mut(&mut |target| {

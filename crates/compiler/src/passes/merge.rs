@@ -11,7 +11,8 @@ pub(super) fn merge(program: &mut Residual, _: &Facts) {
     for block in blocks.iter() {
         block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
     }
-    // Blocks jump to later blocks only. A block absorbs its successor before it is absorbed itself.
+    // Jumps lead only to later blocks, so a block has absorbed its successor before it is absorbed
+    // itself.
     for at in (0..blocks.len()).rev() {
         let End::Jump(target) = &blocks[at].end else { continue };
         let there = target.block.index();

@@ -6,8 +6,8 @@ use braid_ir::model::{Op, Ty, ValueId};
 use braid_ir::residual::{Block, Residual, Step, What};
 use std::collections::HashMap;
 
-/// Moves each pure step to where its values are needed (see [`super::spots`]). Values get the
-/// numbers of their order in the text.
+/// Moves each pure step to where its values are needed (see [`super::spots`]). Numbers the values
+/// in the order of their definitions.
 pub(super) fn place(program: &mut Residual, facts: &Facts) {
     let parts = Parts::of(program, facts);
     let mut at_spot: HashMap<Spot, Vec<ValueId>> = HashMap::new();
@@ -75,7 +75,7 @@ impl Writer<'_> {
         self.names.define(value, self.old_types[value.index()])
     }
 
-    /// The new number of a value. A constant is repeated in each block that uses it.
+    /// The new number of a value. Each block that uses a constant defines the constant itself.
     fn name(&mut self, value: ValueId) -> ValueId {
         if let Some(name) = self.names.get(value) {
             return name;
@@ -97,7 +97,7 @@ struct Names {
     of: HashMap<ValueId, ValueId>,
     /// Values that are defined in this block only.
     here: HashMap<ValueId, ValueId>,
-    /// Whether the block ends the program, so that no other block uses its values.
+    /// Whether the block ends the program, so that no other block can use its values.
     ends: bool,
     types: Vec<Ty>,
 }

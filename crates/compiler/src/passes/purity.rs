@@ -1,4 +1,4 @@
-//! The effects of steps besides their results.
+//! Which steps have effects besides their results, and which steps may be moved.
 
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::{Residual, Step, What};
@@ -56,7 +56,7 @@ impl Divisors {
 }
 
 /// Whether a step gives the same results wherever its operands are defined, so that it may be moved
-/// and repeated. `changed`: the packet may have changed before the step.
+/// and repeated. `changed` says whether the packet may have changed before the step.
 pub(super) fn is_pure(step: &Step, changed: bool, divisors: &Divisors) -> bool {
     if step.fault.is_some() {
         return false;
@@ -64,8 +64,8 @@ pub(super) fn is_pure(step: &Step, changed: bool, divisors: &Divisors) -> bool {
     match &step.what {
         What::Classify { .. } => true,
         What::Op(op) => match op {
-            // A division by 0 faults: where the divisor is no constant, a condition before the step
-            // excludes 0.
+            // A division by 0 faults. If the divisor is not constant, a condition before the step
+            // excludes 0, so the step must not move before that condition.
             Op::Bin { op: BinOp::Div | BinOp::Rem, b, .. } => divisors.contains(*b),
             Op::Load { .. } => !changed,
             Op::Bin { .. }

@@ -1,6 +1,7 @@
 //! Where pure values are computed: as late as possible, in the last block that all paths to their
-//! users share (Click, "Global Code Motion", PLDI 1995; there are no loops here). If only ends of
-//! the program need a cheap value, each of these ends computes it, and other paths do not.
+//! users share (Click, "Global Code Motion", PLDI 1995, without loops). A cheap value that only
+//! ends of the program need is computed at each of these ends, so that other paths do not compute
+//! it.
 
 use super::facts::Facts;
 use super::graph::Dominators;
@@ -9,22 +10,23 @@ use braid_ir::model::{Op, SetRef, ValueId};
 use braid_ir::residual::{Block, End, Residual, Step, What};
 use std::collections::BTreeMap;
 
-/// A place in a block: before the fixed step with this number.
+/// A place in a block: before the fixed step with this number, or before the end.
 pub(super) type Spot = (usize, usize);
 
-/// A program taken apart: blocks with their fixed steps, and the pure steps.
+/// A program split into blocks with their fixed steps, and pure steps.
 pub(super) struct Parts {
     pub(super) blocks: Vec<Block>,
     /// Each pure step, by the number of its first result.
     pub(super) pure: Vec<Option<Step>>,
-    /// The first result of the step that defines a value.
+    /// For each value, the first result of the step that defines it.
     first: Vec<ValueId>,
     /// Where the main path begins, if the program has one.
     main: Option<usize>,
     dominators: Dominators,
     /// Whether the packet's bytes may have changed before a block.
     changed: Vec<bool>,
-    /// The first fixed step of each block that changes bytes, or the number of its steps.
+    /// For each block, its first fixed step that changes the packet's bytes, or the number of its
+    /// steps.
     change: Vec<usize>,
 }
 
@@ -92,14 +94,15 @@ fn all_values(count: usize) -> Vec<ValueId> {
 /// The places where a pure step is computed.
 #[derive(Clone, Default)]
 pub(super) struct Places {
-    /// The place for all users in each [`Part`] of the program.
+    /// For each [`Part`] of the program: the place that serves all users in it.
     pub(super) spots: [Option<Spot>; 3],
-    /// Places in blocks that end the program: before the step with this number.
+    /// Blocks that end the program and compute the value themselves: before the step with this
+    /// number.
     pub(super) ends: BTreeMap<usize, usize>,
 }
 
-/// Parts of a program that do not share values: the test in front, the general part, the main path.
-/// The main path therefore computes no value that only the general part needs.
+/// Parts of a program that do not share values: the test before the main path, the general part,
+/// the main path. So the main path computes no value that only the general part needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Front,
@@ -107,10 +110,10 @@ enum Part {
     Main,
 }
 
-/// The maximum number of blocks that each compute a value themselves.
+/// The largest number of ends that each compute a value themselves.
 const MOST_ENDS: usize = 64;
 
-/// The maximum number of operations in a row that are repeated for an end.
+/// The largest number of operations in a row that an end computes itself.
 const MOST_HEIGHT: u32 = 6;
 
 /// The places of all pure steps, by the number of their first result. Constants have no place: each
@@ -142,7 +145,8 @@ pub(super) fn places(parts: &Parts) -> Vec<Places> {
 struct Placement<'a> {
     parts: &'a Parts,
     places: Vec<Places>,
-    /// The number of operations in a row that lead to a cheap value. `None` for lookups.
+    /// For each value, the number of operations in a row that compute it. `None` for lookups, which
+    /// are not cheap.
     heights: Vec<Option<u32>>,
 }
 
@@ -198,7 +202,7 @@ impl Placement<'_> {
         *spot = Some(match *spot {
             None => at,
             Some(other) if other.0 == at.0 => (at.0, at.1.min(other.1)),
-            // All paths lead through the entry.
+            // Block 0 lies on all paths.
             Some(other) if other.0 == 0 => other,
             Some(other) => {
                 let block = parts.dominators.meet(other.0, at.0);
@@ -213,7 +217,7 @@ impl Placement<'_> {
         });
     }
 
-    /// Places a step after its users, and passes the need on to its operands.
+    /// Fixes the places of a step, whose users already have places. Its operands are needed there.
     fn settle(&mut self, number: usize, step: &Step) {
         let parts = self.parts;
         if let What::Op(Op::Const { .. }) = step.what {
@@ -240,7 +244,7 @@ impl Placement<'_> {
                 *spot = self.before_changes(*spot);
             }
             own.retain(|end, _| *end == spot.0 || !parts.dominators.dominates(spot.0, *end));
-            // This end's block also computes the value for later blocks.
+            // This end also computes the value for later blocks.
             if let Some(own) = own.remove(&spot.0) {
                 spot.1 = own.min(spot.1);
             }
@@ -251,7 +255,7 @@ impl Placement<'_> {
         }
     }
 
-    /// The last spot up to this one where the packet is still unchanged.
+    /// The last spot at or before this one at which the packet is still unchanged.
     fn before_changes(&self, spot: Spot) -> Spot {
         let (mut block, mut number) = spot;
         while self.parts.changed[block] {

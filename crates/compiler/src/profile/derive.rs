@@ -1,4 +1,4 @@
-//! Derives a profile: one pass over the operations that each program can reach.
+//! Derives the action profile of a model: one pass over the operations that can run.
 
 use super::data::{Profile, StateUse};
 use super::faults::{self, Sound};
@@ -77,7 +77,7 @@ pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     profile
 }
 
-/// Adds the actions that a native function declares or was observed to perform.
+/// Adds the actions that a native function declares, or that were observed in a run.
 fn does(profile: &mut Profile, seen: &Declared) {
     profile.reads.extend(seen.reads.iter());
     let writable = seen.writes.iter().filter(|field| field.info().access == Access::Rw);
@@ -88,7 +88,7 @@ fn does(profile: &mut Profile, seen: &Declared) {
         profile.reads.extend(FIELDS.iter().map(|info| info.field));
         profile.reads_payload = true;
     }
-    // The profile does not tell which headers.
+    // The declaration does not name the headers, so the profile has all.
     let headers = HEADERS.iter().map(|(header, _)| *header);
     let headers: Vec<_> = headers.filter(|header| *header != Header::Pkt).collect();
     if seen.adds {
@@ -139,7 +139,7 @@ struct Walk<'m> {
     on_time: bool,
     /// The direction of packets, if it is known.
     backward: Option<bool>,
-    /// The operations of the current program that cannot fault.
+    /// The operations of the current program that cannot fault, although their kind can.
     sound: Sound,
 }
 

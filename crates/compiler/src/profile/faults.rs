@@ -1,5 +1,5 @@
-//! Operations of a kind that can fault but cannot fault at their place: divisions by constants,
-//! reads of entries that were just found.
+//! Finds operations that cannot fault where they are, although their kind can: divisions by
+//! constants, and reads of entries that were just found.
 
 use super::runs::Runs;
 use braid_ir::model::{BinOp, Key, Model, Op, Program, StateId, Term, ValueId, WhenFull};
@@ -11,8 +11,8 @@ pub(super) type Sound = HashSet<(usize, usize)>;
 /// An entry, by table and key.
 type Entry = (StateId, Key);
 
-/// The maximum number of facts at a time. The oldest are forgotten first. Fewer facts are never
-/// wrong.
+/// The largest number of facts at a time. The oldest facts are forgotten first. Forgetting a fact
+/// is always safe.
 const MAX_FACTS: usize = 64;
 
 /// The facts at the beginning of a block.
@@ -66,7 +66,7 @@ impl Facts {
             Op::StateExists { out, state, key } => {
                 self.there_if.push((*out, (*state, key.clone())));
             }
-            // A missing entry would have been a fault.
+            // Without an entry, the operation would have faulted.
             Op::StateGet { state, key, .. }
                 if model.state.get(state.index()).is_some_and(|decl| decl.default.is_none()) =>
             {
@@ -77,7 +77,8 @@ impl Facts {
                     .state
                     .get(state.index())
                     .is_none_or(|decl| decl.when_full == WhenFull::EvictOldest);
-                // The table may evict any entry, and the handler of that entry may remove more.
+                // The table may evict any entry, and the expiry program of that entry may delete
+                // more.
                 if evicts && !self.there.contains(&(*state, key.clone())) {
                     *self = Self::default();
                 }

@@ -1,5 +1,5 @@
 //! Action profiles (NFP §4.1, Table 2): the actions of a function on packets and state. Braid
-//! derives them from the model. Only externs declare theirs.
+//! derives them from models. Only externs and native functions declare theirs.
 //!
 //! A profile over-approximates: it holds every action that some packet can cause.
 

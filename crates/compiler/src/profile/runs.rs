@@ -1,11 +1,10 @@
-//! The blocks of a program that can run. If the packet's direction is known, only blocks for that
-//! direction count.
+//! The blocks of a program that can run, perhaps for one direction of packets only.
 
 use braid_ir::model::{Block, CmpOp, Op, Program, Term, ValueId, Word};
 use braid_packet::Field;
 use std::collections::HashMap;
 
-/// The blocks that can run, and the values that are the same each time.
+/// The blocks that can run, and the values that are the same in each run.
 pub(super) struct Runs {
     runs: Vec<bool>,
     known: HashMap<ValueId, Word>,
@@ -36,7 +35,7 @@ impl Runs {
         program.blocks.iter().enumerate().filter(|(at, _)| self.runs[*at])
     }
 
-    /// Whether a value is the same each time, and not 0.
+    /// Whether a value is the same in each run, and not 0.
     pub(super) fn is_nonzero(&self, value: ValueId) -> bool {
         self.known.get(&value).is_some_and(|value| *value != 0)
     }

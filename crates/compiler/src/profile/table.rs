@@ -1,4 +1,5 @@
-//! Profiles as text: a table in the shape of NFP Table 2, and a list of all parts.
+//! Action profiles as text: a table in the form of NFP Table 2, and a list of all parts of one
+//! profile.
 
 use super::data::{COLUMNS, Profile, StateUse, Use};
 use braid_packet::{Field, Header};

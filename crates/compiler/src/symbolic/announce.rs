@@ -1,4 +1,5 @@
-//! What an assignment to a field means for the headers that the field announces.
+//! The consequences of assigning a field that announces headers, such as the EtherType or the type
+//! of an ICMP message.
 
 use super::headers::{bit, listed, quoted_fields, quoted_parts};
 use super::range::intersect;
@@ -7,7 +8,8 @@ use braid_ir::model::Word;
 use braid_ir::value::IntervalSet;
 use braid_packet::{Field, Header};
 
-/// Prepares for an assignment to a field that decides which headers follow.
+/// Updates the knowledge about headers before a field that announces headers is assigned a value in
+/// `range`.
 pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet) {
     let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
     if !matches!(cell, Field::IcmpType | Field::Icmp6Type) {
@@ -40,7 +42,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
     let quoted = state.headers.has(Header::Quoted);
     match outcome(&errors) {
         Some(false) => state.headers.set(Header::Quoted, false),
-        // The quoted packet stays quoted.
+        // The packet in an ICMP error stays recognised as a quoted packet.
         Some(true) if quoted == Ok(true) => {
             for header in quoted_parts() {
                 let _ = state.headers.has(header);
@@ -56,7 +58,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
     state.stale = true;
 }
 
-/// Prepares for an assignment to a field whose values each announce one header.
+/// As [`decide_headers`], for a field whose values each announce one header.
 fn decide_announced(state: &mut State, cell: Field, range: &IntervalSet) {
     let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
     let decided = cell.decided_bits();
@@ -70,7 +72,8 @@ fn decide_announced(state: &mut State, cell: Field, range: &IntervalSet) {
         let values: Vec<_> =
             by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
         if was != Ok(false) {
-            // Another header may now have these bytes, with the content that is written there.
+            // The parser may now see another header in these bytes, so their content must be loaded
+            // again.
             let fields = header.info().fields.iter().map(|info| info.field);
             state.reload(fields);
         }

@@ -5,8 +5,7 @@ use braid_ir::model::{BlockId, Target, ValueId};
 use braid_ir::residual::{Block, CounterList, CounterListId, End, Exit, Fate};
 use std::collections::HashMap;
 
-/// The maximum number of blocks of a program. Functions behind that limit get programs of their
-/// own.
+/// The largest number of blocks of a program. Functions past that limit get programs of their own.
 pub(super) const MOST_BLOCKS: usize = 50_000;
 
 /// Where an edge starts.
@@ -22,7 +21,7 @@ pub(super) enum Slot {
     Full,
 }
 
-/// An edge to a place that does not exist yet.
+/// An edge from a block to a place for which no block exists yet.
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) slot: Slot,
@@ -90,7 +89,7 @@ impl Blocks {
         id
     }
 
-    /// Makes an edge lead to a block.
+    /// Makes an edge lead to a block with these arguments.
     pub(super) fn lead(&mut self, edge: &Edge, block: usize, args: Vec<ValueId>) {
         let to = Target { args, ..to(block) };
         match (&mut self.all[edge.from].end, edge.slot) {
@@ -102,7 +101,7 @@ impl Blocks {
         }
     }
 
-    /// The path at the end of an edge, in a block of its own.
+    /// The path at the end of an edge, which gets a new block.
     pub(super) fn open(&mut self, edge: Edge) -> Way {
         if edge.slot == Slot::Open {
             return Way { at: edge.from, state: edge.state };

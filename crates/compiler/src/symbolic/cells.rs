@@ -1,5 +1,5 @@
-//! Cells: the fields of a packet of known shape, without aliases. Every field is a constant, a
-//! cell, some bits of a cell, or two cells together.
+//! Cells: names for the fields of packets of a known shape, without aliases. Every field is a
+//! constant, a cell, bits of a cell, or two cells together.
 
 use super::headers::{Headers, behind_ports, listed};
 use braid_ir::model::{ValueId, Word};
@@ -9,9 +9,9 @@ use braid_packet::{Field, Header};
 /// A cell's content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Cell {
-    /// This value, and whether it is still unwritten.
+    /// This value. The flag says whether the value has not been written to the packet's bytes yet.
     Value(ValueId, bool),
-    /// The current content of the packet's bytes.
+    /// Whatever the packet's bytes hold: they must be loaded when they are needed.
     Reload,
 }
 
@@ -38,8 +38,8 @@ impl Place {
     }
 }
 
-/// The place of a field, or the header whose presence decides the place. The caller makes sure that
-/// the field's own header is present.
+/// The place of a field. The error is a header whose presence decides the place and is not known
+/// yet. The caller makes sure that the field's own header is present.
 pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header> {
     use Field::*;
     match field {
@@ -77,8 +77,8 @@ pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header
     }
 }
 
-/// The place of a protocol field. If the parser recognised the next header, that header gives the
-/// value.
+/// The place of a protocol field. If the parser recognised the next header, that header determines
+/// the value.
 fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
     let version4 = headers.has(Header::Ip4)?;
     if field == Field::IpProto && headers.has(Header::Ah)? {
@@ -95,7 +95,8 @@ fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
     Ok(Place::Cell(if same { Field::IpProto } else { Field::InetProto }, 0))
 }
 
-/// Whether the packet is certainly not a later fragment.
+/// Whether the packet is certainly not a later fragment. The error is a header whose presence
+/// decides this.
 fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
     Ok(!headers.has(Header::Inet)?
         || headers.has(Header::L4)?
@@ -103,12 +104,12 @@ fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
         || headers.has(Header::Icmp6)?)
 }
 
-/// The bits of [`checksums`] for transport headers, which cover addresses.
+/// The bits of [`checksums`] for TCP and UDP, whose checksums cover addresses.
 pub(super) const TRANSPORTS: u32 = 2 | 4;
-/// The bit of [`checksums`] for ICMP, which covers no addresses.
+/// The bit of [`checksums`] for ICMP, whose checksum covers no addresses.
 pub(super) const ICMP: u32 = 512;
 
-/// The checksums that become canonical when a cell is written, as bits.
+/// The checksums that a write of a cell updates, and so makes canonical, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
     const IP: u32 = 1;
     const TRANSPORT: u32 = 2;
@@ -116,8 +117,8 @@ pub(super) fn checksums(field: Field) -> u32 {
     match (info.header.info().sum, info.address) {
         (Cover::None, _) | (Cover::Ip6, None) => 0,
         (Cover::Ip4, Some(Address::Src)) => IP | TRANSPORT,
-        // Only if the address is in the pseudo header. An active source route puts another address
-        // there.
+        // The bit 4 means: the transport checksum, if the address is in the pseudo header. An
+        // active source route puts another address there.
         (Cover::Ip4, Some(Address::Dst)) => IP | 4,
         (Cover::Ip4, None) => IP,
         (Cover::Ip6, Some(Address::Src)) => TRANSPORT,

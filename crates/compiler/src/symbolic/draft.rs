@@ -1,4 +1,5 @@
-//! The program under construction. Each part of the execution adds values, steps and ends to it.
+//! The program under construction. All parts of the symbolic execution add values, steps and ends
+//! to it.
 
 use super::build::{Blocks, Way};
 use super::cells::Cell;
@@ -20,14 +21,14 @@ pub struct Stats {
     pub decided: usize,
     /// Lookups and faulting operations whose result was already known.
     pub reused: usize,
-    /// Fields that were assigned again before they were written.
+    /// Field assignments that were overwritten before they were written to the packet.
     pub overwritten: usize,
-    /// Fields that were assigned although the packet then went no further.
+    /// Field assignments that were never written, because the packet went no further.
     pub unwritten: usize,
     /// VLAN tags that were added and removed again, or removed and added again.
     pub cancelled: usize,
-    /// Blocks of models that were followed. A block counts once for each path that reached it
-    /// separately.
+    /// The number of blocks of models that were followed. A block counts once for each path that
+    /// reached it separately.
     #[serde(skip)]
     pub followed: usize,
 }
@@ -35,13 +36,13 @@ pub struct Stats {
 /// How execution continues after an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Flow {
-    /// With the next operation.
+    /// The execution continues with the next operation.
     Next,
-    /// Not at all: the path has ended.
+    /// The path has ended.
     Ended,
-    /// With the same operation, when it is known whether this header is present.
+    /// The operation must be executed again on two paths: with and without this header.
     Needs(Header),
-    /// With the same operation, when it is known whether this condition holds.
+    /// The operation must be executed again on two paths: this condition holds, or it does not.
     Splits(ValueId),
 }
 
@@ -52,12 +53,12 @@ pub(super) struct Draft {
     /// The packets that it is for.
     pub(super) entering: Entering,
     pub(super) stats: Stats,
-    /// The mutant to build, if any.
+    /// The active mutant, if any.
     bug: Option<SynthMutant>,
 }
 
 impl Draft {
-    /// An empty program for packets with these headers. `site`: the place in the chain that its
+    /// An empty program for packets with these headers. `site` is the place in the chain that its
     /// first values come from.
     pub(super) fn new(presence: u128, site: Site, bug: Option<SynthMutant>) -> Self {
         Self {
@@ -69,7 +70,7 @@ impl Draft {
         }
     }
 
-    /// Whether to build this mutant. Without the feature, the answer is always no.
+    /// Whether this mutant is active. Without the feature `mutants`, none is.
     pub(super) fn has_mutant(&self, bug: SynthMutant) -> bool {
         cfg!(feature = "mutants") && self.bug == Some(bug)
     }
@@ -80,7 +81,7 @@ impl Draft {
         self.blocks.all[at].steps.push(Step { site, what, fault: None });
     }
 
-    /// A cell's current value, unless it must be read from the packet's current bytes.
+    /// A cell's current value. `None` if it must be loaded from the packet's bytes.
     pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
         match state.cells.get(&cell) {
             Some(Cell::Value(_, true))
@@ -106,7 +107,8 @@ impl Draft {
         way.state.env.insert(out, value);
     }
 
-    /// Adds a step with results of these types. `faults`: the step may end with a fault.
+    /// Adds a step with results of these types. `faults` says whether the step may end with a
+    /// fault.
     pub(super) fn act(
         &mut self,
         visit: &Visit<'_>,
@@ -137,7 +139,7 @@ impl Draft {
         Flow::Ended
     }
 
-    /// As `act`, unless this path already has the result.
+    /// As [`Draft::act`], unless this path already has the result. Then returns that result.
     pub(super) fn once(
         &mut self,
         visit: &Visit<'_>,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// A place in a block: before the step with this number.
 type Spot = (usize, usize);
 
-/// Makes the program. Each pure value is computed as early as possible: as soon as its operands are
-/// there.
+/// Makes the program. Each pure value is computed as early as possible: once its operands are
+/// defined. The pass `place` moves it later.
 pub(super) fn emit(
     values: &Values,
     blocks: Blocks,
@@ -46,7 +46,7 @@ pub(super) fn emit(
     Residual { point, shape, visits, values: values.types().to_vec(), blocks: all, counter_lists }
 }
 
-/// The first place where each value can be computed. `None`: some operand has no definition.
+/// The first place where each value can be computed. `None` if an operand has no definition.
 fn spots(values: &Values, blocks: &[Block]) -> Vec<Option<Spot>> {
     let mut spots: Vec<Option<Spot>> = vec![None; values.len()];
     for (at, block) in blocks.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How paths enter a function: with the knowledge about headers that the function needs.
+//! Lets paths enter a function. Each path must know the headers that the function consults.
 
 use super::build::{Edge, Way};
 use super::cells::place;
@@ -12,8 +12,7 @@ use braid_ir::residual::{Counter, What};
 use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 
-/// Finds out whether these headers are present, and finds out each further header that decides
-/// the place of these fields.
+/// Splits a path until it is known whether these headers are present, and where these fields are.
 pub(super) fn resolve_all(
     draft: &mut Draft,
     way: Way,
@@ -34,7 +33,7 @@ pub(super) fn resolve_all(
     known
 }
 
-/// A header whose presence must be found out.
+/// The next header whose presence must be known. `None` if all are known.
 pub(super) fn missing(
     mut headers: Headers,
     wanted: u128,
@@ -50,7 +49,7 @@ pub(super) fn missing(
     })
 }
 
-/// Forgets differences between paths about headers that no function reads any more.
+/// Forgets what paths know differently about headers that no later function consults.
 pub(super) fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     let Some(first) = edges.first() else { return };
     let (present, open, together) = first.state.headers.known();
@@ -63,7 +62,8 @@ pub(super) fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     }
 }
 
-/// Lets a path enter the function.
+/// Lets a path enter the function: counts the packet, and keeps the fields that the function reads
+/// as they were on entry.
 pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) -> Edge {
     let node = visit.node();
     let state = &mut edge.state;
@@ -80,7 +80,7 @@ pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) ->
         way.state.forget_state(node);
         edge = way.edge();
     }
-    // The fields that the function reads in their state on entry.
+    // These fields must keep the values that they had on entry.
     for field in entry_fields(visit.model) {
         if visit.entry.has(field.info().header) != Ok(true) {
             continue;

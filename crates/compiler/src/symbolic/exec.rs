@@ -17,7 +17,7 @@ use braid_ir::residual::What;
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
 
-/// The maximum number of rows of a list whose values become facts.
+/// The largest number of rows of a list for which the values of a column become a fact.
 const FEW_ROWS: usize = 64;
 
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
@@ -61,8 +61,7 @@ pub(super) fn execute_op(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way
             effect(draft, visit, way, op);
             Ok(Flow::Next)
         }
-        // Packet programs have none of these operations, or the function has no residual
-        // program.
+        // Packet programs have none of these operations, or the function has no residual program.
         Op::Expiring { .. } | Op::ExpiringKey { .. } | Op::Native { .. } => Ok(Flow::Next),
     };
     flow.unwrap_or_else(Flow::Needs)
@@ -106,8 +105,8 @@ fn clamp(draft: &mut Draft, way: &Way, ty: Ty, a: ValueId) -> ValueId {
     }
 }
 
-/// A binary operation. A saturating operation that cannot reach its limit becomes a wrapping
-/// one.
+/// A binary operation that cannot fault. A saturating operation that cannot reach its limit becomes
+/// a wrapping one.
 fn binary(draft: &mut Draft, way: &Way, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> ValueId {
     let range = |value| ends(&way.state.facts.range(&draft.values, value));
     let (Some((a_low, a_high)), Some((b_low, b_high))) = (range(a), range(b)) else {
@@ -133,7 +132,7 @@ fn binary(draft: &mut Draft, way: &Way, op: BinOp, ty: Ty, a: ValueId, b: ValueI
     draft.values.bin(op, ty, a, b)
 }
 
-/// A quotient or remainder. `None`: the divisor is 0.
+/// A quotient or remainder. `None` if the divisor is 0.
 fn divide(
     draft: &mut Draft,
     visit: &Visit<'_>,

@@ -1,4 +1,4 @@
-//! Facts about values on a path: the set of values that each may have.
+//! Facts about values on a path: a set of possible values for each.
 
 use super::fold::mirrored;
 use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
@@ -9,11 +9,12 @@ use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 use std::collections::BTreeMap;
 
-/// How deep expressions are examined.
+/// The depth to which expressions are examined.
 const DEPTH: u32 = 8;
 
-/// The maximum number of values with facts, and of intervals in one fact. States are copied where
-/// paths part, so their size must not grow with the number of conditions on the path.
+/// The largest number of values with facts, and the largest number of intervals of a fact. States
+/// are copied where paths part, so their size must not grow with the number of conditions on a
+/// path.
 const MOST_FACTS: usize = 512;
 const MOST_INTERVALS: usize = 512;
 
@@ -58,7 +59,7 @@ impl Facts {
         only(&self.range_to(values, cond, depth)).map(|word| word != 0)
     }
 
-    /// Whether anything can be known about a value except its width.
+    /// Whether more than its width can be known about a value.
     fn sees(&self, values: &Values, value: ValueId) -> bool {
         matches!(values.def(value), Def::Pure(_)) || self.0.contains_key(&value)
     }
@@ -76,7 +77,7 @@ impl Facts {
                 None => full(width),
             },
             Pure::Bin(op @ (BinOp::And | BinOp::Or), a, b) if width == 1 => {
-                // One of the operands may decide the result alone.
+                // One operand may decide the result alone.
                 let decides = *op == BinOp::Or;
                 match self.truth(values, *a, depth) {
                     Some(word) if word == decides => truth(Some(decides)),
@@ -112,13 +113,13 @@ impl Facts {
         }
     }
 
-    /// Records that a value is in a set, and the consequences for other values. False: that is
-    /// impossible.
+    /// Records that a value is in a set, and the consequences for other values. Returns false if
+    /// that is impossible, so that no packet takes the path.
     pub(super) fn learn(&mut self, values: &Values, value: ValueId, set: &IntervalSet) -> bool {
         self.learn_to(values, value, set, DEPTH)
     }
 
-    /// Records that a condition holds or does not hold. False: that is impossible.
+    /// Records the outcome of a condition. Returns false if that is impossible.
     pub(super) fn decide(&mut self, values: &Values, cond: ValueId, truth: bool) -> bool {
         self.learn(values, cond, &one(Word::from(truth)))
     }
@@ -139,13 +140,13 @@ impl Facts {
         let possible = self.learn_operands(values, pure, width, &now, depth);
         if width == 1 && self.0.contains_key(&value) && self.of_pure(values, pure, 1, DEPTH) == now
         {
-            // The facts about the operands imply this fact.
+            // The fact about the condition follows from the facts about its operands.
             self.0.remove(&value);
         }
         possible
     }
 
-    /// Keeps a fact if it restricts the value and there is room.
+    /// Keeps a fact if it restricts the value and the limits allow it.
     fn keep(&mut self, value: ValueId, width: u16, set: &IntervalSet) {
         let small = set.intervals().len() <= MOST_INTERVALS;
         let room = self.0.len() < MOST_FACTS || self.0.contains_key(&value);
@@ -154,8 +155,8 @@ impl Facts {
         }
     }
 
-    /// Records the consequences for the operands of a value that is in a set. False: that is
-    /// impossible.
+    /// Records the consequences for the operands of a value that is in a set. Returns false if that
+    /// is impossible.
     fn learn_operands(
         &mut self,
         values: &Values,
@@ -198,8 +199,8 @@ impl Facts {
                     return self.learn_to(values, *a, &word(truth), depth)
                         && self.learn_to(values, *b, &word(truth), depth);
                 }
-                // The operands do not both have the value `all`. If one is known to have it, the
-                // other does not.
+                // At most one of the operands has the value `all`. If one has it, the other does
+                // not.
                 let known = |value: ValueId| self.only(values, value) == Some(Word::from(all));
                 match (known(*a), known(*b)) {
                     (true, _) => self.learn_to(values, *b, &word(truth), depth),
@@ -228,7 +229,7 @@ impl Facts {
         }
     }
 
-    /// The facts that hold on all of several paths. Values without a common fact are left out.
+    /// The facts that hold on all of several paths.
     pub(super) fn meet<'a>(values: &Values, all: impl Iterator<Item = &'a Facts> + Clone) -> Facts {
         let Some(first) = all.clone().next() else { return Facts::default() };
         let mut met = Facts::default();
@@ -253,7 +254,7 @@ impl Facts {
     }
 }
 
-/// The values of `a` for which `a op b` may have this outcome.
+/// The values of `a` for which `a op b` can have this outcome for some member of `b`.
 pub(crate) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
     let max = max_of(width);
     let Some((low, high)) = ends(b) else { return full(width) };
@@ -288,7 +289,7 @@ fn negated(op: CmpOp) -> CmpOp {
     }
 }
 
-/// The outcome of a comparison, if all values of these sets give the same outcome.
+/// The outcome of a comparison. `None` if it depends on the members.
 fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
     let ((a_low, a_high), (b_low, b_high)) = (ends(a)?, ends(b)?);
     match op {
@@ -304,7 +305,7 @@ fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
     }
 }
 
-/// The maximum number of values that are computed one by one.
+/// The largest number of values that are computed one by one.
 const FEW: Word = 16;
 
 /// The results of an operation on each of a few values and a constant.

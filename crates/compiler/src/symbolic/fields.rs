@@ -14,7 +14,8 @@ use braid_ir::model::{Op, ValueId};
 use braid_ir::residual::{RuleFields, What};
 use braid_packet::{Field, Header};
 
-/// A field's current value. `None`: its header is absent.
+/// A field's current value. `None` if its header is absent. The error is a header whose presence
+/// must be known first.
 pub(super) fn load(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -48,7 +49,7 @@ pub(super) fn load(
     }))
 }
 
-/// A field's value when the packet entered the function. `None`: its header was absent.
+/// A field's value when the packet entered the function. `None` if its header was absent.
 pub(super) fn load_entry(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
@@ -136,7 +137,7 @@ pub(super) fn rule_fields(
     Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
 }
 
-/// Assigns a field. False: its header is absent.
+/// Assigns a field. Returns false if its header is absent.
 pub(super) fn store(
     draft: &mut Draft,
     way: &mut Way,
@@ -159,11 +160,11 @@ pub(super) fn store(
     Ok(true)
 }
 
-/// Assigns bits of a cell, starting at a given bit.
+/// Assigns bits of a cell, from bit `shift` on.
 fn assign(draft: &mut Draft, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
     let decides = cell.decided_bits() != 0;
     if decides {
-        // Fields behind the header are written while that header is still there.
+        // Fields of headers that the assignment may remove are written before.
         let behind = |field: &Field| {
             let header = field.info().header;
             let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);

@@ -45,7 +45,7 @@ impl Values {
         }
     }
 
-    /// `a` plus a number modulo 2^width. Adjacent constants are combined.
+    /// `a` plus a number modulo 2^width. Constants in a chain of additions are combined.
     pub(super) fn plus(&mut self, ty: Ty, a: ValueId, by: Word) -> ValueId {
         let max = ty.max();
         let (base, before) = self.split(a);
@@ -62,7 +62,7 @@ impl Values {
         self.pure(ty, Pure::Bin(op, base, by))
     }
 
-    /// Splits a value into another value plus a number modulo 2^width.
+    /// Splits a value into another value and a number that is added to it modulo 2^width.
     pub(super) fn split(&self, a: ValueId) -> (ValueId, Word) {
         match self.def(a) {
             Def::Pure(Pure::Bin(BinOp::AddWrap, base, by)) => {

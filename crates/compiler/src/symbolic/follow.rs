@@ -1,5 +1,5 @@
-//! Follows all packets of a shape along all their paths: from point to point, and from block to
-//! block of each function.
+//! Follows all packets of a header shape along all their paths: from point to point, and from block
+//! to block of each function.
 
 use super::build::{Edge, MOST_BLOCKS, Slot, Way, to};
 use super::draft::{Draft, Flow};
@@ -20,19 +20,19 @@ use braid_ir::model::{BlockId, Term};
 use braid_ir::residual::{End, Fate, Site};
 use std::collections::BTreeMap;
 
-/// The maximum number of model blocks that are followed for one path alone, over all paths of a
-/// program. In a table with many rows, each row that matches decides the conditions of all rows
-/// behind it. Without a limit, the work would grow with the square of the number of rows. Past the
-/// limit, paths meet at the next block.
+/// The largest number of model blocks that are followed for single paths, over all paths of a
+/// program. In a table with many rows, each matching row decides the conditions of all later rows.
+/// Without a limit, the work would grow with the square of the number of rows. After the limit,
+/// paths meet at the next block.
 const MOST_AHEAD: usize = 100_000;
 
 /// A running symbolic execution.
 pub(super) struct Synth<'a> {
     draft: Draft,
     points: Points<'a>,
-    /// The maximum number of functions that a packet visits.
+    /// The largest number of functions that a packet visits.
     visits: u32,
-    /// How many more blocks of models may be followed for one path alone.
+    /// The number of model blocks that may still be followed for single paths.
     ahead: usize,
 }
 
@@ -49,8 +49,8 @@ impl<'a> Synth<'a> {
         self.draft.blocks.all[entry].end = End::Jump(to(general));
     }
 
-    /// Puts the test for the main path first, and follows the main path once more for packets that
-    /// pass the test. False: there is no such test, and the program stays as it is.
+    /// Puts the test for the main path first, and follows the packets that pass the test once more.
+    /// Returns false, without any change, if there is no such test.
     pub(super) fn main_way_first(&mut self) -> bool {
         let (entry, general) = (0, 1);
         if self.draft.blocks.all.len() > MOST_BLOCKS / 2 {
@@ -66,7 +66,7 @@ impl<'a> Synth<'a> {
         true
     }
 
-    /// The program, and the maximum number of functions that a packet visits.
+    /// The program, and the largest number of functions that a packet visits.
     pub(super) fn done(mut self) -> (Draft, u32) {
         self.draft.stats.followed += MOST_AHEAD - self.ahead;
         (self.draft, self.visits)
@@ -125,7 +125,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Follows a function for paths that agree about the packet's headers.
+    /// Follows a function for paths that have the same knowledge about the packet's headers.
     fn function(&mut self, number: usize, edges: Vec<Edge>) {
         let node = self.points.node(number);
         let Some(first) = edges.first() else { return };
@@ -159,9 +159,9 @@ impl<'a> Synth<'a> {
         self.draft.entering.asked |= visit.entry.asked;
     }
 
-    /// Follows a path alone while its blocks need no steps and all their conditions are decided.
-    /// The path meets others only behind those blocks. `None`: the path has moved on to a later
-    /// block.
+    /// Follows a single path while its blocks need no steps and all their conditions are decided.
+    /// The path meets other paths only after those blocks. `None` if the path has moved on to a
+    /// later block.
     fn thread(&mut self, visit: &mut Visit<'_>, mut edge: Edge, from: BlockId) -> Option<Edge> {
         let program = &visit.model.packet;
         let mut block = from;
@@ -172,8 +172,7 @@ impl<'a> Synth<'a> {
                 break;
             }
             self.ahead = fuel.unwrap_or(0);
-            // Without this, the state would carry values that no later block uses, and each block
-            // would copy them.
+            // Removes values that no later block uses. Otherwise each block would copy them.
             edge.state.keep_values(&visit.live[block.index()]);
             let stats = self.draft.stats;
             let scratch = self.draft.blocks.add(Vec::new());
@@ -195,7 +194,8 @@ impl<'a> Synth<'a> {
                 _ => None,
             };
             let Some(target) = next else {
-                // This block will be executed again, for all paths that meet here.
+                // The block will be executed again for all paths that meet here, so its counts must
+                // not count twice.
                 self.draft.stats = stats;
                 break;
             };

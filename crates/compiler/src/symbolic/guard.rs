@@ -1,8 +1,8 @@
 //! Puts the main path first. A single test checks the conditions that packets on the likely path
-//! share. Behind it is a program in which these conditions are known. Several tests of one value on
-//! the path, such as ten of the time to live, become one test of the packet's field.
+//! share. The program after the test knows that these conditions hold. Several tests of one value
+//! on the path, such as ten tests of the time to live, become one test of the packet's field.
 //!
-//! The likely path avoids drops and packets that answer the sender. Where both sides of a branch do
+//! The likely path avoids drops and answers to the sender. Where both sides of a branch avoid them,
 //! or neither side does, the likely path takes the longer side.
 
 use super::facts::{Facts, allowed};
@@ -16,15 +16,16 @@ use std::collections::BTreeMap;
 
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 
-/// The conditions that are tested at once.
+/// The conditions that one test checks.
 pub(super) struct Guard {
     /// Whether all of them hold.
     pub(super) cond: ValueId,
-    /// The facts that follow.
+    /// The facts that hold after the test.
     pub(super) facts: Facts,
 }
 
-/// The conditions that packets share if they take the likely path from a block on.
+/// The conditions that packets share if they take the likely path from block `from` on. `None` if
+/// there are fewer than two, or if they contradict each other.
 pub(super) fn guard(values: &mut Values, blocks: &[Block], from: usize) -> Option<Guard> {
     let wanted = conditions(values, blocks, from);
     let mut facts = Facts::default();
@@ -60,7 +61,8 @@ pub(super) fn guard(values: &mut Values, blocks: &[Block], from: usize) -> Optio
     Some(Guard { cond, facts })
 }
 
-/// The values of one field for which a condition has this outcome.
+/// The values of a field for which a condition has this outcome. `None` if the condition is not
+/// about one field.
 fn of_one_field(values: &Values, cond: ValueId, truth: bool) -> Option<(Field, IntervalSet)> {
     let (value, set) = match values.def(cond) {
         Def::Pure(Pure::Cmp(op, a, b)) => {
@@ -86,7 +88,7 @@ fn of_one_field(values: &Values, cond: ValueId, truth: bool) -> Option<(Field, I
     }
 }
 
-/// Whether a field is in a set.
+/// The condition that a field is in a set.
 fn test(values: &mut Values, field: Field, set: &IntervalSet) -> Option<ValueId> {
     let value = values.init(field);
     let ty = values.ty(value);
@@ -146,7 +148,7 @@ fn conditions(values: &Values, blocks: &[Block], from: usize) -> Vec<(ValueId, b
     }
 }
 
-/// Whether a value depends on the packet alone, without lookups.
+/// Whether a value depends on the packet alone, and needs no lookups.
 fn is_cheap(values: &Values, value: ValueId) -> bool {
     match values.def(value) {
         Def::Pure(Pure::Route(..) | Pure::Classify(..) | Pure::InColumn(..) | Pure::Len(..)) => {

@@ -1,14 +1,14 @@
-//! What is known about each header of a packet on a path: it is present, absent, or unknown.
+//! The knowledge about the headers of a packet on a path: each is present, absent or unknown.
 
 use braid_ir::residual::HeaderMask;
 use braid_packet::{Field, Header};
 
-/// Headers, as bits by number.
+/// The knowledge about all headers, as bits by the headers' numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Headers {
     present: u128,
     open: u128,
-    /// Headers that are either all present or all absent. Which of the two is not known.
+    /// Headers that are either all present or all absent.
     together: u128,
     /// Headers whose presence was tested.
     pub(super) asked: u128,
@@ -98,7 +98,7 @@ impl Headers {
         Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
     }
 
-    /// Whether a header is present. An error means that this is not known.
+    /// Whether a header is present. An error with the header means that this is unknown.
     pub(super) fn has(&mut self, header: Header) -> Result<bool, Header> {
         self.asked |= bit(header);
         if self.open & bit(header) != 0 {
@@ -107,7 +107,8 @@ impl Headers {
         Ok(self.present & bit(header) != 0)
     }
 
-    /// The knowledge about presence, without the record of tested headers.
+    /// The knowledge about presence, without the record of tested headers. Equal for paths that
+    /// know the same.
     pub(super) fn known(&self) -> (u128, u128, u128) {
         (self.present, self.open, self.together)
     }
@@ -141,8 +142,8 @@ impl Headers {
         self.together &= !bits;
     }
 
-    /// Records that these headers may be gone. The present ones are now all present or all
-    /// absent.
+    /// Records that these headers may have become unrecognised. The present ones are now either all
+    /// present or all absent.
     pub(super) fn doubt(&mut self, bits: u128) {
         self.together |= self.present & bits;
         self.present &= !bits;

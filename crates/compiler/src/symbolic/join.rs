@@ -1,4 +1,4 @@
-//! The place where paths meet: one block for several edges, with parameters for the values that
+//! Joins paths where they meet: one block for several edges, with parameters for the values that
 //! differ.
 
 use super::build::{Edge, Way};
@@ -24,7 +24,7 @@ struct Phis {
 }
 
 impl Phis {
-    /// One value that stands for a value of each edge.
+    /// A value that stands for one value of each edge. It is a new parameter if the values differ.
     fn value(&mut self, values: &mut Values, column: Vec<ValueId>) -> ValueId {
         if column.iter().all(|value| *value == column[0]) {
             return column[0];
@@ -40,11 +40,11 @@ impl Phis {
     }
 }
 
-/// The maximum number of groups of paths that one place keeps apart.
+/// The largest number of groups of paths that are kept apart at one place.
 const MOST_GROUPS: usize = 8;
 
-/// The properties that keep paths apart where they could meet: headers, checksums to be made
-/// canonical, waiting tag changes, and whether the function has sent other packets.
+/// The properties in which paths must agree to be joined: headers, checksums that pending writes
+/// update, waiting tag changes, and whether the function has sent other packets.
 type Kind = ((u128, u128, u128), u32, Outline, bool);
 
 /// Groups the edges to one place. The edges of one group can be joined.
@@ -54,7 +54,8 @@ pub(super) fn groups(draft: &mut Draft, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
         let mut kind = of(&edge.state);
         let open = kind.1 != 0 || !edge.state.waiting.is_empty();
         if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
-            // There are too many groups, so the assigned fields are written here already.
+            // There are too many groups. After writing its assigned fields, the path may fit into
+            // an existing one.
             let mut way = draft.blocks.open(edge);
             flush(draft, &mut way);
             edge = way.edge();
@@ -65,7 +66,7 @@ pub(super) fn groups(draft: &mut Draft, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
     groups.into_values().collect()
 }
 
-/// Joins the edges of one group. `live` are the values of the model's program that later blocks
+/// Joins the edges of one group. `live` has the values of the model's program that later blocks
 /// use.
 pub(super) fn join(
     draft: &mut Draft,
@@ -118,8 +119,8 @@ pub(super) fn join(
     Some(Way { at, state })
 }
 
-/// Writes a cell before paths meet if it is unwritten on one path and another path must read it
-/// from the packet's bytes.
+/// Writes all assigned fields of all paths, if a field is unwritten on one path and must be loaded
+/// from the packet's bytes on another.
 fn flush_clashes(draft: &mut Draft, edges: &mut Vec<Edge>) {
     let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
         let cells = edges.iter().flat_map(|edge| edge.state.cells.iter());
@@ -138,7 +139,7 @@ fn flush_clashes(draft: &mut Draft, edges: &mut Vec<Edge>) {
     }
 }
 
-/// Keeps the counts that all paths share pending, and adds the other counts here.
+/// Keeps the counts pending that all paths share, and adds the other counts to counters here.
 fn settle_counts(draft: &mut Draft, edges: &mut Vec<Edge>) -> Vec<ListedCounter> {
     let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
     let (shared, rests) = common(&lists);
@@ -220,7 +221,7 @@ fn join_cells(draft: &mut Draft, states: &[&State], phis: &mut Phis) -> BTreeMap
     cells
 }
 
-/// Keeps the results that all paths have, even if each path found its own.
+/// Keeps the results of operations that all paths have, even if they differ in value.
 fn join_memo(
     values: &mut Values,
     states: &[&State],

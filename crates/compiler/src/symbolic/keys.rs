@@ -10,7 +10,7 @@ use super::visit::Visit;
 use braid_ir::engine::FLOW_WIDTHS;
 use braid_ir::model::{BinOp, CmpOp, Granularity, Key, Kind, StateId, Ty, ValueId};
 
-/// The parts of a key. `None`: the packet lacked a field of the key.
+/// The parts of a key. `None` if the packet lacks a field of the key.
 pub(super) fn key_parts(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
@@ -74,7 +74,7 @@ fn flow(
     parts.map(|(part, width)| draft.values.resize(Ty::uint(width), part)).collect()
 }
 
-/// The value before it was widened.
+/// The value before widening.
 fn narrow(values: &Values, value: ValueId) -> ValueId {
     match values.def(value) {
         Def::Pure(Pure::Resize(inner)) if values.ty(*inner).width < values.ty(value).width => {

@@ -2,10 +2,9 @@
 //! header shape. The result is one residual program.
 //!
 //! The execution follows functions in topological order, and the blocks of each function in their
-//! order. Where paths meet, their states are joined (`join`), so the program is a graph about as
-//! large as the functions together. While the program runs, fields are values (`cells`). Facts
-//! about values (`facts`) decide conditions. At the end, pure values are placed where they are
-//! needed (`place`).
+//! order. Where paths meet, their states are joined (`join`), so the program is a graph of about
+//! the size of all functions together. During the execution, fields are values (`cells`), and facts
+//! about values (`facts`) decide conditions. Pure values get their places in the end (`emit`).
 //!
 //! `follow` is on top: it leads paths (`build`) through points and through the blocks of a function
 //! (`visit`). For each operation it asks `exec`, and for each end of a block `terms`. All of them
@@ -63,21 +62,21 @@ pub(crate) struct Input<'a> {
     /// Headers of the packet ([`braid_packet::Layout::presence`]).
     pub(crate) presence: u128,
     pub(crate) extent: Extent,
-    /// Whether the program first tests for the main path and has a part for it.
+    /// Whether the program begins with a test for the main path and has a part for it.
     pub(crate) guarded: bool,
-    /// The mutant to build, if any.
+    /// The active mutant, if any.
     pub(crate) bug: Option<SynthMutant>,
 }
 
 /// The result of a symbolic execution.
 pub(crate) struct Outcome {
     pub(crate) program: Residual,
-    /// Whether the program first tests for the main path.
+    /// Whether the program begins with a test for the main path.
     pub(crate) guarded: bool,
     pub(crate) stats: Stats,
 }
 
-/// Follows all packets of the shape along all their paths.
+/// Follows all packets of the header shape along all their paths.
 pub(crate) fn execute(input: &Input<'_>) -> Outcome {
     let Input { chain, graph, point, presence, extent, guarded, bug } = *input;
     let site = Site { node: point.node, block: 0, op: 0 };

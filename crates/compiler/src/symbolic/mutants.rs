@@ -1,27 +1,27 @@
-//! Mutants of the synthesis. Tests build them to show that such mistakes are found. Only with the
-//! feature `mutants`.
+//! Mutants of the synthesis: deliberate mistakes. Tests show that the comparison of engines finds
+//! each of them. A mutant can be active only with the feature `mutants`.
 
 /// A mutant of the synthesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "no mutant is active then"))]
 pub enum SynthMutant {
-    /// A field that was assigned still has the value with which it arrived.
+    /// A read of an assigned field gives the value on arrival.
     StaleBinding,
-    /// Only the first of several decrements of a value happens.
+    /// Of several decrements of a value, only the first one happens.
     LostDecrement,
     /// Where paths meet, a field takes the value of one of them.
     WrongMerge,
-    /// A field whose value did not change is not written, so its checksums stay as they are.
+    /// A field with an unchanged value is not written, so its checksums are not made canonical.
     ForgottenCanonical,
-    /// A fact about a field's old value is applied to the newly assigned value.
+    /// A fact about a field's old value is applied to its new value.
     FactKept,
     /// A read of a field's value on entry gives the current value.
     EntryIsCurrent,
-    /// Where paths meet, the counts of only some of them are lost.
+    /// Where paths meet, counts that only some of them have are lost.
     CountDropped,
-    /// A comparison is decided although its bound can just be reached.
+    /// A comparison counts as decided although its bound can just be reached.
     BoundOffByOne,
-    /// The result of a lookup is used again after an assignment to the table.
+    /// The result of a lookup is reused after an assignment to the table.
     FindReused,
     /// The ports in flow keys are swapped.
     KeyPartsSwapped,

@@ -8,11 +8,11 @@ use braid_ir::model::{Dest, Model, RIGHT, Term};
 use braid_ir::residual::{Extent, Point};
 use std::collections::{HashMap, HashSet};
 
-/// The maximum number of functions in a row.
+/// The largest number of functions on a path.
 const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
 
-/// Whether a function is small enough for programs: the time to make a program has a limit. Engines
-/// interpret the model of a larger function.
+/// Whether a function is small enough for residual programs, so that making a program does not take
+/// too long. Engines interpret the models of larger functions.
 #[must_use]
 pub fn fits(model: &Model) -> bool {
     model.packet.blocks.len() <= MOST_BLOCKS
@@ -78,13 +78,13 @@ impl<'a> Points<'a> {
         self.tag_changes[number]
     }
 
-    /// Where packets go that leave the function at a point by a port.
+    /// The place to which packets go that leave the function at a point by a port.
     pub(super) fn sink(&self, number: usize, dest: Dest) -> Option<Sink> {
         let point = self.order[number];
         self.graph.next(point.node, port(dest, point.backward))
     }
 
-    /// The number of a point, if the program follows packets from the point `number` to it.
+    /// The number of a point, if the program covers the link from the point `number` to it.
     pub(super) fn later(&self, number: usize, point: Point) -> Option<usize> {
         self.place.get(&point).copied().filter(|at| *at > number)
     }
@@ -100,9 +100,9 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Points that packets may reach from a point on, in topological order. The search leaves out
-/// loops, including a return to a function from its other side. It also leaves out native functions
-/// and functions that share a packet with other functions.
+/// The points that packets may reach from a point, in topological order. The search leaves out
+/// loops, including a return to a function from its other side. It also leaves out native
+/// functions, functions that are too large, and functions under `Priority` with others.
 fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
     let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
     search.visit(start, 0);
@@ -116,8 +116,8 @@ struct Search<'a> {
     graph: &'a Graph,
     /// In the order in which the search left them.
     found: Vec<Point>,
-    /// The functions that the search has entered. It enters no function in both directions, so an
-    /// engine can tell a packet's direction through a function from the function's counters.
+    /// The functions that the search has entered. It enters no function in both directions. So the
+    /// counters of a function on a path show an engine the packet's direction through it.
     entered: HashSet<u16>,
 }
 
@@ -152,7 +152,7 @@ impl Search<'_> {
                 found.push(next);
             }
         }
-        // The point that was searched last comes first in the order.
+        // The point that the search left last comes first.
         found
     }
 }

@@ -4,8 +4,8 @@ use braid_ir::model::Word;
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 
-/// The maximum number of intervals of a set. A set with more is replaced by a larger set with fewer
-/// intervals.
+/// The largest number of intervals of a set. A set with more intervals is replaced by a superset
+/// with fewer.
 const MOST: usize = 64;
 
 /// All values of this width.
@@ -23,7 +23,7 @@ pub(super) fn is_full(set: &IntervalSet, width: u16) -> bool {
     set.intervals() == [(0, max_of(width))]
 }
 
-/// The set's only member, if it has just one.
+/// The set's member, if it has just one.
 pub(super) fn only(set: &IntervalSet) -> Option<Word> {
     match set.intervals() {
         [(low, high)] if low == high => Some(*low),
@@ -75,7 +75,7 @@ pub(crate) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
     IntervalSet::new(found)
 }
 
-/// Every member plus a number, modulo 2^width.
+/// The set of all members plus a number, modulo 2^width.
 pub(crate) fn shifted(set: &IntervalSet, by: Word, width: u16) -> IntervalSet {
     let max = max_of(width);
     let mut found = Vec::new();

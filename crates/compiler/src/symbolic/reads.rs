@@ -1,4 +1,5 @@
-//! What a function needs to know about a packet, and how it changes tags: read from its model.
+//! What a function's model says about its use of packets: the headers and fields that it consults,
+//! its changes of VLAN tags, and its live values.
 
 use super::cells::needs;
 use super::headers::{behind_icmp, behind_ports, bit, listed};
@@ -60,7 +61,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
     bits
 }
 
-/// The fields that a function reads in their state on entry.
+/// The fields that a function reads as they were when the packet entered it.
 pub(super) fn entry_fields(model: &Model) -> BTreeSet<Field> {
     let mut found = BTreeSet::new();
     for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
@@ -81,7 +82,7 @@ pub(super) fn entry_fields(model: &Model) -> BTreeSet<Field> {
     found
 }
 
-/// The fields that make up a key. An explicit key has none.
+/// The fields of an implicit key. An explicit key has none.
 pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Field] {
     match (key, granularity) {
         (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => &[],
@@ -91,8 +92,8 @@ pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Fi
     }
 }
 
-/// For each block, the values that it or a later block uses and that are defined before it or are
-/// its parameters.
+/// For each block, the values that it or a later block uses and that are defined before the block
+/// or are its parameters.
 pub(super) fn live(program: &Program) -> Vec<BTreeSet<ValueId>> {
     let mut live: Vec<BTreeSet<ValueId>> = vec![BTreeSet::new(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {

@@ -8,7 +8,7 @@ use braid_ir::model::{Kind, Op, Ty, ValueId};
 use braid_ir::residual::{End, What};
 use braid_packet::Header;
 
-/// Finds out whether a header is present. The result has one path for each outcome.
+/// Splits a path by the presence of a header: (present, absent).
 pub(super) fn resolve(draft: &mut Draft, mut way: Way, header: Header) -> (Way, Way) {
     freshen(draft, &mut way);
     let bool = Ty::of(Kind::Bool);
@@ -20,7 +20,7 @@ pub(super) fn resolve(draft: &mut Draft, mut way: Way, header: Header) -> (Way, 
     (yes, no)
 }
 
-/// One path for each outcome of a condition.
+/// Splits a path by the outcome of a condition: (holds, does not hold).
 pub(super) fn split(draft: &mut Draft, way: Way, cond: ValueId) -> (Way, Way) {
     draft.blocks.all[way.at].end = End::Branch { cond, yes: nowhere(), no: nowhere() };
     let (mut yes, mut no) = (way.state.clone(), way.state);

@@ -1,4 +1,4 @@
-//! The abstract state of a packet on a path through the program.
+//! The abstract state of a packet on a path.
 
 use super::cells::{Cell, ICMP, TRANSPORTS, checksums};
 use super::facts::Facts;
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-/// A part of the state that paths share until one of them changes it. Most of the state stays the
-/// same on both paths where paths part.
+/// A part of the state that paths share until one of them changes it. Where paths part, most of the
+/// state stays the same on both.
 #[derive(Clone, Default)]
 pub(super) struct Shared<T>(Rc<T>);
 
@@ -47,33 +47,34 @@ impl<T: Clone> DerefMut for Shared<T> {
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) headers: Headers,
-    /// Cells whose value is not the one that the packet had when it entered the program.
+    /// Cells whose value may differ from the one on entry to the program.
     pub(super) cells: Shared<BTreeMap<Field, Cell>>,
     pub(super) facts: Shared<Facts>,
     /// Counts that no step has added yet.
     pub(super) pending: Vec<ListedCounter>,
     /// Whether the function has sent a packet besides this one: a copy or a new one.
     pub(super) sent: bool,
-    /// Whether the layout's presence of headers may be out of date.
+    /// Whether the layout's record of present headers may be out of date.
     pub(super) stale: bool,
-    /// Whether the layout's offsets are out of date.
+    /// Whether the layout's offsets may be out of date.
     pub(super) moved: bool,
     /// Changes of VLAN tags that the packet's bytes do not have yet.
     pub(super) waiting: Waiting,
     /// Cells whose bytes may differ from the bytes on entry.
     pub(super) written: BTreeSet<Field>,
-    /// Tags that functions of the program have read or written. A value has the tag's full width,
-    /// or the width that a function read.
+    /// Packet tags that functions of the program have read or written. A value has the tag's full
+    /// width, or the width that the reading function declared.
     pub(super) tags: Shared<BTreeMap<String, Tag>>,
-    /// Results of operations that would give the same result again.
+    /// Results of operations that would give the same results again.
     pub(super) memo: Shared<BTreeMap<Memo, Vec<ValueId>>>,
     /// For each table, the key of the entry that the function last found or assigned.
     pub(super) last: Shared<BTreeMap<(u16, StateId), Vec<ValueId>>>,
-    /// Values of the model's program, by their numbers there.
+    /// Values of the model's program, by their numbers in the model.
     pub(super) env: Shared<BTreeMap<ValueId, ValueId>>,
-    /// Cells in their state when the packet entered the function, if the function reads them so.
+    /// Cells as they were when the packet entered the function, as far as the function reads them
+    /// so.
     pub(super) entry: Shared<BTreeMap<Field, ValueId>>,
-    /// The maximum number of functions that a packet has visited.
+    /// The largest number of functions that a packet on this path has visited.
     pub(super) visits: u32,
 }
 
@@ -136,7 +137,7 @@ impl State {
         self.env = Shared::default();
         self.entry = Shared::default();
         self.last = Shared::default();
-        // The results of other functions' lookups are not valid for this function.
+        // Memoised lookups belong to the function that did them. Quotients stay valid.
         if self.memo.keys().any(|memo| !matches!(memo, Memo::Quotient(..))) {
             self.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
         }
@@ -149,12 +150,13 @@ impl State {
         }
     }
 
-    /// Counts the packet with its current length.
+    /// Counts the packet with its current length, later.
     pub(super) fn count(&mut self, node: u16, counter: Counter) {
         self.pending.push(ListedCounter { node, counter, length: self.waiting.length() });
     }
 
-    /// Makes the packet longer by a number of bytes.
+    /// Adjusts the pending counts to a change of the packet's bytes, because their lengths are
+    /// relative to these bytes.
     pub(super) fn lengthen(&mut self, bytes: i32) {
         for tallied in &mut self.pending {
             tallied.length -= bytes;
@@ -168,31 +170,33 @@ impl State {
         counters
     }
 
-    /// Forgets the results that depend on a function's state, because the state has changed.
+    /// Forgets the memoised results that depend on a function's state, because the state has
+    /// changed.
     pub(super) fn forget_state(&mut self, node: u16) {
         if self.memo.keys().any(|memo| memo.state_of() == Some(node)) {
             self.memo.retain(|memo, _| memo.state_of() != Some(node));
         }
     }
 
-    /// The checksums that the pending writes make canonical.
+    /// The checksums that the pending writes update, as bits of [`checksums`].
     pub(super) fn checksums(&self) -> u32 {
         let dirty = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
         let bits = dirty.fold(0, |bits, (field, _)| bits | checksums(*field));
         match bits {
             _ if bits & ICMP != 0 => bits & !TRANSPORTS,
-            // Leaves out the destination's part if the whole transport checksum is included.
+            // The bit 4 (the destination address) follows from the bit 2 (the whole transport
+            // checksum).
             _ if bits & 2 != 0 => bits & !4,
             _ => bits,
         }
     }
 
-    /// What these cells hold, for [`State::restore`].
+    /// The contents of these cells, for [`State::restore`].
     pub(super) fn before(&self, fields: &[Field]) -> Before {
         fields.iter().map(|field| (*field, self.cells.get(field).copied())).collect()
     }
 
-    /// Gives cells back what they held before.
+    /// Sets cells to contents from [`State::before`].
     pub(super) fn restore(&mut self, before: Before) {
         for (field, cell) in before {
             match cell {
@@ -202,7 +206,7 @@ impl State {
         }
     }
 
-    /// Forgets what cells hold: the packet's bytes have their content.
+    /// Forgets the contents of cells. From now on, the packet's bytes hold them.
     pub(super) fn reload(&mut self, fields: impl IntoIterator<Item = Field>) {
         self.cells.extend(fields.into_iter().map(|field| (field, Cell::Reload)));
     }
@@ -213,8 +217,8 @@ impl State {
     }
 }
 
-/// Takes the common elements out of several lists, as often as all lists have them. Also returns
-/// the rest of each list.
+/// Splits lists into their common elements and the rest of each list. An element that occurs
+/// several times is common as often as all lists have it.
 pub(super) fn common(lists: &[&[ListedCounter]]) -> (Vec<ListedCounter>, Vec<Vec<ListedCounter>>) {
     let mut rests: Vec<Vec<ListedCounter>> = lists.iter().map(|list| list.to_vec()).collect();
     let Some(first) = lists.first() else { return (Vec::new(), rests) };

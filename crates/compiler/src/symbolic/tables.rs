@@ -78,7 +78,7 @@ pub(super) fn state_op(
     Ok(Flow::Next)
 }
 
-/// Updates the state after an assignment: other entries may be gone.
+/// Updates the path's state after an assignment to a table. Other entries may have been evicted.
 fn assigned(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -92,7 +92,7 @@ fn assigned(
     way.state.last.insert((visit.node(), state), key);
 }
 
-/// Looks an entry up. Returns whether it exists, and its handle.
+/// Looks up an entry. Returns two values: whether it exists, and its handle.
 fn find(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -102,7 +102,8 @@ fn find(
 ) -> (ValueId, ValueId) {
     let node = visit.node();
     let memo = Memo::Find(node, state, key.to_vec());
-    // Entries that live with this table's entries depend on the entry that was found last.
+    // An entry found here may become the partner of a new entry, so the last lookup before the
+    // creation counts.
     let ties = visit.model.state.iter().any(|decl| decl.lives_with == Some(state));
     let last = way.state.last.get(&(node, state)).map(Vec::as_slice);
     if ties && last != Some(key) {
@@ -112,14 +113,14 @@ fn find(
     let make =
         |outs: &[ValueId]| What::Find { found: outs[0], entry: outs[1], state, key: key.to_vec() };
     let outs = draft.once(visit, way, memo, &[BOOL, HANDLE], false, make);
-    // Global state always has its one entry.
+    // Global state has one entry, which always exists.
     if visit.model.state[state.index()].granularity == Granularity::Global {
         way.state.facts.decide(&draft.values, outs[0], true);
     }
     (outs[0], outs[1])
 }
 
-/// The slots of an entry, or the table's default if there is no entry.
+/// The slots of an entry. For a missing entry, the table's default.
 fn get(
     draft: &mut Draft,
     visit: &Visit<'_>,

@@ -1,4 +1,5 @@
-//! Terminators of a model's blocks: branches are decided or kept, and packets end or go on.
+//! Terminators of a model's blocks: branches are decided or kept, and packets leave the function or
+//! end.
 
 use super::build::{Edge, Slot, Way, nowhere};
 use super::draft::Draft;

@@ -1,6 +1,6 @@
 //! The values of a residual program under construction. A pure value depends only on its operands,
-//! the entering packet and the configuration. Each pure value exists once, even if it has many
-//! uses. The place where it is computed is decided at the end.
+//! the entering packet and the configuration. It exists once, however many uses it has, and gets
+//! its place at the end.
 
 use braid_ir::model::{BinOp, CmpOp, Kind, ParamId, Ty, ValueId, Word};
 use braid_ir::residual::{RuleFields, Site};
@@ -16,7 +16,7 @@ pub(super) enum Def {
     Param,
     /// As a result of a step.
     Step,
-    /// As the second result of the pure value before it.
+    /// As the second result of the pure value with this number.
     Second(ValueId),
     /// As a pure value.
     Pure(Pure),
@@ -76,7 +76,7 @@ impl Pure {
     }
 }
 
-/// All values.
+/// All values by number, with their types and definitions.
 pub(super) struct Values {
     defs: Vec<Def>,
     types: Vec<Ty>,
@@ -159,7 +159,7 @@ impl Values {
         self.pure(field_ty(field), Pure::Init(field))
     }
 
-    /// The value, if it is a constant.
+    /// The number, if the value is a constant.
     pub(super) fn known(&self, value: ValueId) -> Option<Word> {
         match self.def(value) {
             Def::Pure(Pure::Const(word)) => Some(*word),

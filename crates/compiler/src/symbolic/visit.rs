@@ -1,4 +1,5 @@
-//! A packet's visit of a function: the function, and the paths that wait at its blocks.
+//! The visit of a function by all packets of a program: the function, and the paths that wait at
+//! its blocks.
 
 use super::build::{Edge, Way};
 use super::headers::Headers;
@@ -13,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The visit of one function.
 pub(super) struct Visit<'a> {
     pub(super) point: Point,
-    /// The point's number in the order of points.
+    /// The number of the point in [`super::points::Points`].
     pub(super) number: usize,
-    /// How this function and those behind it change tags.
+    /// How this function and later ones change VLAN tags.
     pub(super) tag_changes: TagChanges,
     pub(super) model: &'a Model,
     pub(super) params: &'a [ParamValue],
-    /// The headers of the packet when it entered, as far as they are known.
+    /// The headers of the packets on entry, as far as they are known.
     pub(super) entry: Headers,
     /// For each block, the values that it or a later block uses and that are defined before it.
     pub(super) live: Vec<BTreeSet<ValueId>>,

@@ -1,11 +1,11 @@
-//! VLAN tags. A tag that one function adds and a later one removes never reaches the packet's
-//! bytes. A tag that is removed and added again is written in place (SNF: redundant pushes and
+//! VLAN tags. A tag that one function adds and a later one removes is never written to the packet's
+//! bytes. A tag that is removed and added again is rewritten in place (SNF: redundant pushes and
 //! pops).
 //!
-//! While a tag change waits, the abstract state describes the packet with the change, but the bytes
-//! and their layout are still without it. Only the fields of the tags themselves are affected: with
-//! at most two tags, one tag more or less neither hides nor reveals a header behind the tags. Where
-//! the packet may have more tags, changes are made at once.
+//! While a tag change waits, the abstract state already has the change, but the bytes and their
+//! layout do not. Only the fields of the tags are affected: as long as the packet has at most two
+//! tags, one more or less neither hides nor reveals a header after the tags. Where the packet may
+//! have more tags, changes are made immediately.
 
 use super::build::{Edge, Way};
 use super::cells::Cell;
@@ -22,13 +22,13 @@ use braid_packet::{Field, Header};
 
 /// The TPID of added tags.
 const TPID: Word = 0x8100;
-/// The fields of the outermost tag that models may assign. `INNER` has the same fields of the
+/// The fields of the outermost tag that models can assign. `INNER` has the same fields of the
 /// second tag.
 const OUTER: [Field; 3] = [Field::VlanId, Field::VlanPcp, Field::VlanDei];
 const INNER: [Field; 3] = [Field::Vlan2Id, Field::Vlan2Pcp, Field::Vlan2Dei];
 
-/// Forgets the Ethernet type and the payload length: one tag more or less may decide whether the
-/// parser recognises the headers behind the tags.
+/// Forgets the EtherType and the payload length. One tag more or less may decide whether the parser
+/// recognises the headers after the tags.
 fn forget_behind(way: &mut Way) {
     way.state.reload([Field::EthType, Field::PktPayloadLen]);
 }
@@ -78,11 +78,11 @@ pub(super) fn push_vlan(
     Ok(Flow::Next)
 }
 
-/// Adds a tag to the packet's bytes.
+/// Adds a tag to the packet's bytes immediately.
 fn push_now(draft: &mut Draft, way: &mut Way, id: ValueId, tagged: bool, twice: bool) {
     settle(draft, way);
     if twice {
-        // One more tag may put headers with assigned fields out of the parser's reach.
+        // With one more tag, the parser may no longer recognise the headers of assigned fields.
         flush(draft, way);
     } else {
         flush_tags(draft, way);
@@ -91,7 +91,7 @@ fn push_now(draft: &mut Draft, way: &mut Way, id: ValueId, tagged: bool, twice: 
     let site = draft.values.site;
     change_tags(draft, way, site, Op::PushVlan { id });
     if twice {
-        // The packet may now have too many tags. Then nothing behind them is recognised.
+        // If the packet now has too many tags, the parser recognises nothing after them.
         let headers = &mut way.state.headers;
         let tags = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
         let tags = tags.iter().fold(0, |bits, header| bits | bit(*header));
@@ -118,7 +118,7 @@ fn tag_added(draft: &mut Draft, way: &mut Way, id: ValueId, tagged: bool) {
     lengthen(draft, way, LEN);
 }
 
-/// Cancels a removal: the removed tag stays and gets new content.
+/// Cancels a waiting removal: the tag stays and gets new content.
 fn undo_pop(draft: &mut Draft, way: &mut Way, id: ValueId) {
     let Some(popped) = way.state.waiting.popped.take() else { return };
     way.state.headers.set(Header::Vlan, true);
@@ -161,7 +161,7 @@ pub(super) fn pop_vlan(
     Ok(Flow::Next)
 }
 
-/// Cancels an addition: the added tag is removed again.
+/// Cancels a waiting addition.
 fn undo_push(draft: &mut Draft, way: &mut Way, pushed: Pushed) {
     if pushed.tagged {
         move_cells(draft, way, INNER, OUTER);
@@ -173,7 +173,7 @@ fn undo_push(draft: &mut Draft, way: &mut Way, pushed: Pushed) {
     lengthen(draft, way, -LEN);
 }
 
-/// Removes a tag from the packet's bytes.
+/// Removes a tag from the packet's bytes immediately.
 fn pop_now(draft: &mut Draft, way: &mut Way, twice: bool) {
     if twice {
         flush_tags(draft, way);
@@ -184,7 +184,8 @@ fn pop_now(draft: &mut Draft, way: &mut Way, twice: bool) {
     way.state.reload([Field::VlanTpid]);
     let headers = &mut way.state.headers;
     if let Some(values) = moved {
-        // A third tag becomes the second. Headers that too many tags had hidden may appear.
+        // If there was a third tag, it is the second one now. Headers that too many tags had hidden
+        // may appear.
         let mut open = bit(Header::Vlan2);
         let announced = |header: &Header| !header.announced_by(Field::EthType).is_empty();
         let is_ip = |header: Header| header.implies().contains(&Header::Inet);
@@ -220,8 +221,8 @@ fn move_cells(draft: &mut Draft, way: &mut Way, from: [Field; 3], to: [Field; 3]
     }
 }
 
-/// Prepares the packet for a tag change: writes the assigned fields of tags and corrects
-/// offsets.
+/// Prepares the bytes for a tag change: if a field of a tag is assigned but not written, writes all
+/// assigned fields.
 fn flush_tags(draft: &mut Draft, way: &mut Way) {
     let cells = way.state.cells.iter();
     let mut tags = cells.filter(|(field, _)| is_tag(**field));
@@ -230,7 +231,7 @@ fn flush_tags(draft: &mut Draft, way: &mut Way) {
     }
 }
 
-/// Makes the packet longer by a number of bytes.
+/// Adds a number of bytes to the field `pkt.len`.
 fn lengthen(draft: &mut Draft, way: &mut Way, bytes: i32) {
     let before = match way.state.cells.get(&Field::PktLen) {
         Some(Cell::Value(value, _)) => *value,
@@ -242,8 +243,8 @@ fn lengthen(draft: &mut Draft, way: &mut Way, bytes: i32) {
     way.state.cells.insert(Field::PktLen, Cell::Value(value, false));
 }
 
-/// Settles paths that have different waiting changes. If no function from here on changes tags,
-/// nothing keeps these paths apart any longer then.
+/// Makes the waiting tag changes of paths that differ in them. The caller does this where no later
+/// function changes tags, so that nothing else keeps these paths apart.
 pub(super) fn settle_unlike(draft: &mut Draft, edges: &mut Vec<Edge>) {
     let outlines = edges.iter().map(|edge| edge.state.waiting.outline());
     let mut outlines: Vec<_> = outlines.collect();

@@ -18,7 +18,7 @@ pub(super) const TAGS: [Field; 7] = [
     Field::Vlan2Dei,
 ];
 
-/// The cells of tags before a change.
+/// The contents of the cells of tags before a change.
 pub(super) type Before = Vec<(Field, Option<Cell>)>;
 
 /// Tag changes that the packet's bytes do not have yet.
@@ -30,10 +30,10 @@ pub(super) struct Waiting {
     pub(super) pushed: Vec<Pushed>,
 }
 
-/// The properties by which waiting changes are compared.
+/// What must be equal for two lists of waiting changes to be equal.
 pub(super) type Outline = (Option<(ValueId, Before)>, Vec<(bool, Before)>);
 
-/// A removal that waits.
+/// A removal of a tag that waits.
 #[derive(Clone)]
 pub(super) struct Popped {
     pub(super) site: Site,
@@ -41,11 +41,11 @@ pub(super) struct Popped {
     pub(super) before: Before,
 }
 
-/// An addition that waits.
+/// An addition of a tag that waits.
 #[derive(Clone)]
 pub(super) struct Pushed {
     pub(super) site: Site,
-    /// Whether there is a tag beneath this one.
+    /// Whether the packet has another tag after this one.
     pub(super) tagged: bool,
     pub(super) before: Before,
 }
@@ -55,7 +55,7 @@ impl Waiting {
         self.popped.is_none() && self.pushed.is_empty()
     }
 
-    /// The difference in bytes between the packet with its waiting changes and its actual bytes.
+    /// The length of the packet with its waiting changes, minus the length of its actual bytes.
     pub(super) fn length(&self) -> i32 {
         let pushed = i32::try_from(self.pushed.len()).unwrap_or(0);
         LEN * (pushed - i32::from(self.popped.is_some()))

@@ -1,4 +1,4 @@
-//! Brings the packet's bytes up to date.
+//! Brings the packet's bytes up to date with the values of its fields.
 
 use super::build::Way;
 use super::cells::{Cell, TRANSPORTS, checksums};
@@ -11,8 +11,7 @@ use braid_ir::model::Op;
 use braid_ir::residual::{Fate, Site, Step, What};
 use braid_packet::{Field, Header};
 
-/// Makes the waiting changes in the packet's bytes. Afterwards only assigned fields are still
-/// unwritten.
+/// Makes the waiting tag changes in the packet's bytes. Assigned fields stay unwritten.
 pub(super) fn settle(draft: &mut Draft, way: &mut Way) {
     if way.state.waiting.is_empty() {
         return;
@@ -46,7 +45,7 @@ pub(super) fn flush(draft: &mut Draft, way: &mut Way) {
         write(draft, way, |_| true);
         return;
     }
-    // Tags that wait to be added or removed do not change where other fields are.
+    // Waiting tag changes do not move other fields in the actual bytes.
     write(draft, way, |field| !is_tag(field));
     settle(draft, way);
     write(draft, way, is_tag);
@@ -62,7 +61,8 @@ fn write(draft: &mut Draft, way: &mut Way, wanted: impl Fn(Field) -> bool) {
     if way.state.moved {
         draft.step(way.at, What::Parse);
         way.state.moved = false;
-        // The presence of headers is only right when every field is written.
+        // `stale` keeps its value, because the presence of headers is right only after every field
+        // is written.
     }
     let forget = draft.has_mutant(SynthMutant::ForgottenCanonical);
     let mut writes = Vec::new();
@@ -85,7 +85,8 @@ fn write(draft: &mut Draft, way: &mut Way, wanted: impl Fn(Field) -> bool) {
     }
 }
 
-/// Writes all assigned fields, and parses the packet if its headers may have changed.
+/// Writes all assigned fields, and parses the packet if its headers or their places may have
+/// changed.
 pub(super) fn freshen(draft: &mut Draft, way: &mut Way) {
     flush(draft, way);
     if way.state.stale || way.state.moved {
@@ -98,8 +99,8 @@ pub(super) fn freshen(draft: &mut Draft, way: &mut Way) {
 pub(super) fn freshen_payload(draft: &mut Draft, way: &mut Way) {
     let quoted = quoted_fields()
         .any(|field| matches!(way.state.cells.get(&field), Some(Cell::Value(_, true))));
-    // A malformed transport header is part of the payload. Its checksum also depends on the
-    // addresses.
+    // Without a recognised transport header, the bytes of a malformed one belong to the payload.
+    // Its checksum also depends on the addresses.
     let sums = way.state.checksums() & TRANSPORTS != 0
         && ![Header::L4, Header::Icmp, Header::Icmp6]
             .iter()
@@ -109,8 +110,7 @@ pub(super) fn freshen_payload(draft: &mut Draft, way: &mut Way) {
     }
 }
 
-/// Ends the program for a packet that continues elsewhere. Its bytes are brought up to date
-/// first.
+/// Ends the program for a packet that continues elsewhere. First brings its bytes up to date.
 pub(super) fn leave(draft: &mut Draft, way: &mut Way, fate: Fate) {
     match fate {
         Fate::Leave { .. } => flush(draft, way),

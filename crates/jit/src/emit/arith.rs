@@ -1,7 +1,7 @@
 //! Arithmetic, exactly as the model IR defines it.
 //!
-//! A value with at most 64 significant bits is computed in 64 bits, whatever its type. Then an
-//! overflow of the type is only possible where the type itself has at most 64 bits.
+//! A value with at most 64 significant bits is computed in 64 bits, whatever its type. In 64 bits,
+//! only values of types with at most 64 bits can overflow.
 
 use super::emitter::{Emitter, Place, at};
 use super::load;
@@ -68,7 +68,7 @@ pub(super) fn binary(
     Ok(())
 }
 
-/// Emits the fault for a division by 0.
+/// Emits a test that ends with a fault if the divisor is 0.
 fn check_divisor(e: &mut Emitter<'_, '_>, place: Place, b: ValueId) -> Result<(), Error> {
     if e.constant_of(b).is_some_and(|b| b != 0) {
         return Ok(());
@@ -124,7 +124,8 @@ fn mul_sat(
     e.build.ins().select(fits, low, max)
 }
 
-/// Emits a shift. A shift by the width or more gives 0, unlike the machine's instruction.
+/// Emits a shift. A shift by the width or more gives 0. (The machine's instruction shifts by the
+/// remainder.)
 fn shift(
     e: &mut Emitter<'_, '_>,
     op: BinOp,
@@ -133,7 +134,7 @@ fn shift(
     width: u16,
     wide: bool,
 ) -> Value {
-    // Bits that are shifted out of the machine word are lost in the model, too.
+    // The model also loses the bits that are shifted out of the machine word.
     let limit = u128::from(width.min(if wide { 128 } else { 64 }));
     let by = e.narrowed(y);
     let shifted = match op {
@@ -155,7 +156,7 @@ fn shift(
     }
 }
 
-/// Calls the function for an operation on 128 bits.
+/// Calls the function for an operation on 128 bits that has no machine instruction.
 fn call_wide(e: &mut Emitter<'_, '_>, op: Wide, x: Value, y: Value) -> Value {
     let number = e.build.ins().iconst(types::I32, op as i64);
     let ((a, b), (c, d)) = (e.split(x), e.split(y));
@@ -183,7 +184,7 @@ pub(super) fn condition(
     let wide = e.is_wide(a) || e.is_wide(b);
     let (mut x, mut y) = (e.sized(a, wide)?, e.sized(b, wide)?);
     if e.bits(a).max(e.bits(b)) <= 32 {
-        // In 32 bits, larger constants fit into an instruction.
+        // An instruction can hold 32-bit constants but no larger 64-bit ones.
         x = e.build.ins().ireduce(types::I32, x);
         y = e.build.ins().ireduce(types::I32, y);
     }
@@ -207,8 +208,8 @@ pub(super) fn not(e: &mut Emitter<'_, '_>, out: ValueId, a: ValueId) -> Result<(
     Ok(())
 }
 
-/// Changes the width of a value: keeps the low bits or, if `stops`, limits the value to the largest
-/// one.
+/// Changes the width of a value. Keeps the low bits or, if `stops`, limits the value to the largest
+/// one of the new width.
 pub(super) fn convert(
     e: &mut Emitter<'_, '_>,
     out: ValueId,

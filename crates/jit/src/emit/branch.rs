@@ -1,7 +1,7 @@
 //! Branches on a condition that is a combination of tests.
 //!
-//! Each test becomes a branch of its own. So no test runs after the first one that decides, and no
-//! result is materialised in between.
+//! Each test becomes a branch of its own. So no test runs after the deciding one, and no
+//! intermediate result needs a register.
 
 use super::arith;
 use super::emitter::{Edge, Emitter};
@@ -13,9 +13,9 @@ use braid_ir::value::IntervalSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-/// The most tests of a condition that become branches.
+/// The largest number of tests of a condition that become branches.
 const PARTS: usize = 32;
-/// The most intervals that are tested one after the other.
+/// The largest number of intervals that are tested one after the other.
 const FEW: usize = 6;
 
 /// Records the definitions of booleans and the number of uses of each value.
@@ -67,7 +67,7 @@ fn branch_on(
     parts: &mut usize,
 ) -> Result<(), Error> {
     *parts = parts.saturating_sub(1);
-    // Behind a region, the parts of the condition are not available.
+    // If the condition comes out of a region, its parts are not available here.
     let whole = *parts == 0 || e.outcomes.variables.contains_key(&cond);
     let test = e.tests.get(&cond).copied().filter(|_| !whole);
     match test {
@@ -104,7 +104,7 @@ fn branch_to(e: &mut Emitter<'_, '_>, cond: Value, yes: &Edge, no: &Edge) {
     e.build.ins().brif(cond, yes.0, &yes.1, no.0, &no.1);
 }
 
-/// Tests intervals one after the other, large ones first.
+/// Tests intervals one after the other, the largest ones first.
 fn branch_in(
     e: &mut Emitter<'_, '_>,
     a: ValueId,
@@ -139,10 +139,10 @@ fn branch_in(
     Ok(())
 }
 
-/// A constant of the type of another value.
+/// A constant of the type that another value has.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "a value of 32 bits is only compared with such numbers"
+    reason = "callers compare 32-bit values only with 32-bit numbers"
 )]
 fn constant_like(e: &mut Emitter<'_, '_>, value: Value, number: u128) -> Value {
     let ty = e.build.func.dfg.value_type(value);

@@ -6,11 +6,11 @@ use braid_ir::model::ValueId;
 use braid_ir::residual::What;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
 
-/// Bytes of an argument or a result of a universal call.
+/// The bytes of an argument or result of a universal host call.
 pub(super) const SLOT: usize = 16;
 
 impl Emitter<'_, '_> {
-    /// Calls one of the host's functions, or a function that has no host.
+    /// Calls one of the functions in the frame's table of calls.
     #[expect(clippy::indexing_slicing, reason = "a call has the results that its signature says")]
     pub(super) fn call<const R: usize>(&mut self, function: usize, args: &[Value]) -> [Value; R] {
         self.calls = true;
@@ -36,7 +36,7 @@ impl Emitter<'_, '_> {
         number: u32,
         args: &[Value],
     ) -> [Value; R] {
-        // The host may move entries.
+        // The host may move entries, so the addresses of loaded slots become invalid.
         self.fresh = None;
         let number = self.build.ins().iconst(types::I32, i64::from(number));
         let mut all = vec![self.frame, number];
@@ -44,7 +44,7 @@ impl Emitter<'_, '_> {
         self.call(function, &all)
     }
 
-    /// Performs a step by `Host::step`.
+    /// Performs a step by a universal host call (`Host::step`).
     pub(super) fn step_call(&mut self, place: Place, what: &What) -> Result<(), Error> {
         let defined = what.outs();
         let code = self.universal(place, &what.uses(), defined.len())?;
@@ -90,7 +90,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Splits a result into its low 32 bits and the bit above them.
+    /// Defines two values from a result: a number in the low 32 bits, and a flag in the bit above
+    /// them.
     pub(super) fn flag_and_number(&mut self, result: Value, flag: ValueId, number: ValueId) {
         let is_set = self.shift_right(result, 32);
         self.set(flag, is_set);

@@ -1,4 +1,5 @@
-//! The state of a function while its code is written, and the operations that all steps use.
+//! The state of a function while its code is written, and the operations that all kinds of steps
+//! use.
 
 use super::main_path::MainPath;
 use super::outcomes::Outcomes;
@@ -24,7 +25,7 @@ pub(super) type ClBlock = cranelift_codegen::ir::Block;
 /// The target of a jump: a block and the arguments for its parameters.
 pub(super) type Edge = (ClBlock, Vec<BlockArg>);
 
-/// Offsets in the frame and in the table of calls.
+/// Offsets in the frame and in the table of calls, in bytes.
 pub(crate) mod at {
     use super::{Frame, offset_of};
     use crate::sys::Calls;
@@ -58,15 +59,15 @@ pub(crate) mod at {
     pub(crate) const WIDE: usize = offset_of!(Calls, wide);
 }
 
-/// An entry whose slots were loaded. It is valid until the next host call.
+/// An entry whose slots the code has the address of. The address is valid until the next host call.
 #[derive(Clone, Copy)]
 pub(super) struct Fresh {
     pub(super) entry: ValueId,
     pub(super) slots: Value,
 }
 
-/// Columns of lists, by function, parameter and column, in words as machine code reads them. Their
-/// addresses do not change.
+/// Columns of lists, by function, parameter and column, as words for machine code. The columns do
+/// not move, because the code contains their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Lists(pub(super) HashMap<(u16, u32, u32), Box<[u64]>>);
 
@@ -78,7 +79,7 @@ pub(super) struct Place {
     pub(super) fault: Option<CounterListId>,
 }
 
-/// Kinds of memory that do not overlap, for Cranelift's alias analysis.
+/// Kinds of memory that do not overlap. Cranelift's alias analysis uses them.
 #[derive(Clone, Copy)]
 pub(super) struct Memories {
     pub(super) frame: AliasRegion,
@@ -86,7 +87,7 @@ pub(super) struct Memories {
     pub(super) counts: AliasRegion,
 }
 
-/// Writes the code of a function.
+/// Writes the code of one function.
 pub(crate) struct Emitter<'a, 'f> {
     pub(super) residual: &'a Residual,
     pub(super) facts: &'a Facts,
@@ -97,30 +98,30 @@ pub(crate) struct Emitter<'a, 'f> {
     pub(super) frame: Value,
     pub(super) values: Vec<Option<Value>>,
     pub(super) blocks: Vec<ClBlock>,
-    /// By block: the entry that is available when it begins.
+    /// By block: the entry whose slots have a valid address when the block begins.
     pub(super) fresh_at: Vec<Option<Fresh>>,
     pub(super) fresh: Option<Fresh>,
-    /// Jumps out of regions from the current block: the number of the target, a block in between,
-    /// the target and its arguments.
+    /// Jumps from the current block out of regions: the number of the jump's target in the block's
+    /// end, the block that writes the outcome, the target, and its arguments.
     pub(super) left: Vec<(usize, ClBlock, ClBlock, Vec<BlockArg>)>,
-    /// The main path, if only that is written.
+    /// The main path, if the function contains only that.
     pub(super) main_path: Option<&'a MainPath>,
-    /// Whether the current steps are left out.
+    /// Whether the current steps are left out, because the main path does not contain them.
     pub(super) skips: bool,
-    /// The block that leaves the packet to the whole program.
+    /// The block that returns, so that the whole program runs on the packet.
     pub(super) fallback: Option<ClBlock>,
     /// Whether the code calls any function.
     pub(super) calls: bool,
-    /// The definitions of booleans.
+    /// The operations that define booleans.
     pub(super) tests: HashMap<ValueId, &'a Op>,
     /// By value: the number of its uses.
     pub(super) uses: Vec<u32>,
-    /// Fields that were loaded since the packet's bytes last changed or might have changed.
+    /// Values that hold loaded fields. A value is removed when the packet's bytes may have changed.
     pub(super) loaded: HashMap<ValueId, Field>,
     /// Whether the packet still has the headers with which it entered the program.
     pub(super) entered: bool,
-    /// By block: the functions that an earlier block may have entered, among those in which state
-    /// lives with other state.
+    /// By block: the functions that an earlier block may have entered, as far as their state lives
+    /// with other state.
     pub(super) begun: Vec<BTreeSet<u16>>,
     /// The stack slot for arguments and results of host calls, and its size in bytes.
     pub(super) scratch: Option<StackSlot>,
@@ -129,8 +130,11 @@ pub(crate) struct Emitter<'a, 'f> {
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
-    /// Starts a function whose argument is the frame.
-    #[expect(clippy::indexing_slicing, reason = "the function's parameter is the frame")]
+    /// Starts a function. Its only argument is the frame.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "every generated function has one parameter, the frame"
+    )]
     pub(crate) fn new(
         residual: &'a Residual,
         facts: &'a Facts,
@@ -182,7 +186,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    #[expect(clippy::indexing_slicing, reason = "the slot was made for this function")]
+    #[expect(clippy::indexing_slicing, reason = "`scratch` is a stack slot of this function")]
     pub(super) fn finish(mut self, config: TargetFrontendConfig) {
         if let Some(scratch) = self.scratch {
             self.build.func.sized_stack_slots[scratch].size = self.scratch_bytes;
@@ -191,7 +195,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.build.finalize(config);
     }
 
-    /// The block that leaves the packet to the whole program.
+    /// The block that returns, so that the whole program runs on the packet.
     pub(super) fn fallback_block(&mut self) -> ClBlock {
         let build = &mut self.build;
         *self.fallback.get_or_insert_with(|| {
@@ -201,7 +205,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         })
     }
 
-    /// The target of a jump in Cranelift's IR. Notes which entry is available there.
+    /// The target of a jump in Cranelift's IR. Also records which slots have a valid address there.
     #[expect(
         clippy::indexing_slicing,
         reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
@@ -219,13 +223,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         Ok((self.blocks[to], args))
     }
 
-    /// Returns a result.
+    /// Returns a constant.
     pub(super) fn return_result(&mut self, result: u64) {
         let result = self.imm(result);
         self.build.ins().return_(&[result]);
     }
 
-    /// Adds the packet to a counter.
+    /// Counts the packet at a counter list.
     pub(super) fn count(&mut self, counters: CounterListId) {
         let counts = self.load(self.memories.frame, types::I64, self.frame, at::COUNTS);
         let bytes = self.wire_len();
@@ -238,8 +242,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// Ends with a fault if `code` is not 0, in a cold block. A step without a counter never
-    /// faults; if it did, the fault would not be counted.
+    /// Ends with the fault `code` if `code` is not 0, in a cold block. A step without a counter
+    /// list for faults never faults. If it did, the fault would not be counted.
     pub(super) fn fault_if(&mut self, place: Place, code: Value) {
         let (bad, good) = (self.build.create_block(), self.build.create_block());
         self.build.set_cold_block(bad);
@@ -256,14 +260,14 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.build.switch_to_block(good);
     }
 
-    /// Ends with a fault where a condition holds, in a cold block.
+    /// Ends with a fault if a condition holds, in a cold block.
     pub(super) fn fault_when(&mut self, place: Place, cond: Value, fault: Fault) {
         let (code, zero) = (self.imm(sys::code(fault)), self.imm(0));
         let code = self.build.ins().select(cond, code, zero);
         self.fault_if(place, code);
     }
 
-    /// The address of `bytes` bytes on the stack for the next host call.
+    /// The address of at least `bytes` bytes on the stack, for the next host call.
     pub(super) fn scratch(&mut self, bytes: usize) -> Value {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.scratch_bytes = self.scratch_bytes.max(bytes);
@@ -276,7 +280,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 }
 
-/// By block: the functions whose `Enter` may have run before it.
+/// By block: the functions whose `Enter` may have run before the block.
 #[expect(clippy::indexing_slicing, reason = "`begun` has a set for each block")]
 fn begun(residual: &Residual) -> Vec<BTreeSet<u16>> {
     let mut begun = vec![BTreeSet::new(); residual.blocks.len()];
@@ -284,7 +288,7 @@ fn begun(residual: &Residual) -> Vec<BTreeSet<u16>> {
         let mut here = begun[number].clone();
         let enters = block.steps.iter().filter(|step| step.what == What::Enter);
         here.extend(enters.map(|step| step.site.node));
-        // Jumps lead to later blocks only.
+        // Jumps lead only to later blocks, so one pass is enough.
         block.end.visit_targets(&mut |target| {
             if let Some(next) = begun.get_mut(target.block.index()) {
                 next.extend(&here);

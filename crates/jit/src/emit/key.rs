@@ -32,8 +32,8 @@ pub(super) fn key_words(e: &mut Emitter<'_, '_>, parts: &[ValueId]) -> Result<Ve
     Ok(packed.into_iter().map(|word| word.unwrap_or_else(|| e.imm(0))).collect())
 }
 
-/// Adds a value of `bits` bits (at most 64), from bit `at` on.
-#[expect(clippy::indexing_slicing, reason = "the words have room for the widths of all parts")]
+/// Adds a value of `bits` bits (at most 64) to the words, from bit `at` on.
+#[expect(clippy::indexing_slicing, reason = "the caller has made room for the widths of all parts")]
 fn pack(
     e: &mut Emitter<'_, '_>,
     packed: &mut [Option<Value>],

@@ -10,8 +10,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use std::mem::offset_of;
 
-/// The parts in which a field is loaded or stored: the offset from its first byte, and the number
-/// of bytes.
+/// The parts in which a field of `len` bytes is loaded or stored: the offset from its first byte,
+/// and the number of bytes.
 pub(super) fn pieces(len: u8) -> Vec<(u8, u8)> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -33,7 +33,7 @@ fn integer(bytes: u8) -> Type {
     }
 }
 
-/// Whether a header is present, as of the last parse of the packet.
+/// Defines whether a header is present, as of the last parse of the packet.
 pub(super) fn has_header(e: &mut Emitter<'_, '_>, out: ValueId, header: Header) {
     let known = e.facts.headers.has(header).filter(|_| e.entered);
     let value = if let Some(known) = known {
@@ -47,7 +47,8 @@ pub(super) fn has_header(e: &mut Emitter<'_, '_>, out: ValueId, header: Header) 
     e.set(out, value);
 }
 
-/// The place of a field, while the packet has the headers with which it entered.
+/// The place of a field, as long as the packet has the headers with which it entered. `None` if it
+/// is not known.
 pub(super) fn spot_of(e: &Emitter<'_, '_>, field: Field) -> Option<Spot> {
     if !e.entered {
         return None;
@@ -55,7 +56,7 @@ pub(super) fn spot_of(e: &Emitter<'_, '_>, field: Field) -> Option<Spot> {
     Spot::of(field, &|header| e.facts.headers.has(header))
 }
 
-/// The address from which a field's offset counts.
+/// The address to which the offset of a field is added.
 pub(super) fn base_address(e: &mut Emitter<'_, '_>, base: Base) -> Value {
     let data = e.frame_word(at::DATA);
     let Some((offset, bytes)) = base.in_layout() else { return data };
@@ -63,7 +64,7 @@ pub(super) fn base_address(e: &mut Emitter<'_, '_>, base: Base) -> Value {
     e.build.ins().iadd(data, start)
 }
 
-/// Loads a field. False if only the host can.
+/// Loads a field. Returns false if only the host can load it.
 pub(super) fn load_field(e: &mut Emitter<'_, '_>, out: ValueId, field: Field) -> bool {
     let value = match spot_of(e, field) {
         Some(spot) => read_spot(e, spot),
@@ -104,12 +105,9 @@ fn read_spot(e: &mut Emitter<'_, '_>, spot: Spot) -> Value {
     e.masked(shifted, u16::from(spot.width))
 }
 
-/// The result of masking a loaded field with a constant, if the mask selects bits of one byte only:
-/// loads that byte.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "only the bits of one byte are left in the mask"
-)]
+/// The result of masking a loaded field with a constant whose bits lie in one byte: loads only that
+/// byte. `None` in all other cases.
+#[expect(clippy::cast_possible_truncation, reason = "the shifted mask has only bits of one byte")]
 pub(super) fn part_of_field(
     e: &mut Emitter<'_, '_>,
     value: ValueId,
@@ -124,7 +122,8 @@ pub(super) fn part_of_field(
     Some(e.shift_left(part, i64::from(byte) * 8))
 }
 
-/// The one byte of a field, counted from its end, in which a mask has bits.
+/// The byte of a field that contains all bits of a constant mask, counted from the field's last
+/// byte.
 fn byte_part(e: &Emitter<'_, '_>, field: Field, mask: ValueId) -> Option<(Spot, u8)> {
     let mask = e.constant_of(mask).filter(|mask| *mask != 0)?;
     let spot = spot_of(e, field)?;
@@ -135,7 +134,7 @@ fn byte_part(e: &Emitter<'_, '_>, field: Field, mask: ValueId) -> Option<(Spot, 
     (is_whole && is_one && (2..=8).contains(&spot.len)).then_some((spot, byte))
 }
 
-/// Whether the program uses a field that is loaded here only as [`part_of_field`] does. Then the
+/// Whether the program uses a field that is loaded here only as in [`part_of_field`], so that the
 /// whole field need not be loaded.
 #[expect(
     clippy::indexing_slicing,
@@ -166,7 +165,7 @@ pub(super) fn is_only_in_part(
     parts > 0 && parts == e.uses[value.index()]
 }
 
-/// Some bytes of a field as they lie in memory, as an `i64`.
+/// Loads bytes of a field as they are in memory, as an `i64`.
 pub(super) fn load_raw(
     e: &mut Emitter<'_, '_>,
     base: Value,
@@ -178,7 +177,7 @@ pub(super) fn load_raw(
     e.load_bytes(e.memories.packet, usize::from(bytes), base, offset)
 }
 
-/// Stores the low bytes of an `i64` as they are.
+/// Stores the low bytes of an `i64` in their order in memory.
 pub(super) fn store_raw(
     e: &mut Emitter<'_, '_>,
     value: Value,
@@ -193,7 +192,7 @@ pub(super) fn store_raw(
     e.store(e.memories.packet, value, base, offset);
 }
 
-/// The low bytes of an `i64` in reverse order; the other bytes are 0.
+/// The low `bytes` bytes of an `i64` in reverse order. The other bytes are 0.
 pub(super) fn swapped(e: &mut Emitter<'_, '_>, value: Value, bytes: u8) -> Value {
     let ty = integer(bytes);
     let value = match ty {
@@ -205,7 +204,7 @@ pub(super) fn swapped(e: &mut Emitter<'_, '_>, value: Value, bytes: u8) -> Value
     e.narrowed(swapped)
 }
 
-/// Loads a field that has no bytes in the packet.
+/// Loads a field that has no bytes in the packet. `None` if only the host can load it.
 fn load_attribute(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
     use Field::*;
     Some(match field {
@@ -253,7 +252,7 @@ fn load_structural(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
     })
 }
 
-/// The length of a header in bytes. Half a byte of the header holds it in 32-bit words.
+/// The length of a header in bytes. Four bits of the header hold it in units of 32-bit words.
 fn header_length(e: &mut Emitter<'_, '_>, base: Base, offset: usize, shift: i64) -> Value {
     let base = base_address(e, base);
     let byte = e.load_bytes(e.memories.packet, 1, base, offset);

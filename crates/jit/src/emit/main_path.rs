@@ -1,9 +1,9 @@
 //! The main path of a program as a function of its own.
 //!
-//! Code that calls no host function needs no registers that survive calls, and no stack. So the
-//! part of a program that most packets take becomes a function without calls, where that is
-//! possible. If a packet leaves this part before the code changed anything, the whole program runs
-//! from the start.
+//! A function that calls no host function needs neither a stack nor registers that survive calls.
+//! So the part of a program that most packets take becomes a function without calls, where that is
+//! possible. If a packet leaves this part before the code has changed anything, the whole program
+//! runs from the start.
 #![expect(
     clippy::indexing_slicing,
     reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
@@ -18,13 +18,13 @@ use std::collections::BTreeSet;
 /// The main path of a program.
 #[derive(Debug)]
 pub(crate) struct MainPath {
-    /// By block: whether the path contains it from its first step on.
+    /// By block: whether the path contains the block from its first step on.
     pub(super) entered: Vec<bool>,
-    /// Exits of regions inside blocks behind which the path continues.
+    /// Exits inside blocks (see [`crate::regions`]) after which the path continues: block and step.
     pub(super) behind: BTreeSet<(usize, usize)>,
-    /// Exits of regions that fall back to the whole program: region and exit.
+    /// Exits of regions at which the packet falls back to the whole program: region and exit.
     pub(super) fallback_exits: BTreeSet<(usize, usize)>,
-    /// Jumps that fall back to the whole program: block and number of the target.
+    /// Jumps at which the packet falls back to the whole program: block, and number of the target.
     pub(super) fallback_jumps: BTreeSet<(usize, usize)>,
 }
 
@@ -32,13 +32,14 @@ pub(crate) struct MainPath {
 struct Finder<'a> {
     residual: &'a Residual,
     regions: &'a Regions,
-    /// By block: whether no path to it changes anything.
+    /// By block: whether no path to the block has an effect.
     clean: Vec<bool>,
     path: MainPath,
 }
 
 impl MainPath {
-    /// Finds the main path of a program. `None` if it would call the host.
+    /// Finds the main path of a program. `None` if the path calls the host, or if it would be the
+    /// whole program.
     pub(crate) fn of(residual: &Residual, facts: &Facts, regions: &Regions) -> Option<MainPath> {
         let blocks = residual.blocks.len();
         let mut clean = vec![true; blocks];
@@ -64,7 +65,7 @@ impl MainPath {
                 from = at + 1;
             }
         }
-        // If nothing falls back, the whole program is this function already.
+        // Without regions and without a fallback, this function would be the whole program.
         let falls_back =
             !finder.path.fallback_exits.is_empty() || !finder.path.fallback_jumps.is_empty();
         (falls_back || !regions.all.is_empty()).then_some(finder.path)
@@ -81,12 +82,12 @@ impl Finder<'_> {
         self.path.behind.range((block, from)..(block + 1, 0)).next().map(|(_, at)| *at)
     }
 
-    /// Follows a block from a step on. `None` if it calls the host.
+    /// Adds the steps of a block from `from` on to the path. `None` if they call the host.
     fn walk(&mut self, number: usize, from: usize) -> Option<()> {
         let block = &self.residual.blocks[number];
         for at in from..=block.steps.len() {
             if let Some(region) = self.regions.starts.get(&(number, at)) {
-                // The first packet of an address group needs the whole program.
+                // A packet without an outcome falls back here, so nothing may have changed before.
                 return self.is_clean(number, at).then(|| self.exits(*region));
             }
             if let Some(step) = block.steps.get(at)
@@ -133,13 +134,13 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether no path to a step changes anything.
+    /// Whether no path to a step has an effect.
     fn is_clean(&self, block: usize, step: usize) -> bool {
         let steps = &self.residual.blocks[block].steps[..step];
         self.clean[block] && steps.iter().all(|step| is_pure(&step.what))
     }
 
-    /// Whether a block calls the host between a step and the next region.
+    /// Whether a block calls the host between step `from` and the next region.
     fn asks(&self, block: usize, from: usize) -> bool {
         let steps = self.residual.blocks[block].steps.iter().enumerate().skip(from);
         let mut before =
@@ -148,7 +149,7 @@ impl Finder<'_> {
             || matches!(self.residual.blocks[block].end, End::Hold { .. })
     }
 
-    /// Whether the program begins with one test of everything that most packets have in common.
+    /// Whether the program begins with one test of the conditions that most packets fulfil.
     fn is_guarded(&self) -> bool {
         let first = &self.residual.blocks[0];
         let End::Branch { cond, .. } = &first.end else { return false };
@@ -157,7 +158,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a step only defines values.
+/// Whether a step has no effect but to define values or to fault.
 fn is_pure(what: &What) -> bool {
     matches!(
         what,
@@ -178,8 +179,8 @@ fn is_pure(what: &What) -> bool {
     )
 }
 
-/// Whether machine code probably performs a step without a call. If this is wrong, the code
-/// generator notices when it writes the step.
+/// Whether machine code probably performs a step without a host call. If the guess is wrong,
+/// `emit::program::main_path` notices the call and gives up.
 pub(super) fn is_inline(what: &What, values: &[braid_ir::model::Ty]) -> bool {
     let narrow = |value: &ValueId| values[value.index()].width <= 64;
     match what {

@@ -1,11 +1,11 @@
-//! From a residual program to Cranelift's IR.
+//! Translates residual programs to Cranelift's IR.
 //!
 //! A value is an `i64`, or an `i128` if it can have more than 64 significant bits. All bits above
-//! the significant ones are 0. Each block of the program starts one block of Cranelift's; some
-//! steps add more.
+//! the significant ones are 0. Each block of the program becomes a block of Cranelift's IR, and
+//! some steps add more blocks.
 //!
-//! `emitter`, `value` and `call` hold the state of a function and its basic operations. Each other
-//! file writes one kind of step; `program` puts the steps together.
+//! `emitter`, `value` and `call` hold the state of a function and its basic operations. Each of the
+//! other files writes one kind of step. `program` puts the steps together.
 
 mod arith;
 mod branch;

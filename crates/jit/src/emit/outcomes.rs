@@ -11,13 +11,14 @@ pub(super) struct Outcomes<'a> {
     pub(super) regions: &'a Regions,
     /// The address of the first outcome.
     pub(super) start: u64,
-    /// Values with a definition at each exit of their region.
+    /// Values that are defined at each exit of their region, as variables.
     pub(super) variables: HashMap<ValueId, Variable>,
-    /// By lookups: the address group of the packet's address.
+    /// By address that is looked up: the address group of the packet's address.
     pub(super) groups: Vec<Variable>,
-    /// By region: the address of the packet's outcome, while the first packet determines it.
+    /// By region: the address of the outcome that the current steps determine, while they run for
+    /// the first packet of an address group.
     pub(super) open: Vec<Option<Value>>,
-    /// The blocks behind exits inside blocks.
+    /// The blocks that follow exits inside blocks, by region and exit.
     pub(super) behind: HashMap<(usize, usize), Block>,
 }
 

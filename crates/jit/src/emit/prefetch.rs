@@ -1,7 +1,8 @@
-//! A function that tells the host what a program will probably look up first: a key of a table, or
-//! a packet in a rule set.
+//! A function that announces the first lookups of a program to the host: a key in a table, or a
+//! packet in a rule set.
 //!
-//! This is only a hint. The program may change the fields before the lookup, or never reach it.
+//! An announcement may be wrong: the program may change the fields before the lookup, or never
+//! reach it.
 
 use super::emitter::{Emitter, Place, at};
 use super::{key, load, rules, set, step};
@@ -13,10 +14,10 @@ use braid_ir::residual::{Residual, RuleFields, Step, What};
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
 
-/// The most steps that are worth running twice.
+/// The largest number of steps for operands. More steps are not worth running twice.
 const MOST: usize = 64;
 
-/// A lookup, and in order the steps that compute its operands.
+/// A lookup to announce, and the steps that compute its operands, in order.
 #[derive(Debug)]
 pub(crate) struct Hint<'a> {
     node: u16,
@@ -33,8 +34,8 @@ enum Operands<'a> {
 }
 
 impl<'a> Hint<'a> {
-    /// The hints for the first lookups of a program for which the host wants them, if their
-    /// operands depend only on fields and constants.
+    /// The announcements for a program: its first lookup in a rule set for which the host wants
+    /// them, and its first lookup in a table. Operands may depend only on fields and constants.
     pub(crate) fn all(
         residual: &'a Residual,
         facts: &Facts,
@@ -55,7 +56,7 @@ impl<'a> Hint<'a> {
         packet.into_iter().chain(key).collect()
     }
 
-    /// The hint for the first lookup of a kind.
+    /// The first lookup of a kind, if its operands depend only on fields and constants.
     #[expect(
         clippy::indexing_slicing,
         reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
@@ -94,7 +95,7 @@ impl<'a> Hint<'a> {
             chosen.push(step);
         }
         chosen.reverse();
-        // Block arguments define the other values.
+        // A value without a step is the parameter of a block, so the lookup cannot be announced.
         let is_whole = !needed.contains(&true);
         is_whole.then_some(Hint { node, resource, operands, steps: chosen })
     }
@@ -119,7 +120,7 @@ fn is_pure(what: &What) -> bool {
     }
 }
 
-/// Writes the function. False if it does nothing; then it must not be called.
+/// Writes the function. Returns false if it would do nothing. It must not be called then.
 pub(crate) fn prefetch(
     mut emitter: Emitter<'_, '_>,
     hints: &[Hint<'_>],
@@ -140,7 +141,7 @@ fn hand_over(e: &mut Emitter<'_, '_>, hint: &Hint<'_>, number: u32) -> Result<bo
     for step in &hint.steps {
         let place = Place { block: 0, step: 0, fault: None };
         match &step.what {
-            // An earlier hint has computed these.
+            // An earlier announcement has computed these values.
             what if what.outs().iter().all(|out| e.is_known(*out)) => {}
             What::Op(Op::Load { out, field }) => {
                 if !load::load_field(e, *out, *field) {

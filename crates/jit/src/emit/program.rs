@@ -1,4 +1,4 @@
-//! Whole functions: the program, and its main path.
+//! Writes whole functions: the program, and its main path.
 #![expect(clippy::indexing_slicing, reason = "the vectors have an element for each block")]
 
 use super::emitter::{Edge, Emitter, Place, at};
@@ -21,7 +21,8 @@ pub(crate) fn whole_program(
     Ok(())
 }
 
-/// Writes the main path of a program. False if it calls a function, so that it is of no use.
+/// Writes the main path of a program. Returns false if the code calls a function. It must not be
+/// used then.
 pub(crate) fn main_path<'a>(
     mut emitter: Emitter<'a, '_>,
     path: &'a MainPath,
@@ -52,8 +53,8 @@ fn write_blocks(e: &mut Emitter<'_, '_>) -> Result<(), Error> {
         if !e.skips {
             begin_block(e, index);
         }
-        // Parameters do not affect headers: a fact that holds on all edges to a block holds in the
-        // block.
+        // Block parameters do not affect headers. A fact that holds on all edges to a block holds
+        // in the block.
         e.entered = e.facts.entered_at[index];
         e.fresh = e.fresh_at[index].filter(|_| e.facts.in_edges[index] == 1);
         e.loaded.clear();
@@ -91,7 +92,7 @@ fn begin_block(e: &mut Emitter<'_, '_>, index: usize) {
     }
 }
 
-/// Writes a block that nothing reaches. Cranelift removes it.
+/// Writes a block that the program never reaches. Cranelift removes it.
 fn emit_unreached(e: &mut Emitter<'_, '_>, index: usize) {
     if e.main_path.is_some() {
         return;
@@ -131,7 +132,7 @@ fn emit_end(e: &mut Emitter<'_, '_>, block: u32, end: &End) -> Result<(), Error>
     Ok(())
 }
 
-/// The target of a jump: the fallback, the exit of a region, or a block of the program.
+/// The target of a jump: the fallback block, the exit of a region, or a block of the program.
 fn edge(
     e: &mut Emitter<'_, '_>,
     block: usize,

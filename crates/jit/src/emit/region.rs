@@ -1,12 +1,12 @@
-//! Code for regions (see [`crate::regions`]): finds a packet's address group and takes or writes
-//! the outcome of the group.
+//! Code for regions (see [`crate::regions`]): finds the address group of a packet, and takes or
+//! writes the outcome of the group.
 //!
-//! At the start of a region, the outcome says by which exit packets of the group leave the region,
-//! and holds the values that are used behind it. Its first word is 0 until the first packet of the
-//! group has run through the region step by step.
+//! The outcome of a group says by which exit the group's packets leave the region, and holds the
+//! values that are used after it. Its first word is 0 until the first packet of the group has run
+//! through the region step by step.
 #![expect(
     clippy::indexing_slicing,
-    reason = "regions have numbers of blocks, exits and jumps of this program"
+    reason = "regions name blocks, exits and jumps of this program"
 )]
 
 use super::emitter::{ClBlock, Edge, Emitter, at};
@@ -19,7 +19,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::Switch;
 
-/// Declares variables for values with several definitions.
+/// Declares variables for the values that have a definition at each exit of their region.
 pub(super) fn declare_variables(e: &mut Emitter<'_, '_>) {
     let regions = e.outcomes.regions;
     for _ in &regions.lookups {
@@ -33,7 +33,7 @@ pub(super) fn declare_variables(e: &mut Emitter<'_, '_>) {
     }
 }
 
-/// Begins or ends regions in front of a step. The number of steps stands for the block's end.
+/// Begins or ends a region before a step. The number of steps of the block stands for its end.
 pub(super) fn at_step(e: &mut Emitter<'_, '_>, block: usize, step: usize) -> Result<(), Error> {
     let regions = e.outcomes.regions;
     if let Some((region, exit)) = regions.cuts.get(&(block, step)).copied() {
@@ -56,19 +56,19 @@ pub(super) fn at_step(e: &mut Emitter<'_, '_>, block: usize, step: usize) -> Res
     }
 }
 
-/// The block behind an exit inside a block.
+/// The block that follows an exit inside a block.
 fn block_behind(e: &mut Emitter<'_, '_>, region: usize, exit: usize) -> ClBlock {
     let build = &mut e.build;
     *e.outcomes.behind.entry((region, exit)).or_insert_with(|| build.create_block())
 }
 
-/// Begins a region: takes the outcome of the packet's group, if there is one. The steps behind are
-/// for the first packet of a group.
+/// Begins a region: takes the outcome of the packet's group, if there is one. Otherwise the packet
+/// is the first of its group, and the steps of the region run for it.
 #[expect(clippy::cast_possible_truncation, reason = "a region has at most `LONGEST` words")]
 fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
     let region = &e.outcomes.regions.all[number];
     let lookups = &e.outcomes.regions.lookups[region.lookups];
-    // The host may move entries.
+    // The host may move entries, so the addresses of loaded slots become invalid.
     e.fresh = None;
     let group_is = e.outcomes.groups[region.lookups];
     let group = if region.is_group_known {
@@ -94,7 +94,7 @@ fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
     e.build.set_cold_block(slow);
     let open = e.build.append_block_param(slow, types::I64);
     if let Search::Host(_) = lookups.groups.search {
-        // An address without a group has its outcome in a place that nobody reads.
+        // For an address without a group, the outcome is written to a place that nobody reads.
         let words = region.stride as u32 * 8;
         let nowhere = StackSlotData::new(StackSlotKind::ExplicitSlot, words, 3);
         let nowhere = e.build.create_sized_stack_slot(nowhere);
@@ -112,7 +112,7 @@ fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The address of a group's outcome.
+/// The address of a group's outcome in memory.
 fn outcome_of(e: &mut Emitter<'_, '_>, number: usize, group: Value) -> Value {
     let region = &e.outcomes.regions.all[number];
     let first = e.imm(e.outcomes.start + region.first as u64 * 8);
@@ -126,8 +126,8 @@ fn outcome_of(e: &mut Emitter<'_, '_>, number: usize, group: Value) -> Value {
     e.build.ins().iadd(first, offset)
 }
 
-/// Jumps to the exit that an outcome names. If the outcome is empty, jumps to `slow` or, without
-/// it, to the whole program.
+/// Jumps to the exit that an outcome names. If the outcome is empty, jumps to `slow`. Without
+/// `slow`, falls back to the whole program.
 fn dispatch(
     e: &mut Emitter<'_, '_>,
     number: usize,
@@ -175,7 +175,7 @@ fn dispatch(
     Ok(())
 }
 
-/// Loads the values of an exit from an outcome and jumps to the exit.
+/// Loads the values of an exit from an outcome, and jumps to the exit.
 fn leave_by_outcome(
     e: &mut Emitter<'_, '_>,
     region: usize,
@@ -220,7 +220,8 @@ fn write_outcome(e: &mut Emitter<'_, '_>, region: usize, number: usize) -> Resul
     Ok(())
 }
 
-/// Redirects a jump that leaves a region to a block of its own, which writes the outcome.
+/// Redirects a jump that leaves a region to a block of its own. [`leave_regions`] writes that
+/// block.
 pub(super) fn leave_region(
     e: &mut Emitter<'_, '_>,
     block: usize,
@@ -235,7 +236,7 @@ pub(super) fn leave_region(
     (between, Vec::new())
 }
 
-/// Writes the blocks of [`leave_region`], behind the block's own end.
+/// Writes the blocks of [`leave_region`], after the block's own end. They write the outcome.
 pub(super) fn leave_regions(e: &mut Emitter<'_, '_>, block: usize, end: &End) -> Result<(), Error> {
     debug_assert!(matches!(end, End::Jump(_) | End::Branch { .. }) || e.left.is_empty());
     for (which, between, to, args) in std::mem::take(&mut e.left) {
@@ -247,7 +248,7 @@ pub(super) fn leave_regions(e: &mut Emitter<'_, '_>, block: usize, end: &End) ->
     Ok(())
 }
 
-/// The group of an IPv4 address, from an index.
+/// Finds the group of an IPv4 address in an index.
 fn search_index(e: &mut Emitter<'_, '_>, index: u64, addr: ValueId) -> Result<Value, Error> {
     let addr = e.low(addr)?;
     let addr = e.masked(addr, 32);
@@ -275,7 +276,7 @@ fn search_index(e: &mut Emitter<'_, '_>, index: u64, addr: ValueId) -> Result<Va
     Ok(group)
 }
 
-/// An entry of an index, by its number.
+/// Loads an entry of an index by its number.
 fn load_index_entry(e: &mut Emitter<'_, '_>, index: Value, place: Value, offset: i32) -> Value {
     let place = e.shift_left(place, 2);
     let at = e.build.ins().iadd(index, place);

@@ -1,4 +1,4 @@
-//! Routes, lists and queues.
+//! Steps on routes, lists and queues.
 
 use super::call::SLOT;
 use super::emitter::{Emitter, Place, at};
@@ -41,10 +41,10 @@ pub(super) fn list_get(
     Ok(())
 }
 
-/// As `list_get`, for a list that never changes: without a call of the host.
+/// Reads a member of a list that never changes, without a host call.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "a wide value has its second half in a word of its own"
+    reason = "`halves` also keeps the upper half, in a word of its own"
 )]
 pub(super) fn list_at(
     e: &mut Emitter<'_, '_>,
@@ -73,7 +73,7 @@ pub(super) fn list_at(
     Ok(())
 }
 
-/// Whether a queue has room, at the end of a block.
+/// Tests at the end of a block whether a queue has room.
 #[expect(clippy::indexing_slicing, reason = "`block` is a block of the program")]
 pub(super) fn has_room(
     e: &mut Emitter<'_, '_>,

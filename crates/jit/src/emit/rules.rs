@@ -50,8 +50,8 @@ pub(super) fn classify(
     Ok(())
 }
 
-/// Tells the host about a packet that it will have to classify. False if the packet does not fit
-/// into words.
+/// Announces to the host a packet that it will probably have to classify. Returns false if the
+/// packet's fields do not fit into words.
 pub(super) fn prefetch_packet(
     e: &mut Emitter<'_, '_>,
     number: u32,
@@ -65,7 +65,7 @@ pub(super) fn prefetch_packet(
     Ok(true)
 }
 
-/// Whether a packet fits into [`RuleWords`].
+/// Whether the fields of a packet fit into [`RuleWords`].
 fn has_words(e: &Emitter<'_, '_>, packet: &RuleFields) -> bool {
     let fits = |value: ValueId, bits: u16| e.bits(value) <= bits;
     let pair = |pair: Option<(ValueId, ValueId)>, bits: u16| {
@@ -99,7 +99,7 @@ fn rule_words(e: &mut Emitter<'_, '_>, packet: &RuleFields) -> Result<[Value; 3]
     ])
 }
 
-/// A word that has `bits` set and holds each value from the given bit on.
+/// A word with the bits `bits` set that holds each value from its given bit on.
 fn gathered_word(
     e: &mut Emitter<'_, '_>,
     bits: u64,
@@ -115,8 +115,8 @@ fn gathered_word(
     Ok(word)
 }
 
-/// The values one after the other, each `width` bits wide, and a set bit above them; 0 if there are
-/// none.
+/// A word with the values one after the other, each `width` bits wide, and a set bit above the last
+/// one. 0 if there are no values.
 fn optional_word(
     e: &mut Emitter<'_, '_>,
     parts: Option<&[ValueId]>,
@@ -132,7 +132,8 @@ fn optional_word(
     Ok(word)
 }
 
-/// Whether the next step counts the rule that a `Classify` of a packet in words finds.
+/// Whether the next step counts the rule that the `Classify` at `place` finds, and the packet fits
+/// into words. One host call does both then.
 #[expect(clippy::indexing_slicing, reason = "`place` is a step of the program")]
 fn is_counted(e: &Emitter<'_, '_>, place: Place) -> bool {
     let steps = &e.residual.blocks[place.block as usize].steps;

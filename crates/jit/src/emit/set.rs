@@ -7,9 +7,9 @@ use braid_ir::value::IntervalSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 
-/// The most intervals that become code. The host looks up larger sets.
+/// The largest number of intervals that become code. The host tests larger sets.
 const MOST: usize = 128;
-/// The most intervals that are tested one after the other.
+/// The largest number of intervals that are tested one after the other.
 const FEW: usize = 4;
 
 pub(super) fn is_compiled(set: &IntervalSet) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn member_of(
 ) -> Result<(), Error> {
     let wide = e.is_wide(a);
     let value = e.sized(a, wide)?;
-    // Intervals that the value cannot reach need no test.
+    // Intervals above the largest possible value need no test.
     let most = braid_ir::show::max_of(e.bits(a));
     let inside = set.intervals().iter().filter(|(low, _)| *low <= most);
     let intervals: Vec<_> = inside.map(|(low, high)| (*low, (*high).min(most))).collect();
@@ -60,11 +60,11 @@ fn test_each(
     is_in
 }
 
-/// Halves the intervals until few are left; jumps to `done` with the result. The depth is at most
-/// the logarithm of [`MOST`].
+/// Halves the intervals until few are left, tests these, and jumps to `done` with the result. The
+/// depth of the recursion is at most the logarithm of [`MOST`].
 #[expect(
     clippy::indexing_slicing,
-    reason = "there are more than `FEW` intervals, so both halves have some"
+    reason = "there are more than `FEW` intervals, so both halves have at least one"
 )]
 fn search_tree(
     e: &mut Emitter<'_, '_>,

@@ -1,4 +1,4 @@
-//! Finds, reads and assigns entries of tables.
+//! Steps on tables: find, read and assign entries.
 
 use super::emitter::{Emitter, Fresh, Place, at};
 use super::key;
@@ -8,7 +8,7 @@ use braid_ir::model::ValueId;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-/// Loads slots that lie one after the other.
+/// Loads consecutive slots.
 pub(super) fn load_slots(e: &mut Emitter<'_, '_>, outs: &[ValueId], from: Value) {
     let mut offset = 0;
     for out in outs {

@@ -1,4 +1,4 @@
-//! Chooses for each step: machine code, or a call of the host.
+//! Chooses for each step between machine code and a host call.
 
 use super::emitter::{Emitter, Place};
 use super::{arith, load, resource, rules, set, state, write};
@@ -56,7 +56,7 @@ pub(super) fn emit_op(
     step: &Step,
 ) -> Result<(), Error> {
     match op {
-        // Constants are emitted where they are used.
+        // Each use of a constant emits it.
         Op::Const { .. } => Ok(()),
         Op::Bin { out, op, a, b } => arith::binary(e, place, *out, *op, (*a, *b)),
         Op::Cmp { out, op, a, b } => arith::compare(e, *out, *op, (*a, *b)),
@@ -130,7 +130,8 @@ fn list_member(
     }
 }
 
-/// The number of a resource, if at most [`SLOTS`](crate::sys::SLOTS) words of it are read.
+/// The number of a resource. `None` if the code would read more than [`SLOTS`](crate::sys::SLOTS)
+/// words of an entry.
 pub(super) fn numbered(
     e: &mut Emitter<'_, '_>,
     node: u16,
@@ -143,8 +144,8 @@ pub(super) fn numbered(
     e.resources.number(node, resource)
 }
 
-/// Enters a function. If the run has not entered it before, no state of the function need be
-/// forgotten.
+/// Enters a function. This needs a host call only if the run may have entered the function before,
+/// because the host must then forget the entries that the function has found.
 #[expect(clippy::indexing_slicing, reason = "`begun` has a set for each block")]
 pub(super) fn enter_function(
     e: &mut Emitter<'_, '_>,
@@ -155,7 +156,7 @@ pub(super) fn enter_function(
     if known.insert(node) { Ok(()) } else { e.step_call(place, &What::Enter) }
 }
 
-/// Performs a step by the host's universal call.
+/// Performs a step by a universal host call.
 fn ask_host(e: &mut Emitter<'_, '_>, place: Place, what: &What) -> Result<(), Error> {
     let changes = reshapes(what);
     e.entered &= !changes;

@@ -31,7 +31,7 @@ impl Emitter<'_, '_> {
         self.facts.consts[value.index()]
     }
 
-    /// The most words that are read from an entry.
+    /// The largest number of words that the program reads from an entry.
     pub(super) fn words(&self, entry: ValueId) -> u32 {
         self.facts.words[entry.index()]
     }
@@ -46,7 +46,7 @@ impl Emitter<'_, '_> {
         self.values.get(value.index()).copied().flatten().ok_or(Error::Value(value))
     }
 
-    /// Whether a value is defined already.
+    /// Whether a value is already defined.
     pub(super) fn is_known(&self, value: ValueId) -> bool {
         self.values[value.index()].is_some()
     }
@@ -68,7 +68,7 @@ impl Emitter<'_, '_> {
         if wide { self.wide(value) } else { self.low(value) }
     }
 
-    /// The low and the high 64 bits of a value.
+    /// The low and the high 64 bits of a value, each as an `i64`.
     pub(super) fn halves(&mut self, value: ValueId) -> Result<(Value, Value), Error> {
         let known = self.value(value)?;
         Ok(self.split(known))
@@ -114,13 +114,16 @@ impl Emitter<'_, '_> {
         self.values[out.index()] = Some(value);
     }
 
-    /// A constant of 64 bits.
+    /// An `i64` constant.
     pub(super) fn imm(&mut self, number: u64) -> Value {
         self.build.ins().iconst(types::I64, number.cast_signed())
     }
 
     /// A constant, as an `i128` if `wide`.
-    #[expect(clippy::cast_possible_truncation, reason = "the other half is separate")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the cast keeps the low half, and the high half is a constant of its own"
+    )]
     pub(super) fn constant(&mut self, number: Word, wide: bool) -> Value {
         let low = self.imm((number & Word::from(u64::MAX)) as u64);
         if !wide {
@@ -130,7 +133,7 @@ impl Emitter<'_, '_> {
         self.build.ins().iconcat(low, high)
     }
 
-    /// The low bits of a value.
+    /// The low `width` bits of a value.
     pub(super) fn masked(&mut self, value: Value, width: u16) -> Value {
         let wide = self.type_of(value) == types::I128;
         if width >= if wide { 128 } else { 64 } {
@@ -140,7 +143,7 @@ impl Emitter<'_, '_> {
         self.build.ins().band(value, mask)
     }
 
-    /// The value, or the largest value of the width if that is less.
+    /// The value, limited to the largest value of `width` bits.
     pub(super) fn limited(&mut self, value: Value, width: u16) -> Value {
         let wide = self.type_of(value) == types::I128;
         if width >= if wide { 128 } else { 64 } {
@@ -166,9 +169,9 @@ impl Emitter<'_, '_> {
         self.pick(less, b, a)
     }
 
-    /// Selects one of two values of the same type. Wide values are selected half by half: Cranelift
-    /// turns some comparisons with a `select` of 128 bits into `umin` or `umax`, which it cannot
-    /// generate at that width.
+    /// Selects one of two values of the same type. Wide values are selected half by half, because
+    /// Cranelift turns some comparisons with a 128-bit `select` into `umin` or `umax`, for which it
+    /// generates no code at that width.
     pub(super) fn pick(&mut self, cond: Value, a: Value, b: Value) -> Value {
         if self.type_of(a) != types::I128 {
             return self.build.ins().select(cond, a, b);
@@ -219,7 +222,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Stores to such an address.
+    /// Stores to an address that is valid but may be unaligned.
     pub(super) fn store(&mut self, region: AliasRegion, value: Value, to: Value, offset: usize) {
         let flags = MemFlagsData::new().with_notrap().with_alias_region(Some(region));
         self.build.ins().store(flags, value, to, displacement(offset));
@@ -242,7 +245,7 @@ impl Emitter<'_, '_> {
         self.load(self.memories.frame, types::I64, self.frame, offset)
     }
 
-    /// Loads `bytes` bytes of the packet's own data (not of its content), as an `i64`.
+    /// Loads `bytes` bytes of the packet's metadata, as an `i64`.
     pub(super) fn packet_part(&mut self, offset: usize, bytes: usize) -> Value {
         let packet = self.frame_word(at::PACKET);
         self.load_bytes(self.memories.frame, bytes, packet, offset)
@@ -260,8 +263,8 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// An offset in an instruction. Offsets in frames, layouts, headers and counters fit, since these
-/// fit in memory.
+/// An offset as an instruction holds it. Offsets in frames, layouts, headers and counters fit,
+/// because these structures are small.
 fn displacement(offset: usize) -> i32 {
     i32::try_from(offset).unwrap_or(i32::MAX)
 }

@@ -1,8 +1,8 @@
 //! Assigns fields, and updates the checksums that cover them (RFC 1624, equation 3).
 //!
 //! One's complement sums do not depend on the byte order (RFC 1071 §2 (B)). So the code sums bytes
-//! as they lie in memory: a byte at an even offset counts once, a byte at an odd offset 256 times.
-//! It sums the changes of all fields of a step and updates each checksum once.
+//! in their order in memory: a byte at an even offset counts once, a byte at an odd offset 256
+//! times. It adds up the changes of all fields of a step and updates each checksum once.
 
 use super::emitter::{Emitter, at};
 use super::load;
@@ -21,20 +21,21 @@ const IP_SUM: usize = 10;
 /// Offset of the destination address in an IPv4 and an IPv6 header.
 const IP_DST: (u64, u64) = (16, 24);
 
-/// A multiple of 2^16 - 1, which stands for 0 in one's complement sums. It is larger than anything
-/// that is subtracted: bytes count at most 256 times, so a part of 4 bytes is below 2^40.
+/// A multiple of 2^16 - 1, which stands for 0 in one's complement sums. It keeps sums positive: the
+/// differences of all fields of a step are smaller. (A part of 4 bytes changes a sum by less than
+/// 2^40, because a byte counts at most 256 times.)
 const ZERO: u64 = 0xffff << 46;
-/// The same where all fields are [`short`](Part::is_short).
+/// As [`ZERO`], if all fields of the step are [`short`](Part::is_short).
 const ZERO_SHORT: i64 = 0xffff << 9;
-/// The most fields of a step: differences stay below [`ZERO`].
+/// The largest number of fields of a step, so that differences stay below [`ZERO`].
 const MOST: usize = 256;
 
 /// The checksums that cover a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cover {
     None,
-    /// The IPv4 header's checksum, and the transport checksum if its pseudo header contains the
-    /// field.
+    /// The checksum of the IPv4 header, and the transport checksum if its pseudo header contains
+    /// the field.
     Ip(Pseudo),
     /// The transport checksum, if its pseudo header contains the field.
     Ip6(Pseudo),
@@ -42,12 +43,12 @@ enum Cover {
     Transport,
 }
 
-/// Whether the pseudo header contains a field of the IP header.
+/// Whether the pseudo header of the transport checksum contains a field of the IP header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pseudo {
     No,
     Yes,
-    /// Yes, unless a source route has another destination.
+    /// It does, unless a source route gives another destination.
     Dst,
 }
 
@@ -71,25 +72,25 @@ impl Part {
     }
 }
 
-/// The facts about a transport checksum when code is generated.
+/// What is known about a transport checksum when code is generated.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// The checksum exists, at this offset from the transport header.
+    /// The offset of the checksum from the transport header, if it certainly exists.
     known_at: Option<usize>,
     udp: Option<bool>,
     has_pseudo: Option<bool>,
 }
 
-/// The changes of the sums under each checksum.
+/// The changes of the sums that the checksums cover.
 #[derive(Clone, Copy, Default)]
 struct Changes {
     ip: Option<Value>,
     /// The change under the transport checksum, if there is one.
     transport: Option<Value>,
-    /// The change under the transport checksum if that has a pseudo header.
+    /// The change under the transport checksum if it has a pseudo header.
     pseudo: Option<Value>,
-    /// The change under the transport checksum if that has a pseudo header with the destination
-    /// address of the IP header.
+    /// The change under the transport checksum if it has a pseudo header that contains the IP
+    /// header's destination address.
     dst: Option<Value>,
 }
 
@@ -168,8 +169,9 @@ pub(super) fn assign_fields(e: &mut Emitter<'_, '_>, plan: &[Part]) -> Result<()
     Ok(())
 }
 
-/// Loads the old bytes of a field if checksums cover it. This happens before any store, because the
-/// bytes are often in a register. A field that shares its bytes with other fields is loaded later.
+/// Loads the old bytes of a field that checksums cover. This happens before all stores, because the
+/// bytes are often still in a register. A field that shares bytes with other fields is loaded
+/// later, after their stores.
 fn load_old(e: &mut Emitter<'_, '_>, part: &Part) -> Vec<Value> {
     if part.cover == Cover::None || !part.is_whole() {
         return Vec::new();
@@ -179,7 +181,7 @@ fn load_old(e: &mut Emitter<'_, '_>, part: &Part) -> Vec<Value> {
     pieces.map(|(at, bytes)| load::load_raw(e, base, part.spot, at, bytes)).collect()
 }
 
-/// Stores a field. Returns by how much the sum of its bytes changed, if checksums cover it.
+/// Stores a field. Returns the change of the sum of its bytes, if checksums cover the field.
 fn store_field(
     e: &mut Emitter<'_, '_>,
     part: &Part,
@@ -193,7 +195,7 @@ fn store_field(
     let mut known = known.into_iter();
     for (at, bytes) in pieces(spot.len) {
         let offset = usize::from(spot.offset + at);
-        // A field that shares its bytes is at most one piece.
+        // A field that shares bytes with other fields has at most one piece.
         let old =
             known.next().or_else(|| (!whole).then(|| load::load_raw(e, base, spot, at, bytes)));
         let new = match old {
@@ -217,8 +219,11 @@ fn store_field(
     change
 }
 
-/// Replaces the bits of a field in bytes as they lie in memory.
-#[expect(clippy::cast_possible_truncation, reason = "the bytes that are rewritten fit a word")]
+/// Replaces the bits of a field in bytes as they are in memory.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a field that shares bytes with others has at most 64 bits"
+)]
 fn rewritten_bits(
     e: &mut Emitter<'_, '_>,
     old: Value,
@@ -236,7 +241,7 @@ fn rewritten_bits(
     load::swapped(e, new, bytes)
 }
 
-/// The change of the sum of some bytes; it may wrap below 0.
+/// The change of the sum of `bytes` bytes. A negative change wraps.
 fn sum_difference(e: &mut Emitter<'_, '_>, old: Value, new: Value, bytes: u8, odd: bool) -> Value {
     let mut sides = [old, new];
     for side in &mut sides {
@@ -252,12 +257,12 @@ fn sum_difference(e: &mut Emitter<'_, '_>, old: Value, new: Value, bytes: u8, od
     e.build.ins().isub(sides[1], sides[0])
 }
 
-/// A checksum (as it lies in memory) after a change. It is never 0xffff.
+/// The new checksum, in its order in memory, after a change of the sum. It is never 0xffff.
 fn updated_sum(e: &mut Emitter<'_, '_>, old: Value, change: Value, short: bool) -> Value {
     let all = e.imm(0xffff);
     let complement = e.build.ins().bxor(old, all);
     let sum = e.build.ins().iadd(complement, change);
-    // The sum is above 0, so folding it does not give 0.
+    // The sum is positive, so folding does not give 0.
     let folded = if short {
         let sum = e.build.ins().iadd_imm_u(sum, ZERO_SHORT);
         let sum = e.build.ins().ireduce(types::I32, sum);
@@ -270,8 +275,8 @@ fn updated_sum(e: &mut Emitter<'_, '_>, old: Value, change: Value, short: bool) 
     e.build.ins().bxor(folded, all)
 }
 
-/// Folds a sum to 16 bits; the result is 0 only if the sum was 0. A number plus itself with its
-/// halves exchanged has in its upper half the sum of the halves, with the carry added (RFC 1071 §2
+/// Folds a sum to 16 bits. The result is 0 only if the sum is 0. A number plus itself with
+/// exchanged halves has in its upper half the sum of both halves, with the carry added (RFC 1071 §2
 /// (A)).
 fn folded(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
     let exchanged = e.build.ins().rotl_imm_u(sum, 32);
@@ -281,7 +286,7 @@ fn folded(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
     folded_short(e, sum)
 }
 
-/// The same for a sum of 32 bits.
+/// As [`folded`], for a sum of 32 bits.
 fn folded_short(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
     let exchanged = e.build.ins().rotl_imm_u(sum, 16);
     let sum = e.build.ins().iadd(sum, exchanged);
@@ -349,7 +354,8 @@ fn update_transport(e: &mut Emitter<'_, '_>, changes: Changes, short: bool) {
     e.build.switch_to_block(done);
 }
 
-/// The change under the transport checksum, and the condition under which anything changed.
+/// The change under the transport checksum, and the condition under which it applies (`None`:
+/// always).
 fn under_transport(
     e: &mut Emitter<'_, '_>,
     kind: Kind,
@@ -376,7 +382,8 @@ fn under_transport(
     Some((e.build.ins().iadd(certain, dst), None))
 }
 
-/// For UDP, keeps "no checksum" and never produces it.
+/// Canonicalises a new checksum. In UDP, 0 means "no checksum": an old 0 stays, and a new 0 becomes
+/// 0xffff.
 fn canonical(e: &mut Emitter<'_, '_>, old: Value, new: Value, udp: Option<bool>) -> Value {
     let is_udp = match udp {
         Some(false) => return new,

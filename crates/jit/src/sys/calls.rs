@@ -1,7 +1,7 @@
 //! The functions that generated code calls. Each finds its host in the frame and calls it.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "code is only generated on machines of 64 bits"
+    reason = "code is generated only for machines of 64 bits"
 )]
 
 use super::frame::{Calls, Fields, Found, Frame, MISSING, Pair, ZEROS, code, low};
@@ -9,7 +9,7 @@ use crate::abi::{Call, Host};
 use braid_ir::engine::Fault;
 use braid_ir::rules::{RulePacket, RuleWords};
 
-/// The table of functions for one kind of host.
+/// The table of calls for one type of host.
 pub(super) struct Table<H>(std::marker::PhantomData<H>);
 
 impl<H: Host> Table<H> {
@@ -47,10 +47,11 @@ unsafe fn host<'a, H: Host>(frame: *mut Frame) -> &'a mut H {
     unsafe { &mut *(*frame).host.cast::<H>() }
 }
 
-/// Calls `Host::step` and returns its result. Afterwards the frame has the packet's new address.
+/// Calls `Host::step` and returns its result. Afterwards the frame has the current address of the
+/// packet's bytes.
 ///
 /// # Safety
-/// As for [`host`]; `args` must point to `used` values, with room for `defined` ones behind them.
+/// As for [`host`]. `args` must point to `used` values, followed by room for `defined` values.
 unsafe fn call<H: Host>(
     frame: *mut Frame,
     place: (u32, u32),
@@ -83,7 +84,8 @@ unsafe fn call<H: Host>(
     result.map_or_else(code, |()| 0)
 }
 
-/// A step that must leave the packet's headers as they are.
+/// A step that must leave the packet's headers as they are. Otherwise the program ends with a
+/// fault.
 unsafe extern "C" fn step<H: Host>(
     frame: *mut Frame,
     block: u32,
@@ -97,13 +99,13 @@ unsafe extern "C" fn step<H: Host>(
         let result = call::<H>(frame, (block, step), args, (used, defined));
         let layout = &*(*frame).layout;
         let fits = (*frame).shape.fits(layout.presence());
-        // The bytes that generated code reads from here on must still exist.
+        // The bytes that generated code reads from now on must still exist.
         let whole = layout.captured() as u64 <= (*frame).captured;
         if fits && whole { result } else { code(Fault::Truncated) }
     }
 }
 
-/// A step behind which generated code asks the host for every field.
+/// A step after which generated code leaves all loads and writes of fields to the host.
 unsafe extern "C" fn reshape<H: Host>(
     frame: *mut Frame,
     block: u32,
@@ -132,7 +134,7 @@ unsafe extern "C" fn find<H: Host>(
     result(found, wanted)
 }
 
-// The functions that find an entry again are small. They call nothing but, at their end, the
+// The functions that call `find_again` are small. They call nothing else except, at their end, the
 // function for the general case.
 
 unsafe extern "C" fn find_1<H: Host>(
@@ -234,7 +236,7 @@ unsafe extern "C" fn set<H: Host>(
     u64::from(done)
 }
 
-#[expect(clippy::indexing_slicing, reason = "two words follow the key")]
+#[expect(clippy::indexing_slicing, reason = "`all` has the words of the key and two more")]
 unsafe extern "C" fn put<H: Host>(
     frame: *mut Frame,
     number: u32,
@@ -253,7 +255,7 @@ unsafe extern "C" fn put<H: Host>(
     done.map_or_else(|fault| code(fault) << 1, u64::from)
 }
 
-/// The slots, or zeros if they are too few. `wanted` is at most `SLOTS`.
+/// The address of the slots, or of zeros if there are too few slots. `wanted` is at most `SLOTS`.
 fn slots_or_zeros(slots: &[u64], wanted: u64) -> *const u64 {
     if slots.len() as u64 >= wanted { slots.as_ptr() } else { ZEROS.as_ptr() }
 }
@@ -377,7 +379,10 @@ unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: 
     })
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the other half is separate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast keeps the low half, and the high half is the second word"
+)]
 fn halves(value: u128) -> Pair {
     Pair { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
 }

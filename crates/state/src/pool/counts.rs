@@ -4,8 +4,8 @@
 /// The number of ranks in a block.
 const BLOCK: u32 = 512;
 
-/// The element at n (from 1) is the number of taken ranks in the last blocks up to the n-th. The
-/// number of blocks is the value of n's lowest set bit.
+/// The element with the number n (from 1) is the number of taken ranks in the last b blocks up to
+/// block n, where b is the value of n's lowest set bit.
 #[derive(Debug)]
 pub(super) struct Counts {
     taken: Vec<u32>,
@@ -27,7 +27,8 @@ impl Counts {
     pub(super) fn free_one(&self, taken: &[u64], mut skip: u32) -> u32 {
         let mut block = 0;
         let mut step = self.taken.len().next_power_of_two();
-        // Ranks beyond the last one count as free, but are above all others.
+        // Ranks past the last one count as free. They are above all others, so they are never the
+        // result.
         while step > 0 {
             if let Some(count) = self.taken.get(block + step) {
                 let free = step as u32 * BLOCK - count;
@@ -57,7 +58,7 @@ impl Counts {
         self.add(rank, u32::MAX);
     }
 
-    /// Adds to the count of a rank's block, modulo 2^32.
+    /// Adds `by` to the count of a rank's block, modulo 2^32. This also subtracts.
     fn add(&mut self, rank: u32, by: u32) {
         let mut at = (rank / BLOCK) as usize + 1;
         while let Some(count) = self.taken.get_mut(at) {

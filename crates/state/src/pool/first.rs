@@ -20,7 +20,7 @@ impl First {
         loop {
             let words = bits.div_ceil(64).max(1);
             let mut level = vec![0_u64; words];
-            // There are no ranks beyond the last one.
+            // Marks ranks past the last one as not free.
             for bit in bits..words * 64 {
                 level[bit / 64] |= 1 << (bit % 64);
             }
