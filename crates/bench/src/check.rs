@@ -69,7 +69,7 @@ pub fn observe(
     Outcome { seen, counters: subject.counters(), state: subject.state() }
 }
 
-/// [`BATCH`] empty packets.
+/// `BATCH` empty packets.
 #[must_use]
 pub fn slots() -> Vec<Packet> {
     vec![Packet::new(Link::Ethernet, 0, Vec::new()); BATCH]

@@ -68,7 +68,7 @@ impl FlowTime {
         })
     }
 
-    /// The time (ns) of one of the percentages in [`PERCENTS`]. 0 for any other percentage.
+    /// The time (ns) of one of the percentages in `PERCENTS`. 0 for any other percentage.
     #[must_use]
     pub fn percentile(&self, percent: u32) -> f64 {
         let found = self.percentiles_ns.iter().find(|(known, _)| *known == percent);
