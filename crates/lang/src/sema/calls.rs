@@ -3,7 +3,7 @@
 use braid_externs::ops;
 use braid_externs::signature::{ParamKind, ResultKind, Signature, Width};
 use braid_ir::model::{BinOp as IrBin, CmpOp, Model, Op, ParamId, ParamTy, Ty, ValueId};
-use braid_packet::{Field, Header};
+use braid_packet::{Field, FlowKey, Header};
 
 use super::build::Builder;
 use super::lower::{Lower, Mode};
@@ -441,12 +441,9 @@ fn flow_key(lower: &mut Lower<'_>, span: Span, both: bool, into: &mut Vec<ValueI
         return None;
     }
     needs::header(lower, Header::Inet, true, span, if both { "`biflow`" } else { "`flow`" })?;
-    let version = entry_field(&mut lower.b, Field::InetVersion, uint(8));
-    let src = entry_field(&mut lower.b, Field::InetSrc, U128);
-    let dst = entry_field(&mut lower.b, Field::InetDst, U128);
-    let proto = entry_field(&mut lower.b, Field::InetProto, uint(8));
-    let sport = entry_field(&mut lower.b, Field::InetSport, PORT);
-    let dport = entry_field(&mut lower.b, Field::InetDport, PORT);
+    let fields = FlowKey::FIELDS;
+    let [version, src, dst, proto, sport, dport] =
+        fields.map(|field| entry_field(&mut lower.b, field, types::of_field(field)));
     if !both {
         into.extend([version, src, dst, proto, sport, dport]);
         return Some(());

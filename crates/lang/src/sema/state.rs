@@ -1,7 +1,7 @@
 //! Lowers state: keys, reads, assignments, deletions.
 
 use braid_ir::model::{Granularity, Key, Model, Op, StateDecl, StateId, Ty, ValueId};
-use braid_packet::{Field, Header};
+use braid_packet::{Field, FlowKey, Header};
 
 use super::build::Builder;
 use super::eval::record_parts;
@@ -9,7 +9,7 @@ use super::facts::KeyFact;
 use super::lower::{Lower, Mode};
 use super::names::{self, is_word, unknown_member};
 use super::scope::{Binding, Scope, Value};
-use super::types::{self, BOOL, PORT, U128, uint};
+use super::types::{self, BOOL};
 use super::{needs, say};
 use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
@@ -395,14 +395,7 @@ fn special_key(parts: &[Expr]) -> Option<(bool, bool)> {
 /// The fields of an implicit key.
 pub fn key_fields(granularity: &Granularity) -> Vec<Field> {
     match granularity {
-        Granularity::Flow | Granularity::Biflow => vec![
-            Field::InetVersion,
-            Field::InetSrc,
-            Field::InetDst,
-            Field::InetProto,
-            Field::InetSport,
-            Field::InetDport,
-        ],
+        Granularity::Flow | Granularity::Biflow => FlowKey::FIELDS.to_vec(),
         Granularity::Fields(fields) => fields.clone(),
         Granularity::Global | Granularity::Key(_) => Vec::new(),
     }
@@ -411,11 +404,7 @@ pub fn key_fields(granularity: &Granularity) -> Vec<Field> {
 /// The types of a key's parts.
 pub fn key_types(granularity: &Granularity) -> Vec<Ty> {
     match granularity {
-        Granularity::Global => Vec::new(),
-        Granularity::Flow | Granularity::Biflow => {
-            vec![uint(8), U128, U128, uint(8), PORT, PORT]
-        }
-        Granularity::Fields(fields) => fields.iter().map(|f| types::of_field(*f)).collect(),
         Granularity::Key(tys) => tys.clone(),
+        fields => key_fields(fields).into_iter().map(types::of_field).collect(),
     }
 }
