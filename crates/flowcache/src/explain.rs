@@ -387,7 +387,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                 End::Branch { cond, .. } => {
                     format!(
                         "the packet's treatment depends on {}",
-                        hung(residual, findings, &[*cond])
+                        dependencies_of(residual, findings, &[*cond])
                     )
                 }
                 _ => "it would change what it takes for granted, or what it sent a copy of".into(),
@@ -400,13 +400,13 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             What::Write(fields) => {
                 let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
                 let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
-                let on = hung(residual, findings, &values);
+                let on = dependencies_of(residual, findings, &values);
                 format!("the value that {name} assigns to {} depends on {on}", names.join(", "))
             }
             _ => {
                 format!(
                     "the action of {name} depends on {}",
-                    hung(residual, findings, &step.what.uses())
+                    dependencies_of(residual, findings, &step.what.uses())
                 )
             }
         }
@@ -445,7 +445,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::Emit { event, .. } => {
                 let (event, on) = (
                     &model.events[event.index()].name,
-                    hung(residual, findings, &step.what.uses()),
+                    dependencies_of(residual, findings, &step.what.uses()),
                 );
                 format!("a field of the event {event} of {name} depends on {on}")
             }
@@ -462,7 +462,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             _ => {
                 format!(
                     "the action of {name} depends on {}",
-                    hung(residual, findings, &step.what.uses())
+                    dependencies_of(residual, findings, &step.what.uses())
                 )
             }
         }
@@ -471,7 +471,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
 
 /// The sources of the values that are not fixed where a specialisation stopped: fields outside the
 /// key, slots, the time.
-fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
+fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings
             .dependences

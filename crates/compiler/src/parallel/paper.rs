@@ -90,7 +90,6 @@ pub fn statistic(reading: Reading) -> [f64; 3] {
         }
     }
     let all: u64 = weights.iter().sum();
-    // The weights are below 10^4.
-    #[allow(clippy::cast_precision_loss, reason = "the weights are below 10^4")]
+    #[expect(clippy::cast_precision_loss, reason = "the weights are below 10^4")]
     weights.map(|weight| 100.0 * weight as f64 / all as f64)
 }
