@@ -140,10 +140,6 @@ fn outputs_take_one_interface_or_all() {
         .output("wan", Some(1), &mut wan)
         .run()
         .unwrap();
-    let [up, down] = [(up, 0), (down, 1)].map(|(mut packet, ingress)| {
-        packet.ingress = ingress;
-        packet
-    });
     assert_eq!(all.packets, [up.clone(), down.clone()]);
     assert_eq!(lan.packets, [down]);
     assert_eq!(wan.packets, [up]);
