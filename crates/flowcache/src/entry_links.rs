@@ -97,7 +97,7 @@ pub(crate) struct Takes {
 }
 
 impl Takes {
-    fn of(one: &EntryUse) -> Self {
+    pub(crate) fn of(one: &EntryUse) -> Self {
         let (counts, bounded) = (one.counts(), one.bounded());
         let slots = [one.reads, counts, one.dynamic, one.puts, bounded, counts & !bounded];
         let [reads, counts, dynamic, puts, bounded, free] =
@@ -127,7 +127,7 @@ impl Takes {
     }
 
     /// Whether records of both change a slot in different ways.
-    fn mixes_kinds(self, other: Self) -> bool {
+    pub(crate) fn mixes_kinds(self, other: Self) -> bool {
         let mixes = |kind| {
             let others = (0..KINDS).filter(|other| *other != kind);
             self.kinds[kind] & others.fold(0, |slots, kind| slots | other.kinds[kind]) != 0
@@ -351,7 +351,7 @@ impl EntryLinks {
             | new.puts & (there.reads | there.counts)
             | new.bounded & there.free
             | new.free & there.bounded;
-        few && clash == 0 && !new.mixes_kinds(there)
+        few && clash == 0
     }
 
     /// The table number under which records on absent entries are stored.
