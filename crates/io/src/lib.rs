@@ -26,7 +26,7 @@ pub use link::{link_name, link_of_number, number_of_link};
 pub use live::{Device, Interface, OpenError, Received, Unreceived, Unsent, wait};
 pub use memory::{MemorySink, MemorySource};
 
-use braid_packet::{Packet, Pool};
+use braid_packet::{Burst, Packet, Pool};
 
 /// A source of packets.
 pub trait PacketSource {
@@ -43,6 +43,22 @@ pub trait PacketSource {
     /// As for [`Self::next_packet`].
     fn next_in(&mut self, _pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         self.next_packet()
+    }
+
+    /// Adds packets to a burst until it is full or the source has no more, or until the source
+    /// would have to wait for the next one. Adds at least one packet if there is one. Returns whether
+    /// there may be more.
+    ///
+    /// # Errors
+    /// As for [`Self::next_packet`]. The packets before the error are in the burst.
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        while !burst.is_full() {
+            match self.next_in(pool)? {
+                Some(packet) => burst.push(packet),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// A warning for the user at the end, such as that the file was cut off.
@@ -78,6 +94,10 @@ impl<T: PacketSource + ?Sized> PacketSource for &mut T {
 
     fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         (**self).next_in(pool)
+    }
+
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        (**self).fill(burst, pool)
     }
 
     fn warning(&self) -> Option<Warning> {
