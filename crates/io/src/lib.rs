@@ -12,19 +12,24 @@
 )]
 
 pub mod capture;
+mod device;
 mod error;
+mod interface;
 mod link;
-mod live;
 mod memory;
 mod offload;
+mod ports;
 #[allow(unsafe_code, reason = "system calls that have no safe wrapper")]
 mod sys;
 
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
+pub use device::Device;
 pub use error::{ReadError, Warning, WriteError};
+pub use interface::{Interface, OpenError, Outages, Received, State, Unreceived, Unsent, wait};
 pub use link::{link_name, link_of_number, number_of_link};
-pub use live::{Device, Interface, OpenError, Received, Unreceived, Unsent, wait};
 pub use memory::{MemorySink, MemorySource};
+pub use ports::{Lasting, PacketOptions, PacketPort, TapPort};
+pub use sys::{Fanout, Instruction, Steering, by_word};
 
 use braid_packet::Packet;
 

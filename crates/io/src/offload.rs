@@ -4,7 +4,7 @@
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
-use crate::live::Unreceived;
+use crate::interface::Unreceived;
 
 /// Length of the header in front of a frame.
 pub(crate) const HEADER: usize = 10;

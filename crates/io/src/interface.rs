@@ -1,15 +1,11 @@
 //! Live interfaces: frames from and to the machine's network devices.
 //!
-//! System calls move one frame at a time: simple and correct, but not fast. Network cards and the
-//! kernel leave some work on frames undone. It is done here (see [`crate::offload`]), so that a
-//! chain processes frames as they would be on a wire.
+//! Network cards and the kernel leave some work on frames undone. Interfaces do this work (see
+//! [`crate::offload`]), so that a chain processes frames as they would be on a wire.
 
-use crate::sys::{PacketSocket, Tap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// The longest frame that is read: the largest frame that a card makes of several, with room for
@@ -37,6 +33,38 @@ pub trait Interface {
 
     /// The descriptor to wait for.
     fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Asks the kernel whether the device carries frames.
+    fn state(&mut self) -> State {
+        State::Up
+    }
+
+    /// How often the device failed.
+    fn outages(&self) -> Outages {
+        Outages::default()
+    }
+}
+
+/// Whether a device carries frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// The device is up and has a carrier.
+    Up,
+    /// The device is down, or its cable or its other end is missing.
+    Down,
+    /// The device does not exist any more.
+    Missing,
+}
+
+/// How often a device failed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Outages {
+    /// The times that the link went down.
+    pub down: u64,
+    /// The times that the device was removed.
+    pub missing: u64,
+    /// The times that the device was opened again.
+    pub reopened: u64,
 }
 
 /// The result of reading.
@@ -102,56 +130,6 @@ impl Unsent {
     }
 }
 
-/// A device with its name on the command line: `af_packet:eth0`, `tap:tap0`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Device {
-    /// A device of the machine, through a packet socket.
-    Packet(String),
-    /// A TAP device. It is created if it does not exist.
-    Tap(String),
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Device::Packet(name) => write!(f, "af_packet:{name}"),
-            Device::Tap(name) => write!(f, "tap:{name}"),
-        }
-    }
-}
-
-impl FromStr for Device {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (kind, name) = text.split_once(':').unwrap_or((text, ""));
-        let make = match kind {
-            "af_packet" => Device::Packet,
-            "tap" => Device::Tap,
-            _ => return Err(format!("`{text}`: expected af_packet:DEVICE or tap:DEVICE")),
-        };
-        // IFNAMSIZ, including the 0 at the end.
-        let fits = (1..16).contains(&name.len());
-        if !fits || name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control()) {
-            return Err(format!("`{text}`: a device's name has 1 to 15 characters"));
-        }
-        Ok(make(name.to_owned()))
-    }
-}
-
-impl Device {
-    /// Opens the device.
-    ///
-    /// # Errors
-    /// When the device does not exist or cannot be used, with a remedy.
-    pub fn open(&self) -> Result<Box<dyn Interface>, OpenError> {
-        Ok(match self {
-            Device::Packet(name) => Box::new(PacketSocket::open(name)?),
-            Device::Tap(name) => Box::new(Tap::open(name)?),
-        })
-    }
-}
-
 /// The reasons why a device cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -188,27 +166,5 @@ pub fn wait<'i>(
     match poll(&mut descriptors, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_named_by_kind_and_name() {
-        assert_eq!("af_packet:veth0".parse(), Ok(Device::Packet("veth0".into())));
-        assert_eq!("tap:t0".parse(), Ok(Device::Tap("t0".into())));
-        for wrong in ["veth0", "af_packet:", "tap", "xdp:eth0", "tap:a/b", "tap:1234567890123456"] {
-            assert!(wrong.parse::<Device>().is_err(), "{wrong}");
-        }
-        assert_eq!(Device::Tap("t0".into()).to_string(), "tap:t0");
-    }
-
-    #[test]
-    fn missing_device_is_said_so() {
-        let error = Device::Packet("no-such-dev".into()).open().map(|_| ()).unwrap_err();
-        // Without privileges, this error comes first.
-        assert!(matches!(error, OpenError::NoDevice | OpenError::Permission(_)), "{error}");
     }
 }

@@ -1,0 +1,124 @@
+//! An interface that outlasts the failures of its device.
+
+use crate::interface::{Interface, OpenError, Outages, Received, State, Unsent};
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The time between two questions about the device, and between two attempts to open it.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Opens a device.
+type Open = Box<dyn FnMut() -> Result<Box<dyn Interface>, OpenError>>;
+
+/// An interface whose device may go down, be removed, and be made again. Meanwhile nothing is
+/// received, and frames to send are refused. When the device is back, the interface opens it.
+pub struct Lasting {
+    open: Open,
+    /// `None` while the device is missing.
+    inner: Option<Box<dyn Interface>>,
+    state: State,
+    outages: Outages,
+    /// Frames that earlier interfaces of the device have dropped.
+    overrun: u64,
+    /// The time of the last question about the device, or of the last attempt to open it.
+    asked: Instant,
+    /// Something went wrong since then.
+    is_doubtful: bool,
+    /// To wait for while the device is missing. It is never ready.
+    never: OwnedFd,
+}
+
+impl Lasting {
+    /// Opens a device for the first time.
+    ///
+    /// # Errors
+    /// When the device cannot be opened. Later errors are no errors of this interface.
+    pub fn open(
+        mut open: impl FnMut() -> Result<Box<dyn Interface>, OpenError> + 'static,
+    ) -> Result<Self, OpenError> {
+        let mut inner = open()?;
+        Ok(Self {
+            state: inner.state(),
+            inner: Some(inner),
+            open: Box::new(open),
+            outages: Outages::default(),
+            overrun: 0,
+            asked: Instant::now(),
+            is_doubtful: false,
+            never: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
+        })
+    }
+
+    /// Asks for the device's state if it is time, and opens the device if it is back.
+    #[cold]
+    fn look(&mut self) {
+        let now = Instant::now();
+        if !self.is_doubtful && now.duration_since(self.asked) < PERIOD {
+            return;
+        }
+        (self.asked, self.is_doubtful) = (now, false);
+        if self.inner.is_none()
+            && let Ok(inner) = (self.open)()
+        {
+            self.inner = Some(inner);
+            self.outages.reopened += 1;
+        }
+        let state = self.inner.as_mut().map_or(State::Missing, |inner| inner.state());
+        match (self.state, state) {
+            (State::Up, State::Down) => self.outages.down += 1,
+            (State::Up | State::Down, State::Missing) => self.outages.missing += 1,
+            _ => {}
+        }
+        if state == State::Missing
+            && let Some(mut inner) = self.inner.take()
+        {
+            self.overrun += inner.overrun();
+        }
+        self.state = state;
+    }
+}
+
+impl Interface for Lasting {
+    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
+        let received = match &mut self.inner {
+            Some(inner) => inner.receive(frames),
+            None => Ok(Received::Nothing),
+        };
+        match received {
+            Ok(received @ (Received::Something | Received::Lost(_))) => return Ok(received),
+            Ok(Received::Nothing) => {}
+            Err(_) => self.is_doubtful = true,
+        }
+        self.look();
+        Ok(Received::Nothing)
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
+        let inner = self.inner.as_mut().ok_or(Unsent::Refused)?;
+        let sent = inner.send(frame);
+        // Where all frames are refused, the device is asked in each period.
+        self.is_doubtful |= sent == Err(Unsent::Refused) && self.state == State::Up;
+        sent
+    }
+
+    fn overrun(&mut self) -> u64 {
+        let now = self.inner.as_mut().map_or(0, |inner| inner.overrun());
+        std::mem::take(&mut self.overrun) + now
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.inner.as_ref().map_or(self.never.as_fd(), |inner| inner.descriptor())
+    }
+
+    fn state(&mut self) -> State {
+        self.is_doubtful = true;
+        self.look();
+        self.state
+    }
+
+    fn outages(&self) -> Outages {
+        self.outages
+    }
+}

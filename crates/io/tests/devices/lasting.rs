@@ -1,0 +1,71 @@
+//! Devices that fail and come back.
+
+use std::time::{Duration, Instant};
+
+use braid_io::{Device, Interface, Outages, PacketPort, Received, State, Unsent};
+
+use crate::traffic::{carry, frames};
+use crate::world::spaces;
+
+/// Lets the interface work until its device has a state. It receives nothing meanwhile.
+fn until(interface: &mut dyn Interface, state: State) {
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut found = Vec::new();
+    while interface.state() != state {
+        assert_eq!(interface.receive(&mut found).unwrap(), Received::Nothing);
+        assert!(Instant::now() < end, "the device is not {state:?}");
+    }
+}
+
+#[test]
+fn packet_port_survives_a_link_that_goes_down_and_a_device_that_is_made_again() {
+    spaces!(here, there);
+    let frames = frames(200, 1514);
+    // The interface opens devices in the namespace of its thread.
+    there.join("vb", &here, "va");
+    here.within(|| {
+        let mut a = Device::Packet("va".into()).open().unwrap();
+        let mut b = there.within(|| PacketPort::open("vb")).unwrap();
+        carry(&mut *a, &mut b, &frames);
+        // The kernel may report a new carrier late.
+        until(&mut *a, State::Up);
+
+        here.ip("link set va down");
+        assert_eq!(a.send(&frames[0]), Err(Unsent::Refused));
+        until(&mut *a, State::Down);
+        here.ip("link set va up");
+        until(&mut *a, State::Up);
+        carry(&mut *a, &mut b, &frames);
+        carry(&mut b, &mut *a, &frames);
+        assert_eq!(a.outages(), Outages { down: 1, ..Outages::default() });
+
+        here.ip("link del va");
+        assert_eq!(a.send(&frames[0]), Err(Unsent::Refused));
+        until(&mut *a, State::Missing);
+        assert_eq!(a.send(&frames[0]), Err(Unsent::Refused));
+        there.join("vb", &here, "va");
+        until(&mut *a, State::Up);
+        let mut b = there.within(|| PacketPort::open("vb")).unwrap();
+        carry(&mut *a, &mut b, &frames);
+        carry(&mut b, &mut *a, &frames);
+        let found = a.outages();
+        assert_eq!((found.missing, found.reopened), (1, 1), "{found:?}");
+    });
+}
+
+#[test]
+fn tap_that_is_removed_is_made_again() {
+    spaces!(here, there);
+    let frames = frames(200, 1514);
+    there.within(|| {
+        let mut tap = Device::Tap("t0".into()).open().unwrap();
+        there.ip("link del t0");
+        until(&mut *tap, State::Up);
+        assert_eq!(tap.outages().reopened, 1);
+        there.ip("link set t0 up");
+        let mut other = PacketPort::open("t0").unwrap();
+        carry(&mut *tap, &mut other, &frames);
+        carry(&mut other, &mut *tap, &frames);
+    });
+    drop(here);
+}

@@ -1,0 +1,7 @@
+//! Live interfaces on real devices: veth and TAP devices in network namespaces of the tests.
+//! Where no namespaces can be made, the tests say so and pass.
+
+mod lasting;
+mod packet;
+mod traffic;
+mod world;
