@@ -60,7 +60,7 @@ impl Headers {
         bytes.resize(end, 0);
         let mut packet = Packet::new(Link::Ethernet, 0, bytes);
         checksum::fill(&mut packet);
-        packet.into_data()
+        packet.data().to_vec()
     }
 
     /// A hash of the flow, which selects the payload.

@@ -4,7 +4,7 @@
 //! fields that can be read and written. Parsing is a total function: it never fails, panics or
 //! allocates. A header that is malformed or not wholly captured is absent. So every field of a
 //! present header can be read.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
@@ -20,6 +20,8 @@ mod declare;
 pub mod diff;
 pub mod field;
 pub mod flow;
+#[allow(unsafe_code, reason = "frames own parts of memory that their pool allocates")]
+pub mod frame;
 pub mod layout;
 mod link;
 pub mod malformed;
@@ -31,6 +33,7 @@ mod presence;
 mod retag;
 pub mod rewrite;
 pub mod show;
+mod tags;
 mod window;
 mod wire;
 
@@ -38,6 +41,7 @@ pub use build::{NewPayload, Shape, build_fresh, build_new};
 pub use diff::{Difference, diff_fields};
 pub use field::{Access, Base, DECLARATIONS, FIELDS, Field, FieldInfo, HEADERS, Header};
 pub use flow::FlowKey;
+pub use frame::{Frame, Pool};
 pub use layout::Layout;
 pub use link::Link;
 pub use malformed::Malformed;
@@ -45,3 +49,4 @@ pub use packet::{MOST, Packet};
 pub use place::Spot;
 pub use presence::presences;
 pub use show::format_field;
+pub use tags::Tags;

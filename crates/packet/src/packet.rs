@@ -1,18 +1,19 @@
 //! A packet: its captured bytes and its attributes.
 
+use crate::frame::Frame;
 use crate::layout::Layout;
 pub use crate::link::Link;
 use crate::retag::Retag;
+use crate::tags::Tags;
 use crate::wire::{ethernet, vlan};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The most bytes that an arriving packet has, on the wire too. So tags that functions add fit
 /// behind the limit. Inserted bytes do not make a packet longer than this either.
 pub const MOST: u32 = u32::MAX / 2;
 
-/// A packet.
+/// A packet: a descriptor of one cache line that owns the frame with the bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(align(64))]
 pub struct Packet {
     /// The header that the bytes start with.
     pub link: Link,
@@ -28,9 +29,11 @@ pub struct Packet {
     /// Whether the packet comes back from a queue in which that function held it.
     pub held: bool,
     /// Tags that functions have set.
-    pub tags: BTreeMap<Arc<str>, u128>,
-    data: Vec<u8>,
+    pub tags: Tags,
+    frame: Frame,
 }
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet's descriptor is one cache line");
 
 impl Packet {
     /// A packet without any bytes.
@@ -44,23 +47,31 @@ impl Packet {
             ingress: 0,
             backward: false,
             held: false,
-            tags: BTreeMap::new(),
-            data: Vec::new(),
+            tags: Tags::new(),
+            frame: Frame::empty(),
         }
     }
 
     /// A packet captured as a whole. Bytes past [`MOST`] are cut off.
     #[must_use]
-    pub fn new(link: Link, time_ns: u64, data: Vec<u8>) -> Self {
+    pub fn new(link: Link, time_ns: u64, data: impl AsRef<[u8]>) -> Self {
         Packet::snapped(link, time_ns, data, 0)
     }
 
     /// A packet of `wire_len` bytes. `data` holds the captured ones. A `wire_len` less than the
     /// length of `data` is raised to that length. No packet is longer than [`MOST`].
     #[must_use]
-    pub fn snapped(link: Link, time_ns: u64, mut data: Vec<u8>, wire_len: u32) -> Self {
-        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX).min(MOST);
-        data.truncate(usize::try_from(captured).unwrap_or(usize::MAX));
+    pub fn snapped(link: Link, time_ns: u64, data: impl AsRef<[u8]>, wire_len: u32) -> Self {
+        Packet::in_frame(link, time_ns, Frame::of(data.as_ref()), wire_len)
+    }
+
+    /// A packet of `wire_len` bytes, of which the frame holds the captured ones. The same limits
+    /// hold as for [`Self::snapped`].
+    #[must_use]
+    #[inline]
+    pub fn in_frame(link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) -> Self {
+        let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MOST);
+        frame.truncate(captured as usize);
         Packet {
             link,
             time_ns,
@@ -68,61 +79,61 @@ impl Packet {
             ingress: 0,
             backward: false,
             held: false,
-            tags: BTreeMap::new(),
-            data,
+            tags: Tags::new(),
+            frame,
         }
     }
 
     /// The captured bytes.
     #[must_use]
+    #[inline(always)]
     pub fn data(&self) -> &[u8] {
-        &self.data
+        self.frame.bytes()
     }
 
     /// The captured bytes, to be changed in place. Checksums are not updated.
+    #[inline(always)]
     pub fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.data
+        self.frame.bytes_mut()
     }
 
-    /// Returns the captured bytes and ends the packet.
+    /// Returns the frame with the captured bytes and ends the packet.
     #[must_use]
-    pub fn into_data(self) -> Vec<u8> {
-        self.data
+    #[inline]
+    pub fn into_frame(self) -> Frame {
+        self.frame
     }
 
     /// Finds the packet's headers.
     #[inline]
     #[must_use]
     pub fn parse(&self) -> Layout {
-        Layout::parse(self.link, &self.data, self.wire_len)
+        Layout::parse(self.link, self.data(), self.wire_len)
     }
 
     /// Finds the packet's headers and writes them to `layout`, as [`Layout::parse_here`] does.
     #[inline]
     pub fn parse_to(&self, layout: &mut Layout) {
-        layout.parse_here(self.link, &self.data, self.wire_len);
+        layout.parse_here(self.link, self.data(), self.wire_len);
     }
 
     /// The captured part of the payload (see [`Layout::payload_offset`]), link padding excluded.
     #[must_use]
     pub fn payload(&self, layout: &Layout) -> &[u8] {
-        let end = layout.payload_end().min(self.data.len());
-        self.data.get(layout.payload_offset()..end).unwrap_or(&[])
+        let end = layout.payload_end().min(self.data().len());
+        self.data().get(layout.payload_offset()..end).unwrap_or(&[])
     }
 
     /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.
     /// Earlier layouts become invalid. Returns false, and changes nothing, when there is no
     /// Ethernet header.
     pub fn push_vlan(&mut self, id: u16) -> bool {
-        if self.link != Link::Ethernet || self.data.len() < ethernet::LEN {
+        if self.link != Link::Ethernet || self.data().len() < ethernet::LEN {
             return false;
         }
-        let Some(wire_len) = self.wire_len.checked_add(4) else { return false };
         let [tpid_high, tpid_low] = vlan::TPID_8021Q.to_be_bytes();
         let [high, low] = (id & 0xfff).to_be_bytes();
-        self.data.splice(ethernet::TYPE..ethernet::TYPE, [tpid_high, tpid_low, high, low]);
-        self.wire_len = wire_len;
-        true
+        self.put(ethernet::TYPE, &[tpid_high, tpid_low, high, low])
     }
 
     /// Removes the outermost VLAN tag. Earlier layouts become invalid. Returns false, and changes
@@ -131,18 +142,14 @@ impl Packet {
         if !self.parse().has(crate::field::Header::Vlan) {
             return false;
         }
-        self.data.drain(ethernet::TYPE..ethernet::TYPE + vlan::LEN);
-        self.wire_len = self.wire_len.saturating_sub(4);
-        true
+        self.remove(ethernet::TYPE, vlan::LEN)
     }
 
     /// Replaces the outermost VLAN tags by tags with these bytes. The packet must have the tags
     /// that it loses. Earlier layouts become invalid.
     pub fn retag(&mut self, tags: &Retag) {
-        let gone = ethernet::TYPE..ethernet::TYPE + tags.lost * vlan::LEN;
-        if gone.end <= self.data.len() {
-            self.data.splice(gone, tags.got.iter().copied());
-            self.wire_len = self.wire_len.saturating_add_signed(tags.longer());
+        if self.remove(ethernet::TYPE, tags.lost * vlan::LEN) {
+            self.put(ethernet::TYPE, &tags.got);
         }
     }
 
@@ -152,10 +159,20 @@ impl Packet {
     /// be too long.
     pub fn insert(&mut self, at: usize, bytes: &[u8]) -> bool {
         let Ok(more) = u32::try_from(bytes.len()) else { return false };
-        let wire_len = self.wire_len.checked_add(more).filter(|len| *len <= MOST);
-        let Some(wire_len) = wire_len.filter(|_| at <= self.data.len()) else { return false };
-        self.data.splice(at..at, bytes.iter().copied());
-        self.wire_len = wire_len;
+        self.wire_len.checked_add(more).is_some_and(|len| len <= MOST) && self.put(at, bytes)
+    }
+
+    /// Inserts bytes at an offset of the captured bytes, even if the packet gets longer than
+    /// [`MOST`]. Returns false, and changes nothing, when the offset is past the captured bytes.
+    fn put(&mut self, at: usize, bytes: &[u8]) -> bool {
+        if !self.frame.open(at, bytes.len()) {
+            return false;
+        }
+        if let Some(gap) = self.data_mut().get_mut(at..at + bytes.len()) {
+            gap.copy_from_slice(bytes);
+        }
+        let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.wire_len = self.wire_len.saturating_add(more);
         true
     }
 
@@ -163,10 +180,11 @@ impl Packet {
     /// checksums and earlier layouts are not updated. Returns false, and changes nothing, when not
     /// all of the bytes were captured.
     pub fn remove(&mut self, at: usize, len: usize) -> bool {
-        let end = at.checked_add(len).filter(|end| *end <= self.data.len());
-        let (Some(end), Ok(less)) = (end, u32::try_from(len)) else { return false };
-        self.data.drain(at..end);
-        self.wire_len = self.wire_len.saturating_sub(less);
-        true
+        let is_gone = self.frame.close(at, len);
+        if is_gone {
+            let less = u32::try_from(len).unwrap_or(u32::MAX);
+            self.wire_len = self.wire_len.saturating_sub(less);
+        }
+        is_gone
     }
 }

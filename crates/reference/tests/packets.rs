@@ -453,7 +453,7 @@ fn background_faults_are_counted() {
 
 #[test]
 fn malformed_packet_is_lost_by_reason_or_passes() {
-    let mut bytes = from_port(1, 1).into_data();
+    let mut bytes = from_port(1, 1).data().to_vec();
     bytes[14] = 0x44;
     let bad = || Packet::new(Link::Ethernet, 1, bytes.clone());
     let mut bench = Bench::new(alone(wire()));

@@ -142,7 +142,7 @@ fn observer_is_told_of_losses_and_faults_and_whose_verdict_stands() {
     let faults = nf("", "b0: v0:u8 = const 0 v1:u8 = div v0, v0 output onward at row0");
     let mut engine = Reference::new(alone(faults)).unwrap();
     assert_eq!(told(&mut engine, from_port(1, 1)), ["0 enter 46", "0 fault division"]);
-    let mut short = from_port(1, 1).into_data();
+    let mut short = from_port(1, 1).data().to_vec();
     short[14] = 0x44;
     let lost = told(&mut engine, Packet::new(braid_packet::Link::Ethernet, 2, short));
     assert_eq!(lost, ["lost ip_header_length"]);

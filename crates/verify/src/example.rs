@@ -92,7 +92,7 @@ fn bare(
     let shape = if has(Header::Ip4) { Shape::Udp4 } else { Shape::Udp6 };
     let packet = build_fresh(link, 0, shape, &[], &[])?;
     let at = packet.parse().payload_offset().checked_sub(8)?;
-    let (version4, mut data) = (has(Header::Ip4), packet.into_data());
+    let (version4, mut data) = (has(Header::Ip4), packet.data().to_vec());
     let proto = u8::try_from(value(Field::InetProto).unwrap_or(253)).unwrap_or(253);
     let known = [1, 6, 17, 47, 50, 51, 58, 0, 43, 44, 60, 135];
     // A protocol for experiments replaces a protocol that would add a header.
@@ -129,7 +129,7 @@ fn quote(has: &dyn Fn(Header) -> bool, value: &dyn Fn(Field) -> Option<u128>) ->
         _ => Vec::new(),
     };
     let built = build_fresh(Link::RawIp, 0, shape, &kind, &[]);
-    built.map(Packet::into_data).unwrap_or_default()
+    built.map(|packet| packet.data().to_vec()).unwrap_or_default()
 }
 
 /// Adds the required TCP options in front of the payload.
@@ -150,7 +150,7 @@ fn with_options(packet: Packet, has: &dyn Fn(Header) -> bool) -> Packet {
     }
     let layout = packet.parse();
     let (at, link) = (layout.payload_offset(), packet.link);
-    let mut data = packet.into_data();
+    let mut data = packet.data().to_vec();
     data.splice(at..at, options.iter().copied());
     if let Some(byte) = data.get_mut(at - 8) {
         *byte += u8::try_from(options.len() / 4).unwrap_or(0) << 4;
@@ -160,7 +160,7 @@ fn with_options(packet: Packet, has: &dyn Fn(Header) -> bool) -> Packet {
 
 /// Increases the length in the IP header.
 fn lengthen(packet: Packet, more: usize, version4: bool) -> Packet {
-    let (link, mut data) = (packet.link, packet.into_data());
+    let (link, mut data) = (packet.link, packet.data().to_vec());
     let ip = if link == Link::RawIp { 0 } else { ether_end(&data) };
     let at = if version4 { ip + 2 } else { ip + 4 };
     if let Some(field) = data.get_mut(at..at + 2) {
@@ -186,7 +186,7 @@ fn ether_end(data: &[u8]) -> usize {
 fn with_length(packet: Packet, wanted: u128) -> Packet {
     let wanted = wanted.clamp(MIN_FRAME, MAX_LEN);
     let link = packet.link;
-    let mut data = packet.into_data();
+    let mut data = packet.data().to_vec();
     let length = usize::try_from(wanted).unwrap_or(0);
     if link == Link::Ethernet && data.len() < length {
         data.resize(length, 0);

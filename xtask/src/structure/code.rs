@@ -3,7 +3,7 @@
 use super::{files, folders, scan};
 
 /// Crates with modules that may use unsafe code. Each lists these modules in its root.
-const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five"];
+const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"];
 
 /// Every Rust file starts with `//!`.
 #[must_use]

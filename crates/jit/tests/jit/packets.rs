@@ -105,7 +105,7 @@ pub fn all() -> Vec<(&'static str, Packet)> {
         [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 1, 2, 3, 0, 0, 0, 0, 0, 0, 10, 1, 2, 9];
     let e4 = |body: &[u8]| filled(Link::Ethernet, eth(0x0800, &[], body));
     let e6 = |body: &[u8]| filled(Link::Ethernet, eth(0x86dd, &[], body));
-    let quote = filled(Link::RawIp, tcp_packet.clone()).into_data();
+    let quote = filled(Link::RawIp, tcp_packet.clone()).data().to_vec();
     vec![
         ("tcp", e4(&tcp_packet)),
         ("tcp without options", e4(&ip4(&[], 0, 6, &tcp(&[], b"x")))),
@@ -175,7 +175,7 @@ pub fn some(random: &mut Random) -> (&'static str, Packet) {
         packet.data_mut()[at] = random.word() as u8;
     }
     if random.chance(30) {
-        let (link, wire, mut data) = (packet.link, packet.wire_len, packet.into_data());
+        let (link, wire, mut data) = (packet.link, packet.wire_len, packet.data().to_vec());
         data.truncate(random.below(data.len() + 1));
         packet = Packet::snapped(link, 0, data, wire);
     }

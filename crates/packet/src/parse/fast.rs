@@ -281,7 +281,7 @@ mod tests {
 
     fn frames() -> Vec<Vec<u8>> {
         let build = |shape, payload: &[u8]| {
-            build_fresh(Link::Ethernet, 0, shape, &[], payload).unwrap().into_data()
+            build_fresh(Link::Ethernet, 0, shape, &[], payload).unwrap().data().to_vec()
         };
         let tagged = |frame: Vec<u8>| [&frame[..12], &[0x81, 0, 0x20, 5], &frame[12..]].concat();
         let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];

@@ -82,7 +82,7 @@ pub fn filled(link: Link, data: Vec<u8>) -> Packet {
 
 /// An IP packet with right checksums, to be quoted.
 pub fn quotable(ip: Vec<u8>) -> Vec<u8> {
-    filled(Link::RawIp, ip).into_data()
+    filled(Link::RawIp, ip).data().to_vec()
 }
 
 pub fn ether4(body: &[u8]) -> Packet {

@@ -192,7 +192,7 @@ fn build(
     if packet.data().len() >= least {
         return Some(packet);
     }
-    let mut data = packet.into_data();
+    let mut data = packet.data().to_vec();
     data.resize(least, 0);
     Some(Packet::new(Link::Ethernet, time_ns, data))
 }

@@ -1,0 +1,509 @@
+//! Packet memory: pools of equal frames, and frames that own their place in a pool or memory of
+//! their own.
+//!
+//! This module is the only one of the crate with unsafe code. Its claim: a [`Frame`] is the only
+//! owner of `size` initialised bytes at `base`, until it is dropped or taken apart.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+/// Room in front of a packet that a port or a reader has put into a frame, in bytes. Headers that
+/// functions add go there.
+pub const HEADROOM: u32 = 192;
+
+/// The size of a pool's frames unless packets are longer, in bytes.
+pub const FRAME: u32 = 2048;
+
+/// The alignment of a pool's memory: a page.
+const PAGE: usize = 4096;
+
+/// The end of a list of free frames.
+const NONE: u32 = u32::MAX;
+
+/// In the place of the first returned frame: the pool is gone.
+const CLOSED: u32 = u32::MAX - 1;
+
+/// A limited number of equal frames in one region of memory.
+///
+/// One thread takes frames and puts them back. A frame that is dropped, on whatever thread, returns
+/// to its pool, too. The memory lives until the pool and all of its frames are gone.
+pub struct Pool {
+    shared: NonNull<Shared>,
+    /// The frames that can be taken.
+    free: Vec<u32>,
+}
+
+/// The part of a pool that its frames refer to.
+struct Shared {
+    base: NonNull<u8>,
+    /// The size of a frame in bytes.
+    size: u32,
+    frames: u32,
+    /// The first of the frames that were dropped. `next` links the others.
+    returned: AtomicU32,
+    next: Box<[AtomicU32]>,
+    /// Once the pool is gone: how many of its frames are not.
+    left: AtomicI64,
+}
+
+impl Shared {
+    fn memory(&self) -> Layout {
+        // `Pool::new` has checked the product.
+        let bytes = self.size as usize * self.frames as usize;
+        Layout::from_size_align(bytes.max(1), PAGE).unwrap_or(Layout::new::<u8>())
+    }
+
+    /// Returns a frame. The frame's bytes may belong to someone else from then on.
+    fn give(shared: NonNull<Shared>, base: NonNull<u8>) {
+        // SAFETY: a frame that is not yet returned keeps its pool's shared part alive.
+        let this = unsafe { shared.as_ref() };
+        // SAFETY: both pointers are into the pool's region.
+        let offset = unsafe { base.byte_offset_from_unsigned(this.base) };
+        let index = u32::try_from(offset / this.size as usize).unwrap_or(NONE);
+        let Some(next) = this.next.get(index as usize) else { return };
+        let mut first = this.returned.load(Ordering::Relaxed);
+        loop {
+            if first == CLOSED {
+                return Shared::one_less(shared);
+            }
+            next.store(first, Ordering::Relaxed);
+            let changed = this.returned.compare_exchange_weak(
+                first,
+                index,
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            match changed {
+                Ok(_) => return,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Counts a frame that ends after its pool. The last one frees the memory.
+    fn one_less(shared: NonNull<Shared>) {
+        // SAFETY: this frame has not been counted yet, so the shared part is there.
+        let left = unsafe { shared.as_ref() }.left.fetch_sub(1, Ordering::AcqRel);
+        if left == 1 {
+            // SAFETY: the pool and all of its frames are gone.
+            unsafe { Shared::free(shared) };
+        }
+    }
+
+    /// Frees the memory and the shared part.
+    ///
+    /// # Safety
+    /// Nothing refers to them any more.
+    unsafe fn free(shared: NonNull<Shared>) {
+        // SAFETY: `Pool::new` made the box, and nothing else refers to it.
+        let this = unsafe { Box::from_raw(shared.as_ptr()) };
+        // SAFETY: `Pool::new` allocated the region with this layout.
+        unsafe { dealloc(this.base.as_ptr(), this.memory()) };
+    }
+}
+
+impl Pool {
+    /// A pool of `frames` frames of `size` bytes each (at least 1). `None` if there is not so much
+    /// memory.
+    #[must_use]
+    pub fn new(frames: u32, size: u32) -> Option<Self> {
+        let (frames, size) = (frames.min(CLOSED - 1), size.max(1));
+        let bytes = (size as usize).checked_mul(frames as usize)?;
+        let memory = Layout::from_size_align(bytes.max(1), PAGE).ok()?;
+        // SAFETY: the layout is not empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(memory) })?;
+        let shared = Shared {
+            base,
+            size,
+            frames,
+            returned: AtomicU32::new(NONE),
+            next: (0..frames).map(|_| AtomicU32::new(NONE)).collect(),
+            left: AtomicI64::new(0),
+        };
+        let shared = NonNull::from(Box::leak(Box::new(shared)));
+        Some(Self { shared, free: (0..frames).rev().collect() })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: the shared part lives at least as long as the pool.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// The size of a frame in bytes.
+    #[must_use]
+    pub fn frame_size(&self) -> u32 {
+        self.shared().size
+    }
+
+    /// An empty frame with [`HEADROOM`] bytes of room in front (less if the frame is smaller).
+    /// `None` if no frame is free.
+    #[inline]
+    #[must_use]
+    pub fn take(&mut self) -> Option<Frame> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.reclaim()?,
+        };
+        let shared = self.shared();
+        let offset = index as usize * shared.size as usize;
+        // SAFETY: the pool has more frames than `index`, so the offset is in its region.
+        let base = unsafe { shared.base.byte_add(offset) };
+        Some(Frame {
+            base,
+            pool: Some(self.shared),
+            start: HEADROOM.min(shared.size),
+            len: 0,
+            size: shared.size,
+        })
+    }
+
+    /// Takes back a frame. A frame that is not of this pool is dropped.
+    #[inline]
+    pub fn put(&mut self, frame: Frame) {
+        if frame.pool != Some(self.shared) {
+            return;
+        }
+        let frame = ManuallyDrop::new(frame);
+        let shared = self.shared();
+        // SAFETY: both pointers are into the pool's region.
+        let offset = unsafe { frame.base.byte_offset_from_unsigned(shared.base) };
+        let index = u32::try_from(offset / shared.size as usize).unwrap_or(NONE);
+        self.free.push(index);
+    }
+
+    /// Collects the frames that were dropped, and takes one of them.
+    #[cold]
+    fn reclaim(&mut self) -> Option<u32> {
+        self.collect(NONE);
+        self.free.pop()
+    }
+
+    /// Collects the frames that were dropped, and puts `instead` in their place.
+    fn collect(&mut self, instead: u32) {
+        // SAFETY: the shared part lives at least as long as the pool.
+        let shared = unsafe { self.shared.as_ref() };
+        let mut index = shared.returned.swap(instead, Ordering::Acquire);
+        while let Some(next) = shared.next.get(index as usize) {
+            self.free.push(index);
+            index = next.load(Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.collect(CLOSED);
+        let left = i64::from(self.shared().frames) - self.free.len() as i64;
+        let before = self.shared().left.fetch_add(left, Ordering::AcqRel);
+        if before + left == 0 {
+            // SAFETY: all frames were returned before the pool ended, or counted themselves since.
+            unsafe { Shared::free(self.shared) };
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { size, frames, .. } = self.shared();
+        write!(f, "Pool of {frames} frames of {size} bytes, {} free", self.free.len())
+    }
+}
+
+// SAFETY: a pool is the only one that takes frames; what it shares with frames is atomic.
+unsafe impl Send for Pool {}
+
+/// Memory for one packet: `len` bytes from `start` on, with room in front of and behind them.
+pub struct Frame {
+    base: NonNull<u8>,
+    /// The pool to which the frame returns. `None`: the frame has memory of its own.
+    pool: Option<NonNull<Shared>>,
+    start: u32,
+    len: u32,
+    size: u32,
+}
+
+// SAFETY: a frame is the only owner of its bytes, and pools take frames back from any thread.
+unsafe impl Send for Frame {}
+// SAFETY: a shared frame only gives shared access to its bytes.
+unsafe impl Sync for Frame {}
+
+impl Frame {
+    /// A frame without memory.
+    #[must_use]
+    #[inline]
+    pub const fn empty() -> Self {
+        Frame { base: NonNull::dangling(), pool: None, start: 0, len: 0, size: 0 }
+    }
+
+    /// A frame with memory of its own that holds `len` bytes of 0, with room in front and behind.
+    fn zeroed(front: u32, len: u32, behind: u32) -> Self {
+        let size = front.saturating_add(len).saturating_add(behind);
+        if size == 0 {
+            return Frame::empty();
+        }
+        let memory = own_memory(size);
+        // SAFETY: the layout is not empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(memory) });
+        let Some(base) = base else { handle_alloc_error(memory) };
+        Frame { base, pool: None, start: front, len: len.min(size - front), size }
+    }
+
+    /// A frame with memory of its own, which holds these bytes. There is [`HEADROOM`] in front of
+    /// them. Bytes past 2^32 - 2^16 are cut off.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let most = u32::MAX - 0xffff;
+        let len = u32::try_from(bytes.len()).unwrap_or(most).min(most);
+        let mut frame = Frame::zeroed(HEADROOM, len, 0);
+        if let Some(bytes) = bytes.get(..len as usize) {
+            frame.bytes_mut().copy_from_slice(bytes);
+        }
+        frame
+    }
+
+    /// The bytes.
+    #[must_use]
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the frame owns these initialised bytes: start + len is at most size.
+        unsafe {
+            std::slice::from_raw_parts(self.base.as_ptr().add(self.start as usize), self.len())
+        }
+    }
+
+    /// The bytes, to be changed.
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; the frame is borrowed alone.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.base.as_ptr().add(self.start as usize), self.len())
+        }
+    }
+
+    /// The number of bytes.
+    #[must_use]
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether the frame holds no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The memory behind the bytes. It holds anything.
+    #[must_use]
+    pub fn room(&mut self) -> &mut [u8] {
+        let end = self.start + self.len;
+        // SAFETY: these bytes are the rest of the frame, and the frame is borrowed alone. All
+        // memory of frames was initialised when it was allocated.
+        unsafe {
+            std::slice::from_raw_parts_mut(
+                self.base.as_ptr().add(end as usize),
+                (self.size - end) as usize,
+            )
+        }
+    }
+
+    /// Adds the next `more` bytes of [`Self::room`] to the bytes. Adds fewer if there are fewer.
+    #[inline]
+    pub fn extend(&mut self, more: usize) {
+        let room = self.size - self.start - self.len;
+        self.len += u32::try_from(more).unwrap_or(u32::MAX).min(room);
+    }
+
+    /// Appends bytes. Returns false, and changes nothing, if there is no room.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        let Some(room) = self.room().get_mut(..bytes.len()) else { return false };
+        room.copy_from_slice(bytes);
+        self.extend(bytes.len());
+        true
+    }
+
+    /// Keeps only the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+
+    /// Makes a gap of `more` bytes at the offset `at`. What the gap holds is not said. Moves the
+    /// bytes in front of the gap where there is room for them; otherwise the frame gets memory of
+    /// its own. Returns false, and changes nothing, if `at` is past the bytes or the frame would
+    /// be too long.
+    pub fn open(&mut self, at: usize, more: usize) -> bool {
+        let (Ok(at32), Ok(more32)) = (u32::try_from(at), u32::try_from(more)) else { return false };
+        let longer = self.len.checked_add(more32).filter(|len| *len <= u32::MAX - 0xffff);
+        let Some(longer) = longer.filter(|_| at32 <= self.len) else { return false };
+        if more32 <= self.start {
+            (self.start, self.len) = (self.start - more32, longer);
+            self.bytes_mut().copy_within(more..more + at, 0);
+            return true;
+        }
+        let mut other = Frame::zeroed(HEADROOM, longer, 0);
+        let (front, behind) = self.bytes().split_at(at);
+        let bytes = other.bytes_mut();
+        if let Some(to) = bytes.get_mut(..at) {
+            to.copy_from_slice(front);
+        }
+        if let Some(to) = bytes.get_mut(at + more..) {
+            to.copy_from_slice(behind);
+        }
+        *self = other;
+        true
+    }
+
+    /// Removes `less` bytes at the offset `at`. Returns false, and changes nothing, if there are
+    /// fewer.
+    pub fn close(&mut self, at: usize, less: usize) -> bool {
+        let end = at.checked_add(less).filter(|end| *end <= self.len());
+        let (Some(_), Ok(less32)) = (end, u32::try_from(less)) else { return false };
+        self.bytes_mut().copy_within(..at, less);
+        (self.start, self.len) = (self.start + less32, self.len - less32);
+        true
+    }
+}
+
+/// The memory of a frame that belongs to no pool.
+fn own_memory(size: u32) -> Layout {
+    Layout::array::<u8>(size as usize).unwrap_or(Layout::new::<u8>())
+}
+
+impl Drop for Frame {
+    #[inline]
+    fn drop(&mut self) {
+        match self.pool {
+            Some(pool) => Shared::give(pool, self.base),
+            None if self.size == 0 => {}
+            // SAFETY: `zeroed` allocated the memory with this layout.
+            None => unsafe { dealloc(self.base.as_ptr(), own_memory(self.size)) },
+        }
+    }
+}
+
+impl Clone for Frame {
+    /// The copy has memory of its own.
+    fn clone(&self) -> Self {
+        Frame::of(self.bytes())
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Frame {}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(pool: &mut Pool, byte: u8) -> Frame {
+        let mut frame = pool.take().unwrap();
+        assert!(frame.push(&[byte; 10]));
+        frame
+    }
+
+    #[test]
+    fn pool_gives_each_frame_once_and_no_more_than_it_has() {
+        let mut pool = Pool::new(3, 256).unwrap();
+        let frames: Vec<_> = (0..3).map(|byte| filled(&mut pool, byte)).collect();
+        assert!(pool.take().is_none());
+        for (byte, frame) in (0..).zip(&frames) {
+            assert_eq!(frame.bytes(), [byte; 10]);
+        }
+        let mut frames = frames.into_iter();
+        pool.put(frames.next().unwrap());
+        drop(frames);
+        let again: Vec<_> = (0..3).map(|_| pool.take().unwrap()).collect();
+        assert!(pool.take().is_none());
+        assert!(again.iter().all(Frame::is_empty));
+    }
+
+    #[test]
+    fn frames_outlive_their_pool_and_end_on_other_threads() {
+        for dropped_before in 0..=3 {
+            let mut pool = Pool::new(4, 256).unwrap();
+            let mut frames: Vec<_> = (0..4).map(|byte| filled(&mut pool, byte)).collect();
+            frames.truncate(4 - dropped_before);
+            let thread = std::thread::spawn(move || {
+                let bytes = frames.iter().flat_map(Frame::bytes);
+                bytes.map(|byte| usize::from(*byte)).sum::<usize>()
+            });
+            drop(pool);
+            let all: usize = (0..4 - dropped_before).map(|byte| byte * 10).sum();
+            assert_eq!(thread.join().unwrap(), all);
+        }
+    }
+
+    #[test]
+    fn frames_come_back_from_another_thread_while_the_pool_takes_some() {
+        let mut pool = Pool::new(8, 64).unwrap();
+        let (send, receive) = std::sync::mpsc::channel::<Frame>();
+        let thread = std::thread::spawn(move || receive.into_iter().map(drop).count());
+        let mut sent = 0;
+        while sent < 500 {
+            if let Some(frame) = pool.take() {
+                send.send(frame).unwrap();
+                sent += 1;
+            }
+        }
+        drop(send);
+        assert_eq!(thread.join().unwrap(), 500);
+        assert_eq!((0..9).map_while(|_| pool.take().map(ManuallyDrop::new)).count(), 8);
+    }
+
+    #[test]
+    fn frame_of_another_pool_does_not_get_into_this_one() {
+        let (mut one, mut other) = (Pool::new(1, 64).unwrap(), Pool::new(1, 64).unwrap());
+        let frame = one.take().unwrap();
+        let theirs = other.take().unwrap();
+        one.put(theirs);
+        assert!(one.take().is_none());
+        assert!(other.take().is_some());
+        drop(frame);
+    }
+
+    #[test]
+    fn gaps_open_and_close_anywhere() {
+        let bytes: Vec<u8> = (0..20).collect();
+        let mut pool = Pool::new(1, HEADROOM + 20).unwrap();
+        for at in 0..=20 {
+            for more in [0, 4, 192, 200] {
+                let mut frame = pool.take().unwrap();
+                assert!(frame.push(&bytes) && !frame.push(&[0]));
+                assert!(frame.open(at, more));
+                frame.bytes_mut()[at..at + more].fill(99);
+                let expected = [&bytes[..at], &vec![99; more], &bytes[at..]].concat();
+                assert_eq!(frame.bytes(), expected);
+                let own = frame.clone();
+                assert!(frame.close(at, more));
+                assert_eq!(frame.bytes(), bytes);
+                assert_eq!(own.bytes(), expected);
+                assert!(!frame.open(21, 1) && !frame.close(20, 1) && !frame.close(1, usize::MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn frame_without_memory_takes_bytes_by_a_gap_only() {
+        let mut frame = Frame::empty();
+        assert!(!frame.push(&[1]) && frame.push(&[]));
+        assert!(frame.open(0, 2));
+        frame.bytes_mut().copy_from_slice(&[1, 2]);
+        assert_eq!(frame.bytes(), [1, 2]);
+        assert_eq!(Frame::of(&[]).bytes(), [0; 0]);
+    }
+}
