@@ -1,7 +1,7 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
 use crate::interface::{Interface, OpenError};
-use crate::ports::{Lasting, PacketPort, TapPort};
+use crate::ports::{Lasting, PacketPort, TapPort, XdpPort};
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,6 +10,8 @@ use std::str::FromStr;
 pub enum Device {
     /// A device of the machine, through a packet socket.
     Packet(String),
+    /// A device of the machine, through AF_XDP sockets.
+    Xdp(String),
     /// A TAP device. It is created if it does not exist.
     Tap(String),
 }
@@ -18,6 +20,7 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Packet(name) => write!(f, "af_packet:{name}"),
+            Device::Xdp(name) => write!(f, "xdp:{name}"),
             Device::Tap(name) => write!(f, "tap:{name}"),
         }
     }
@@ -30,8 +33,13 @@ impl FromStr for Device {
         let (kind, name) = text.split_once(':').unwrap_or((text, ""));
         let make = match kind {
             "af_packet" => Device::Packet,
+            "xdp" => Device::Xdp,
             "tap" => Device::Tap,
-            _ => return Err(format!("`{text}`: expected af_packet:DEVICE or tap:DEVICE")),
+            _ => {
+                return Err(format!(
+                    "`{text}`: expected af_packet:DEVICE, xdp:DEVICE or tap:DEVICE"
+                ));
+            }
         };
         // IFNAMSIZ, including the 0 at the end.
         let fits = (1..16).contains(&name.len());
@@ -55,6 +63,7 @@ impl Device {
     fn open_once(&self) -> Result<Box<dyn Interface>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketPort::open(name)?),
+            Device::Xdp(name) => Box::new(XdpPort::open(name)?),
             Device::Tap(name) => Box::new(TapPort::open(name)?),
         })
     }
@@ -67,8 +76,10 @@ mod tests {
     #[test]
     fn devices_are_named_by_kind_and_name() {
         assert_eq!("af_packet:veth0".parse(), Ok(Device::Packet("veth0".into())));
+        assert_eq!("xdp:eth0".parse(), Ok(Device::Xdp("eth0".into())));
         assert_eq!("tap:t0".parse(), Ok(Device::Tap("t0".into())));
-        for wrong in ["veth0", "af_packet:", "tap", "xdp:eth0", "tap:a/b", "tap:1234567890123456"] {
+        for wrong in ["veth0", "af_packet:", "tap", "dpdk:eth0", "tap:a/b", "tap:1234567890123456"]
+        {
             assert!(wrong.parse::<Device>().is_err(), "{wrong}");
         }
         assert_eq!(Device::Tap("t0".into()).to_string(), "tap:t0");

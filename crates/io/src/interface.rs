@@ -142,6 +142,18 @@ pub enum OpenError {
     /// The device carries no Ethernet frames.
     #[error("not an Ethernet device (hardware type {0}); use a veth, bridge, tap or network card")]
     NotEthernet(u16),
+    /// The device's frames are too long for AF_XDP.
+    #[error(
+        "its MTU of {0} is too large for AF_XDP; use `ip link set DEVICE mtu 3498` or less, or \
+         af_packet"
+    )]
+    Mtu(u32),
+    /// Something else uses the device.
+    #[error(
+        "another program has attached to the device's XDP; `ip link show` names it, \
+         `ip link set DEVICE xdp off` detaches it"
+    )]
+    Busy,
     /// The operating system refuses.
     #[error("cannot be opened: {0}")]
     Io(#[from] io::Error),

@@ -28,8 +28,8 @@ pub use error::{ReadError, Warning, WriteError};
 pub use interface::{Interface, OpenError, Outages, Received, State, Unreceived, Unsent, wait};
 pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
-pub use ports::{Lasting, PacketOptions, PacketPort, TapPort};
-pub use sys::{Fanout, Instruction, Steering, by_word};
+pub use ports::{Lasting, PacketOptions, PacketPort, TapPort, XdpFacts, XdpOptions, XdpPort};
+pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
 
 use braid_packet::Packet;
 

@@ -193,6 +193,47 @@ fn fold(mut sum: u64) -> u16 {
     u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
+/// Completes the checksum of a TCP or UDP segment that holds only the sum of the pseudo header, as
+/// left by a sender for its card. AF_XDP does not tell whether a frame is so. If the field holds
+/// that sum, and this is not by chance the right checksum, then it is.
+pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
+    let ip = network(frame)?;
+    let first = *frame.get(ip)?;
+    let (protocol, addresses, transport, total) = if first >> 4 == 6 {
+        let length = u16::from_be_bytes(*frame.get(ip + 4..)?.first_chunk()?);
+        (*frame.get(ip + 6)?, ip + 8..ip + 40, ip + 40, 40 + usize::from(length))
+    } else {
+        let header = frame.get(ip..)?.first_chunk::<20>()?;
+        // Only whole packets have a checksum to complete.
+        if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
+            return None;
+        }
+        let length = u16::from_be_bytes([header[2], header[3]]);
+        (header[9], ip + 12..ip + 20, ip + usize::from(first & 15) * 4, usize::from(length))
+    };
+    let place = match protocol {
+        6 => 16,
+        17 => 6,
+        _ => return None,
+    };
+    let end = ip.checked_add(total)?;
+    let length = u32::try_from(end.checked_sub(transport)?).ok()?;
+    let pseudo = sum(u64::from(length) + u64::from(protocol), frame.get(addresses)?);
+    let segment = frame.get_mut(transport..end)?;
+    let field = u16::from_be_bytes(*segment.get(place..)?.first_chunk()?);
+    if field != fold(pseudo) {
+        return None;
+    }
+    // The field stands for the pseudo header in the sum.
+    let whole = fold(sum(0, segment));
+    let is_right = fold(u64::from(whole) + u64::from(field)) == 0xffff;
+    if !is_right {
+        let value = if whole == 0xffff && place == 6 { 0xffff } else { !whole };
+        segment.get_mut(place..place + 2)?.copy_from_slice(&value.to_be_bytes());
+    }
+    Some(())
+}
+
 /// Inserts a VLAN tag that the kernel passed beside the frame.
 pub(crate) fn put_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
     if frame.len() >= 12 {

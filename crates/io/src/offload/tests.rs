@@ -73,6 +73,38 @@ fn checksum_of_udp_is_never_0() {
 }
 
 #[test]
+fn partial_checksum_is_recognised() {
+    for payload in 0..100 {
+        let mut tcp = ip4(6, &tcp_segment(0x18, payload));
+        partial(&mut tcp, 6, 50);
+        complete(&mut tcp);
+        assert!(verified(&tcp, 6), "{payload}");
+        let right = tcp.clone();
+        complete(&mut tcp);
+        assert_eq!(tcp, right);
+        // Neither partial nor right: it stays wrong.
+        tcp[50] ^= 0x55;
+        let wrong = tcp.clone();
+        complete(&mut tcp);
+        assert_eq!(tcp, wrong);
+    }
+}
+
+#[test]
+fn right_checksum_that_looks_partial_stays() {
+    // The payload makes the checksum equal to the sum of the pseudo header.
+    let mut frame = ip4(17, &[0, 9, 0, 9, 0, 10, 0, 0, 0, 0]);
+    partial(&mut frame, 17, 40);
+    let field = u16::from_be_bytes([frame[40], frame[41]]);
+    let others = fold(sum(u64::from(field), &frame[34..]));
+    frame[42..44].copy_from_slice(&(0xffff - others).to_be_bytes());
+    assert!(verified(&frame, 17));
+    let before = frame.clone();
+    complete(&mut frame);
+    assert_eq!(frame, before);
+}
+
+#[test]
 fn frame_without_anything_left_to_do_is_unchanged() {
     let frame = ip4(6, &tcp_segment(0x18, 5));
     assert_eq!(header(0, 0, 0, 0, 0).finish(frame.clone()), Ok(vec![frame]));

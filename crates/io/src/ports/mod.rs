@@ -3,7 +3,9 @@
 mod lasting;
 mod packet;
 mod tap;
+mod xdp;
 
 pub use lasting::Lasting;
 pub use packet::{PacketOptions, PacketPort};
 pub use tap::TapPort;
+pub use xdp::{XdpFacts, XdpOptions, XdpPort};

@@ -1,10 +1,68 @@
 //! What the kernel tells about a network device.
 
-use crate::interface::State;
+use super::ethtool;
+use super::request::named;
+use super::socket::{packet_socket, set};
+use crate::interface::{OpenError, State};
+use rustix::io::Errno;
 use rustix::net::netdevice;
 use std::io;
-use std::mem::zeroed;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// A device, by its number, which never belongs to another device. While this value lives, the
+/// device is in promiscuous mode.
+pub(crate) struct Reference {
+    /// A packet socket that receives nothing.
+    socket: OwnedFd,
+    index: u32,
+}
+
+impl Reference {
+    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
+        let socket = packet_socket()?;
+        let index = index(&socket, name)?;
+        promiscuous(&socket, index)?;
+        Ok(Self { socket, index })
+    }
+
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    pub(crate) fn state(&self) -> State {
+        state(&self.socket, self.index)
+    }
+
+    pub(crate) fn mtu(&self) -> io::Result<u32> {
+        mtu(&self.socket, &netdevice::index_to_name(&self.socket, self.index)?)
+    }
+
+    /// The number of queues that receive.
+    pub(crate) fn queues(&self) -> u32 {
+        let name = netdevice::index_to_name(&self.socket, self.index);
+        let channels = name.ok().and_then(|name| ethtool::channels(self.socket.as_fd(), &name));
+        channels.unwrap_or(1).max(1)
+    }
+}
+
+/// The number of the device with this name.
+pub(super) fn index(socket: impl AsFd, name: &str) -> Result<u32, OpenError> {
+    netdevice::name_to_index(socket, name).map_err(|error| match error {
+        Errno::NODEV => OpenError::NoDevice,
+        error => OpenError::Io(error.into()),
+    })
+}
+
+/// Sets a device to promiscuous mode for as long as the packet socket lives.
+pub(super) fn promiscuous(socket: &OwnedFd, index: u32) -> io::Result<()> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: i32::try_from(index).unwrap_or(-1),
+        mr_type: u16::try_from(libc::PACKET_MR_PROMISC).unwrap_or(1),
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
 
 /// The state of the device with this number.
 pub(crate) fn state(socket: impl AsFd, index: u32) -> State {
@@ -22,17 +80,6 @@ pub(crate) fn mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
     let request = ask(socket.as_fd(), name, libc::SIOCGIFMTU)?;
     // SAFETY: after this request, the union holds the MTU.
     Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
-}
-
-/// An `ifreq` with the name of a device and otherwise zeros.
-pub(super) fn named(name: &str) -> libc::ifreq {
-    // SAFETY: a plain C structure for which all zero bytes are valid.
-    let mut request: libc::ifreq = unsafe { zeroed() };
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
-        *to = libc::c_char::from_ne_bytes([from]);
-    }
-    request
 }
 
 fn ask(socket: BorrowedFd<'_>, name: &str, what: libc::Ioctl) -> io::Result<libc::ifreq> {

@@ -8,12 +8,11 @@
 //! from there.
 
 use super::map::Map;
-use super::socket::{bind, get, grow, hardware, set};
+use super::socket::{bind, get, grow, hardware, packet_socket, set};
 use super::{Fanout, device, fanout, whole};
 use crate::interface::{MAX_FRAME, OpenError, State};
 use crate::offload::HEADER;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with, sockopt};
+use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -74,19 +73,6 @@ pub(crate) struct Ring {
     group: Option<u16>,
 }
 
-/// A packet socket that is not bound yet.
-fn packet_socket() -> Result<OwnedFd, OpenError> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    // Without a protocol the socket gets nothing before it is bound.
-    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|error| match error {
-        Errno::PERM | Errno::ACCESS => OpenError::Permission(
-            "packet sockets need CAP_NET_RAW: run as root, or once \
-             `sudo setcap cap_net_raw+ep PATH_OF_BRAID`",
-        ),
-        error => OpenError::Io(error.into()),
-    })
-}
-
 /// A packet socket that sends on the device with this number, and receives nothing. With
 /// `bypass`, frames do not wait in the device's queue (its qdisc).
 pub(crate) fn sender(index: u32, bypass: bool) -> Result<OwnedFd, OpenError> {
@@ -100,23 +86,14 @@ pub(crate) fn sender(index: u32, bypass: bool) -> Result<OwnedFd, OpenError> {
 impl Ring {
     pub(crate) fn open(name: &str, fanout: Option<&Fanout>) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
-        let index = netdevice::name_to_index(&socket, name).map_err(|error| match error {
-            Errno::NODEV => OpenError::NoDevice,
-            error => OpenError::Io(error.into()),
-        })?;
+        let index = device::index(&socket, name)?;
         let number = i32::try_from(index).map_err(|_| OpenError::NoDevice)?;
         set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
         set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
         grow(&socket, MEMORY, SENDING)?;
         let slot = slot_size(device::mtu(&socket, name)?);
         let slots = map_slots(&socket, slot)?;
-        let promiscuous = libc::packet_mreq {
-            mr_ifindex: number,
-            mr_type: u16::try_from(libc::PACKET_MR_PROMISC).unwrap_or(1),
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        set(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+        device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
         let hardware = hardware(&socket)?;
         if !ETHERNET.contains(&hardware) {

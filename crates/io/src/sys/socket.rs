@@ -1,6 +1,8 @@
 //! Options of sockets, and binding to a device.
 
-use rustix::net::sockopt;
+use crate::interface::OpenError;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -75,4 +77,17 @@ pub(super) fn grow(socket: &OwnedFd, receive: usize, send: usize) -> io::Result<
     let send = i32::try_from(send).unwrap_or(i32::MAX);
     set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &send)
         .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &send))
+}
+
+/// A packet socket that is not bound yet.
+pub(super) fn packet_socket() -> Result<OwnedFd, OpenError> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    // Without a protocol the socket gets nothing before it is bound.
+    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|error| match error {
+        Errno::PERM | Errno::ACCESS => OpenError::Permission(
+            "packet sockets need CAP_NET_RAW: run as root, or once \
+             `sudo setcap cap_net_raw+ep PATH_OF_BRAID`",
+        ),
+        error => OpenError::Io(error.into()),
+    })
 }

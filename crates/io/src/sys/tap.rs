@@ -1,6 +1,6 @@
 //! Opens TAP devices: Ethernet devices of the machine whose other end is this program.
 
-use super::device::named;
+use super::request::named;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;

@@ -19,12 +19,21 @@ fn until(interface: &mut dyn Interface, state: State) {
 
 #[test]
 fn packet_port_survives_a_link_that_goes_down_and_a_device_that_is_made_again() {
+    survives(&Device::Packet("va".into()));
+}
+
+#[test]
+fn xdp_port_survives_a_link_that_goes_down_and_a_device_that_is_made_again() {
+    survives(&Device::Xdp("va".into()));
+}
+
+fn survives(device: &Device) {
     spaces!(here, there);
     let frames = frames(200, 1514);
     // The interface opens devices in the namespace of its thread.
     there.join("vb", &here, "va");
     here.within(|| {
-        let mut a = Device::Packet("va".into()).open().unwrap();
+        let mut a = device.open().unwrap();
         let mut b = there.within(|| PacketPort::open("vb")).unwrap();
         carry(&mut *a, &mut b, &frames);
         // The kernel may report a new carrier late.

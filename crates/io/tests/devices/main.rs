@@ -5,3 +5,4 @@ mod lasting;
 mod packet;
 mod traffic;
 mod world;
+mod xdp;
