@@ -39,9 +39,10 @@ pub trait Interface {
         State::Up
     }
 
-    /// How often the device failed.
-    fn outages(&self) -> Outages {
-        Outages::default()
+    /// What happened to the device so far that the user should know, such as how often its link
+    /// went down.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -54,17 +55,6 @@ pub enum State {
     Down,
     /// The device does not exist any more.
     Missing,
-}
-
-/// How often a device failed.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Outages {
-    /// The times that the link went down.
-    pub down: u64,
-    /// The times that the device was removed.
-    pub missing: u64,
-    /// The times that the device was opened again.
-    pub reopened: u64,
 }
 
 /// The result of reading.

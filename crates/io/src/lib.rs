@@ -14,9 +14,11 @@
 pub mod capture;
 mod device;
 mod error;
+mod facts;
 mod interface;
 mod link;
 mod memory;
+mod netlink;
 mod offload;
 mod ports;
 #[allow(unsafe_code, reason = "system calls that have no safe wrapper")]
@@ -25,10 +27,14 @@ mod sys;
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
 pub use device::Device;
 pub use error::{ReadError, Warning, WriteError};
-pub use interface::{Interface, OpenError, Outages, Received, State, Unreceived, Unsent, wait};
+pub use facts::{DeviceFacts, device_facts, has_xdp};
+pub use interface::{Interface, OpenError, Received, State, Unreceived, Unsent, wait};
 pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
-pub use ports::{Lasting, PacketOptions, PacketPort, TapPort, XdpFacts, XdpOptions, XdpPort};
+pub use netlink::XdpSupport;
+pub use ports::{
+    Faults, Faulty, Lasting, PacketOptions, PacketPort, TapPort, XdpFacts, XdpOptions, XdpPort,
+};
 pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
 
 use braid_packet::Packet;

@@ -302,6 +302,8 @@ impl Sink<'_> {
     fn warnings(&mut self, counters: &Counters) -> Vec<String> {
         let mut found = Vec::new();
         for port in &mut self.ports {
+            let notes = port.device.notes();
+            found.extend(notes.iter().map(|note| format!("{}: {note}", port.name)));
             let dropped = port.device.overrun();
             if dropped > 0 {
                 let name = &port.name;

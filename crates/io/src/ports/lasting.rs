@@ -1,6 +1,6 @@
 //! An interface that outlasts the failures of its device.
 
-use crate::interface::{Interface, OpenError, Outages, Received, State, Unsent};
+use crate::interface::{Interface, OpenError, Received, State, Unsent};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,6 +8,17 @@ use std::time::{Duration, Instant};
 
 /// The time between two questions about the device, and between two attempts to open it.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// How often a device failed.
+#[derive(Clone, Copy, Default)]
+struct Outages {
+    /// The times that the link went down.
+    down: u64,
+    /// The times that the device was removed.
+    missing: u64,
+    /// The times that the device was opened again.
+    reopened: u64,
+}
 
 /// Opens a device.
 type Open = Box<dyn FnMut() -> Result<Box<dyn Interface>, OpenError>>;
@@ -118,7 +129,17 @@ impl Interface for Lasting {
         self.state
     }
 
-    fn outages(&self) -> Outages {
-        self.outages
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.inner.as_ref().map_or_else(Vec::new, |inner| inner.notes());
+        let Outages { down, missing, reopened } = self.outages;
+        let mut note = |count, what: &str| {
+            if count > 0 {
+                notes.push(format!("{what} {count} {}", if count == 1 { "time" } else { "times" }));
+            }
+        };
+        note(down, "the link went down");
+        note(missing, "the device was removed");
+        note(reopened, "the device was opened again");
+        notes
     }
 }

@@ -1,10 +1,12 @@
 //! The kinds of live interfaces, one file each.
 
+mod faults;
 mod lasting;
 mod packet;
 mod tap;
 mod xdp;
 
+pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
 pub use packet::{PacketOptions, PacketPort};
 pub use tap::TapPort;

@@ -5,9 +5,14 @@ use super::request::named;
 use super::socket::{packet_socket, set};
 use crate::interface::{OpenError, State};
 use rustix::io::Errno;
-use rustix::net::netdevice;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// `ARPHRD_ETHER`
+const ETHER: u16 = 1;
+/// `ARPHRD_LOOPBACK`
+const LOOPBACK: u16 = 772;
 
 /// A device, by its number, which never belongs to another device. While this value lives, the
 /// device is in promiscuous mode.
@@ -21,6 +26,7 @@ impl Reference {
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
         let index = index(&socket, name)?;
+        ethernet(&socket, name)?;
         promiscuous(&socket, index)?;
         Ok(Self { socket, index })
     }
@@ -46,7 +52,7 @@ impl Reference {
 }
 
 /// The number of the device with this name.
-pub(super) fn index(socket: impl AsFd, name: &str) -> Result<u32, OpenError> {
+pub(crate) fn index(socket: impl AsFd, name: &str) -> Result<u32, OpenError> {
     netdevice::name_to_index(socket, name).map_err(|error| match error {
         Errno::NODEV => OpenError::NoDevice,
         error => OpenError::Io(error.into()),
@@ -62,6 +68,38 @@ pub(super) fn promiscuous(socket: &OwnedFd, index: u32) -> io::Result<()> {
         mr_address: [0; 8],
     };
     set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
+}
+
+/// A socket that can be asked about all devices of its network namespace.
+pub(crate) fn any_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Whether this kernel has AF_XDP sockets. `None` if this process may not make any.
+pub(crate) fn has_xdp() -> Option<bool> {
+    match socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None) {
+        Ok(_) => Some(true),
+        Err(Errno::PERM | Errno::ACCESS) => None,
+        Err(_) => Some(false),
+    }
+}
+
+/// The hardware type of a device.
+pub(crate) fn hardware(socket: impl AsFd, name: &str) -> io::Result<u16> {
+    let request = ask(socket.as_fd(), name, libc::SIOCGIFHWADDR)?;
+    // SAFETY: after this request, the union holds the hardware's address.
+    Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
+/// Refuses a device whose frames have no Ethernet headers.
+pub(super) fn ethernet(socket: impl AsFd, name: &str) -> Result<(), OpenError> {
+    let hardware = hardware(socket, name)?;
+    if is_ethernet(hardware) { Ok(()) } else { Err(OpenError::NotEthernet(hardware)) }
+}
+
+/// Whether devices of a hardware type have frames with Ethernet headers.
+pub(crate) fn is_ethernet(hardware: u16) -> bool {
+    [ETHER, LOOPBACK].contains(&hardware)
 }
 
 /// The state of the device with this number.

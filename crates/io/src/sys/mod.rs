@@ -3,7 +3,7 @@
 mod batch;
 mod bpf;
 pub(crate) mod device;
-mod ethtool;
+pub(crate) mod ethtool;
 mod fanout;
 mod map;
 mod request;

@@ -8,7 +8,7 @@
 //! from there.
 
 use super::map::Map;
-use super::socket::{bind, get, grow, hardware, packet_socket, set};
+use super::socket::{bind, get, grow, packet_socket, set};
 use super::{Fanout, device, fanout, whole};
 use crate::interface::{MAX_FRAME, OpenError, State};
 use crate::offload::HEADER;
@@ -18,9 +18,6 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`, whose frames have Ethernet headers.
-const ETHERNET: [u16; 2] = [1, 772];
 
 /// The TPID of a VLAN tag when the kernel does not report it.
 const CUSTOMER_VLAN: u16 = 0x8100;
@@ -87,6 +84,7 @@ impl Ring {
     pub(crate) fn open(name: &str, fanout: Option<&Fanout>) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
         let index = device::index(&socket, name)?;
+        device::ethernet(&socket, name)?;
         let number = i32::try_from(index).map_err(|_| OpenError::NoDevice)?;
         set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
         set(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1_i32)?;
@@ -95,10 +93,6 @@ impl Ring {
         let slots = map_slots(&socket, slot)?;
         device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
-        let hardware = hardware(&socket)?;
-        if !ETHERNET.contains(&hardware) {
-            return Err(OpenError::NotEthernet(hardware));
-        }
         let group = fanout.map(|fanout| fanout::join(&socket, fanout)).transpose()?;
         let whole = vec![0; HEADER + MAX_FRAME];
         Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index, group })

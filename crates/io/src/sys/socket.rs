@@ -56,18 +56,6 @@ pub(super) fn bind(socket: &OwnedFd, index: i32, receives: bool) -> io::Result<(
     done(unsafe { libc::bind(socket.as_raw_fd(), address, length_of::<libc::sockaddr_ll>()) })
 }
 
-/// The hardware type of the device that a packet socket is bound to.
-pub(super) fn hardware(socket: &OwnedFd) -> io::Result<u16> {
-    // SAFETY: a plain C structure for which all zero bytes are valid.
-    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-    let mut length = length_of::<libc::sockaddr_ll>();
-    let into = ptr::from_mut(&mut address).cast();
-    // SAFETY: `into` points to `length` bytes, which live, and which nobody else borrows, until the
-    // call returns. The kernel writes no more than that.
-    done(unsafe { libc::getsockname(socket.as_raw_fd(), into, &raw mut length) })?;
-    Ok(address.sll_hatype)
-}
-
 /// Gives a socket's buffer this size: all of it with `CAP_NET_ADMIN`, otherwise up to the system's
 /// limit (`net.core.rmem_max`, `net.core.wmem_max`).
 pub(super) fn grow(socket: &OwnedFd, receive: usize, send: usize) -> io::Result<()> {

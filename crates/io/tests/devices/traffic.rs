@@ -130,6 +130,15 @@ pub fn echo(client: &Space, server: &Space, from: &str, to: &str) {
     }
 }
 
+/// Gives the two hosts addresses, and joins both to the namespace in the middle, by its devices
+/// `lan` and `wan`.
+pub fn join_hosts(client: &Space, braid: &Space, server: &Space) {
+    braid.join("lan", client, "eth0");
+    braid.join("wan", server, "eth0");
+    client.ip("addr add 10.1.0.1/24 dev eth0");
+    server.ip("addr add 10.1.0.2/24 dev eth0");
+}
+
 /// Two hosts talk over a namespace that carries frames between two devices. `open` opens them.
 pub fn hosts_talk<I: Interface + Send>(
     client: &Space,
@@ -137,10 +146,7 @@ pub fn hosts_talk<I: Interface + Send>(
     server: &Space,
     open: impl Fn(&str) -> I + Sync,
 ) {
-    braid.join("lan", client, "eth0");
-    braid.join("wan", server, "eth0");
-    client.ip("addr add 10.1.0.1/24 dev eth0");
-    server.ip("addr add 10.1.0.2/24 dev eth0");
+    join_hosts(client, braid, server);
     let (mut lan, mut wan) = braid.within(|| (open("lan"), open("wan")));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Precision};
+use braid_io::{Device, Faults, Faulty, Precision};
 use braid_ir::chain::Chain;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
@@ -40,8 +40,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)))
 }
 
-/// Opens the devices that `--if` names.
-pub fn open(texts: &[String], chain: &Chain) -> Result<Vec<Port>, Failure> {
+/// Opens the devices that `--if` names, with injected faults.
+pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<Vec<Port>, Failure> {
     let named = texts.iter().map(|text| named(text, chain)).collect::<Result<Vec<_>, _>>()?;
     for (at, (interface, device)) in named.iter().enumerate() {
         let name = &chain.interfaces[usize::from(*interface)].name;
@@ -58,6 +58,10 @@ pub fn open(texts: &[String], chain: &Chain) -> Result<Vec<Port>, Failure> {
         .map(|(interface, device)| {
             let name = device.to_string();
             let device = device.open().map_err(|why| Failure::input(format!("{name}: {why}")))?;
+            let device = match faults {
+                Some(faults) => Box::new(Faulty::new(device, faults)),
+                None => device,
+            };
             Ok(Port { interface, name, device })
         })
         .collect()

@@ -5,6 +5,7 @@ mod outputs;
 
 use std::path::PathBuf;
 
+use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::live::{Clock, Limits, Live};
@@ -43,6 +44,10 @@ pub struct Args {
     /// With --if: end after this many packets
     #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
     packets: Option<u64>,
+    /// With --if: injects faults, such as loss=1%,delay=2%,time=20ms,seed=7. The others are
+    /// duplicate, reorder, corrupt, truncate, stall
+    #[arg(long, value_name = "LIST", requires = "devices", conflicts_with = "inputs")]
+    faults: Option<Faults>,
     /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
@@ -87,7 +92,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     outputs::check(&read, &written, &outputs, &inputs)?;
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
-    let ports = live::open(&args.devices, &chain)?;
+    let ports = live::open(&args.devices, args.faults, &chain)?;
     let clock = Clock::start();
     let first_time_ns = if ports.is_empty() { inputs.first_time_ns() } else { clock.start_ns() };
     let control = match &args.control {
