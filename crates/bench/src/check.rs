@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use braid_ir::engine::{Counters, Event, Outputs, StateEntry};
-use braid_packet::{Link, Packet};
+use braid_packet::{BURST, Packet};
 
-use crate::floor::BATCH;
+use crate::feed::Feed;
 use crate::subject::Subject;
 
 /// An engine's output: packets by interface, and a digest of all packets that does not depend on
@@ -50,29 +50,20 @@ pub struct Outcome {
     state: Vec<StateEntry>,
 }
 
-/// Runs an engine on `packets` packets and returns what it did. `fill` fills in each packet.
+/// Runs an engine on `packets` packets and returns what it did. `add` adds each packet.
 #[must_use]
-pub fn observe(
-    subject: &mut dyn Subject,
-    fill: &mut dyn FnMut(&mut Packet),
-    packets: u64,
-) -> Outcome {
-    let mut slots = slots();
+pub fn observe(subject: &mut dyn Subject, add: &mut dyn FnMut(&mut Feed), packets: u64) -> Outcome {
+    let mut feed = Feed::new();
     let mut seen = Seen::default();
     let mut left = packets;
     while left > 0 {
-        let count = left.min(BATCH as u64) as usize;
-        slots[..count].iter_mut().for_each(&mut *fill);
-        subject.observed(&mut slots[..count], &mut seen);
-        left -= count as u64;
+        let count = left.min(BURST as u64);
+        (0..count).for_each(|_| add(&mut feed));
+        subject.observed(feed.burst(), &mut seen);
+        feed.clear();
+        left -= count;
     }
     Outcome { seen, counters: subject.counters(), state: subject.state() }
-}
-
-/// `BATCH` empty packets.
-#[must_use]
-pub fn slots() -> Vec<Packet> {
-    vec![Packet::new(Link::Ethernet, 0, Vec::new()); BATCH]
 }
 
 impl Outcome {
@@ -130,11 +121,12 @@ fn different_counters(here: &Option<Counters>, there: &Option<Counters>) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_packet::Link;
 
     fn outcome(bytes: &[&[u8]]) -> Outcome {
         let mut seen = Seen::default();
         for data in bytes {
-            seen.leaves(1, &Packet::new(Link::Ethernet, 0, data.to_vec()));
+            seen.leaves(1, &Packet::new(Link::Ethernet, 0, data));
         }
         let counters = Counters { packets_in: 4, ..Counters::default() };
         Outcome { seen, counters: Some(counters), state: Vec::new() }

@@ -1,11 +1,11 @@
 //! Measures the cost of compiling: the time until the first packets have been processed, and the
 //! largest memory until then.
 
+use braid_packet::BURST;
 use std::time::Instant;
 
-use crate::check::slots;
 use crate::definition::{Case, Definition};
-use crate::floor::BATCH;
+use crate::feed::Feed;
 use crate::report::Row;
 use crate::setup::{Compile, Given};
 use crate::subject::Kind;
@@ -31,10 +31,10 @@ pub fn measure(
     let refused = |why| Error::Chain { name: definition.name.clone(), why };
     let mut engine = kind.make(&setup.chain, case.flows).map_err(refused)?;
     let mut cursor = setup.ring.cursor(u64::MAX);
-    let mut slots = slots();
-    for _ in 0..FIRST_PACKETS / BATCH as u64 {
-        slots.iter_mut().for_each(|slot| cursor.fill(slot));
-        engine.batch(&mut slots);
+    let mut feed = Feed::new();
+    for _ in 0..FIRST_PACKETS / BURST as u64 {
+        (0..BURST).for_each(|_| cursor.add(&mut feed));
+        feed.run(engine.as_mut());
     }
     let compile_seconds = start.elapsed().as_secs_f64();
     let mut row = Row::of(definition, case, &setup);

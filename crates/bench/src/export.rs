@@ -58,7 +58,7 @@ fn packets(setup: &Setup, case: &Case, payloads: &[String], path: &Path) -> Resu
     for number in 0..setup.ring.packets().min(MAX_PACKETS * case.train) {
         let (frame, time_ns) = cursor.next_frame();
         if number % case.train == 0 {
-            let packet = Packet::new(Link::Ethernet, time_ns, frame.to_vec());
+            let packet = Packet::new(Link::Ethernet, time_ns, frame);
             writer.write_packet(&packet).map_err(|why| why.to_string())?;
         }
     }

@@ -1,12 +1,11 @@
 //! Measures the first and the second packets of flows: new engines process flows that they have not
 //! seen.
 
-use std::hint::black_box;
+use braid_packet::BURST;
 
-use crate::check;
 use crate::clock::thread_ns;
 use crate::definition::Case;
-use crate::floor::BATCH;
+use crate::feed::Feed;
 use crate::frames::Cursor;
 use crate::measure::Plan;
 use crate::report::Spread;
@@ -88,12 +87,12 @@ fn pass(subject: &mut dyn Subject, case: &Case, setup: &Setup, plan: &Plan) -> F
 }
 
 fn run(subject: &mut dyn Subject, cursor: &mut Cursor, packets: u64) {
-    let mut slots = check::slots();
+    let mut feed = Feed::new();
     let mut left = packets as usize;
     while left > 0 {
-        let some = &mut slots[..left.min(BATCH)];
-        some.iter_mut().for_each(|slot| cursor.fill(slot));
-        subject.batch(black_box(some));
-        left -= some.len();
+        let count = left.min(BURST);
+        (0..count).for_each(|_| cursor.add(&mut feed));
+        feed.run(subject);
+        left -= count;
     }
 }

@@ -2,20 +2,19 @@
 //! time of a flow is the sum over its packets. In other passes, packets come in batches, which
 //! gives the time per packet.
 
-use std::hint::black_box;
 use std::time::Instant;
 
-use braid_packet::Packet;
+use braid_packet::BURST;
 
 use crate::Error;
 use crate::check::{self, Outcome};
 use crate::definition::{Case, Definition};
-use crate::floor::BATCH;
+use crate::feed::Feed;
 use crate::measure::{Measured, Plan};
 use crate::report::{FlowTime, Row, Spread, saved};
 use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
-use crate::trace::{Trace, fill};
+use crate::trace::Trace;
 
 /// Number of segments of other benches that take as long as one pass.
 const SEGMENTS: usize = 3;
@@ -78,53 +77,42 @@ pub fn measure(
 }
 
 fn observe(subject: &mut dyn Subject, trace: &Trace, plan: &Plan) -> Outcome {
-    let mut at = 0;
-    let mut next = |slot: &mut Packet| {
-        trace.fill(at, slot);
-        at += 1;
-    };
+    let mut packets = trace.packets.iter();
+    let mut next = |feed: &mut Feed| packets.by_ref().take(1).for_each(|next| feed.add_copy(next));
     check::observe(subject, &mut next, plan.check.min(trace.packets.len() as u64))
 }
 
 /// Processes the packets of other flows that come before the trace.
 fn before(subject: &mut dyn Subject, trace: &Trace) {
-    let mut slots = check::slots();
-    for packets in trace.before.chunks(BATCH) {
-        for (slot, packet) in slots.iter_mut().zip(packets) {
-            fill(packet, slot);
-        }
-        subject.batch(&mut slots[..packets.len()]);
+    let mut feed = Feed::new();
+    for packets in trace.before.chunks(BURST) {
+        packets.iter().for_each(|packet| feed.add_copy(packet));
+        feed.run(subject);
     }
 }
 
 fn alone(subject: &mut dyn Subject, trace: &Trace) -> Vec<u32> {
     before(subject, trace);
-    let mut slots = check::slots();
-    let slot = &mut slots[..1];
-    let mut timed = |at| {
-        slot.iter_mut().for_each(|slot| trace.fill(at, slot));
+    let mut feed = Feed::new();
+    let mut timed = |packet| {
+        feed.add_copy(packet);
         let start = Instant::now();
-        subject.batch(black_box(slot));
+        feed.run(subject);
         u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)
     };
-    (0..trace.packets.len()).map(&mut timed).collect()
+    trace.packets.iter().map(&mut timed).collect()
 }
 
 fn batches(subject: &mut dyn Subject, trace: &Trace) -> f64 {
     before(subject, trace);
-    let mut slots = check::slots();
-    let (all, mut at, mut total) = (trace.packets.len(), 0, 0.0);
-    while at < all {
-        let some = &mut slots[..BATCH.min(all - at)];
-        for slot in some.iter_mut() {
-            trace.fill(at, slot);
-            at += 1;
-        }
+    let (mut feed, mut total) = (Feed::new(), 0.0);
+    for packets in trace.packets.chunks(BURST) {
+        packets.iter().for_each(|packet| feed.add_copy(packet));
         let start = Instant::now();
-        subject.batch(black_box(some));
+        feed.run(subject);
         total += start.elapsed().as_nanos() as f64;
     }
-    total / all.max(1) as f64
+    total / trace.packets.len().max(1) as f64
 }
 
 impl Player {

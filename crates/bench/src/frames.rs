@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use braid_packet::{Link, Packet, checksum};
+
+use crate::feed::Feed;
 use braid_traffic::random::hash;
 
 /// Frames start at multiples of this number of bytes.
@@ -178,30 +180,18 @@ impl Cursor<'_> {
         (&self.ring.bytes[start..start + self.ring.length], self.time_ns)
     }
 
-    /// Copies the next frame into a packet, as if the packet had just arrived.
+    /// Adds the next frame to a burst.
     #[inline]
-    pub fn fill(&mut self, packet: &mut Packet) {
+    pub fn add(&mut self, feed: &mut Feed) {
         let (frame, time_ns) = self.next_frame();
-        if packet.data().len() == frame.len() && packet.link == Link::Ethernet {
-            packet.data_mut().copy_from_slice(frame);
-        } else {
-            *packet = Packet::new(Link::Ethernet, time_ns, frame.to_vec());
-        }
-        packet.time_ns = time_ns;
-        packet.wire_len = frame.len() as u32;
-        packet.ingress = 0;
-        packet.backward = false;
-        packet.held = false;
-        if !packet.tags.is_empty() {
-            packet.tags.clear();
-        }
+        feed.add(Link::Ethernet, time_ns, frame, frame.len() as u32);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_packet::Header;
+    use braid_packet::{Header, Packet};
 
     fn udp(sport: u16) -> Headers {
         Headers {
@@ -275,21 +265,5 @@ mod tests {
         let mut short = ring.cursor(3);
         let ports: Vec<u8> = (0..5).map(|_| short.next_frame().0[35]).collect();
         assert_eq!(ports, [1, 1, 2, 2, 1]);
-    }
-
-    #[test]
-    fn filled_packet_is_as_new_whatever_it_was() {
-        let ring = Ring::new(&[udp(1)], 60, 1, &[]);
-        let mut cursor = ring.cursor(1);
-        let mut packet = Packet::new(Link::RawIp, 7, vec![1; 4]);
-        cursor.fill(&mut packet);
-        let mut fresh = Packet::new(Link::Ethernet, START_NS + STEP_NS, udp(1).frame(60, &[]));
-        assert_eq!(packet, fresh);
-        packet.data_mut()[30] ^= 1;
-        packet.tags.insert("t".into(), 1);
-        (packet.held, packet.backward, packet.ingress) = (true, true, 3);
-        cursor.fill(&mut packet);
-        fresh.time_ns = START_NS + 2 * STEP_NS;
-        assert_eq!(packet, fresh);
     }
 }

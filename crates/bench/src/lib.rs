@@ -11,6 +11,7 @@ mod clock;
 pub mod compile;
 pub mod definition;
 pub mod export;
+pub mod feed;
 mod first;
 mod floor;
 mod flow_time;

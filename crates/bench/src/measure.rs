@@ -1,6 +1,6 @@
 //! Measures a case: engines and floors take turns, each for a segment of packets at a time.
 
-use std::hint::black_box;
+use braid_packet::BURST;
 use std::time::Duration;
 
 use braid_engine::Flows;
@@ -9,8 +9,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use crate::check::{self, Outcome};
 use crate::clock::thread_ns;
 use crate::definition::{Case, Definition};
+use crate::feed::Feed;
 use crate::first;
-use crate::floor::BATCH;
 use crate::flow_time;
 use crate::frames::Cursor;
 use crate::perf::Counters;
@@ -175,7 +175,7 @@ fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> 
     let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
     let packets = plan.check.min(setup.ring.packets());
     let mut cursor = setup.ring.cursor(u64::MAX);
-    Ok(check::observe(reference.as_mut(), &mut |slot| cursor.fill(slot), packets))
+    Ok(check::observe(reference.as_mut(), &mut |feed| cursor.add(feed), packets))
 }
 
 impl<'a> Player<'a> {
@@ -184,7 +184,7 @@ impl<'a> Player<'a> {
     }
 
     fn observe(&mut self, packets: u64) -> Outcome {
-        check::observe(self.subject.as_mut(), &mut |slot| self.cursor.fill(slot), packets)
+        check::observe(self.subject.as_mut(), &mut |feed| self.cursor.add(feed), packets)
     }
 
     /// Sends packets of all flows, so that records exist and programs are compiled. Then determines
@@ -199,18 +199,16 @@ impl<'a> Player<'a> {
         self.run(packets);
         let each = thread_ns().saturating_sub(start).max(1) as f64 / packets as f64;
         let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
-        let batch = BATCH as u64;
-        self.packets = wanted.min(plan.packets).max(batch).next_multiple_of(batch);
+        let burst = BURST as u64;
+        self.packets = wanted.min(plan.packets).max(burst).next_multiple_of(burst);
         self.before = self.subject.flows();
     }
 
     fn run(&mut self, packets: u64) {
-        let mut slots = check::slots();
-        for _ in 0..packets.div_ceil(BATCH as u64) {
-            for slot in &mut slots {
-                self.cursor.fill(slot);
-            }
-            self.subject.batch(black_box(&mut slots));
+        let mut feed = Feed::new();
+        for _ in 0..packets.div_ceil(BURST as u64) {
+            (0..BURST).for_each(|_| self.cursor.add(&mut feed));
+            feed.run(self.subject.as_mut());
         }
     }
 

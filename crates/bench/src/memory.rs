@@ -1,11 +1,11 @@
 //! Measures the memory of flows: the peak memory of a process with one engine while all flows send
 //! packets.
 
-use braid_packet::{Link, Packet};
+use braid_packet::{BURST, Link};
 
-use crate::check::{self, slots};
+use crate::check;
 use crate::definition::{Case, Definition};
-use crate::floor::BATCH;
+use crate::feed::Feed;
 use crate::frames::{START_NS, STEP_NS};
 use crate::report::Row;
 use crate::setup::{Compile, Given, Setup};
@@ -72,14 +72,14 @@ fn feed<'a>(
     definition: &'a Definition,
     case: &'a Case,
     setup: &'a Setup,
-) -> impl FnMut(&mut Packet) + 'a {
+) -> impl FnMut(&mut Feed) + 'a {
     let mut headers = setup.headers.iter().cycle();
     let mut time_ns = START_NS;
-    move |slot| {
+    move |feed| {
         let Some(next) = headers.next() else { return };
         time_ns += STEP_NS;
         let frame = next.frame(case.frame_bytes as usize, &definition.payloads);
-        *slot = Packet::new(Link::Ethernet, time_ns, frame);
+        feed.add(Link::Ethernet, time_ns, &frame, frame.len() as u32);
     }
 }
 
@@ -91,12 +91,12 @@ fn run(
     packets: usize,
 ) {
     let mut next = feed(definition, case, setup);
-    let mut slots = slots();
+    let mut burst = Feed::new();
     let mut left = packets;
     while left > 0 {
-        let some = &mut slots[..left.min(BATCH)];
-        some.iter_mut().for_each(&mut next);
-        engine.batch(some);
-        left -= some.len();
+        let count = left.min(BURST);
+        (0..count).for_each(|_| next(&mut burst));
+        burst.run(engine);
+        left -= count;
     }
 }

@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use braid_engine::{Compiled, Flows, Jit, Options, Reached};
+use braid_engine::{Compiled, Flows, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_ir::residual::Extent;
-use braid_packet::{Link, Packet};
+use braid_packet::{Burst, Packet};
 use braid_reference::Reference;
 
 use crate::check::Seen;
@@ -88,7 +88,7 @@ impl Kind {
         match self {
             Kind::FloorTouch => Ok(Box::new(floor::Touch::default())),
             Kind::FloorFlow => Ok(Box::new(floor::Flow::new(flows))),
-            Kind::Reference => Ok(Box::new(ByValue(Reference::new(chain.clone())?))),
+            Kind::Reference => Ok(Box::new(Reference::new(chain.clone())?)),
             Kind::Sequential => compiled(Extent::Function, Options::default()),
             Kind::Synth => compiled(Extent::Chain, Options::default()),
             Kind::Fused => compiled(Extent::Chain, Options::fused()),
@@ -97,7 +97,7 @@ impl Kind {
 }
 
 fn boxed(engine: Compiled) -> Box<dyn Subject> {
-    Box::new(InPlace { engine, reached: Vec::new() })
+    Box::new(engine)
 }
 
 impl std::str::FromStr for Kind {
@@ -110,13 +110,13 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// An engine or floor that processes batches of packets from interface 0.
+/// An engine or floor that processes bursts of packets from interface 0.
 pub trait Subject {
     /// Processes packets. Their contents have no meaning afterwards.
-    fn batch(&mut self, packets: &mut [Packet]);
+    fn burst(&mut self, burst: &mut Burst);
 
-    /// As [`Subject::batch`], and records the output in `seen`.
-    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen);
+    /// As [`Subject::burst`], and records the output in `seen`.
+    fn observed(&mut self, burst: &mut Burst, seen: &mut Seen);
 
     /// The counters, if this is an engine.
     fn counters(&self) -> Option<Counters> {
@@ -139,101 +139,85 @@ pub trait Subject {
 pub struct Source;
 
 impl Subject for Source {
-    fn batch(&mut self, packets: &mut [Packet]) {
-        black_box(packets);
+    fn burst(&mut self, burst: &mut Burst) {
+        black_box(burst);
     }
 
-    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
-        self.batch(packets);
+    fn observed(&mut self, burst: &mut Burst, _: &mut Seen) {
+        self.burst(burst);
     }
 }
 
 impl Subject for floor::Touch {
-    fn batch(&mut self, packets: &mut [Packet]) {
-        floor::Touch::batch(self, packets);
+    fn burst(&mut self, burst: &mut Burst) {
+        self.batch(burst.packets_mut());
         black_box(&self.reached);
-        black_box(packets);
+        black_box(burst);
     }
 
-    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
-        Subject::batch(self, packets);
+    fn observed(&mut self, burst: &mut Burst, _: &mut Seen) {
+        self.burst(burst);
     }
 }
 
 impl Subject for floor::Flow {
-    fn batch(&mut self, packets: &mut [Packet]) {
-        floor::Flow::batch(self, packets);
+    fn burst(&mut self, burst: &mut Burst) {
+        self.batch(burst.packets_mut());
         black_box(&self.reached);
-        black_box(packets);
+        black_box(burst);
     }
 
-    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
-        Subject::batch(self, packets);
-    }
-}
-
-/// An engine that takes packets by value, one by one.
-struct ByValue<E>(E);
-
-impl<E: Engine> ByValue<E> {
-    fn run(&mut self, packets: &mut [Packet], out: &mut dyn Outputs) {
-        for packet in packets {
-            let nothing = Packet::new(Link::Ethernet, 0, Vec::new());
-            self.0.packet(0, std::mem::replace(packet, nothing), out);
-        }
+    fn observed(&mut self, burst: &mut Burst, _: &mut Seen) {
+        self.burst(burst);
     }
 }
 
-impl<E: Engine> Subject for ByValue<E> {
-    fn batch(&mut self, packets: &mut [Packet]) {
-        self.run(packets, &mut Nowhere);
+impl Subject for Reference {
+    fn burst(&mut self, burst: &mut Burst) {
+        Engine::burst(self, burst, &mut Nowhere);
     }
 
-    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen) {
-        self.run(packets, seen);
+    fn observed(&mut self, burst: &mut Burst, seen: &mut Seen) {
+        observe(self, burst, seen);
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.0.counters())
+        Some(Engine::counters(self))
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        self.0.state()
+        Engine::state(self)
     }
 }
 
-/// A compiled engine, which processes packets in place.
-struct InPlace {
-    engine: Compiled,
-    reached: Vec<Reached>,
-}
-
-impl Subject for InPlace {
-    fn batch(&mut self, packets: &mut [Packet]) {
-        self.engine.batch(0, packets, &mut self.reached, &mut Nowhere);
-        black_box(&self.reached);
-        black_box(packets);
+impl Subject for Compiled {
+    fn burst(&mut self, burst: &mut Burst) {
+        Engine::burst(self, burst, &mut Nowhere);
+        black_box(burst);
     }
 
-    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen) {
-        self.engine.batch(0, packets, &mut self.reached, seen);
-        for (packet, reached) in packets.iter().zip(&self.reached) {
-            if let Reached::Interface(interface) = reached {
-                seen.leaves(*interface, packet);
-            }
-        }
+    fn observed(&mut self, burst: &mut Burst, seen: &mut Seen) {
+        observe(self, burst, seen);
     }
 
     fn counters(&self) -> Option<Counters> {
-        Some(self.engine.counters())
+        Some(Engine::counters(self))
     }
 
     fn flows(&self) -> Option<Flows> {
-        self.engine.flows()
+        Compiled::flows(self)
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        self.engine.state()
+        Engine::state(self)
+    }
+}
+
+/// Lets an engine process a burst and records its output.
+fn observe(engine: &mut impl Engine, burst: &mut Burst, seen: &mut Seen) {
+    engine.burst(burst, seen);
+    for (_, interface, packet) in burst.leaving() {
+        seen.leaves(interface, packet);
     }
 }
 

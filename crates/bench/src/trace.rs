@@ -79,26 +79,6 @@ impl Trace {
         let bytes: usize = self.packets.iter().map(|packet| packet.data().len()).sum();
         bytes / self.packets.len().max(1)
     }
-
-    /// Overwrites `packet` with packet number `at` of the trace.
-    pub fn fill(&self, at: usize, packet: &mut Packet) {
-        if let Some(next) = self.packets.get(at) {
-            fill(next, packet);
-        }
-    }
-}
-
-/// Overwrites `packet` with `next`. The memory of `packet` is reused if the new data fits.
-pub fn fill(next: &Packet, packet: &mut Packet) {
-    let fits = packet.data().len() == next.data().len()
-        && (packet.link, packet.tags.is_empty()) == (next.link, true);
-    if !fits {
-        *packet = next.clone();
-        return;
-    }
-    packet.data_mut().copy_from_slice(next.data());
-    (packet.time_ns, packet.wire_len) = (next.time_ns, next.wire_len);
-    (packet.ingress, packet.backward, packet.held) = (0, false, false);
 }
 
 fn generated(

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use braid_bench::definition::{Case, Definition, Kind as Measures, Traffic, embedded};
+use braid_bench::feed::Feed;
 use braid_bench::frames::{Headers, START_NS};
 use braid_bench::measure::{Measured, Plan, measure};
 use braid_bench::report::Row;
@@ -13,7 +14,7 @@ use braid_bench::{check, compile, export, memory};
 use braid_ir::chain::Chain;
 use braid_lang::Loader;
 use braid_lang::diag::{Style, render};
-use braid_packet::{Link, Packet};
+use braid_packet::{BURST, Link, Packet};
 
 struct Files<'a>(&'a Source);
 
@@ -187,8 +188,11 @@ fn memory_of_flows_is_measured_with_an_entry_for_each() {
     };
     let setup = few.set_up(&case, &Given::default(), &chain).unwrap();
     let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
-    let mut packets: Vec<_> = setup.headers.iter().map(packet).collect();
-    reference.batch(&mut packets);
+    let mut feed = Feed::new();
+    for headers in setup.headers.chunks(BURST) {
+        headers.iter().for_each(|headers| feed.add_copy(&packet(headers)));
+        feed.run(reference.as_mut());
+    }
     assert_eq!(reference.state().len(), 3 * 100 + 2 * 10);
 }
 
@@ -203,7 +207,7 @@ fn every_function_of_the_mixed_chain_works_on_every_flow() {
     let setup = definition.set_up(&case, &Given::default(), &chain).unwrap();
     let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
     let mut cursor = setup.ring.cursor(u64::MAX);
-    let mut next = |slot: &mut Packet| cursor.fill(slot);
+    let mut next = |feed: &mut Feed| cursor.add(feed);
     let _ = check::observe(reference.as_mut(), &mut next, case.flows);
     // A firewall's connection, two entries of a NAPT, a choice and a counter; all of them twice.
     assert_eq!(reference.state().len() as u64, 2 * 5 * case.flows);
@@ -218,7 +222,7 @@ fn filters_of_a_row_differ_and_early_drop_is_dropped_by_the_last() {
     assert!(rules(1) != rules(2) && rules(2) != rules(3));
     let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
     let mut cursor = setup.ring.cursor(u64::MAX);
-    let mut next = |slot: &mut Packet| cursor.fill(slot);
+    let mut next = |feed: &mut Feed| cursor.add(feed);
     let _ = check::observe(reference.as_mut(), &mut next, 100);
     let drops = reference.counters().unwrap().drops;
     let by: Vec<(u16, u64)> = drops.iter().map(|((node, ..), count)| (*node, *count)).collect();

@@ -7,7 +7,7 @@ use braid_io::{
 };
 use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::did_you_mean_help;
-use braid_packet::Packet;
+use braid_packet::{Packet, Pool};
 use braid_runtime::Input;
 
 use crate::answer::Failure;
@@ -73,6 +73,10 @@ impl Capture {
 impl PacketSource for Capture {
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         self.first.take().unwrap_or_else(|| self.reader.next_packet())
+    }
+
+    fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
+        self.first.take().unwrap_or_else(|| self.reader.next_in(pool))
     }
 
     fn warning(&self) -> Option<Warning> {
@@ -145,7 +149,7 @@ impl Inputs {
     }
 
     /// The captures as inputs of a run.
-    pub fn into_inputs(self) -> impl Iterator<Item = Input<'static>> {
+    pub fn into_inputs(self) -> impl Iterator<Item = Input> {
         self.captures.into_iter().map(|(named, capture)| Input {
             name: named.path.display().to_string(),
             interface: named.interface,

@@ -13,16 +13,10 @@ use braid_ir::model::Setting;
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
-use braid_ir::walk::Reached;
-use braid_packet::Layout;
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
     pub(crate) executor: Executor,
-    /// Memory for the layouts of a batch.
-    pub(crate) layouts: Vec<Layout>,
-    /// Memory for the destinations of packets that enter one by one.
-    pub(crate) reached: Vec<Reached>,
     /// The flow cache, if the engine makes flow records.
     pub(crate) cache: Option<Box<FlowCache>>,
 }
@@ -46,12 +40,7 @@ impl Compiled {
         records.allow(tables, options.records);
         let cache = (options.records > 0)
             .then(|| Box::new(FlowCache::new(&functions.chain, options.records, options.eager)));
-        Ok(Self {
-            executor: Executor::new(functions, graph, programs),
-            layouts: Vec::new(),
-            reached: Vec::new(),
-            cache,
-        })
+        Ok(Self { executor: Executor::new(functions, graph, programs), cache })
     }
 
     /// As [`Compiled::new`], with a mutant of the synthesis.

@@ -8,90 +8,59 @@ use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
-use braid_packet::{Layout, Packet};
+use braid_packet::{Burst, Layout, Packet};
 
 impl Compiled {
-    /// Processes packets of one interface, in order and in place. The effect is the same as that of
-    /// [`Engine::packet`] for each packet, except for the packets that leave: they stay in
-    /// `packets`, and `reached` gets the destination of each packet. Copies, built packets and held
-    /// packets still leave through `out`.
-    ///
-    /// The bytes of a packet that is [`Reached::Ended`] have no meaning afterwards.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "a part has at most `BATCH` packets, and `layouts` has `BATCH` elements"
-    )]
-    pub fn batch(
-        &mut self,
-        ingress: u16,
-        packets: &mut [Packet],
-        reached: &mut Vec<Reached>,
-        out: &mut dyn Outputs,
-    ) {
-        reached.clear();
-        reached.reserve(packets.len());
-        let mut layouts = std::mem::take(&mut self.layouts);
-        layouts.resize(BATCH, Layout::default());
-        for part in packets.chunks_mut(BATCH) {
-            self.enter(ingress, part, &mut layouts[..part.len()], reached, out);
-        }
-        self.layouts = layouts;
-    }
-
     /// Runs packets to their ends, one after the other, and adds the destination of each to
-    /// `reached`. `layouts` has one element for each packet, which is overwritten.
+    /// `reached`. There are at most [`BATCH`] packets.
     #[expect(
         clippy::indexing_slicing,
         reason = "`at` and `slow` end before the packets do, and each packet has a layout"
     )]
     fn enter(
         &mut self,
-        ingress: u16,
         packets: &mut [Packet],
         layouts: &mut [Layout],
         reached: &mut Vec<Reached>,
         out: &mut dyn Outputs,
     ) {
-        for (packet, layout) in packets.iter_mut().zip(&mut *layouts) {
-            packet.parse_to(layout);
-            packet.ingress = ingress;
-        }
         let walk = &mut Walk { hops: 0, worker: 0, out };
         let Self { executor, cache, .. } = self;
-        let entry = executor.entry(ingress);
         executor.chain_counters.packets_in += packets.len() as u64;
         let first = reached.len();
-        if let (At::Point(point), Some(cache)) = (entry, &mut *cache) {
-            cache.look_at(&mut executor.host(walk.out), point, packets, layouts);
+        if let Some(cache) = cache {
+            cache.look_at(&mut executor.host(walk.out), packets, layouts);
         }
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
-        executor.prefetch(entry, (packets, layouts), has_record, walk.out);
-        while let at = reached.len() - first
-            && at < packets.len()
-        {
+        executor.prefetch((packets, layouts), has_record, walk.out);
+        loop {
+            let mut at = reached.len() - first;
+            let mut cache = cache.as_mut().filter(|_| executor.started);
+            if let Some(cache) = &mut cache {
+                let rest = (&mut packets[at..], &layouts[at..]);
+                at += cache.run_records(&mut executor.host(walk.out), at, rest, reached);
+            }
+            let Some(packet) = packets.get(at) else { break };
+            // The packets that must run their programs. They enter at the same place.
+            let entry = executor.entry(packet.ingress);
+            let mut slow = at..at + same_ingress(&packets[at..]);
+            if let Some(cache) = &mut cache {
+                let (packets, layouts) = (&packets[slow.clone()], &layouts[slow]);
+                let count = cache.slow_path(&mut executor.host(walk.out), at, packets, layouts);
+                slow = at..at + count;
+            }
             let halt = match entry {
                 At::Point(point) if executor.started => {
-                    // The packets that must run their programs.
-                    let slow = match cache {
-                        Some(cache) => {
-                            let host = &mut executor.host(walk.out);
-                            let rest = (&mut packets[at..], &layouts[at..]);
-                            let at = at + cache.run_records(host, (point, at), rest, reached);
-                            if at == packets.len() {
-                                break;
-                            }
-                            at..at + cache.slow_path(host, at, &packets[at..], &layouts[at..])
-                        }
-                        None => at..packets.len(),
-                    };
                     let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
                     run_compiled(executor, point, slow, reached, walk)
                 }
                 _ => Some(Halt::Entering),
             };
             let Some(halt) = halt else { continue };
+            walk.out.at(reached.len());
             let at = reached.len() - first;
             reached.push(executor.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
         }
@@ -135,16 +104,26 @@ impl Compiled {
     }
 }
 
+/// The number of packets at the front that enter by the same interface.
+fn same_ingress(packets: &[Packet]) -> usize {
+    let first = packets.first().map(|packet| packet.ingress);
+    packets.iter().take_while(|packet| Some(packet.ingress) == first).count()
+}
+
 impl Engine for Compiled {
-    fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        let mut reached = std::mem::take(&mut self.reached);
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        let (packets, layouts, reached) = burst.parts();
         reached.clear();
-        let (packets, layouts) = (std::slice::from_mut(&mut packet), &mut [Layout::default()]);
-        self.enter(ingress, packets, layouts, &mut reached, out);
-        if let Some(Reached::Interface(interface)) = reached.first() {
-            out.packet(*interface, packet);
+        for packet in &mut *packets {
+            packet.backward = matches!(
+                self.executor.entry(packet.ingress),
+                At::Point(Point { backward: true, .. })
+            );
+            packet.held = false;
         }
-        self.reached = reached;
+        for (packets, layouts) in packets.chunks_mut(BATCH).zip(layouts.chunks_mut(BATCH)) {
+            self.enter(packets, layouts, reached, out);
+        }
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

@@ -69,7 +69,9 @@ pub(crate) fn run_compiled(
         }
         packet.time_ns = now;
         walk.worker = worker(packet, workers);
-        road.runner.host().begin(now, walk.worker);
+        let host = road.runner.host();
+        host.place = Some(reached.len());
+        host.begin(now, walk.worker);
         let end = match road.run(packet, layout, now) {
             Ok((At::End(end), _)) => end,
             Ok((at, visits)) => match road.rest(at, visits, packet, layout, now) {

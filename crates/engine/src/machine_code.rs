@@ -6,7 +6,7 @@
 )]
 
 use crate::exec::Exec;
-use crate::exec_context::Functions;
+use crate::exec_context::{ExecContext, Functions};
 use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
@@ -186,7 +186,18 @@ impl MachineCode {
         emissions: &'a mut Vec<Emission>,
     ) -> Machine<'a> {
         let steps = &*self.steps;
-        Machine { program, steps, functions, worker: 0, first_table: 0, out, emissions, words }
+        let place = None;
+        Machine {
+            program,
+            steps,
+            functions,
+            place,
+            worker: 0,
+            first_table: 0,
+            out,
+            emissions,
+            words,
+        }
     }
 }
 
@@ -195,6 +206,8 @@ pub(crate) struct Machine<'a> {
     program: &'a Residual,
     steps: &'a [Vec<Io>],
     pub(crate) functions: &'a mut Functions,
+    /// The packet's place in its burst, if the outputs do not know it yet.
+    pub(crate) place: Option<usize>,
     worker: u16,
     /// The position of the worker's first table in [`Functions::tables`].
     first_table: usize,
@@ -248,6 +261,19 @@ impl<'m> Machine<'m> {
         Some((entry.to_bits(), slots))
     }
 
+    /// The context in which a function's state changes.
+    fn context(&mut self, node: u16) -> ExecContext<'_> {
+        self.tell_place();
+        self.functions.context_of(node, self.worker, self.out)
+    }
+
+    /// Tells the outputs which packet their next outputs come from.
+    fn tell_place(&mut self) {
+        if let Some(place) = self.place {
+            self.out.at(place);
+        }
+    }
+
     /// Executes a step as the interpreter does.
     fn interpret(
         &mut self,
@@ -256,6 +282,7 @@ impl<'m> Machine<'m> {
         packet: &mut Packet,
         layout: &mut Layout,
     ) -> Result<(), Fault> {
+        self.tell_place();
         let mut exec = Exec {
             functions: self.functions,
             worker: self.worker,
@@ -320,7 +347,7 @@ impl Host for Machine<'_> {
             );
         }
         let (node, state) = self.functions.owners[number as usize];
-        self.functions.context_of(node, self.worker, self.out).assign_packed(state, key, slots)
+        self.context(node).assign_packed(state, key, slots)
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
@@ -330,7 +357,7 @@ impl Host for Machine<'_> {
             return Ok(self.functions.store.put(table, entry, slot as usize, value, now));
         }
         let (node, state) = self.functions.owners[number as usize];
-        self.functions.context_of(node, self.worker, self.out).put_packed(state, key, slot, value)
+        self.context(node).put_packed(state, key, slot, value)
     }
 
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {

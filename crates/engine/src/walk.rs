@@ -76,15 +76,34 @@ impl Executor {
     /// first.
     pub(crate) fn prefetch(
         &mut self,
+        (packets, layouts): (&mut [Packet], &mut [Layout]),
+        has_record: impl Fn(usize) -> bool,
+        out: &mut dyn Outputs,
+    ) {
+        if !self.functions.store.is_large() && !self.functions.prefetch.is_used {
+            return;
+        }
+        let mut from = 0;
+        for run in packets.chunk_by_mut(|one, next| one.ingress == next.ingress) {
+            let range = from..from + run.len();
+            from = range.end;
+            let entry = self.entry(run[0].ingress);
+            let has_record = |at| has_record(range.start + at);
+            self.prefetch_run(entry, (run, &mut layouts[range.clone()]), has_record, out);
+        }
+        self.functions.prefetch.answer(&self.functions.instances);
+        self.functions.store.fetch();
+    }
+
+    /// Prefetches for packets that enter at one place.
+    fn prefetch_run(
+        &mut self,
         entry: At,
         (packets, layouts): (&mut [Packet], &mut [Layout]),
         has_record: impl Fn(usize) -> bool,
         out: &mut dyn Outputs,
     ) {
         let At::Point(point) = entry else { return };
-        if !self.functions.store.is_large() && !self.functions.prefetch.is_used {
-            return;
-        }
         let Some((shape, program)) = self.programs.last(point) else { return };
         if !program.prefetches() {
             return;
@@ -97,8 +116,6 @@ impl Executor {
             let (functions, emissions) = (&mut self.functions, &mut self.emissions);
             program.prefetch(functions, worker, packet, layout, out, emissions);
         }
-        self.functions.prefetch.answer(&self.functions.instances);
-        self.functions.store.fetch();
     }
 
     /// Takes a packet further until it leaves or ends. Returns its destination.

@@ -126,7 +126,13 @@ impl Batch {
         })
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point.
+    /// Notes that packets have no flows.
+    pub(crate) fn have_no_flow(&mut self, packets: Range<usize>) {
+        self.flows[packets].fill(Flow::NO);
+    }
+
+    /// Finds the flows and the records of packets that are about to enter at a point. The first of
+    /// them is at the place `from` of the batch.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer programs than 2^32")]
     pub(crate) fn find_flows(
         &mut self,
@@ -134,16 +140,14 @@ impl Batch {
         programs: &impl Programs,
         extractors: &Extractors,
         entry: Point,
-        (packets, layouts): (&[Packet], &[Layout]),
+        (from, packets, layouts): (usize, &[Packet], &[Layout]),
     ) {
         let Some((mut shape, mut program)) = programs.last(entry) else {
-            self.flows.fill(Flow::NO);
-            return;
+            return self.have_no_flow(from..from + packets.len());
         };
         let records = state.dependents();
-        self.ended = records.counters().ended;
         let Self { flows, wide, .. } = self;
-        let flows = &mut flows[..packets.len()];
+        let (flows, wide) = (&mut flows[from..][..packets.len()], &mut wide[from..]);
         let mut at = 0;
         loop {
             let (extractor, number) = (extractors.program(program), program as u32);
@@ -176,19 +180,17 @@ impl Batch {
         }
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point, in a chain
-    /// with native functions.
+    /// As [`Self::find_flows`], in a chain with native functions.
     #[inline(never)]
     pub(crate) fn find_open_flows(
         &mut self,
         state: &State,
         extractors: &mut Extractors,
         (entry, many_workers): (Point, bool),
-        packets: (&[Packet], &[Layout]),
+        (from, packets, layouts): (usize, &[Packet], &[Layout]),
     ) {
         let records = state.dependents();
-        self.ended = records.counters().ended;
-        for (at, (packet, layout)) in packets.0.iter().zip(packets.1).enumerate() {
+        for (at, (packet, layout)) in (from..).zip(packets.iter().zip(layouts)) {
             let number = extractors.entry(entry, layout, many_workers);
             let found = number.and_then(|number| Some((number, extractors.get(number)?)));
             let Some((number, extractor)) = found else {

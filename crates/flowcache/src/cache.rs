@@ -14,7 +14,7 @@ use crate::sample::Sample;
 use crate::slab::NONE;
 use crate::template::Templates;
 use braid_ir::chain::Chain;
-use braid_ir::residual::Point;
+use braid_ir::walk::{At, onward};
 use braid_packet::{Layout, Packet};
 use std::cell::{Ref, RefCell};
 
@@ -109,19 +109,18 @@ impl FlowCache {
         self.counted.take();
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point, unless the
-    /// sampling leaves these packets out.
+    /// Finds the flows and the records of packets that are about to enter, unless the sampling
+    /// leaves these packets out.
     pub fn look_at<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
-        entry: Point,
         packets: &[Packet],
         layouts: &[Layout],
     ) {
         let (takes, sample) = self.sampled(packets.len());
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes {
-            self.find_flows(host, entry, packets, layouts);
+            self.find_flows(host, packets, layouts);
         }
     }
 
@@ -133,12 +132,11 @@ impl FlowCache {
         (self.eager || sample.takes(packets, again), sample)
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point.
+    /// Finds the flows and the records of packets that are about to enter.
     #[inline(never)]
     pub(crate) fn find_flows<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
-        entry: Point,
         packets: &[Packet],
         layouts: &[Layout],
     ) {
@@ -149,13 +147,29 @@ impl FlowCache {
         let ignored = records.has_mutant(RecordMutant::WorkerIgnored);
         let by_worker = host.workers > 1 && !ignored;
         self.batch.counted = 0;
-        let (extractors, all) = (&mut self.extractors, (packets, layouts));
-        if extractors.is_open {
-            return self.batch.find_open_flows(state, extractors, (entry, by_worker), all);
+        self.batch.ended = state.dependents().counters().ended;
+        let Self { batch, extractors, .. } = self;
+        if !extractors.is_open {
+            extractors.add(host.programs, by_worker);
         }
-        extractors.add(host.programs, by_worker);
-        self.batch.find_flows(state, host.programs, extractors, entry, all);
-        if std::mem::take(&mut self.missed) {
+        let mut from = 0;
+        for run in packets.chunk_by(|one, next| one.ingress == next.ingress) {
+            let range = from..from + run.len();
+            from = range.end;
+            let entry = run.first().map(|packet| onward(host.graph.entry(packet.ingress)));
+            let (Some(At::Point(entry)), Some(layouts)) = (entry, layouts.get(range.clone()))
+            else {
+                batch.have_no_flow(range);
+                continue;
+            };
+            let all = (range.start, run, layouts);
+            if extractors.is_open {
+                batch.find_open_flows(state, extractors, (entry, by_worker), all);
+            } else {
+                batch.find_flows(state, host.programs, extractors, entry, all);
+            }
+        }
+        if !extractors.is_open && std::mem::take(&mut self.missed) {
             self.batch.touch(&self.filter, packets.len());
         }
     }

@@ -142,7 +142,7 @@ struct Explainer<'a, 'h, P, F> {
 impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     fn foresee(&mut self, point: Point, packet: &Packet, layout: &Layout) -> PacketPath {
         let one = (std::slice::from_ref(packet), std::slice::from_ref(layout));
-        self.cache.find_flows(&mut self.host, point, one.0, one.1);
+        self.cache.find_flows(&mut self.host, one.0, one.1);
         let flow = self.cache.batch.flows[0];
         if flow.kind == NONE {
             return miss(self.without_flow(point, layout));

@@ -8,7 +8,6 @@ use crate::mutants::RecordMutant;
 use crate::slab::{NONE, Record};
 use crate::template::Template;
 use braid_ir::engine::Outputs;
-use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
 use braid_packet::rewrite::{NARROW, Outline, WIDE};
 use braid_packet::{Layout, Packet};
@@ -25,7 +24,7 @@ impl FlowCache {
     pub fn run_records<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
-        (entry, from): (Point, usize),
+        from: usize,
         (packets, layouts): (&mut [Packet], &[Layout]),
         reached: &mut Vec<Reached>,
     ) -> usize {
@@ -67,6 +66,7 @@ impl FlowCache {
             let (all, place) = crate::bindings::place(flows[at].record);
             let bindings = self.bindings[all].get(place);
             let at_hand = (packet, layout);
+            out.at(first + at);
             let template =
                 take(&mut **functions, templates, flows[at], bindings, at_hand, time, &mut **out);
             let Some((template, packet)) = template else { break };
@@ -84,9 +84,6 @@ impl FlowCache {
             }
         }
         functions.set_now(now);
-        for packet in &mut packets[..at] {
-            (packet.backward, packet.held) = (entry.backward, entry.held);
-        }
         reached.truncate(first + at);
         self.hits += at as u64;
         at

@@ -37,7 +37,7 @@ pub use ports::{
 };
 pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
 
-use braid_packet::Packet;
+use braid_packet::{Packet, Pool};
 
 /// A source of packets.
 pub trait PacketSource {
@@ -46,6 +46,15 @@ pub trait PacketSource {
     /// # Errors
     /// When the source can't be read any further. It then returns no more packets.
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError>;
+
+    /// As [`Self::next_packet`]. The packet's frame is of the pool, if the source can do this and
+    /// the packet fits.
+    ///
+    /// # Errors
+    /// As for [`Self::next_packet`].
+    fn next_in(&mut self, _pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
+        self.next_packet()
+    }
 
     /// A warning for the user at the end, such as that the file was cut off.
     fn warning(&self) -> Option<Warning> {
@@ -76,6 +85,10 @@ pub trait PacketSink {
 impl<T: PacketSource + ?Sized> PacketSource for &mut T {
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         (**self).next_packet()
+    }
+
+    fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
+        (**self).next_in(pool)
     }
 
     fn warning(&self) -> Option<Warning> {

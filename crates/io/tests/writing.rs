@@ -24,7 +24,7 @@ fn temporary() -> tempfile::TempDir {
 }
 
 fn packet(link: Link, time_ns: u64, data: &[u8], wire: u32) -> Packet {
-    Packet::snapped(link, time_ns, data.to_vec(), wire)
+    Packet::snapped(link, time_ns, data, wire)
 }
 
 #[test]

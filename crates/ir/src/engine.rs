@@ -3,7 +3,7 @@
 use crate::chain::{Control, Malformed};
 use crate::model::{Kind, Word};
 use crate::native::{Noted, Profile};
-use braid_packet::{FlowKey, Packet};
+use braid_packet::{Burst, FlowKey, Packet, Reached};
 use std::collections::BTreeMap;
 
 /// The maximum number of function visits by one entering packet, including the visits of its copies
@@ -61,10 +61,22 @@ impl Fault {
 
 /// An engine runs a chain. All engines give the same results on all inputs. The engine `reference`
 /// defines these results.
-pub trait Engine {
-    /// Processes one packet that entered at an interface. Expiries and timers that are due by the
-    /// packet's time run first. Time never goes back.
-    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs);
+pub trait Engine: Send {
+    /// Processes the packets of a burst, one after the other. Expiries and timers that are due by a
+    /// packet's time run before the packet. Time never goes back. Packets either stay in the burst,
+    /// which then says where they leave, or leave through `out`, as copies and built packets do.
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs);
+
+    /// Processes one packet that entered at an interface, as a burst of its own.
+    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
+        let mut burst = Burst::of(ingress, packet);
+        self.burst(&mut burst, out);
+        if let (Some(Reached::Interface(interface)), Some(packet)) =
+            (burst.reached.first().copied(), burst.pop())
+        {
+            out.packet(interface, packet);
+        }
+    }
 
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
@@ -99,6 +111,9 @@ pub trait Engine {
 
 /// Receives the outputs of an engine, in order.
 pub trait Outputs {
+    /// The next outputs come from the packet at this place of the burst, or from what is due before
+    /// it. The packet itself, if it leaves in its place, comes after them.
+    fn at(&mut self, _place: usize) {}
     /// A packet leaves by an interface.
     fn packet(&mut self, interface: u16, packet: Packet);
     /// A function published an event.

@@ -4,15 +4,7 @@ use crate::chain::Sink;
 use crate::engine::HOP_LIMIT;
 use crate::model::RIGHT;
 use crate::residual::Point;
-
-/// The end of a packet's walk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reached {
-    /// It leaves by this interface.
-    Interface(u16),
-    /// It was dropped, consumed or lost, or waits in a queue.
-    Ended,
-}
+pub use braid_packet::Reached;
 
 /// The position of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

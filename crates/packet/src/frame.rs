@@ -179,6 +179,19 @@ impl Pool {
         })
     }
 
+    /// A frame that holds these bytes: of this pool if they fit and a frame is free, otherwise with
+    /// memory of its own.
+    #[inline]
+    #[must_use]
+    pub fn frame_of(&mut self, bytes: &[u8]) -> Frame {
+        if let Some(mut frame) = self.take()
+            && frame.push(bytes)
+        {
+            return frame;
+        }
+        Frame::of(bytes)
+    }
+
     /// Takes back a frame. A frame that is not of this pool is dropped.
     #[inline]
     pub fn put(&mut self, frame: Frame) {

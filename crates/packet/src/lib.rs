@@ -15,6 +15,7 @@ mod list;
 
 mod access;
 pub mod build;
+pub mod burst;
 pub mod checksum;
 mod declare;
 pub mod diff;
@@ -38,6 +39,7 @@ mod window;
 mod wire;
 
 pub use build::{NewPayload, Shape, build_fresh, build_new};
+pub use burst::{BURST, Burst, Reached};
 pub use diff::{Difference, diff_fields};
 pub use field::{Access, Base, DECLARATIONS, FIELDS, Field, FieldInfo, HEADERS, Header};
 pub use flow::FlowKey;

@@ -28,7 +28,7 @@ use braid_ir::model::Setting;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
-use braid_packet::Packet;
+use braid_packet::{Burst, Packet};
 pub use engine::Reference;
 use engine::Walk;
 use instance::Instance;
@@ -91,8 +91,11 @@ impl Reference {
 }
 
 impl Engine for Reference {
-    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
-        self.trace(ingress, packet, out, &mut Silent);
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        burst.take_each(|at, packet| {
+            out.at(at);
+            self.trace(packet.ingress, packet, out, &mut Silent);
+        });
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

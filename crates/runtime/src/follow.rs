@@ -92,6 +92,12 @@ impl Follow {
         FollowCounters { flows: self.flows.len() as u64, ..self.counters }
     }
 
+    /// The flow whose way out of the chain [`Self::reply`] will ask for.
+    pub(crate) fn asked(&self, packet: &Packet, layout: &Layout) -> Option<FlowKey> {
+        let quoted = packet.quoted_flow_key(layout);
+        quoted.or_else(|| packet.flow_key(layout).map(FlowKey::reversed))
+    }
+
     /// Rewrites a captured packet if it is a reply, and returns the interface by which the request
     /// left.
     pub fn reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<u16> {
@@ -158,7 +164,7 @@ impl Follow {
 
     /// Remembers how a marked packet leaves, and removes its marks.
     pub fn leave(&mut self, packet: &mut Packet, interface: u16) {
-        let [src, dst, rest] = [0, 1, 2].map(|tag| packet.tags.remove(&*self.tags[tag]));
+        let [src, dst, rest] = [0, 1, 2].map(|tag| packet.tags.remove(&self.tags[tag]));
         let (Some(src), Some(dst), Some(rest)) = (src, dst, rest) else { return };
         let captured = FlowKey {
             version: (rest >> 56) as u8,

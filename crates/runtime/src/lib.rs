@@ -10,10 +10,12 @@
 pub mod follow;
 pub mod json;
 pub mod live;
+mod load;
 mod merge;
 mod outcome;
 mod outputs;
 mod owned;
+mod reading;
 pub mod report;
 mod run;
 mod script;

@@ -110,7 +110,7 @@ impl<'a> Live<'a> {
         mut self,
         name: impl Into<String>,
         interface: Option<u16>,
-        sink: impl PacketSink + 'a,
+        sink: impl PacketSink + Send + 'a,
     ) -> Self {
         self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
         self
@@ -118,7 +118,7 @@ impl<'a> Live<'a> {
 
     /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
     #[must_use]
-    pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
         self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }

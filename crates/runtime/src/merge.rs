@@ -1,16 +1,16 @@
 //! Merges several inputs into one stream in time order.
 
 use braid_io::{PacketSource, ReadError};
-use braid_packet::Packet;
+use braid_packet::{Packet, Pool};
 
 /// Packets that enter a chain.
-pub struct Input<'a> {
+pub struct Input {
     /// The name in messages, such as the file's name.
     pub name: String,
     /// The number of the interface by which they enter. With `None`, their addresses decide.
     pub interface: Option<u16>,
     /// The packets.
-    pub source: Box<dyn PacketSource + 'a>,
+    pub source: Box<dyn PacketSource + Send>,
 }
 
 /// A packet with its input's interface.
@@ -20,12 +20,12 @@ pub(crate) type Entering = (Option<u16>, Packet);
 pub(crate) type Unreadable = (String, ReadError);
 
 /// The inputs, each with its next packet.
-pub(crate) struct Merge<'a> {
-    inputs: Vec<Waiting<'a>>,
+pub(crate) struct Merge {
+    inputs: Vec<Waiting>,
 }
 
-struct Waiting<'a> {
-    input: Input<'a>,
+struct Waiting {
+    input: Input,
     /// `None` at the end of the input.
     next: Option<Result<Packet, ReadError>>,
     /// The time of the next packet. If the input cannot be read, the time of the last packet
@@ -33,12 +33,15 @@ struct Waiting<'a> {
     time_ns: u64,
 }
 
-impl<'a> Merge<'a> {
-    /// Reads the first packet of each input.
-    pub(crate) fn new(inputs: Vec<Input<'a>>) -> Self {
+impl Merge {
+    /// Reads the first packet of each input, unless there is only one.
+    pub(crate) fn new(inputs: Vec<Input>, pool: &mut Pool) -> Self {
+        let is_one = inputs.len() == 1;
         let begin = |input| {
             let mut waiting = Waiting { input, next: None, time_ns: 0 };
-            waiting.read();
+            if !is_one {
+                waiting.read(pool);
+            }
             waiting
         };
         Self { inputs: inputs.into_iter().map(begin).collect() }
@@ -46,12 +49,16 @@ impl<'a> Merge<'a> {
 
     /// The earliest next packet and its input's interface. At equal times, the input that was
     /// declared first comes first. Each input keeps its order, even if its time goes back.
-    pub(crate) fn next(&mut self) -> Result<Option<Entering>, Unreadable> {
+    pub(crate) fn next(&mut self, pool: &mut Pool) -> Result<Option<Entering>, Unreadable> {
+        if let [Waiting { input, .. }] = &mut self.inputs[..] {
+            let next = input.source.next_in(pool).map_err(|error| (input.name.clone(), error))?;
+            return Ok(next.map(|packet| (input.interface, packet)));
+        }
         let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
         let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {
             return Ok(None);
         };
-        match first.read() {
+        match first.read(pool) {
             Some(Ok(packet)) => Ok(Some((first.input.interface, packet))),
             Some(Err(error)) => Err((first.input.name.clone(), error)),
             None => Ok(None),
@@ -66,20 +73,20 @@ impl<'a> Merge<'a> {
 
     /// The warnings of the sources, each with its input's name in front.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let warn = |Waiting { input, .. }: &Waiting<'_>| {
+        let warn = |Waiting { input, .. }: &Waiting| {
             input.source.warning().map(|warning| format!("{}: {warning}", input.name))
         };
         self.inputs.iter().filter_map(warn).collect()
     }
 }
 
-impl Waiting<'_> {
+impl Waiting {
     /// Returns the next packet and reads the one after it.
-    fn read(&mut self) -> Option<Result<Packet, ReadError>> {
+    fn read(&mut self, pool: &mut Pool) -> Option<Result<Packet, ReadError>> {
         let after = match self.next {
             // No packet comes after an error.
             Some(Err(_)) => None,
-            _ => self.input.source.next_packet().transpose(),
+            _ => self.input.source.next_in(pool).transpose(),
         };
         if let Some(Ok(packet)) = &after {
             self.time_ns = packet.time_ns;
@@ -94,7 +101,7 @@ mod tests {
     use braid_io::MemorySource;
     use braid_packet::Link;
 
-    fn input(interface: u16, times: &[u64]) -> Input<'static> {
+    fn input(interface: u16, times: &[u64]) -> Input {
         let packets = times.iter().map(|&time| Packet::new(Link::RawIp, time, vec![]));
         let source = Box::new(MemorySource::new(packets.collect::<Vec<_>>()));
         Input { name: String::new(), interface: Some(interface), source }
@@ -102,10 +109,11 @@ mod tests {
 
     #[test]
     fn inputs_are_merged_by_time_and_then_by_declaration() {
-        let mut merge =
-            Merge::new(vec![input(7, &[5, 3, 9]), input(8, &[1, 5, 9, 10]), input(9, &[])]);
+        let mut pool = Pool::new(1, 64).unwrap();
+        let inputs = vec![input(7, &[5, 3, 9]), input(8, &[1, 5, 9, 10]), input(9, &[])];
+        let mut merge = Merge::new(inputs, &mut pool);
         let mut order = Vec::new();
-        while let Some((interface, packet)) = merge.next().unwrap() {
+        while let Some((interface, packet)) = merge.next(&mut pool).unwrap() {
             order.push((interface.unwrap(), packet.time_ns));
         }
         assert_eq!(order, [(8, 1), (7, 5), (7, 3), (8, 5), (7, 9), (8, 9), (8, 10)]);

@@ -1,7 +1,7 @@
 //! The outputs of a run: capture files or other sinks for packets, and the events file.
 
-use crate::follow::Follow;
 use crate::json;
+use crate::load::Load;
 use braid_io::{PacketSink, WriteError};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, Outputs};
@@ -13,11 +13,11 @@ pub(crate) struct Output<'a> {
     pub(crate) name: String,
     /// The interface whose leaving packets the sink takes. With `None`, it takes all packets.
     pub(crate) interface: Option<u16>,
-    pub(crate) sink: Box<dyn PacketSink + 'a>,
+    pub(crate) sink: Box<dyn PacketSink + Send + 'a>,
 }
 
 /// The events file, with its name in messages.
-pub(crate) type Events<'a> = (String, Box<dyn Write + 'a>);
+pub(crate) type Events<'a> = (String, Box<dyn Write + Send + 'a>);
 
 /// Writes the packets and events that an engine sends out. An engine cannot be told that writing
 /// failed. So the first error is kept, and nothing is written after it.
@@ -25,7 +25,6 @@ pub(crate) struct Leaving<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) outputs: Vec<Output<'a>>,
     pub(crate) events: Option<Events<'a>>,
-    pub(crate) follow: Option<Follow>,
     pub(crate) failed: Vec<Unwritten>,
 }
 
@@ -52,7 +51,7 @@ impl Unwritten {
 impl<'a> Leaving<'a> {
     /// Creates a value without outputs.
     pub(crate) fn new(chain: &'a Chain) -> Self {
-        Self { chain, outputs: Vec::new(), events: None, follow: None, failed: Vec::new() }
+        Self { chain, outputs: Vec::new(), events: None, failed: Vec::new() }
     }
 
     /// Whether an output could not be written.
@@ -84,6 +83,21 @@ impl<'a> Leaving<'a> {
         }
     }
 
+    /// Whether anything is written.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.outputs.is_empty() || self.events.is_some()
+    }
+
+    /// Writes the packets and events of a load.
+    pub(crate) fn write_load(&mut self, load: &mut Load) {
+        load.events.drain(..).for_each(|event| self.event(event));
+        load.deliver(|interface, packet| {
+            if !self.has_failed() {
+                self.write(interface, packet);
+            }
+        });
+    }
+
     fn write(&mut self, interface: u16, packet: &Packet) {
         for output in &mut self.outputs {
             if output.interface.is_none_or(|only| only == interface)
@@ -97,10 +111,7 @@ impl<'a> Leaving<'a> {
 }
 
 impl Outputs for Leaving<'_> {
-    fn packet(&mut self, interface: u16, mut packet: Packet) {
-        if let Some(follow) = &mut self.follow {
-            follow.leave(&mut packet, interface);
-        }
+    fn packet(&mut self, interface: u16, packet: Packet) {
         if !self.has_failed() {
             self.write(interface, &packet);
         }

@@ -1,16 +1,21 @@
 //! The offline driver: runs captures through a chain on an engine.
 
 use crate::follow::Follow;
-use crate::merge::{Input, Merge};
+use crate::load::Load;
+use crate::merge::Input;
 use crate::outcome::{RunError, Summary};
-use crate::outputs::{Leaving, Output};
+use crate::outputs::{Leaving, Output, Unwritten};
+use crate::reading::{LOADS, Reader, UNKNOWN};
 use crate::script::Script;
 use crate::split::{NO_INTERFACE, Splitter};
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_packet::Packet;
+use braid_packet::{FlowKey, Packet};
 use std::io::Write;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// The number of packets between two calls of the progress callback.
 const PROGRESS_PERIOD: u64 = 1024;
@@ -19,7 +24,7 @@ const PROGRESS_PERIOD: u64 = 1024;
 pub struct Run<'a> {
     chain: &'a Chain,
     engine: &'a mut dyn Engine,
-    inputs: Vec<Input<'a>>,
+    inputs: Vec<Input>,
     leaving: Leaving<'a>,
     control: Vec<Control>,
     follow: bool,
@@ -53,7 +58,7 @@ impl<'a> Run<'a> {
 
     /// Adds an input of packets that enter.
     #[must_use]
-    pub fn input(mut self, input: Input<'a>) -> Self {
+    pub fn input(mut self, input: Input) -> Self {
         self.inputs.push(input);
         self
     }
@@ -65,7 +70,7 @@ impl<'a> Run<'a> {
         mut self,
         name: impl Into<String>,
         interface: Option<u16>,
-        sink: impl PacketSink + 'a,
+        sink: impl PacketSink + Send + 'a,
     ) -> Self {
         self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
         self
@@ -73,7 +78,7 @@ impl<'a> Run<'a> {
 
     /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
     #[must_use]
-    pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
         self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }
@@ -107,93 +112,215 @@ impl<'a> Run<'a> {
     /// unaccounted for. Packets that left before the error are written. If an output cannot be
     /// written, the run ends early with a summary that contains the failure
     /// ([`Summary::unwritten`]).
-    pub fn run(mut self) -> Result<Summary, RunError> {
-        self.leaving.follow = self.follow.then(Follow::default);
+    pub fn run(self) -> Result<Summary, RunError> {
+        let splitter = Splitter::new(self.chain);
         let mut driver = Driver {
+            chain: self.chain,
             engine: self.engine,
-            splitter: Splitter::new(self.chain),
-            control: Script::new(self.leaving.chain, self.control),
-            leaving: self.leaving,
+            splitter: splitter.clone(),
+            control: Script::new(self.chain, self.control),
+            follow: self.follow.then(Follow::default),
+            part: Load::new(),
+            pending: Vec::new(),
+            holds: self.chain.nodes.iter().any(|node| !node.model.queues.is_empty()),
             packets: 0,
             no_interface: 0,
         };
         let mut warnings = driver.blind_split(&self.inputs);
-        let ran = driver.packets(self.inputs, self.progress);
-        driver.leaving.finish();
+        let reader = Reader::start(self.inputs, (!self.follow).then_some(splitter));
+        let used = reader.used();
+        let (ran, unwritten) = if self.leaving.is_used() {
+            write_beside(self.leaving, &used, |pass_on| {
+                driver.packets(reader, self.progress, pass_on)
+            })
+        } else {
+            let pass_on = |load| {
+                // The reader has room for all loads. It may have ended.
+                drop(used.try_send(load));
+                true
+            };
+            (driver.packets(reader, self.progress, pass_on), Vec::new())
+        };
         warnings.extend(ran?);
-        driver.summary(warnings)
+        driver.summary(warnings, unwritten)
     }
 }
 
-/// A run in progress.
+/// Runs the engine's part of a run, while another thread writes what leaves. Returns the result of
+/// the engine's part, and the outputs that could not be written.
+fn write_beside<'a, T>(
+    mut leaving: Leaving<'a>,
+    used: &SyncSender<Load>,
+    engine: impl FnOnce(&mut dyn FnMut(Load) -> bool) -> T,
+) -> (T, Vec<Unwritten>) {
+    let (send, loads) = sync_channel::<Load>(LOADS);
+    let has_failed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for mut load in loads {
+                leaving.write_load(&mut load);
+                if leaving.has_failed() {
+                    has_failed.store(true, Ordering::Relaxed);
+                }
+                // The reader has room for all loads. It may have ended.
+                let _ = used.try_send(load);
+            }
+            leaving.finish();
+            leaving.failed
+        });
+        let done =
+            engine(&mut |load| send.send(load).is_ok() && !has_failed.load(Ordering::Relaxed));
+        drop(send);
+        let unwritten = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (done, unwritten)
+    })
+}
+
+/// A run in progress, on the engine's thread.
 struct Driver<'a> {
+    chain: &'a Chain,
     engine: &'a mut dyn Engine,
-    splitter: Splitter<'a>,
+    splitter: Splitter,
     control: Script<'a>,
-    leaving: Leaving<'a>,
+    follow: Option<Follow>,
+    /// The part of a burst that is being put together.
+    part: Load,
+    /// The keys that packets of the part had in the capture. How their flows leave is not known
+    /// before the part has been processed.
+    pending: Vec<FlowKey>,
+    /// Whether functions hold packets. Such a packet may leave with any later packet.
+    holds: bool,
     packets: u64,
     no_interface: u64,
 }
 
 impl<'a> Driver<'a> {
+    /// Processes the packets of all inputs. `pass_on` takes each load, and says whether to go on.
+    /// Returns the inputs' warnings.
     fn packets(
         &mut self,
-        inputs: Vec<Input<'a>>,
+        mut reader: Reader,
         mut progress: Option<Box<dyn FnMut(Progress) + 'a>>,
+        mut pass_on: impl FnMut(Load) -> bool,
     ) -> Result<Vec<String>, RunError> {
-        let mut merge = Merge::new(inputs);
         loop {
-            let next = merge.next()?;
+            let next = reader.next();
+            let ((read, total), is_end) = match &next {
+                Ok(load) => (load.progress, false),
+                Err(end) => (end.progress, true),
+            };
             if let Some(progress) = &mut progress
-                && (next.is_none() || self.packets.is_multiple_of(PROGRESS_PERIOD))
+                && (is_end || self.packets.is_multiple_of(PROGRESS_PERIOD))
             {
-                let (read, total) = merge.progress();
                 progress(Progress { packets: self.packets, read, total });
             }
-            let Some((interface, packet)) = next else {
-                return Ok(merge.warnings());
+            let mut load = match next {
+                Ok(load) => load,
+                Err(end) => return Ok(end.read?),
             };
-            self.packets += 1;
-            self.control.until(packet.time_ns, self.engine, &mut self.leaving)?;
-            self.packet(interface, packet);
-            if self.leaving.has_failed() {
-                return Ok(merge.warnings());
+            self.packets += load.read;
+            self.no_interface += load.no_interface;
+            let done = self.load(&mut load);
+            let goes_on = pass_on(load);
+            done?;
+            if !goes_on {
+                return Ok(Vec::new());
             }
         }
     }
 
-    fn packet(&mut self, interface: Option<u16>, mut packet: Packet) {
+    /// Processes a load.
+    fn load(&mut self, load: &mut Load) -> Result<(), RunError> {
+        let last = load.burst.packets().iter().map(|packet| packet.time_ns).max();
+        let changes = last.is_some_and(|time_ns| self.control.is_due(time_ns));
+        if self.follow.is_some() || changes {
+            return self.in_parts(load);
+        }
+        let (burst, mut out) = load.parts();
+        self.engine.burst(burst, &mut out);
+        Ok(())
+    }
+
+    /// Processes a load in several bursts, between which configuration changes or replies depend on
+    /// what has left.
+    fn in_parts(&mut self, load: &mut Load) -> Result<(), RunError> {
+        let mut burst = std::mem::take(&mut load.burst);
+        let mut done = Ok(());
+        for packet in burst.drain() {
+            if self.control.is_due(packet.time_ns) {
+                self.finish_part(load);
+                let (_, mut out) = load.parts();
+                done = self.control.until(packet.time_ns, self.engine, &mut out);
+                if done.is_err() {
+                    break;
+                }
+            }
+            self.enter(packet, load);
+        }
+        self.finish_part(load);
+        load.burst = burst;
+        done
+    }
+
+    /// Adds a packet to the current part.
+    fn enter(&mut self, mut packet: Packet, load: &mut Load) {
+        let Some(follow) = &self.follow else {
+            self.part.burst.push(packet);
+            return;
+        };
         let layout = packet.parse();
-        let follow = self.leaving.follow.as_mut();
-        let reply = follow.and_then(|follow| follow.reply(&mut packet, &layout));
+        let asked = follow.asked(&packet, &layout);
+        if self.holds || asked.is_some_and(|asked| self.pending.contains(&asked)) {
+            self.finish_part(load);
+        }
+        let Some(follow) = &mut self.follow else { return };
+        let named = Some(packet.ingress).filter(|ingress| *ingress != UNKNOWN);
+        let reply = follow.reply(&mut packet, &layout);
         let told = || self.splitter.ingress(&packet, &layout);
-        let Some(ingress) = interface.or(reply).or_else(told) else {
+        let Some(ingress) = named.or(reply).or_else(told) else {
             self.no_interface += 1;
             return;
         };
-        if let (Some(follow), None) = (&self.leaving.follow, reply) {
+        if reply.is_none() {
             follow.enter(&mut packet, &layout, ingress);
+            self.pending.extend(packet.flow_key(&layout));
         }
-        self.engine.packet(ingress, packet, &mut self.leaving);
+        packet.ingress = ingress;
+        self.part.burst.push(packet);
     }
 
-    fn blind_split(&self, inputs: &[Input<'_>]) -> Vec<String> {
+    /// Processes the current part, and adds what leaves to the load.
+    fn finish_part(&mut self, load: &mut Load) {
+        let (burst, mut out) = self.part.parts();
+        self.engine.burst(burst, &mut out);
+        if let Some(follow) = &mut self.follow {
+            self.part.each_leaving(|interface, packet| follow.leave(packet, interface));
+        }
+        load.take(&mut self.part);
+        self.pending.clear();
+    }
+
+    fn blind_split(&self, inputs: &[Input]) -> Vec<String> {
         if !self.splitter.is_blind() {
             return Vec::new();
         }
         let common = inputs.iter().filter(|input| input.interface.is_none());
-        let warn = |input: &Input<'_>| {
+        let warn = |input: &Input| {
             format!(
                 "{}: no interface of chain `{}` says which prefixes are behind it, so no packet \
                  can be told to enter anywhere; write `interface NAME {{ behind PREFIX }}`, or \
                  name the interface with --in NAME=FILE",
-                input.name, self.leaving.chain.name
+                input.name, self.chain.name
             )
         };
         common.map(warn).collect()
     }
 
-    fn summary(self, mut warnings: Vec<String>) -> Result<Summary, RunError> {
+    fn summary(
+        self,
+        mut warnings: Vec<String>,
+        unwritten: Vec<Unwritten>,
+    ) -> Result<Summary, RunError> {
         if self.control.left() > 0 {
             warnings.push(format!(
                 "{} control lines are later than the last packet and were not applied",
@@ -211,8 +338,8 @@ impl<'a> Driver<'a> {
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
         }
-        let follow = self.leaving.follow.as_ref().map(Follow::counters);
-        Ok(Summary { counters, follow, warnings, unwritten: self.leaving.failed })
+        let follow = self.follow.as_ref().map(Follow::counters);
+        Ok(Summary { counters, follow, warnings, unwritten })
     }
 
     fn lost_everything(&self) -> String {
@@ -220,7 +347,7 @@ impl<'a> Driver<'a> {
             "no packet entered: all {} were lost as {NO_INTERFACE}, because neither their source \
              nor their destination address belongs to an interface of chain `{}`; correct the \
              `behind` prefixes, or name the interface with --in NAME=FILE",
-            self.packets, self.leaving.chain.name
+            self.packets, self.chain.name
         )
     }
 }

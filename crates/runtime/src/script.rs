@@ -23,6 +23,11 @@ impl<'a> Script<'a> {
         self.waiting.len()
     }
 
+    /// Whether a change is to be made at or before a time.
+    pub(crate) fn is_due(&self, time_ns: u64) -> bool {
+        self.waiting.front().is_some_and(|next| next.time_ns <= time_ns)
+    }
+
     /// Makes all changes up to a time.
     pub(crate) fn until(
         &mut self,

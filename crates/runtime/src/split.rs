@@ -20,8 +20,8 @@ pub const NO_INTERFACE: &str = "no_interface";
 
 /// Finds the interface by which each packet enters a chain.
 #[derive(Clone, Debug)]
-pub struct Splitter<'a> {
-    interfaces: &'a [Interface],
+pub struct Splitter {
+    interfaces: Vec<Interface>,
     /// Whether all packets enter the first interface.
     all_first: bool,
     /// The only interface without prefixes.
@@ -35,10 +35,10 @@ enum Address {
     V6(u128),
 }
 
-impl<'a> Splitter<'a> {
+impl Splitter {
     /// A splitter for the packets of a chain.
     #[must_use]
-    pub fn new(chain: &'a Chain) -> Self {
+    pub fn new(chain: &Chain) -> Self {
         let interfaces = &chain.interfaces[..];
         let open =
             |interface: &Interface| interface.behind4.is_empty() && interface.behind6.is_empty();
@@ -50,7 +50,7 @@ impl<'a> Splitter<'a> {
         let implicit = matches!(interfaces, [first, second]
             if first.name == "in" && second.name == "out" && open(first) && open(second));
         Self {
-            interfaces,
+            interfaces: interfaces.to_vec(),
             all_first: implicit || interfaces.len() == 1,
             rest,
             owned: Owned::of(chain),
@@ -90,7 +90,7 @@ impl<'a> Splitter<'a> {
             Address::V4(word) => interface.behind4.contains(word),
             Address::V6(word) => interface.behind6.contains(word),
         };
-        (0..).zip(self.interfaces).find(|(_, interface)| holds(interface)).map(|(n, _)| n)
+        (0..).zip(&self.interfaces).find(|(_, interface)| holds(interface)).map(|(n, _)| n)
     }
 }
 

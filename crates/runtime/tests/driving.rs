@@ -6,7 +6,7 @@ use braid_io::{CaptureReader, MemorySink, PacketSink, WriteError};
 use braid_ir::chain::{Change, Control};
 use braid_ir::engine::{Engine, Event, EventValue, Outputs};
 use braid_ir::model::{Kind, ParamId};
-use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
+use braid_packet::{Burst, Field, Header, Link, Packet, Shape, build_fresh};
 use braid_runtime::split::Splitter;
 use braid_runtime::{Input, Progress, Run, RunError};
 use std::io::{BufWriter, Cursor, Write};
@@ -177,14 +177,17 @@ fn output_that_fails_ends_the_run_with_its_name_and_a_summary() {
         let packet = udp(0, ("10.0.0.1", 1), ("9.9.9.9", 1));
         let mut sink = Failing { at, written: 0 };
         let run = Run::new(&chain, &mut engine)
-            .input(sources(vec![packet.clone(), packet]))
+            .input(sources(vec![packet; 10_000]))
             .output("out.pcap", None, &mut sink);
         let summary = run.run().unwrap();
         let unwritten: Vec<String> = summary.unwritten.iter().map(ToString::to_string).collect();
         assert_eq!(unwritten, ["out.pcap: cannot be written: disk full"]);
-        let packets = if at == 0 { 2 } else { 1 };
-        assert_eq!(summary.counters.packets_in, packets);
-        assert_eq!(sink.written as u64, packets);
+        let (entered, written) = (summary.counters.packets_in, sink.written);
+        match at {
+            0 => assert_eq!((entered, written), (10_000, 10_000)),
+            // Some packets were read and processed before the failure was known.
+            _ => assert!(written == 1 && (1..2_000).contains(&entered), "{written} {entered}"),
+        }
     }
 }
 
@@ -336,21 +339,8 @@ fn progress_is_told_now_and_then_and_at_the_end() {
 struct Announcing;
 
 impl Engine for Announcing {
-    fn packet(&mut self, _ingress: u16, packet: Packet, out: &mut dyn Outputs) {
-        let layout = packet.parse();
-        assert!(layout.has(Header::Ip4));
-        let source = packet.get(&layout, Field::IpSrc).unwrap();
-        out.event(Event {
-            time_ns: packet.time_ns,
-            node: 3,
-            name: "SCAN".into(),
-            ancestors: vec!["ALERT".into(), "EVENT".into()],
-            fields: vec![
-                ("who".into(), EventValue::Scalar(Kind::Ip4, source)),
-                ("note".into(), EventValue::Str("a \"b\"".into())),
-                ("count".into(), EventValue::Scalar(Kind::Uint, 1 << 64)),
-            ],
-        });
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        burst.take_each(|_, packet| announce(&packet, out));
     }
 
     fn advance(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
@@ -366,6 +356,23 @@ impl Engine for Announcing {
     fn state(&self) -> Vec<braid_ir::engine::StateEntry> {
         Vec::new()
     }
+}
+
+fn announce(packet: &Packet, out: &mut dyn Outputs) {
+    let layout = packet.parse();
+    assert!(layout.has(Header::Ip4));
+    let source = packet.get(&layout, Field::IpSrc).unwrap();
+    out.event(Event {
+        time_ns: packet.time_ns,
+        node: 3,
+        name: "SCAN".into(),
+        ancestors: vec!["ALERT".into(), "EVENT".into()],
+        fields: vec![
+            ("who".into(), EventValue::Scalar(Kind::Ip4, source)),
+            ("note".into(), EventValue::Str("a \"b\"".into())),
+            ("count".into(), EventValue::Scalar(Kind::Uint, 1 << 64)),
+        ],
+    });
 }
 
 #[test]

@@ -35,7 +35,10 @@ struct Ran {
     summary: Summary,
 }
 
-fn follow(handle: impl FnMut(u16, Packet) -> Vec<(u16, Packet)>, captured: Vec<Packet>) -> Ran {
+fn follow(
+    handle: impl FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send,
+    captured: Vec<Packet>,
+) -> Ran {
     let chain = lan_wan();
     let mut engine = Fake::new(handle);
     let mut sink = MemorySink::default();

@@ -94,5 +94,5 @@ fn one_packet(what: u8, now: u64, input: &[u8]) -> (Packet, &[u8]) {
     let links = [Link::Ethernet, Link::RawIp, Link::Cooked, Link::Cooked2];
     let link = links[usize::from(what) % 4];
     let wire_len = u32::try_from(data.len()).unwrap_or(0) + u32::from(what >> 6);
-    (Packet::snapped(link, now, data.to_vec(), wire_len), after)
+    (Packet::snapped(link, now, data, wire_len), after)
 }

@@ -2,7 +2,7 @@
 
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
-use braid_packet::Packet;
+use braid_packet::{Burst, Packet};
 
 /// The mistake of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,6 +78,10 @@ struct Changing<'a> {
 }
 
 impl Outputs for Changing<'_> {
+    fn at(&mut self, place: usize) {
+        self.out.at(place);
+    }
+
     fn packet(&mut self, interface: u16, mut packet: Packet) {
         *self.packets += 1;
         if *self.packets != 3 {
@@ -114,9 +118,13 @@ impl Outputs for Changing<'_> {
 }
 
 impl Engine for Sabotaged {
-    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
         let Self { inner, wrong, packets, events } = self;
-        inner.packet(ingress, packet, &mut Changing { out, wrong: *wrong, packets, events });
+        let mut out = Changing { out, wrong: *wrong, packets, events };
+        burst.take_each(|at, packet| {
+            out.at(at);
+            inner.packet(packet.ingress, packet, &mut out);
+        });
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

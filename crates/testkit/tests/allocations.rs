@@ -1,11 +1,12 @@
-//! Tests that warm engines do not allocate memory: 10,000 packets through `batch` without one
+//! Tests that warm engines do not allocate memory: 10,000 packets in bursts without one
 //! allocation.
 
-use braid_engine::{Compiled, Options, Reached};
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Event, Outputs};
+use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_ir::residual::Extent;
-use braid_packet::Packet;
+use braid_packet::frame::FRAME;
+use braid_packet::{BURST, Burst, Packet, Pool};
 use braid_testkit::harness::{self, Form};
 use braid_testkit::packet::{tcp, udp};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -49,12 +50,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Discards outputs. Leaving packets stay in their batch.
+/// Discards outputs. Leaving packets stay in their burst.
 struct Nothing;
 
 impl Outputs for Nothing {
     fn packet(&mut self, interface: u16, packet: Packet) {
-        panic!("{packet:?} left by interface {interface} beside its batch");
+        panic!("{packet:?} left by interface {interface} beside its burst");
     }
 
     fn event(&mut self, event: Event) {
@@ -116,15 +117,24 @@ fn packets(count: u64) -> Vec<Packet> {
     (0..count).map(packet).collect()
 }
 
-/// Number of allocations of an engine for packets in batches of 32, and the number of packets that
-/// left.
-fn asked(engine: &mut Compiled, packets: &[Packet], reached: &mut Vec<Reached>) -> (u64, usize) {
-    let mut packets = packets.to_vec();
+/// Number of allocations for packets that are copied into frames of a pool and processed by an
+/// engine in bursts, and the number of packets that left.
+fn asked(
+    engine: &mut Compiled,
+    packets: &[Packet],
+    (pool, burst): &mut (Pool, Burst),
+) -> (u64, usize) {
     let mut left = 0;
     let before = ASKED.get();
-    for part in packets.chunks_mut(32) {
-        engine.batch(0, part, reached, &mut Nothing);
-        left += reached.iter().filter(|at| **at != Reached::Ended).count();
+    for part in packets.chunks(BURST) {
+        for packet in part {
+            let mut frame = pool.take().expect("a frame for each packet of a burst");
+            assert!(frame.push(packet.data()));
+            burst.push(Packet::in_frame(packet.link, packet.time_ns, frame, packet.wire_len));
+        }
+        engine.burst(burst, &mut Nothing);
+        left += burst.leaving().count();
+        burst.recycle(pool);
     }
     (ASKED.get() - before, left)
 }
@@ -143,7 +153,7 @@ fn warm_engines_ask_for_no_memory() {
     let mut wrong = Vec::new();
     let all = packets(30_000);
     let (first, then) = all.split_at(20_000);
-    let (mut reached, mut other) = (Vec::with_capacity(32), Vec::with_capacity(32));
+    let mut memory = (Pool::new(BURST as u32, FRAME).unwrap(), Burst::new());
     for (name, chain) in chains {
         let engines = [
             (Extent::Function, Options::default()),
@@ -153,9 +163,9 @@ fn warm_engines_ask_for_no_memory() {
         for (extent, options) in engines {
             let engine = Compiled::new(chain.clone(), extent, options);
             let mut engine = engine.unwrap_or_else(|why| panic!("{name}: {why}"));
-            let (cold, _) = asked(&mut engine, first, &mut other);
+            let (cold, _) = asked(&mut engine, first, &mut memory);
             assert!(cold > 0, "{name}: programs were made without memory");
-            let (warm, left) = asked(&mut engine, then, &mut reached);
+            let (warm, left) = asked(&mut engine, then, &mut memory);
             assert!(left > then.len() / 2, "{name}: only {left} packets left");
             if warm > 0 {
                 wrong.push(format!("{name}, {extent:?}: {warm} allocations for {}", then.len()));

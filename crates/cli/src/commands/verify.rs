@@ -182,7 +182,7 @@ enum Confirmed {
     /// There is no packet to run.
     Nothing,
     /// The run showed a difference.
-    Yes(Replay),
+    Yes(Box<Replay>),
     /// No run showed a difference.
     No,
 }
@@ -194,7 +194,8 @@ fn confirm(args: &Args, chain: &Chain, case: &Case) -> Confirmed {
         true => args.engine(chain),
         false => engines::make(engines::REFERENCE, chain).ok(),
     };
-    replay(chain, &packet, &mut engines).map_or(Confirmed::No, Confirmed::Yes)
+    replay(chain, &packet, &mut engines)
+        .map_or(Confirmed::No, |replay| Confirmed::Yes(Box::new(replay)))
 }
 
 fn difference_text(

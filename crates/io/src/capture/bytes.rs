@@ -1,13 +1,18 @@
 //! The bytes of a capture file: decompressed and counted. An end that was cut off is distinguished
 //! from a complete end.
 
+use super::read_ahead::ReadAhead;
 use crate::{Progress, ReadError};
-use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use braid_packet::{Frame, Pool};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Largest zstd window, as a power of two: the default limit of `zstd` itself.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+/// The size of a read in bytes.
+const BUFFER: usize = 1 << 18;
 
 type Stream = Box<dyn Read + Send>;
 
@@ -40,15 +45,18 @@ impl Bytes {
         };
         let whole = Cursor::new(head).chain(read);
         let inner: Stream = match compression {
-            Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(whole))),
+            Some("gzip") => {
+                let decoder = flate2::read::MultiGzDecoder::new(BufReader::new(whole));
+                Box::new(ReadAhead::new(decoder))
+            }
             Some(_) => {
                 let mut decoder = zstd::stream::read::Decoder::new(whole)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-                Box::new(decoder)
+                Box::new(ReadAhead::new(decoder))
             }
             None => Box::new(whole),
         };
-        let inner = BufReader::with_capacity(1 << 16, inner);
+        let inner = BufReader::with_capacity(BUFFER, inner);
         Ok(Self { inner, compression, offset: 0, cut: false, stored, total })
     }
 
@@ -82,6 +90,24 @@ impl Bytes {
         }
         self.offset += filled as u64;
         Ok(filled)
+    }
+
+    /// Reads this many bytes into a frame, of the pool if they fit. `None` if fewer are left.
+    pub(super) fn frame(
+        &mut self,
+        len: usize,
+        pool: Option<&mut Pool>,
+    ) -> Result<Option<Frame>, ReadError> {
+        let new = |bytes: &[u8]| pool.map_or_else(|| Frame::of(bytes), |pool| pool.frame_of(bytes));
+        if let Some(buffered) = self.inner.buffer().get(..len) {
+            let frame = new(buffered);
+            self.inner.consume(len);
+            self.offset += len as u64;
+            return Ok(Some(frame));
+        }
+        let mut bytes = vec![0; len];
+        let got = self.fill(&mut bytes)?;
+        Ok((got == len).then(|| new(&bytes)))
     }
 
     /// Skips this many bytes, or all that are left. Returns the number of bytes.

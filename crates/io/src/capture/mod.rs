@@ -3,6 +3,7 @@
 mod bytes;
 mod pcap;
 mod pcapng;
+mod read_ahead;
 mod reader;
 mod writer;
 

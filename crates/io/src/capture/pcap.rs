@@ -4,7 +4,7 @@ use super::MAX_PACKET;
 use super::bytes::Bytes;
 use crate::ReadError;
 use crate::link::link_of_number;
-use braid_packet::{Link, Packet};
+use braid_packet::{Frame, Link, Packet, Pool};
 use pcap_parser::PcapHeader;
 
 const HEADER_LEN: usize = 24;
@@ -63,7 +63,11 @@ impl Pcap {
     }
 
     /// The next packet; `None` at the end, also where the file is cut off.
-    pub(super) fn next(&self, bytes: &mut Bytes) -> Result<Option<Packet>, ReadError> {
+    pub(super) fn next(
+        &self,
+        bytes: &mut Bytes,
+        pool: Option<&mut Pool>,
+    ) -> Result<Option<Packet>, ReadError> {
         let offset = bytes.offset();
         let mut record = [[0; 4]; RECORD_LEN / 4];
         if bytes.fill(record.as_flattened_mut())? < RECORD_LEN {
@@ -78,14 +82,11 @@ impl Pcap {
             );
             return Err(ReadError::Corrupt { offset, what });
         }
-        let mut data = vec![0; captured as usize];
-        if bytes.fill(&mut data)? < data.len() {
-            return Ok(None);
-        }
+        let Some(frame) = bytes.frame(captured as usize, pool)? else { return Ok(None) };
         let unit = if self.nanoseconds { 1 } else { 1_000 };
         // This cannot overflow: all factors are below 2^32 and the sum is below 2^63.
         let time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
-        Ok(Some(packet(self.link, time_ns, data, original, self.fcs_len)))
+        Ok(Some(packet(self.link, time_ns, frame, original, self.fcs_len)))
     }
 
     fn word(&self, word: [u8; 4]) -> u32 {
@@ -118,13 +119,13 @@ fn swapped(header: &PcapHeader) -> Result<Swapped, ReadError> {
 pub(super) fn packet(
     link: Link,
     time_ns: u64,
-    mut data: Vec<u8>,
+    mut frame: Frame,
     original: u32,
     fcs: u32,
 ) -> Packet {
-    let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     let wire = original.max(captured);
     let wire = wire.saturating_sub(fcs);
-    data.truncate(wire.min(captured) as usize);
-    Packet::snapped(link, time_ns, data, wire)
+    frame.truncate(wire.min(captured) as usize);
+    Packet::in_frame(link, time_ns, frame, wire)
 }

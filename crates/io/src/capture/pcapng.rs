@@ -6,7 +6,7 @@ use super::bytes::Bytes;
 use super::pcap::packet;
 use crate::ReadError;
 use crate::link::link_of_number;
-use braid_packet::Packet;
+use braid_packet::{Frame, Packet, Pool};
 use pcap_parser::{Block, InterfaceDescriptionBlock, PcapNGOption, parse_block_be, parse_block_le};
 
 /// Block types.
@@ -83,11 +83,11 @@ impl PcapNg {
         &mut self,
         mut magic: Option<[u8; 4]>,
         bytes: &mut Bytes,
-        start: &mut u64,
+        (start, mut pool): (&mut u64, Option<&mut Pool>),
     ) -> Result<Option<Packet>, ReadError> {
         loop {
             *start = bytes.offset() - if magic.is_some() { 4 } else { 0 };
-            match self.step(magic.take(), bytes, *start)? {
+            match self.step(magic.take(), bytes, (*start, pool.as_deref_mut()))? {
                 Step::Packet(packet) => return Ok(Some(packet)),
                 Step::Other => {}
                 Step::End => return Ok(None),
@@ -99,7 +99,7 @@ impl PcapNg {
         &mut self,
         magic: Option<[u8; 4]>,
         bytes: &mut Bytes,
-        start: u64,
+        (start, pool): (u64, Option<&mut Pool>),
     ) -> Result<Step, ReadError> {
         let mut head = [0; 12];
         let rest = match magic {
@@ -122,7 +122,7 @@ impl PcapNg {
         }
         match kind {
             SECTION | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET => {
-                self.read_block(&head, len, bytes, start)
+                self.read_block(&head, len, bytes, (start, pool))
             }
             _ => self.skip_block(&head, len, bytes, start),
         }
@@ -167,7 +167,7 @@ impl PcapNg {
         head: &[u8; 12],
         len: u32,
         bytes: &mut Bytes,
-        start: u64,
+        (start, pool): (u64, Option<&mut Pool>),
     ) -> Result<Step, ReadError> {
         if len > MAX_BLOCK {
             let what = format!("a block claims {len} bytes; at most {MAX_BLOCK} are possible");
@@ -179,12 +179,16 @@ impl PcapNg {
         block.resize(len as usize, 0);
         let body = block.get_mut(head.len()..).unwrap_or_default();
         let whole = bytes.fill(body)? == body.len();
-        let step = if whole { self.parse_block(&block, start) } else { Ok(Step::End) };
+        let step = if whole { self.parse_block(&block, (start, pool)) } else { Ok(Step::End) };
         self.block = block;
         step
     }
 
-    fn parse_block(&mut self, block: &[u8], start: u64) -> Result<Step, ReadError> {
+    fn parse_block(
+        &mut self,
+        block: &[u8],
+        (start, pool): (u64, Option<&mut Pool>),
+    ) -> Result<Step, ReadError> {
         let len = u32::try_from(block.len()).unwrap_or(u32::MAX);
         self.check_trailer(len, self.word(block, block.len() - 4), start)?;
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
@@ -214,7 +218,7 @@ impl PcapNg {
                     original: p.origlen,
                     data: p.data,
                 },
-                start,
+                (start, pool),
             ),
             Block::SimplePacket(p) => {
                 // The captured bytes are the packet's, up to the interface's snap length.
@@ -227,19 +231,23 @@ impl PcapNg {
                     original: p.origlen,
                     data: p.data,
                 };
-                self.packet(recorded, start)
+                self.packet(recorded, (start, pool))
             }
             Block::Unknown(other) if self.word(block, 0) == OBSOLETE_PACKET => {
                 let recorded = self
                     .obsolete_packet(other.data)
                     .ok_or_else(|| malformed("a packet block is too short"))?;
-                self.packet(recorded, start)
+                self.packet(recorded, (start, pool))
             }
             _ => Ok(Step::Other),
         }
     }
 
-    fn packet(&mut self, recorded: Recorded<'_>, start: u64) -> Result<Step, ReadError> {
+    fn packet(
+        &mut self,
+        recorded: Recorded<'_>,
+        (start, pool): (u64, Option<&mut Pool>),
+    ) -> Result<Step, ReadError> {
         let corrupt = |what: String| ReadError::Corrupt { offset: start, what };
         let number = recorded.interface;
         let interface = *self.interfaces.get(number as usize).ok_or_else(|| {
@@ -259,7 +267,8 @@ impl PcapNg {
         let time_ns = recorded.time.map_or(self.last_time_ns, |ticks| interface.clock.ns(ticks));
         self.last_time_ns = time_ns;
         let fcs = interface.fcs_len;
-        Ok(Step::Packet(packet(link, time_ns, data.to_vec(), recorded.original, fcs)))
+        let frame = pool.map_or_else(|| Frame::of(data), |pool| pool.frame_of(data));
+        Ok(Step::Packet(packet(link, time_ns, frame, recorded.original, fcs)))
     }
 
     /// The predecessor of enhanced packet blocks: the interface number has 16 bits, and a count of

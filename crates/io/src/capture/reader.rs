@@ -4,7 +4,7 @@ use super::bytes::Bytes;
 use super::pcap::Pcap;
 use super::pcapng::PcapNg;
 use crate::{PacketSource, Progress, ReadError, Warning};
-use braid_packet::Packet;
+use braid_packet::{Packet, Pool};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -103,28 +103,18 @@ impl CaptureReader {
         }
     }
 
-    fn read(&mut self) -> Result<Option<Packet>, ReadError> {
-        self.record = self.bytes.offset();
-        match &mut self.format {
-            Format::Pcap(pcap) => pcap.next(&mut self.bytes),
-            Format::PcapNg { state, magic } => {
-                state.next(magic.take(), &mut self.bytes, &mut self.record)
-            }
-            Format::Done => Ok(None),
-        }
-    }
-
-    fn warn(&mut self) {
-        self.warning = Some(Warning { packets: self.packets, offset: self.record });
-    }
-}
-
-impl PacketSource for CaptureReader {
-    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+    fn read(&mut self, pool: Option<&mut Pool>) -> Result<Option<Packet>, ReadError> {
         if matches!(self.format, Format::Done) {
             return Ok(None);
         }
-        let next = self.read();
+        self.record = self.bytes.offset();
+        let next = match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(&mut self.bytes, pool),
+            Format::PcapNg { state, magic } => {
+                state.next(magic.take(), &mut self.bytes, (&mut self.record, pool))
+            }
+            Format::Done => Ok(None),
+        };
         match &next {
             Ok(Some(_)) => self.packets += 1,
             Ok(None) => {
@@ -136,6 +126,20 @@ impl PacketSource for CaptureReader {
             Err(_) => self.format = Format::Done,
         }
         next
+    }
+
+    fn warn(&mut self) {
+        self.warning = Some(Warning { packets: self.packets, offset: self.record });
+    }
+}
+
+impl PacketSource for CaptureReader {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        self.read(None)
+    }
+
+    fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
+        self.read(Some(pool))
     }
 
     fn warning(&self) -> Option<Warning> {

@@ -73,7 +73,7 @@ impl CaptureWriter {
 
     /// Writes to a stream.
     pub fn new(write: impl Write + Send + 'static, format: Format, gzip: bool) -> Self {
-        let write = BufWriter::with_capacity(1 << 16, Box::new(write) as Box<dyn Write + Send>);
+        let write = BufWriter::with_capacity(1 << 18, Box::new(write) as Box<dyn Write + Send>);
         let out = match gzip {
             true => Out::Gzip(Box::new(GzEncoder::new(write, Compression::default()))),
             false => Out::Plain(write),
@@ -117,13 +117,10 @@ impl CaptureWriter {
         let seconds = packet.time_ns / 1_000_000_000;
         let fraction = (packet.time_ns % 1_000_000_000) as u32;
         let fraction = if precision == Precision::Nano { fraction } else { fraction / 1_000 };
-        let mut record = Vec::with_capacity(16);
         // The format's times end in the year 2106.
-        put(&mut record, u32::try_from(seconds).unwrap_or(u32::MAX));
-        put(&mut record, fraction);
-        put(&mut record, number(packet.data().len()));
-        put(&mut record, packet.wire_len);
-        self.out.write_all(&record)?;
+        let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
+        let record = [seconds, fraction, number(packet.data().len()), packet.wire_len];
+        self.out.write_all(record.map(u32::to_le_bytes).as_flattened())?;
         self.out.write_all(packet.data())?;
         Ok(())
     }
@@ -137,15 +134,9 @@ impl CaptureWriter {
         let data = packet.data();
         let padding = data.len().wrapping_neg() % 4;
         let len = number(32 + data.len() + padding);
-        let mut head = Vec::with_capacity(28);
-        put(&mut head, 6);
-        put(&mut head, len);
-        put(&mut head, number(interface));
-        put(&mut head, (packet.time_ns >> 32) as u32);
-        put(&mut head, (packet.time_ns & 0xffff_ffff) as u32);
-        put(&mut head, number(data.len()));
-        put(&mut head, packet.wire_len);
-        self.out.write_all(&head)?;
+        let (high, low) = ((packet.time_ns >> 32) as u32, (packet.time_ns & 0xffff_ffff) as u32);
+        let head = [6, len, number(interface), high, low, number(data.len()), packet.wire_len];
+        self.out.write_all(head.map(u32::to_le_bytes).as_flattened())?;
         self.out.write_all(data)?;
         self.out.write_all(&[0; 3][..padding])?;
         self.out.write_all(&len.to_le_bytes())

@@ -37,7 +37,7 @@ fn packets(bytes: &[u8]) -> Vec<Packet> {
         let (Some(captured), Some(wire)) = (word(at + 8, big), word(at + 12, big)) else { break };
         let end = at + 16 + usize::try_from(captured).unwrap();
         let Some(data) = bytes.get(at + 16..end) else { break };
-        found.push(Packet::snapped(Link::Ethernet, 0, data.to_vec(), wire));
+        found.push(Packet::snapped(Link::Ethernet, 0, data, wire));
         at = end;
     }
     found

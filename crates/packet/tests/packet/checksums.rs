@@ -228,12 +228,12 @@ fn checksum_of_a_cut_tcp_header_still_follows_addresses() {
     let whole = named("tcp");
     let mut rewritten = whole.clone();
     assert!(rewritten.set(&whole.parse(), Field::IpDst, 0x0102_0304));
-    let mut cut = Packet::snapped(Link::Ethernet, 0, whole.data()[..53].to_vec(), 99);
+    let mut cut = Packet::snapped(Link::Ethernet, 0, &whole.data()[..53], 99);
     let layout = cut.parse();
     assert!(!layout.has(Header::Tcp));
     assert!(cut.set(&layout, Field::IpDst, 0x0102_0304));
     assert_eq!(cut.data(), &rewritten.data()[..53]);
-    let mut shorter = Packet::snapped(Link::Ethernet, 0, whole.data()[..51].to_vec(), 99);
+    let mut shorter = Packet::snapped(Link::Ethernet, 0, &whole.data()[..51], 99);
     let layout = shorter.parse();
     assert!(shorter.set(&layout, Field::IpDst, 0x0102_0304));
     assert_eq!(shorter.data()[50], whole.data()[50]);

@@ -136,7 +136,7 @@ fn cut_capture_loses_headers_but_is_not_malformed() {
         let wire_len = u32::try_from(whole.data().len()).unwrap();
         let headers_whole = headers(&whole);
         for len in 0..whole.data().len() {
-            let cut = Packet::snapped(whole.link, 0, whole.data()[..len].to_vec(), wire_len);
+            let cut = Packet::snapped(whole.link, 0, &whole.data()[..len], wire_len);
             assert_eq!(malformed(&cut), None, "{name} cut to {len}");
             assert!(headers(&cut).iter().all(|h| headers_whole.contains(h)), "{name} cut to {len}");
             let layout = cut.parse();
@@ -149,7 +149,7 @@ fn cut_capture_loses_headers_but_is_not_malformed() {
 #[test]
 fn cut_within_tcp_options_leaves_ip_alone() {
     let whole = named("tcp");
-    let cut = Packet::snapped(Link::Ethernet, 0, whole.data()[..14 + 20 + 30].to_vec(), 99);
+    let cut = Packet::snapped(Link::Ethernet, 0, &whole.data()[..14 + 20 + 30], 99);
     assert_eq!(headers(&cut), [Eth, Ip4, Inet]);
     assert!(cut.parse().payload_truncated());
 }
@@ -399,7 +399,7 @@ fn summaries_say_who_talks_to_whom() {
     assert_eq!(summary("udp6"), "[2001:db8::1]:4321 > [2001:db8::ff]:53 UDP len 91");
     assert_eq!(summary("arp"), "10.1.2.3 > 10.1.2.9 ARP op 1 len 60");
     assert_eq!(summary("echo"), "10.1.2.3 > 198.51.100.7 ICMP type 8 code 0 len 63");
-    let cut = Packet::snapped(Link::Ethernet, 0, named("esp").data()[..34].to_vec(), 46);
+    let cut = Packet::snapped(Link::Ethernet, 0, &named("esp").data()[..34], 46);
     assert_eq!(cut.to_string(), "10.1.2.3 > 198.51.100.7 proto 50 len 46 captured 34");
     let bad = ethernet(eth(0x0800, &[0x44; 20]));
     assert_eq!(
@@ -479,7 +479,7 @@ proptest! {
         let samples = all();
         let layout = samples[a].1.parse();
         let data = samples[b].1.data();
-        let mut packet = Packet::new(samples[b].1.link, 0, data[..cut.min(data.len())].to_vec());
+        let mut packet = Packet::new(samples[b].1.link, 0, &data[..cut.min(data.len())]);
         for info in braid_packet::FIELDS {
             let _ = packet.get(&layout, info.field);
             let _ = packet.set(&layout, info.field, 1);

@@ -5,7 +5,7 @@ use braid_io::MemorySource;
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::value::IntervalSet;
-use braid_packet::{Field, Link, Packet, Shape, build_fresh};
+use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Input;
 use std::net::Ipv4Addr;
 
@@ -35,8 +35,10 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
     }
 }
 
-impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Engine for Fake<F> {
-    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
+impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
+    fn enter(&mut self, mut packet: Packet, out: &mut dyn Outputs) {
+        // So tests compare packets that entered with packets that they have made.
+        let ingress = std::mem::take(&mut packet.ingress);
         self.counters.packets_in += 1;
         self.entered.push((ingress, packet.clone()));
         let leaving = (self.handle)(ingress, packet);
@@ -48,6 +50,12 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Engine for Fake<F> {
             *self.counters.out.entry(interface).or_default() += 1;
             out.packet(interface, packet);
         }
+    }
+}
+
+impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send> Engine for Fake<F> {
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        burst.take_each(|_, packet| self.enter(packet, out));
     }
 
     fn advance(&mut self, time_ns: u64, _out: &mut dyn Outputs) {
@@ -122,7 +130,7 @@ pub fn udp(time_ns: u64, from: End<'_>, to: End<'_>) -> Packet {
     build_fresh(Link::Ethernet, time_ns, Shape::Udp4, &fields, b"data").unwrap()
 }
 
-pub fn sources(packets: Vec<Packet>) -> Input<'static> {
+pub fn sources(packets: Vec<Packet>) -> Input {
     Input { name: "in.pcap".into(), interface: None, source: Box::new(MemorySource::new(packets)) }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::compare::{Mismatch, Report, check, difference};
 use crate::generate::Rng;
-use crate::record::{Detail, Stimulus, Trace, record, record_batches};
+use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
 use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
@@ -15,20 +15,20 @@ pub struct Engine {
     jit: Jit,
     /// The most flow records.
     records: usize,
-    /// The most packets in a batch. `None`: one by one.
-    batch: Option<usize>,
+    /// The most packets in a burst. `None`: one by one.
+    burst: Option<usize>,
     hash: Hashing,
     /// Whether records are made at once, even if they do not pay.
     eager: bool,
 }
 
-const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent, jit, records: 0, batch, hash: Hashing::Drawn, eager: true }
+const fn engine(extent: Extent, jit: Jit, burst: Option<usize>) -> Engine {
+    Engine { extent, jit, records: 0, burst, hash: Hashing::Drawn, eager: true }
 }
 
 /// The engine `fused` with room for this number of flow records.
-const fn fused(records: usize, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent: Extent::Chain, jit, records, batch, hash: Hashing::Drawn, eager: true }
+const fn fused(records: usize, jit: Jit, burst: Option<usize>) -> Engine {
+    Engine { extent: Extent::Chain, jit, records, burst, hash: Hashing::Drawn, eager: true }
 }
 
 /// The engines for cases, captures and library functions.
@@ -44,9 +44,9 @@ pub const ENGINES: &[Engine] = &[
 ];
 
 /// An engine with the options of users.
-const fn user(extent: Extent, records: usize, batch: Option<usize>) -> Engine {
+const fn user(extent: Extent, records: usize, burst: Option<usize>) -> Engine {
     let jit = Jit::After(500);
-    Engine { extent, jit, records, batch, hash: Hashing::Drawn, eager: false }
+    Engine { extent, jit, records, burst, hash: Hashing::Drawn, eager: false }
 }
 
 /// The engines with the options of users. Records are made at a flow's fourth packet if they pay,
@@ -72,7 +72,7 @@ impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses.
     /// - There is always `synth`, which runs the programs of several functions combined, or
     ///   `fused`, which also makes flow records. Every other time there is also `sequential`.
-    /// - Packets come one by one or in batches.
+    /// - Packets come one by one or in burstes.
     /// - Programs are interpreted or, with `native`, run as machine code from the first or a later
     ///   packet on.
     /// - Sometimes all hashes are equal.
@@ -89,9 +89,9 @@ impl Engine {
                 Extent::Chain => *rng.pick(&[0, 0, 0, 2, 1 << 16, 1 << 16]),
             };
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
-            let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
+            let burst = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(64)]);
             let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
-            Engine { extent: *extent, jit, records, batch, hash, eager }
+            Engine { extent: *extent, jit, records, burst, hash, eager }
         });
         engines.collect()
     }
@@ -182,12 +182,9 @@ impl Engine {
         stimuli: &[Stimulus],
         expected: &Trace,
     ) -> Option<Mismatch> {
-        match self.batch {
+        match self.burst {
             None => difference(expected, &record(engine, stimuli, Detail::End)),
-            Some(most) => {
-                let run = record_batches(engine, stimuli, most);
-                difference(&run.shows(expected), &run.trace)
-            }
+            Some(most) => difference(expected, &record_bursts(engine, stimuli, most)),
         }
     }
 }
@@ -208,8 +205,8 @@ impl fmt::Display for Engine {
         if self.hash == Hashing::Colliding {
             f.write_str(", all hashes equal")?;
         }
-        match self.batch {
-            Some(most) => write!(f, ", in batches of {most}"),
+        match self.burst {
+            Some(most) => write!(f, ", in burstes of {most}"),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use braid_testkit::compare::difference;
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Form};
 use braid_testkit::packet::{packet, tcp};
-use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, record_batches, step};
+use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, record_bursts, step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -54,8 +54,8 @@ fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
         ..expected.clone()
     };
     for (most, hash) in [(32, Hashing::Drawn), (7, Hashing::Colliding)] {
-        let run = record_batches(&mut engine(hash), stimuli, most);
-        assert_eq!(difference(&run.shows(&last), &run.trace), None, "in batches of {most}");
+        let run = record_bursts(&mut engine(hash), stimuli, most);
+        assert_eq!(difference(&last, &run), None, "in bursts of {most}");
     }
     (expected, single.flows().expect("flow records"))
 }
@@ -546,8 +546,8 @@ fn flows_behind_a_scan_get_records_once_they_come_again() {
     for most in [1, 32] {
         let mut engine =
             Compiled::new(chain.clone(), Extent::Chain, Options::fused()).expect("an engine");
-        let run = record_batches(&mut engine, &stimuli, most);
-        assert_eq!(difference(&run.shows(&expected), &run.trace), None, "in batches of {most}");
+        let run = record_bursts(&mut engine, &stimuli, most);
+        assert_eq!(difference(&expected, &run), None, "in bursts of {most}");
         let flows = engine.flows().expect("flow records");
         // The admission filter samples at most one of a flow's first three packets. So records are
         // made for the fifth to the seventh packet.

@@ -3,8 +3,8 @@
 mod steps;
 mod watch;
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use braid_engine::PacketPath;
 use braid_ir::chain::Chain;
@@ -39,7 +39,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         return Err(Failure::usage("trace shows the engines reference and fused"));
     }
     let (chain, inputs, control) = args.replay.open()?;
-    let done = Rc::new(Cell::new(false));
+    let done = Arc::new(AtomicBool::new(false));
     let target = match args.replay.inputs.len() {
         1 => Target::Marked,
         _ => Target::Entering(args.packet),
@@ -48,24 +48,27 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         "fused" => Some(engines::fused(&chain)?),
         _ => None,
     };
-    let mut engine = Watched::new(engines::reference(&chain)?, beside, target, Rc::clone(&done));
-    let seen = Rc::new(Cell::new(0));
+    let mut engine = Watched::new(engines::reference(&chain)?, beside, target, Arc::clone(&done));
+    let seen = Arc::new(AtomicU64::new(0));
     let mut run = Run::new(&chain, &mut engine).control(control).follow(args.replay.follow);
     for input in inputs.into_inputs() {
         let mark = (target == Target::Marked).then_some(args.packet);
         let Input { name, interface, source } = input;
-        let source = Marking::new(source, mark, Rc::clone(&done), Rc::clone(&seen));
+        let source = Marking::new(source, mark, Arc::clone(&done), Arc::clone(&seen));
         run = run.input(Input { name, interface, source: Box::new(source) });
     }
     run.run()?;
     match engine.into_walk() {
         Some((walk, path)) => show(args, (&walk, path.as_ref()), &chain, output),
-        None if target == Target::Marked && seen.get() >= args.packet => {
+        None if target == Target::Marked && seen.load(Ordering::Relaxed) >= args.packet => {
             not_entered(args, output);
         }
         None => {
             let message = format!("there is no packet {}", args.packet);
-            return Err(Failure::usage(format!("{message}; {} were read", seen.get())));
+            return Err(Failure::usage(format!(
+                "{message}; {} were read",
+                seen.load(Ordering::Relaxed)
+            )));
         }
     }
     Ok(Answer::Yes)

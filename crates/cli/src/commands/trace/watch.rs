@@ -1,14 +1,13 @@
 //! Finds the packet in a run: marks it when it is read, and watches the engine when it enters.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use braid_engine::{Compiled, PacketPath};
 use braid_io::{PacketSource, Progress, ReadError, Warning};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
-use braid_packet::Packet;
+use braid_packet::{Burst, Packet};
 use braid_reference::Reference;
 
 use super::steps::{Recorder, Walk};
@@ -26,34 +25,35 @@ pub enum Target {
 }
 
 /// A source that marks its n-th packet and ends once the walk is recorded.
-pub struct Marking<'a> {
-    source: Box<dyn PacketSource + 'a>,
+pub struct Marking {
+    source: Box<dyn PacketSource + Send>,
     mark: Option<u64>,
-    done: Rc<Cell<bool>>,
-    seen: Rc<Cell<u64>>,
+    done: Arc<AtomicBool>,
+    seen: Arc<AtomicU64>,
 }
 
-impl<'a> Marking<'a> {
+impl Marking {
     pub fn new(
-        source: Box<dyn PacketSource + 'a>,
+        source: Box<dyn PacketSource + Send>,
         mark: Option<u64>,
-        done: Rc<Cell<bool>>,
-        seen: Rc<Cell<u64>>,
+        done: Arc<AtomicBool>,
+        seen: Arc<AtomicU64>,
     ) -> Self {
         Self { source, mark, done, seen }
     }
 }
 
-impl PacketSource for Marking<'_> {
+impl PacketSource for Marking {
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         // At most one packet after the marked one is read in advance.
-        let past = self.mark.is_some_and(|mark| self.seen.get() > mark);
-        if self.done.get() || past {
+        let seen = self.seen.load(Ordering::Relaxed);
+        let past = self.mark.is_some_and(|mark| seen > mark);
+        if self.done.load(Ordering::Relaxed) || past {
             return Ok(None);
         }
         let Some(mut packet) = self.source.next_packet()? else { return Ok(None) };
-        self.seen.set(self.seen.get() + 1);
-        if self.mark == Some(self.seen.get()) {
+        self.seen.store(seen + 1, Ordering::Relaxed);
+        if self.mark == Some(seen + 1) {
             packet.tags.insert(Arc::from(MARK), 1);
         }
         Ok(Some(packet))
@@ -75,7 +75,7 @@ pub struct Watched {
     beside: Option<Compiled>,
     target: Target,
     entered: u64,
-    done: Rc<Cell<bool>>,
+    done: Arc<AtomicBool>,
     walk: Option<Walk>,
     path: Option<PacketPath>,
 }
@@ -94,7 +94,7 @@ impl Watched {
         engine: Reference,
         beside: Option<Compiled>,
         target: Target,
-        done: Rc<Cell<bool>>,
+        done: Arc<AtomicBool>,
     ) -> Self {
         Self { engine, beside, target, entered: 0, done, walk: None, path: None }
     }
@@ -105,11 +105,12 @@ impl Watched {
     }
 }
 
-impl Engine for Watched {
-    fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        if self.done.get() {
+impl Watched {
+    fn enter(&mut self, mut packet: Packet, out: &mut dyn Outputs) {
+        if self.done.load(Ordering::Relaxed) {
             return;
         }
+        let ingress = packet.ingress;
         self.entered += 1;
         let marked = packet.tags.remove(MARK).is_some();
         let is_target = match self.target {
@@ -129,7 +130,13 @@ impl Engine for Watched {
         let mut recorder = Recorder::new(ingress, &packet);
         self.engine.trace(ingress, packet, out, &mut recorder);
         self.walk = Some(recorder.finish());
-        self.done.set(true);
+        self.done.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Engine for Watched {
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        burst.take_each(|_, packet| self.enter(packet, out));
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
@@ -140,7 +147,7 @@ impl Engine for Watched {
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
-        if self.done.get() {
+        if self.done.load(Ordering::Relaxed) {
             return Ok(());
         }
         if let Some(beside) = &mut self.beside {

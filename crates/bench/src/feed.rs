@@ -1,0 +1,60 @@
+//! The way of packets into and out of a measured engine: frames are copied into a pool's memory,
+//! form bursts, and return to the pool. This is what the memory ports of a run do.
+
+use crate::subject::Subject;
+use braid_packet::frame::FRAME;
+use braid_packet::{BURST, Burst, Link, Packet, Pool};
+use std::hint::black_box;
+
+/// A pool, and the burst that is being filled.
+pub struct Feed {
+    pool: Pool,
+    burst: Burst,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Feed {
+    /// A pool with memory for one burst.
+    ///
+    /// # Panics
+    /// When there is no memory for it (132 KB).
+    #[must_use]
+    pub fn new() -> Self {
+        let pool = Pool::new(BURST as u32, FRAME).expect("memory for a burst");
+        Self { pool, burst: Burst::new() }
+    }
+
+    /// Adds a packet that enters by interface 0.
+    #[inline]
+    pub fn add(&mut self, link: Link, time_ns: u64, data: &[u8], wire_len: u32) {
+        let frame = self.pool.frame_of(data);
+        self.burst.push(Packet::in_frame(link, time_ns, frame, wire_len));
+    }
+
+    /// Adds a copy of a packet, which enters by interface 0.
+    pub fn add_copy(&mut self, packet: &Packet) {
+        self.add(packet.link, packet.time_ns, packet.data(), packet.wire_len);
+    }
+
+    /// Lets an engine process the packets.
+    #[inline]
+    pub fn run(&mut self, subject: &mut dyn Subject) {
+        subject.burst(black_box(&mut self.burst));
+        self.burst.recycle(&mut self.pool);
+    }
+
+    /// The packets, for an engine whose output is looked at.
+    pub fn burst(&mut self) -> &mut Burst {
+        &mut self.burst
+    }
+
+    /// Removes the packets.
+    pub fn clear(&mut self) {
+        self.burst.recycle(&mut self.pool);
+    }
+}
