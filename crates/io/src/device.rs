@@ -1,9 +1,14 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
-use crate::interface::{Interface, OpenError};
-use crate::ports::{Lasting, PacketPort, TapPort, XdpPort};
+use crate::port::{OpenError, Port};
+use crate::ports::{Lasting, PacketPort, TapPort, XdpPort, xdp_needs};
+use braid_packet::Pool;
+use braid_packet::frame::FRAME;
 use std::fmt;
 use std::str::FromStr;
+
+/// Frames of a pool for packets on their way, and for packets that functions hold.
+const HELD: u32 = 8192;
 
 /// A device with its name on the command line: `af_packet:eth0`, `tap:tap0`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,22 +56,41 @@ impl FromStr for Device {
 }
 
 impl Device {
-    /// Opens the device. The interface outlasts failures of the device.
+    /// Opens the device. The port outlasts failures of the device.
     ///
     /// # Errors
     /// When the device does not exist or cannot be used, with a remedy.
-    pub fn open(&self) -> Result<Box<dyn Interface>, OpenError> {
+    pub fn open(&self, pool: &mut Pool) -> Result<Box<dyn Port>, OpenError> {
         let device = self.clone();
-        Ok(Box::new(Lasting::open(move || device.open_once())?))
+        Ok(Box::new(Lasting::open(pool, move |pool| device.open_once(pool))?))
     }
 
-    fn open_once(&self) -> Result<Box<dyn Interface>, OpenError> {
+    fn open_once(&self, pool: &mut Pool) -> Result<Box<dyn Port>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketPort::open(name)?),
-            Device::Xdp(name) => Box::new(XdpPort::open(name)?),
+            Device::Xdp(name) => Box::new(XdpPort::open(name, pool)?),
             Device::Tap(name) => Box::new(TapPort::open(name)?),
         })
     }
+
+    /// The size and the number of frames that a pool needs for the device.
+    fn needs(&self) -> (u32, u32) {
+        let needs = match self {
+            // What is wrong with the device is said when it is opened.
+            Device::Xdp(name) => xdp_needs(name),
+            Device::Packet(_) | Device::Tap(_) => None,
+        };
+        needs.unwrap_or((FRAME, 0))
+    }
+}
+
+/// A pool for these devices, and for packets that are held. `None` if there is not enough memory.
+#[must_use]
+pub fn pool_for(devices: &[Device]) -> Option<Pool> {
+    let needs = devices.iter().map(Device::needs);
+    let (size, frames) =
+        needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
+    Pool::new(frames, size)
 }
 
 #[cfg(test)]
@@ -87,7 +111,8 @@ mod tests {
 
     #[test]
     fn missing_device_is_said_so() {
-        let error = Device::Packet("no-such-dev".into()).open().map(|_| ()).unwrap_err();
+        let mut pool = Pool::new(1, FRAME).unwrap();
+        let error = Device::Packet("no-such-dev".into()).open(&mut pool).map(|_| ()).unwrap_err();
         // Without privileges, this error comes first.
         assert!(matches!(error, OpenError::NoDevice | OpenError::Permission(_)), "{error}");
     }

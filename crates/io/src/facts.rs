@@ -1,7 +1,7 @@
 //! What the kernel and a driver tell about a device, for advice.
 
-use crate::interface::{OpenError, State};
 use crate::netlink::{XdpSupport, xdp_support};
+use crate::port::{OpenError, State};
 use crate::sys::device;
 use crate::sys::ethtool::{self, Setting};
 use std::os::fd::AsFd;

@@ -1,6 +1,7 @@
-//! An interface with injected faults, to see how chains and hosts bear them.
+//! A port with injected faults, to see how chains and hosts bear them.
 
-use crate::interface::{Interface, Received, State, Unsent};
+use crate::port::{Port, State, Unreceived, Unsent};
+use braid_packet::{Frame, Pool};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -136,11 +137,11 @@ struct Wire {
     injected: Injected,
     state: u64,
     /// Frames on their way, by the time when they arrive, and by their order.
-    frames: BTreeMap<(Instant, u64), Vec<u8>>,
+    frames: BTreeMap<(Instant, u64), Frame>,
     /// The number of frames that were put.
     order: u64,
     /// A frame that comes behind the next one, and its time.
-    behind: Option<(Instant, Vec<u8>)>,
+    behind: Option<(Instant, Frame)>,
     stalled_until: Option<Instant>,
 }
 
@@ -178,7 +179,7 @@ impl Wire {
 
     /// A frame enters. All chances are drawn for each frame, so that the faults of one frame do
     /// not change those of the next one.
-    fn put(&mut self, mut frame: Vec<u8>, now: Instant) {
+    fn put(&mut self, mut frame: Frame, now: Instant) {
         let Faults { loss, duplicate, reorder, corrupt, truncate, delay, stall, time, .. } =
             self.faults;
         let [loss, duplicate, reorder, corrupt, truncate, delay, stall] =
@@ -193,7 +194,7 @@ impl Wire {
             self.injected.loss += 1;
             return;
         }
-        if corrupt && let Some(byte) = frame.get_mut(bit / 8) {
+        if corrupt && let Some(byte) = frame.bytes_mut().get_mut(bit / 8) {
             self.injected.corrupt += 1;
             *byte ^= 1 << (bit % 8);
         }
@@ -217,7 +218,7 @@ impl Wire {
         }
     }
 
-    fn arrive(&mut self, frame: Vec<u8>, at: Instant) {
+    fn arrive(&mut self, frame: Frame, at: Instant) {
         self.order += 1;
         self.frames.insert((at, self.order), frame);
     }
@@ -229,7 +230,7 @@ impl Wire {
     }
 
     /// The next frame that leaves.
-    fn take(&mut self, now: Instant) -> Option<Vec<u8>> {
+    fn take(&mut self, now: Instant) -> Option<Frame> {
         if self.is_stalled(now) {
             return None;
         }
@@ -241,58 +242,71 @@ impl Wire {
     }
 }
 
-/// An interface with injected faults.
+/// A port with injected faults.
 pub struct Faulty {
-    inner: Box<dyn Interface>,
+    inner: Box<dyn Port>,
     arriving: Wire,
     leaving: Wire,
+    due: Vec<Frame>,
 }
 
 impl Faulty {
-    /// Injects faults into the frames of an interface.
+    /// Injects faults into the frames of a port.
     #[must_use]
-    pub fn new(inner: Box<dyn Interface>, faults: Faults) -> Self {
+    pub fn new(inner: Box<dyn Port>, faults: Faults) -> Self {
         let arriving = Wire::new(faults, faults.seed);
         // The generator's numbers from its middle on.
         let leaving = Wire::new(faults, faults.seed.wrapping_add(1 << 63));
-        Self { inner, arriving, leaving }
+        Self { inner, arriving, leaving, due: Vec::new() }
     }
 
-    /// Sends the frames whose time has come.
-    fn send_due(&mut self, now: Instant) -> Result<(), Unsent> {
-        let mut result = Ok(());
+    /// Sends the frames whose time has come. A frame that is refused now was accepted before: it is
+    /// lost like others on this wire.
+    fn send_due(&mut self, pool: &mut Pool, now: Instant) {
         while let Some(frame) = self.leaving.take(now) {
-            result = result.and(self.inner.send(&frame));
+            self.due.push(frame);
         }
-        result
+        if !self.due.is_empty() {
+            self.inner.send(pool, &mut self.due, &mut |_, _| {});
+        }
     }
 }
 
-impl Interface for Faulty {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
+impl Port for Faulty {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
         let now = Instant::now();
-        // A frame that is refused now was accepted before: it is lost like others on this wire.
-        let _ = self.send_due(now);
+        self.send_due(pool, now);
         let mut found = Vec::new();
-        let received = self.inner.receive(&mut found)?;
+        let mut count = self.inner.receive(pool, &mut found, lost)?;
         found.into_iter().for_each(|frame| self.arriving.put(frame, now));
-        let before = frames.len();
         while let Some(frame) = self.arriving.take(now) {
             frames.push(frame);
+            count = count.max(1);
         }
-        Ok(match received {
-            Received::Nothing if frames.len() > before => Received::Something,
-            received => received,
-        })
+        Ok(count)
     }
 
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
         let now = Instant::now();
-        if self.leaving.is_stalled(now) {
-            return Err(Unsent::QueueFull);
+        for (place, frame) in frames.drain(..).enumerate() {
+            if self.leaving.is_stalled(now) {
+                pool.put(frame);
+                lost(place, Unsent::QueueFull);
+            } else {
+                self.leaving.put(frame, now);
+            }
         }
-        self.leaving.put(frame.to_vec(), now);
-        self.send_due(now)
+        self.send_due(pool, now);
     }
 
     fn overrun(&mut self) -> u64 {
@@ -305,6 +319,10 @@ impl Interface for Faulty {
 
     fn state(&mut self) -> State {
         self.inner.state()
+    }
+
+    fn facts(&self) -> Option<String> {
+        self.inner.facts()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
-//! An interface that outlasts the failures of its device.
+//! A port that outlasts the failures of its device.
 
-use crate::interface::{Interface, OpenError, Received, State, Unsent};
+use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use braid_packet::{Frame, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,17 +22,17 @@ struct Outages {
 }
 
 /// Opens a device.
-type Open = Box<dyn FnMut() -> Result<Box<dyn Interface>, OpenError>>;
+type Open = Box<dyn FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError>>;
 
-/// An interface whose device may go down, be removed, and be made again. Meanwhile nothing is
-/// received, and frames to send are refused. When the device is back, the interface opens it.
+/// A port whose device may go down, be removed, and be made again. Meanwhile nothing is received,
+/// and frames to send are refused. When the device is back, the port opens it.
 pub struct Lasting {
     open: Open,
     /// `None` while the device is missing.
-    inner: Option<Box<dyn Interface>>,
+    inner: Option<Box<dyn Port>>,
     state: State,
     outages: Outages,
-    /// Frames that earlier interfaces of the device have dropped.
+    /// Frames that earlier ports of the device have dropped.
     overrun: u64,
     /// The time of the last question about the device, or of the last attempt to open it.
     asked: Instant,
@@ -45,11 +46,12 @@ impl Lasting {
     /// Opens a device for the first time.
     ///
     /// # Errors
-    /// When the device cannot be opened. Later errors are no errors of this interface.
+    /// When the device cannot be opened. Later errors are no errors of this port.
     pub fn open(
-        mut open: impl FnMut() -> Result<Box<dyn Interface>, OpenError> + 'static,
+        pool: &mut Pool,
+        mut open: impl FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + 'static,
     ) -> Result<Self, OpenError> {
-        let mut inner = open()?;
+        let mut inner = open(pool)?;
         Ok(Self {
             state: inner.state(),
             inner: Some(inner),
@@ -64,18 +66,23 @@ impl Lasting {
 
     /// Asks for the device's state if it is time, and opens the device if it is back.
     #[cold]
-    fn look(&mut self) {
+    fn look(&mut self, pool: &mut Pool) {
         let now = Instant::now();
         if !self.is_doubtful && now.duration_since(self.asked) < PERIOD {
             return;
         }
         (self.asked, self.is_doubtful) = (now, false);
         if self.inner.is_none()
-            && let Ok(inner) = (self.open)()
+            && let Ok(inner) = (self.open)(pool)
         {
             self.inner = Some(inner);
             self.outages.reopened += 1;
         }
+        self.ask();
+    }
+
+    /// Asks for the device's state, and counts its failures.
+    fn ask(&mut self) {
         let state = self.inner.as_mut().map_or(State::Missing, |inner| inner.state());
         match (self.state, state) {
             (State::Up, State::Down) => self.outages.down += 1,
@@ -91,27 +98,44 @@ impl Lasting {
     }
 }
 
-impl Interface for Lasting {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
+impl Port for Lasting {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
         let received = match &mut self.inner {
-            Some(inner) => inner.receive(frames),
-            None => Ok(Received::Nothing),
+            Some(inner) => inner.receive(pool, frames, lost),
+            None => Ok(0),
         };
         match received {
-            Ok(received @ (Received::Something | Received::Lost(_))) => return Ok(received),
-            Ok(Received::Nothing) => {}
+            Ok(0) => {}
+            Ok(count) => return Ok(count),
             Err(_) => self.is_doubtful = true,
         }
-        self.look();
-        Ok(Received::Nothing)
+        self.look(pool);
+        Ok(0)
     }
 
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        let inner = self.inner.as_mut().ok_or(Unsent::Refused)?;
-        let sent = inner.send(frame);
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        let Some(inner) = &mut self.inner else {
+            (0..frames.len()).for_each(|place| lost(place, Unsent::Refused));
+            frames.drain(..).for_each(|frame| pool.put(frame));
+            return;
+        };
+        let mut is_refused = false;
+        inner.send(pool, frames, &mut |place, why| {
+            is_refused |= why == Unsent::Refused;
+            lost(place, why);
+        });
         // Where all frames are refused, the device is asked in each period.
-        self.is_doubtful |= sent == Err(Unsent::Refused) && self.state == State::Up;
-        sent
+        self.is_doubtful |= is_refused && self.state == State::Up;
     }
 
     fn overrun(&mut self) -> u64 {
@@ -124,9 +148,12 @@ impl Interface for Lasting {
     }
 
     fn state(&mut self) -> State {
-        self.is_doubtful = true;
-        self.look();
+        self.ask();
         self.state
+    }
+
+    fn facts(&self) -> Option<String> {
+        self.inner.as_ref()?.facts()
     }
 
     fn notes(&self) -> Vec<String> {

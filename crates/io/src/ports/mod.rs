@@ -1,4 +1,4 @@
-//! The kinds of live interfaces, one file each.
+//! The kinds of ports, one file each.
 
 mod faults;
 mod lasting;
@@ -10,4 +10,5 @@ pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
 pub use packet::{PacketOptions, PacketPort};
 pub use tap::TapPort;
+pub(crate) use xdp::needs as xdp_needs;
 pub use xdp::{XdpFacts, XdpOptions, XdpPort};

@@ -1,10 +1,10 @@
 //! A device of the machine through packet sockets: one receives by a ring, one sends.
 
-use crate::interface::{Interface, OpenError, Received, State, Unreceived, Unsent};
-use crate::offload::{Offload, put_vlan};
+use crate::offload::Offload;
+use crate::port::{OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Fanout, Ring, sender};
+use braid_packet::{BURST, Frame, Pool};
 use std::io;
-use std::iter;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A device of the machine, in promiscuous mode. It does not read back its own frames.
@@ -50,37 +50,35 @@ impl PacketPort {
     }
 }
 
-/// Does the work that is left in a frame, and appends the frames that it stands for.
-fn finish(arrived: &Arrived<'_>, frames: &mut Vec<Vec<u8>>) -> Result<(), Unreceived> {
-    let mut finished = Offload::parse(arrived.header).finish(arrived.bytes.to_vec())?;
-    if let Some((tpid, tci)) = arrived.vlan {
-        finished.iter_mut().for_each(|frame| put_vlan(frame, tpid, tci));
-    }
-    frames.append(&mut finished);
-    Ok(())
-}
-
-impl Interface for PacketPort {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
-        let mut received = Received::Something;
-        let slots = self.ring.receive(1, |arrived| {
+impl Port for PacketPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        Ok(self.ring.receive(BURST, |arrived| {
             let read = match arrived {
-                Some(arrived) => finish(&arrived, frames),
+                Some(Arrived { header, bytes, vlan }) => {
+                    Offload::parse(header).finish(bytes, vlan, pool, frames)
+                }
                 None => Err(Unreceived::TooLong),
             };
-            if let Err(lost) = read {
-                received = Received::Lost(lost);
+            if let Err(why) = read {
+                lost(why);
             }
-        });
-        Ok(if slots == 0 { Received::Nothing } else { received })
+        }))
     }
 
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        let mut sent = Ok(());
-        self.batch.send(self.sender.as_fd(), iter::once(frame), |_, why| {
-            sent = Err(Unsent::of(why));
-        });
-        sent
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        let bytes = frames.iter().map(Frame::bytes);
+        self.batch.send(self.sender.as_fd(), bytes, |place, why| lost(place, Unsent::of(why)));
+        frames.drain(..).for_each(|frame| pool.put(frame));
     }
 
     fn overrun(&mut self) -> u64 {

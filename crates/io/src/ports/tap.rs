@@ -1,7 +1,9 @@
 //! A TAP device, through its file.
 
-use crate::interface::{Interface, MAX_FRAME, OpenError, Received, State, Unreceived, Unsent};
+use crate::offload::filled;
+use crate::port::{MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{is_attached, open_tap};
+use braid_packet::{BURST, Frame, Pool};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -33,26 +35,54 @@ fn refused(error: io::Error) -> OpenError {
     }
 }
 
-impl Interface for TapPort {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
-        match self.file.read(&mut self.buffer) {
-            Ok(length) if length == self.buffer.len() => Ok(Received::Lost(Unreceived::TooLong)),
-            Ok(length) => {
-                frames.extend(self.buffer.get(..length).map(<[u8]>::to_vec));
-                Ok(Received::Something)
-            }
-            Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Received::Nothing),
-                _ => Err(error),
-            },
-        }
-    }
-
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
+impl TapPort {
+    fn send_one(&mut self, frame: &[u8]) -> Result<(), Unsent> {
         match self.file.write(frame) {
             Ok(written) if written == frame.len() => Ok(()),
             Ok(_) => Err(Unsent::Refused),
             Err(error) => Err(Errno::from_io_error(&error).map_or(Unsent::Refused, Unsent::of)),
+        }
+    }
+}
+
+impl Port for TapPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        for count in 0..BURST {
+            match self.file.read(&mut self.buffer) {
+                Ok(length) if length == self.buffer.len() => lost(Unreceived::TooLong),
+                Ok(length) => {
+                    let bytes = self.buffer.get(..length).unwrap_or_default();
+                    match filled(pool, bytes, &[]) {
+                        Some(frame) => frames.push(frame),
+                        None => lost(Unreceived::NoMemory),
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => return Ok(count),
+                    _ if count > 0 => return Ok(count),
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(BURST)
+    }
+
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        for (place, frame) in frames.drain(..).enumerate() {
+            if let Err(why) = self.send_one(frame.bytes()) {
+                lost(place, why);
+            }
+            pool.put(frame);
         }
     }
 

@@ -1,23 +1,26 @@
 //! A device of the machine through AF_XDP sockets, one for each of its queues.
 
-use crate::interface::{Interface, OpenError, Received, State, Unsent};
 use crate::offload::complete;
+use crate::port::{OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
-use crate::sys::{Redirect, XdpMode, Xsk};
-use braid_packet::{Frame, Pool};
+use crate::sys::{Redirect, XSK_ENTRIES, XdpMode, Xsk};
+use braid_packet::{BURST, Frame, Pool};
 use rustix::event::epoll;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-/// Frames of each queue: as many as the kernel may have for arriving frames, and half as many on
-/// their way through the program.
-const FRAMES_PER_QUEUE: u32 = crate::sys::XSK_ENTRIES / 2 * 3;
+/// The frames that the kernel may have for arriving frames of a queue.
+const ARRIVING: u32 = XSK_ENTRIES;
 
-/// The most frames that one call receives.
-const BURST: usize = 64;
+/// Frames that a pool needs for each queue: the arriving ones, and half that number on their way.
+const FRAMES_PER_QUEUE: u32 = ARRIVING / 2 * 3;
 
 /// The room that the kernel leaves in front of an arriving frame.
 const FRONT: u32 = 256;
+
+/// The time between two questions for the MTU.
+const PERIOD: Duration = Duration::from_millis(100);
 
 /// The link header with a VLAN tag, which the MTU does not count.
 const LINK: u32 = 18;
@@ -48,17 +51,34 @@ pub struct XdpFacts {
 pub struct XdpPort {
     sockets: Vec<Xsk>,
     redirect: Redirect,
-    pool: Pool,
     device: Reference,
     /// Becomes ready when one of the sockets does.
     ready: OwnedFd,
-    /// The longest frame that the device sends.
+    /// The longest frame that the device sends, and the time when the device was asked for it. The
+    /// kernel drops longer ones, and does not say so.
     longest: usize,
+    asked: Instant,
     /// The queue that is read next.
     turn: usize,
     polls_busily: bool,
     /// The dropped frames that were reported.
     reported: u64,
+    /// The places of frames in a burst that were queued for sending.
+    queued: Vec<usize>,
+}
+
+/// The size and the number of frames that a pool needs for a device: `None` if there is no such
+/// device, or if its frames are too long.
+#[must_use]
+pub(crate) fn needs(name: &str) -> Option<(u32, u32)> {
+    let device = Reference::open(name).ok()?;
+    let size = frame_size(device.mtu().ok()?)?;
+    Some((size, device.queues().saturating_mul(FRAMES_PER_QUEUE)))
+}
+
+/// The size of frames for an MTU.
+fn frame_size(mtu: u32) -> Option<u32> {
+    [2048, 4096].into_iter().find(|size| FRONT + LINK + mtu <= *size)
 }
 
 impl XdpPort {
@@ -66,45 +86,53 @@ impl XdpPort {
     ///
     /// # Errors
     /// As for [`Self::open_with`].
-    pub fn open(name: &str) -> Result<Self, OpenError> {
-        Self::open_with(name, &XdpOptions::default())
+    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
+        Self::open_with(name, pool, &XdpOptions::default())
     }
 
-    /// Opens the device with this name, with all of its queues.
+    /// Opens the device with this name, with all of its queues. The frames of the pool must have
+    /// 2048 or 4096 bytes. All frames that arrive are in this pool.
     ///
     /// # Errors
     /// When there is no such device, it is not permitted, the device's frames are too long for
-    /// AF_XDP, or the operating system refuses.
-    pub fn open_with(name: &str, options: &XdpOptions) -> Result<Self, OpenError> {
+    /// AF_XDP or for the pool, or the operating system refuses.
+    pub fn open_with(name: &str, pool: &mut Pool, options: &XdpOptions) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
         let mtu = device.mtu().unwrap_or(0);
-        let size = [2048, 4096].into_iter().find(|size| FRONT + LINK + mtu <= *size);
-        let size = size.ok_or(OpenError::Mtu(mtu))?;
-        let queues = device.queues();
-        let pool = Pool::new(queues.saturating_mul(FRAMES_PER_QUEUE), size);
-        let mut pool = pool.ok_or(io::Error::from(io::ErrorKind::OutOfMemory))?;
+        if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
+            return Err(OpenError::Mtu(mtu));
+        }
         let redirect = Redirect::attach(device.index())?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let (mut sockets, mut polls_busily) = (Vec::new(), options.busy_poll_us.is_some());
-        for queue in 0..queues {
-            let mut socket = Xsk::open(device.index(), queue, &pool)?;
+        for queue in 0..device.queues() {
+            let mut socket = Xsk::open(device.index(), queue, pool)?;
             if let Some(time_us) = options.busy_poll_us {
                 polls_busily &= socket.poll_busily(time_us.into());
             }
-            socket.refill(&mut pool, FRAMES_PER_QUEUE / 2);
+            socket.refill(pool, ARRIVING);
             redirect.set(queue, socket.descriptor())?;
             let (data, events) = (epoll::EventData::new_u64(queue.into()), epoll::EventFlags::IN);
             epoll::add(&ready, socket.descriptor(), data, events).map_err(io::Error::from)?;
             sockets.push(socket);
         }
-        let longest = longest(mtu);
-        let (turn, reported) = (0, 0);
-        Ok(Self { sockets, redirect, pool, device, ready, longest, turn, polls_busily, reported })
+        Ok(Self {
+            sockets,
+            redirect,
+            device,
+            ready,
+            longest: longest(mtu),
+            asked: Instant::now(),
+            turn: 0,
+            polls_busily,
+            reported: 0,
+            queued: Vec::new(),
+        })
     }
 
     /// What the device and the kernel have agreed to.
     #[must_use]
-    pub fn facts(&self) -> XdpFacts {
+    pub fn xdp_facts(&self) -> XdpFacts {
         XdpFacts {
             mode: self.redirect.mode(),
             is_zero_copy: self.sockets.iter().all(Xsk::is_zero_copy),
@@ -113,31 +141,42 @@ impl XdpPort {
         }
     }
 
-    /// Calls `each` with frames that have arrived. Returns their number.
-    fn receive_frames(&mut self, mut each: impl FnMut(&Frame)) -> usize {
-        let count = self.sockets.len();
-        self.turn = (self.turn + 1) % count.max(1);
-        let mut found = 0;
-        let (first, last) = self.sockets.split_at_mut(self.turn);
-        for socket in last.iter_mut().chain(first) {
-            let before = found;
-            while found < BURST
-                && let Some(mut frame) = socket.receive()
-            {
-                found += 1;
-                if !socket.is_zero_copy() {
-                    // Cards have no frames with work left undone.
-                    complete(frame.bytes_mut());
-                }
-                each(&frame);
-                self.pool.put(frame);
+    /// Asks for the MTU if it is time.
+    fn ask_mtu(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.asked) > PERIOD {
+            self.asked = now;
+            if let Ok(mtu) = self.device.mtu() {
+                self.longest = longest(mtu);
             }
-            if found > before {
-                socket.refill(&mut self.pool, FRAMES_PER_QUEUE);
-            }
-            socket.end_receive(self.polls_busily);
         }
-        found
+    }
+
+    /// Queues a frame for sending.
+    fn queue(&mut self, pool: &mut Pool, frame: Frame) -> Result<(), Unsent> {
+        let tag = if is_tagged(frame.bytes()) { 4 } else { 0 };
+        if frame.len() > self.longest + tag {
+            pool.put(frame);
+            return Err(Unsent::TooLong);
+        }
+        // One queue sends, so that frames stay in order.
+        let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
+        let frame = if pool.index(&frame).is_some() {
+            frame
+        } else {
+            let mut copy = pool.take().ok_or(Unsent::QueueFull)?;
+            if !copy.push(frame.bytes()) {
+                return Err(Unsent::TooLong);
+            }
+            copy
+        };
+        let Err(frame) = socket.send(pool, frame) else { return Ok(()) };
+        // The ring is full: perhaps the kernel takes something.
+        let sent = socket.end_send(pool);
+        socket.send(pool, frame).map_err(|frame| {
+            pool.put(frame);
+            sent.map_or_else(Unsent::of, |()| Unsent::QueueFull)
+        })
     }
 }
 
@@ -151,43 +190,60 @@ fn is_tagged(frame: &[u8]) -> bool {
     matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
 }
 
-impl Interface for XdpPort {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
-        let found = self.receive_frames(|frame| frames.push(frame.bytes().to_vec()));
-        Ok(if found == 0 { Received::Nothing } else { Received::Something })
+impl Port for XdpPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        _: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        self.turn = (self.turn + 1) % self.sockets.len().max(1);
+        let mut found = 0;
+        let (first, last) = self.sockets.split_at_mut(self.turn);
+        for socket in last.iter_mut().chain(first) {
+            let before = found;
+            while found < BURST
+                && let Some(mut frame) = socket.receive()
+            {
+                found += 1;
+                if !socket.is_zero_copy() {
+                    // Cards have no frames with work left undone.
+                    complete(frame.bytes_mut());
+                }
+                frames.push(frame);
+            }
+            if found > before {
+                socket.refill(pool, ARRIVING);
+            }
+            socket.end_receive(self.polls_busily);
+        }
+        Ok(found)
     }
 
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        let tag = if is_tagged(frame) { 4 } else { 0 };
-        if frame.len() > self.longest + tag {
-            return Err(Unsent::TooLong);
-        }
-        // One queue sends, so that frames stay in order.
-        let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
-        let mut copy = match self.pool.take() {
-            Some(copy) => copy,
-            None => {
-                let _ = socket.end_send(&mut self.pool);
-                self.pool.take().ok_or(Unsent::QueueFull)?
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        self.ask_mtu();
+        self.queued.clear();
+        for (place, frame) in frames.drain(..).enumerate() {
+            match self.queue(pool, frame) {
+                Ok(()) => self.queued.push(place),
+                Err(why) => lost(place, why),
             }
-        };
-        if !copy.push(frame) {
-            self.pool.put(copy);
-            return Err(Unsent::TooLong);
         }
-        let queued = socket.send(&self.pool, copy);
-        let sent = socket.end_send(&mut self.pool);
-        if let Err(copy) = queued {
-            self.pool.put(copy);
-            return Err(sent.map_or_else(Unsent::of, |()| Unsent::QueueFull));
-        }
-        match sent.map_err(Unsent::of) {
-            Err(Unsent::Refused) if let Some(copy) = socket.take_back() => {
-                self.pool.put(copy);
-                Err(Unsent::Refused)
+        let Some(socket) = self.sockets.first_mut() else { return };
+        let sent = socket.end_send(pool).map_err(Unsent::of);
+        // With other errors, frames stay in the ring until the device is ready.
+        if sent == Err(Unsent::Refused) {
+            while let Some(place) = self.queued.pop()
+                && let Some(frame) = socket.take_back()
+            {
+                pool.put(frame);
+                lost(place, Unsent::Refused);
             }
-            // Otherwise the frame stays in the ring until the device is ready.
-            _ => Ok(()),
         }
     }
 
@@ -201,9 +257,18 @@ impl Interface for XdpPort {
     }
 
     fn state(&mut self) -> State {
-        if let Ok(mtu) = self.device.mtu() {
-            self.longest = longest(mtu);
-        }
         self.device.state()
+    }
+
+    fn facts(&self) -> Option<String> {
+        let XdpFacts { mode, is_zero_copy, queues, polls_busily } = self.xdp_facts();
+        let mode = match mode {
+            XdpMode::Native => "in the driver",
+            XdpMode::Generic => "behind the driver (generic XDP)",
+        };
+        let copy = if is_zero_copy { "no copies" } else { "copies" };
+        let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
+        let busy = if polls_busily { ", busy polling" } else { "" };
+        Some(format!("{mode}, {copy}, {queues}{busy}"))
     }
 }

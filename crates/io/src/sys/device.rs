@@ -3,7 +3,7 @@
 use super::ethtool;
 use super::request::named;
 use super::socket::{packet_socket, set};
-use crate::interface::{OpenError, State};
+use crate::port::{OpenError, State};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::io;

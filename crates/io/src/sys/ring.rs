@@ -10,8 +10,8 @@
 use super::map::Map;
 use super::socket::{bind, get, grow, packet_socket, set};
 use super::{Fanout, device, fanout, whole};
-use crate::interface::{MAX_FRAME, OpenError, State};
 use crate::offload::HEADER;
+use crate::port::{MAX_FRAME, OpenError, State};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;

@@ -1,6 +1,6 @@
 //! Options of sockets, and binding to a device.
 
-use crate::interface::OpenError;
+use crate::port::OpenError;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;

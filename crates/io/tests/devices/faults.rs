@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use braid_io::{Device, Faulty, Interface, PacketPort};
+use braid_io::{Device, Faulty, PacketPort, Port};
 
-use crate::traffic::{forward, join_hosts, talk};
+use crate::traffic::{forward, join_hosts, pool, talk};
 use crate::world::spaces;
 
 #[test]
@@ -17,10 +17,11 @@ fn connections_survive_all_faults() {
     thread::scope(|scope| {
         let run = scope.spawn(|| {
             braid.within(|| {
-                let lan = Device::Packet("lan".into()).open().unwrap();
+                let mut pool = pool();
+                let lan = Device::Packet("lan".into()).open(&mut pool).unwrap();
                 let mut lan = Faulty::new(lan, faults.parse().unwrap());
                 let mut wan = PacketPort::open("wan").unwrap();
-                forward(&mut lan, &mut wan, &stop);
+                forward(&mut pool, &mut lan, &mut wan, &stop);
                 lan.notes()
             })
         });

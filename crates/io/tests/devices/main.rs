@@ -1,4 +1,4 @@
-//! Live interfaces on real devices: veth and TAP devices in network namespaces of the tests.
+//! Ports on real devices: veth and TAP devices in network namespaces of the tests.
 //! Where no namespaces can be made, the tests say so and pass.
 
 mod facts;

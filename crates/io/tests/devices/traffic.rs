@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use braid_io::{Interface, Received, wait};
+use braid_io::{Port, Unsent, wait};
+use braid_packet::frame::FRAME;
+use braid_packet::{Frame, Pool};
 
 use crate::world::Space;
 
@@ -34,17 +36,47 @@ pub fn frames(count: u32, longest: u32) -> Vec<Vec<u8>> {
     (0..count).map(frame).collect()
 }
 
-/// Sends frames from one interface to another one, and expects them there, in order.
-pub fn carry(from: &mut dyn Interface, to: &mut dyn Interface, frames: &[Vec<u8>]) {
+/// A pool that is large enough for all ports of a test.
+pub fn pool() -> Pool {
+    Pool::new(16_384, FRAME).unwrap()
+}
+
+/// Sends frames. Returns the places of the frames that were not sent, and the reasons.
+pub fn send(pool: &mut Pool, port: &mut dyn Port, frames: &[Vec<u8>]) -> Vec<(usize, Unsent)> {
+    let fill = |(place, bytes): (usize, &Vec<u8>)| {
+        // Each third frame has memory of its own, as have frames that are too long for the pool's.
+        let frame = if place % 3 == 0 { None } else { pool.take() };
+        let filled = frame.and_then(|mut frame| frame.push(bytes).then_some(frame));
+        filled.unwrap_or_else(|| Frame::of(bytes))
+    };
+    let mut filled = frames.iter().enumerate().map(fill).collect();
+    let mut lost = Vec::new();
+    port.send(pool, &mut filled, &mut |place, why| lost.push((place, why)));
+    assert!(filled.is_empty());
+    lost
+}
+
+/// Receives what has arrived, and expects that nothing is lost on reading.
+pub fn receive(pool: &mut Pool, port: &mut dyn Port, found: &mut Vec<Vec<u8>>) -> usize {
+    let mut frames = Vec::new();
+    let lost = &mut |why| panic!("lost: {why:?}");
+    let count = port.receive(pool, &mut frames, lost).unwrap();
+    for frame in frames {
+        found.push(frame.bytes().to_vec());
+        pool.put(frame);
+    }
+    count
+}
+
+/// Sends frames from one port to another one, and expects them there, in order.
+pub fn carry(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port, frames: &[Vec<u8>]) {
     let (mut found, end) = (Vec::new(), Instant::now() + PATIENCE);
     for burst in frames.chunks(64) {
-        for frame in burst {
-            from.send(frame).unwrap();
-        }
+        assert_eq!(send(pool, from, burst), []);
         let expected = found.len() + burst.len();
         while found.len() < expected {
             assert!(Instant::now() < end, "{} of {expected} frames arrived", found.len());
-            if to.receive(&mut found).unwrap() == Received::Nothing {
+            if receive(pool, to, &mut found) == 0 {
                 wait([&*to].into_iter(), Duration::from_millis(10)).unwrap();
             }
         }
@@ -56,13 +88,18 @@ pub fn carry(from: &mut dyn Interface, to: &mut dyn Interface, frames: &[Vec<u8>
     assert_eq!(to.overrun(), 0);
 }
 
-/// Carries frames between two interfaces until `stop`. Returns how many frames were lost on
-/// reading and on sending.
-pub fn forward(a: &mut dyn Interface, b: &mut dyn Interface, stop: &AtomicBool) -> (usize, usize) {
+/// Carries frames between two ports until `stop`. Returns how many frames were lost on reading and
+/// on sending.
+pub fn forward(
+    pool: &mut Pool,
+    a: &mut dyn Port,
+    b: &mut dyn Port,
+    stop: &AtomicBool,
+) -> (usize, usize) {
     let mut lost = (0, 0);
     while !stop.load(Ordering::Relaxed) {
-        let there = pass(a, b, &mut lost);
-        let back = pass(b, a, &mut lost);
+        let there = pass(pool, a, b, &mut lost);
+        let back = pass(pool, b, a, &mut lost);
         if !there && !back {
             wait([&*a, &*b].into_iter(), Duration::from_millis(10)).unwrap();
         }
@@ -71,17 +108,16 @@ pub fn forward(a: &mut dyn Interface, b: &mut dyn Interface, stop: &AtomicBool) 
 }
 
 /// Carries the frames that have arrived. Returns whether there were any.
-fn pass(from: &mut dyn Interface, to: &mut dyn Interface, lost: &mut (usize, usize)) -> bool {
+fn pass(
+    pool: &mut Pool,
+    from: &mut dyn Port,
+    to: &mut dyn Port,
+    lost: &mut (usize, usize),
+) -> bool {
     let mut frames = Vec::new();
-    for number in 0..64 {
-        match from.receive(&mut frames).unwrap() {
-            Received::Nothing => return number > 0,
-            Received::Something => {}
-            Received::Lost(_) => lost.0 += 1,
-        }
-        lost.1 += frames.drain(..).filter(|frame| to.send(frame).is_err()).count();
-    }
-    true
+    let count = from.receive(pool, &mut frames, &mut |_| lost.0 += 1).unwrap();
+    to.send(pool, &mut frames, &mut |_, _| lost.1 += 1);
+    count > 0
 }
 
 /// Bytes of a pattern without a short period.
@@ -140,17 +176,18 @@ pub fn join_hosts(client: &Space, braid: &Space, server: &Space) {
 }
 
 /// Two hosts talk over a namespace that carries frames between two devices. `open` opens them.
-pub fn hosts_talk<I: Interface + Send>(
+pub fn hosts_talk<P: Port + Send>(
     client: &Space,
     braid: &Space,
     server: &Space,
-    open: impl Fn(&str) -> I + Sync,
+    open: impl Fn(&str, &mut Pool) -> P + Sync,
 ) {
     join_hosts(client, braid, server);
-    let (mut lan, mut wan) = braid.within(|| (open("lan"), open("wan")));
+    let mut pool = pool();
+    let (mut lan, mut wan) = braid.within(|| (open("lan", &mut pool), open("wan", &mut pool)));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let run = scope.spawn(|| forward(&mut lan, &mut wan, &stop));
+        let run = scope.spawn(|| forward(&mut pool, &mut lan, &mut wan, &stop));
         echo(client, server, "10.1.0.1:4000", "10.1.0.2:4000");
         talk(client, server, "10.1.0.2:4000", 3_000_000);
         stop.store(true, Ordering::Relaxed);

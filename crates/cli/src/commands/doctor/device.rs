@@ -2,7 +2,7 @@
 
 use braid_io::{DeviceFacts, State, XdpSupport, device_facts};
 
-use super::Finding;
+use super::finding::Finding;
 
 /// The largest MTU for AF_XDP.
 const XDP_MTU: u32 = 3498;
@@ -103,7 +103,7 @@ fn vlan(name: &str, facts: &DeviceFacts) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Health::{Note, Ok, Problem};
+    use super::super::finding::Health::{Note, Ok, Problem};
     use super::*;
 
     fn good() -> DeviceFacts {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use super::Finding;
+use super::finding::Finding;
 
 /// The oldest kernel that live runs are made for.
 const KERNEL: (u32, u32) = (5, 15);
@@ -176,7 +176,7 @@ fn processors(count: usize) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Health::{Note, Ok, Problem};
+    use super::super::finding::Health::{Note, Ok, Problem};
     use super::*;
 
     #[test]

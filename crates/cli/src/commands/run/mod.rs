@@ -20,6 +20,7 @@ use crate::native;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
+use live::Devices;
 use outputs::LineFile;
 
 /// Run a chain over captures, or over live interfaces
@@ -92,21 +93,24 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     outputs::check(&read, &written, &outputs, &inputs)?;
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
-    let ports = live::open(&args.devices, args.faults, &chain)?;
+    let is_live = !args.devices.is_empty();
+    let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
     let clock = Clock::start();
-    let first_time_ns = if ports.is_empty() { inputs.first_time_ns() } else { clock.start_ns() };
+    let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
     let mut engine = engines::make(&args.engine, &chain)?;
-    let mut done = if ports.is_empty() {
-        drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?
-    } else {
-        let limits = Limits { time: args.time, packets: args.packets };
-        let run = Live::new(&chain, engine.as_mut(), clock).control(control).limits(limits);
-        let is_endless = args.time.is_none() && args.packets.is_none();
-        live::drive(run, ports, outputs, events, is_endless)?
+    let mut done = match devices {
+        None => drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?,
+        Some(Devices { attached, pool }) => {
+            let limits = Limits { time: args.time, packets: args.packets };
+            let run = Live::new(&chain, engine.as_mut(), clock, pool);
+            let run = run.control(control).limits(limits);
+            let is_endless = args.time.is_none() && args.packets.is_none();
+            live::drive(run, attached, outputs, events, is_endless)?
+        }
     };
     if let Some(state) = state {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());

@@ -9,10 +9,10 @@ fn passed(faults: Faults, count: u32) -> (Vec<(u64, Vec<u8>)>, Injected) {
         let now = start + Duration::from_millis(ms);
         if ms < u64::from(count) {
             let number = u32::try_from(ms).unwrap();
-            wire.put(number.to_be_bytes().repeat(8), now);
+            wire.put(Frame::of(&number.to_be_bytes().repeat(8)), now);
         }
         while let Some(frame) = wire.take(now) {
-            found.push((ms, frame));
+            found.push((ms, frame.bytes().to_vec()));
         }
     }
     assert!(wire.frames.is_empty() && wire.behind.is_none());

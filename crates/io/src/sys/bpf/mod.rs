@@ -3,7 +3,7 @@
 mod assemble;
 mod call;
 
-use crate::interface::OpenError;
+use crate::port::OpenError;
 use assemble::redirect_to_sockets;
 use rustix::io::Errno;
 use std::io;

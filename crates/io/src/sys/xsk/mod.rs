@@ -24,6 +24,7 @@ use rustix::net::{
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 
 /// The memory that the kernel may use for frames being sent.
 const SENDING: i32 = 4 << 20;
@@ -48,8 +49,13 @@ pub(crate) struct Xsk {
     /// The frames that the kernel has, by their number in the pool.
     held: Vec<Frame>,
     frame_size: u64,
+    /// The start of the memory of the pool that is registered.
+    memory: NonNull<u8>,
     is_zero_copy: bool,
 }
+
+// SAFETY: `memory` is only compared.
+unsafe impl Send for Xsk {}
 
 impl Xsk {
     /// Binds a socket to a queue of the device with this number. The frames of the pool must have
@@ -85,6 +91,7 @@ impl Xsk {
             socket,
             held: (0..frames).map(|_| Frame::empty()).collect(),
             frame_size: u64::from(pool.frame_size().max(1)),
+            memory,
             is_zero_copy: false,
         };
         // The kernel chooses: without a copy if the driver is capable of it.
@@ -119,9 +126,10 @@ impl Xsk {
         self.fill.publish();
     }
 
-    /// Keeps a frame while the kernel has it. Returns the offset of its memory.
+    /// Keeps a frame while the kernel has it. Returns the offset of its memory. `None` if the frame
+    /// is not in the memory that is registered.
     fn hold(&mut self, pool: &Pool, frame: Frame) -> Option<u64> {
-        let index = pool.index(&frame)?;
+        let index = pool.index(&frame).filter(|_| pool.memory().0 == self.memory)?;
         let place = self.held.get_mut(usize::try_from(index).ok()?)?;
         *place = frame;
         Some(u64::from(index) * self.frame_size)
@@ -155,7 +163,8 @@ impl Xsk {
     /// Queues a frame of the pool for sending. Returns it if the ring is full, or if it is a frame
     /// of another pool.
     pub(crate) fn send(&mut self, pool: &Pool, frame: Frame) -> Result<(), Frame> {
-        if self.sending.room() == 0 || pool.index(&frame).is_none() {
+        let is_ours = pool.index(&frame).is_some() && pool.memory().0 == self.memory;
+        if self.sending.room() == 0 || !is_ours {
             return Err(frame);
         }
         let start = u64::from(frame.start());

@@ -1,8 +1,9 @@
-//! Live interfaces: frames from and to the machine's network devices.
+//! Ports: network devices of the machine that receive and send bursts of frames.
 //!
-//! Network cards and the kernel leave some work on frames undone. Interfaces do this work (see
+//! Network cards and the kernel leave some work on frames undone. Ports do this work (see
 //! [`crate::offload`]), so that a chain processes frames as they would be on a wire.
 
+use braid_packet::{Frame, Pool};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,20 +13,31 @@ use std::time::Duration;
 /// its headers.
 pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 
-/// A live interface. All frames are Ethernet.
-pub trait Interface {
-    /// Reads a frame if there is one, and appends it to `frames`. Appends several frames if the
-    /// frame stands for several. Never waits.
+/// A device that receives and sends frames, all of them Ethernet. One pool belongs to all ports of
+/// a thread: frames that one port has received are sent by another one without a copy, where the
+/// ports can do that.
+pub trait Port {
+    /// Reads the frames that have arrived, at most [`braid_packet::BURST`], and appends them to
+    /// `frames`. A frame that stands for several becomes several. Calls `lost` for each frame that is lost on
+    /// reading. Never waits. Returns how many frames were read or lost: 0 if there is none now.
     ///
     /// # Errors
     /// When nothing more can be read, for example because the device was removed.
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received>;
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize>;
 
-    /// Sends a frame. Never waits.
-    ///
-    /// # Errors
-    /// When the frame was not sent.
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent>;
+    /// Sends all of `frames`, in order, and removes them. Calls `lost` with the place of each frame
+    /// that was not sent. Never waits.
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    );
 
     /// The number of frames that the kernel has dropped since the last call because they were not
     /// read in time.
@@ -37,6 +49,11 @@ pub trait Interface {
     /// Asks the kernel whether the device carries frames.
     fn state(&mut self) -> State {
         State::Up
+    }
+
+    /// How the port works, where the device and the kernel have a choice.
+    fn facts(&self) -> Option<String> {
+        None
     }
 
     /// What happened to the device so far that the user should know, such as how often its link
@@ -57,17 +74,6 @@ pub enum State {
     Missing,
 }
 
-/// The result of reading.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Received {
-    /// There is no frame now.
-    Nothing,
-    /// Something was read. There may be no frame for us in it.
-    Something,
-    /// A frame was lost.
-    Lost(Unreceived),
-}
-
 /// The reasons for losing a frame when it was read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Unreceived {
@@ -75,6 +81,8 @@ pub enum Unreceived {
     TooLong,
     /// A card or the kernel has put several packets together, and they cannot be separated.
     Offload,
+    /// The pool had no memory for the frame.
+    NoMemory,
 }
 
 /// The reasons for not sending a frame.
@@ -95,6 +103,7 @@ impl Unreceived {
         match self {
             Unreceived::TooLong => "received_too_long",
             Unreceived::Offload => "received_offload",
+            Unreceived::NoMemory => "received_no_memory",
         }
     }
 }
@@ -149,18 +158,14 @@ pub enum OpenError {
     Io(#[from] io::Error),
 }
 
-/// Waits until one of the interfaces has something to read, or for this long. A signal ends the
+/// Waits until one of the ports has something to read, or for this long. A signal ends the
 /// wait.
 ///
 /// # Errors
 /// When waiting is not possible.
-pub fn wait<'i>(
-    interfaces: impl Iterator<Item = &'i dyn Interface>,
-    timeout: Duration,
-) -> io::Result<()> {
-    let mut descriptors: Vec<PollFd<'i>> = interfaces
-        .map(|interface| PollFd::from_borrowed_fd(interface.descriptor(), PollFlags::IN))
-        .collect();
+pub fn wait<'p>(ports: impl Iterator<Item = &'p dyn Port>, timeout: Duration) -> io::Result<()> {
+    let mut descriptors: Vec<PollFd<'p>> =
+        ports.map(|port| PollFd::from_borrowed_fd(port.descriptor(), PollFlags::IN)).collect();
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
