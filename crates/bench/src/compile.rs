@@ -34,7 +34,7 @@ pub fn measure(
     let mut feed = Feed::new();
     for _ in 0..FIRST_PACKETS / BURST as u64 {
         (0..BURST).for_each(|_| cursor.add(&mut feed));
-        feed.run(engine.as_mut());
+        engine.run(&mut feed);
     }
     let compile_seconds = start.elapsed().as_secs_f64();
     let mut row = Row::of(definition, case, &setup);

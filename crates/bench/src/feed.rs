@@ -1,10 +1,8 @@
 //! The way of packets into and out of a measured engine: frames are copied into a pool's memory,
 //! form bursts, and return to the pool. This is what the memory ports of a run do.
 
-use crate::subject::Subject;
 use braid_packet::frame::FRAME;
 use braid_packet::{BURST, Burst, Link, Packet, Pool};
-use std::hint::black_box;
 
 /// A pool, and the burst that is being filled.
 pub struct Feed {
@@ -41,19 +39,14 @@ impl Feed {
         self.add(packet.link, packet.time_ns, packet.data(), packet.wire_len);
     }
 
-    /// Lets an engine process the packets.
+    /// The packets.
     #[inline]
-    pub fn run(&mut self, subject: &mut dyn Subject) {
-        subject.burst(black_box(&mut self.burst));
-        self.burst.recycle(&mut self.pool);
-    }
-
-    /// The packets, for an engine whose output is looked at.
     pub fn burst(&mut self) -> &mut Burst {
         &mut self.burst
     }
 
-    /// Removes the packets.
+    /// Removes the packets. Their frames return to the pool.
+    #[inline]
     pub fn clear(&mut self) {
         self.burst.recycle(&mut self.pool);
     }

@@ -92,7 +92,7 @@ fn run(subject: &mut dyn Subject, cursor: &mut Cursor, packets: u64) {
     while left > 0 {
         let count = left.min(BURST);
         (0..count).for_each(|_| cursor.add(&mut feed));
-        feed.run(subject);
+        subject.run(&mut feed);
         left -= count;
     }
 }

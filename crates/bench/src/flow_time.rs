@@ -87,7 +87,7 @@ fn before(subject: &mut dyn Subject, trace: &Trace) {
     let mut feed = Feed::new();
     for packets in trace.before.chunks(BURST) {
         packets.iter().for_each(|packet| feed.add_copy(packet));
-        feed.run(subject);
+        subject.run(&mut feed);
     }
 }
 
@@ -97,7 +97,7 @@ fn alone(subject: &mut dyn Subject, trace: &Trace) -> Vec<u32> {
     let mut timed = |packet| {
         feed.add_copy(packet);
         let start = Instant::now();
-        feed.run(subject);
+        subject.run(&mut feed);
         u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)
     };
     trace.packets.iter().map(&mut timed).collect()
@@ -109,7 +109,7 @@ fn batches(subject: &mut dyn Subject, trace: &Trace) -> f64 {
     for packets in trace.packets.chunks(BURST) {
         packets.iter().for_each(|packet| feed.add_copy(packet));
         let start = Instant::now();
-        feed.run(subject);
+        subject.run(&mut feed);
         total += start.elapsed().as_nanos() as f64;
     }
     total / trace.packets.len().max(1) as f64

@@ -208,7 +208,7 @@ impl<'a> Player<'a> {
         let mut feed = Feed::new();
         for _ in 0..packets.div_ceil(BURST as u64) {
             (0..BURST).for_each(|_| self.cursor.add(&mut feed));
-            feed.run(self.subject.as_mut());
+            self.subject.run(&mut feed);
         }
     }
 

@@ -96,7 +96,7 @@ fn run(
     while left > 0 {
         let count = left.min(BURST);
         (0..count).for_each(|_| next(&mut burst));
-        burst.run(engine);
+        engine.run(&mut burst);
         left -= count;
     }
 }

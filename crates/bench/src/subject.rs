@@ -10,6 +10,7 @@ use braid_packet::{Burst, Packet};
 use braid_reference::Reference;
 
 use crate::check::Seen;
+use crate::feed::Feed;
 use crate::floor;
 
 /// An engine or a floor.
@@ -114,6 +115,13 @@ impl std::str::FromStr for Kind {
 pub trait Subject {
     /// Processes packets. Their contents have no meaning afterwards.
     fn burst(&mut self, burst: &mut Burst);
+
+    /// Processes the packets of a feed, which is empty afterwards.
+    #[inline]
+    fn run(&mut self, feed: &mut Feed) {
+        self.burst(black_box(feed.burst()));
+        feed.clear();
+    }
 
     /// As [`Subject::burst`], and records the output in `seen`.
     fn observed(&mut self, burst: &mut Burst, seen: &mut Seen);

@@ -191,7 +191,7 @@ fn memory_of_flows_is_measured_with_an_entry_for_each() {
     let mut feed = Feed::new();
     for headers in setup.headers.chunks(BURST) {
         headers.iter().for_each(|headers| feed.add_copy(&packet(headers)));
-        feed.run(reference.as_mut());
+        reference.run(&mut feed);
     }
     assert_eq!(reference.state().len(), 3 * 100 + 2 * 10);
 }

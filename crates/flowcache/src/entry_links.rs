@@ -14,7 +14,7 @@
 )]
 
 use crate::absences::{Absences, Keys};
-use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
+use crate::entry_use::{EntryUse, KINDS, MOST_WRITERS, Uses};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::slab::{NONE, Slabs};
 use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
@@ -91,15 +91,22 @@ pub(crate) struct Takes {
     /// Slots in `counts` that have bounds, and slots in `counts` that have none.
     bounded: u16,
     free: u16,
+    /// Slots in `counts`, by the kind of change ([`Change::kind`]). Changes of different kinds give
+    /// another result in another order.
+    kinds: [u16; KINDS],
 }
 
 impl Takes {
-    fn of(one: &EntryUse) -> Self {
+    pub(crate) fn of(one: &EntryUse) -> Self {
         let (counts, bounded) = (one.counts(), one.bounded());
         let slots = [one.reads, counts, one.dynamic, one.puts, bounded, counts & !bounded];
         let [reads, counts, dynamic, puts, bounded, free] =
             slots.map(|slots| bits(one.table, slots));
-        Self { reads, counts, dynamic, puts, bounded, free }
+        let mut kinds = [0; KINDS];
+        for update in &one.updates {
+            kinds[update.change.kind()] |= bits(one.table, 1 << update.slot);
+        }
+        Self { reads, counts, dynamic, puts, bounded, free, kinds }
     }
 
     /// Whether these uses allow bounds on a slot.
@@ -115,7 +122,17 @@ impl Takes {
             puts: self.puts | other.puts,
             bounded: self.bounded | other.bounded,
             free: self.free | other.free,
+            kinds: std::array::from_fn(|kind| self.kinds[kind] | other.kinds[kind]),
         }
+    }
+
+    /// Whether records of both change a slot in different ways.
+    pub(crate) fn mixes_kinds(self, other: Self) -> bool {
+        let mixes = |kind| {
+            let others = (0..KINDS).filter(|other| *other != kind);
+            self.kinds[kind] & others.fold(0, |slots, kind| slots | other.kinds[kind]) != 0
+        };
+        (0..KINDS).any(mixes)
     }
 }
 

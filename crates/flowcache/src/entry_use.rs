@@ -182,7 +182,20 @@ impl Uses {
     }
 }
 
+/// The number of kinds of changes.
+pub(crate) const KINDS: usize = 3;
+
 impl Change {
+    /// The kind of the change, below [`KINDS`]. Changes of one kind give the same result in any
+    /// order.
+    pub(crate) fn kind(self) -> usize {
+        match self {
+            Change::Time => 0,
+            Change::Add { wraps: false, .. } => 1,
+            Change::Add { wraps: true, .. } => 2,
+        }
+    }
+
     /// The content of a slot after the packets that a record has counted. `old` is the content
     /// before them, and `most` is the slot's largest value.
     fn after(self, old: Word, most: Word, record: &Hot) -> Word {

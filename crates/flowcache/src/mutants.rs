@@ -83,6 +83,8 @@ pub enum RecordMutant {
     FuelSpentTwice,
     /// Records count beyond the bounds of other records that may still count.
     OtherBoundsIgnored,
+    /// Records of different kinds of changes count in one slot.
+    KindsMixed,
     /// A sum that wraps is compared as if it stopped at its largest value.
     WrapForgotten,
     /// The lower bound of a slot is not tested.
@@ -97,7 +99,7 @@ pub enum RecordMutant {
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 42] = [
+pub const RECORD_MUTANTS: [RecordMutant; 43] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -135,6 +137,7 @@ pub const RECORD_MUTANTS: [RecordMutant; 42] = [
     RecordMutant::FuelKept,
     RecordMutant::FuelSpentTwice,
     RecordMutant::OtherBoundsIgnored,
+    RecordMutant::KindsMixed,
     RecordMutant::WrapForgotten,
     RecordMutant::LeastForgotten,
     RecordMutant::StaleElsewhere,

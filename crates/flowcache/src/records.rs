@@ -272,7 +272,9 @@ impl Records {
     fn are_compatible(&self, tables: &Tables, depends_on: &[(Handle, EntryUse)]) -> bool {
         depends_on.iter().all(|(entry, one)| {
             let group = tables.group(one.table, entry.place());
-            self.entries.fits(&self.slabs, group, one, tables)
+            let mixes = Takes::of(one).mixes_kinds(self.takes(group, tables));
+            let may_mix = !mixes || self.has_mutant(RecordMutant::KindsMixed);
+            may_mix && self.entries.fits(&self.slabs, group, one, tables)
         })
     }
 

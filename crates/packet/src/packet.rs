@@ -65,7 +65,7 @@ impl Packet {
         Packet::in_frame(link, time_ns, Frame::of(data.as_ref()), wire_len)
     }
 
-    /// A packet of `wire_len` bytes, of which the frame holds the captured ones. The same limits
+    /// A packet of `wire_len` bytes. The frame holds the captured ones. The same limits
     /// hold as for [`Self::snapped`].
     #[must_use]
     #[inline]

@@ -65,20 +65,20 @@ impl Load {
     }
 
     /// The burst, and the rest of the load as the outputs of an engine.
-    pub(crate) fn parts(&mut self) -> (&mut Burst, Aside<'_>) {
+    pub(crate) fn parts(&mut self) -> (&mut Burst, Gathered<'_>) {
         let Self { burst, beside, place, events, .. } = self;
-        (burst, Aside { beside, place, events })
+        (burst, Gathered { beside, place, events })
     }
 }
 
 /// Collects what leaves beside a burst.
-pub(crate) struct Aside<'a> {
+pub(crate) struct Gathered<'a> {
     beside: &'a mut Vec<Beside>,
     place: &'a mut usize,
     events: &'a mut Vec<Event>,
 }
 
-impl Outputs for Aside<'_> {
+impl Outputs for Gathered<'_> {
     fn at(&mut self, place: usize) {
         *self.place = place;
     }
@@ -106,12 +106,12 @@ mod tests {
         let mut load = Load::new();
         (0..3).for_each(|at| load.burst.push(packet(at)));
         load.burst.reached = vec![Reached::Interface(0), Reached::Ended, Reached::Interface(2)];
-        let (_, mut aside) = load.parts();
-        aside.packet(9, packet(10));
-        aside.at(1);
-        aside.packet(9, packet(11));
-        aside.at(2);
-        aside.packet(9, packet(12));
+        let (_, mut gathered) = load.parts();
+        gathered.packet(9, packet(10));
+        gathered.at(1);
+        gathered.packet(9, packet(11));
+        gathered.at(2);
+        gathered.packet(9, packet(12));
         let mut all = Load::new();
         all.take(&mut load);
         let mut seen = Vec::new();
