@@ -3,18 +3,28 @@
 use crate::offload::complete;
 use crate::port::{OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
-use crate::sys::{Redirect, XSK_ENTRIES, XdpMode, Xsk};
+use crate::sys::{Redirect, XdpMode, Xsk};
 use braid_packet::{BURST, Frame, Pool};
 use rustix::event::epoll;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// The frames that the kernel may have for arriving frames of a queue.
-const ARRIVING: u32 = XSK_ENTRIES;
+/// The entries of a ring, for all queues of a device together. They bridge the time in which the
+/// program does not run.
+const ENTRIES: u32 = 4096;
 
-/// Frames that a pool needs for each queue: the arriving ones, and half that number on their way.
-const FRAMES_PER_QUEUE: u32 = ARRIVING / 2 * 3;
+/// The entries of each ring of a device with this number of queues.
+fn entries(queues: u32) -> u32 {
+    let share = (ENTRIES / queues.max(1)).clamp(512, 4096);
+    if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 }
+}
+
+/// Frames that a pool needs for a device with this number of queues: the arriving ones, and half
+/// that number on their way.
+fn frames(queues: u32) -> u32 {
+    entries(queues).saturating_mul(queues).saturating_mul(3) / 2
+}
 
 /// The room that the kernel leaves in front of an arriving frame.
 const FRONT: u32 = 256;
@@ -73,7 +83,7 @@ pub struct XdpPort {
 pub(crate) fn needs(name: &str) -> Option<(u32, u32)> {
     let device = Reference::open(name).ok()?;
     let size = frame_size(device.mtu().ok()?)?;
-    Some((size, device.queues().saturating_mul(FRAMES_PER_QUEUE)))
+    Some((size, frames(device.queues())))
 }
 
 /// The size of frames for an MTU.
@@ -105,12 +115,13 @@ impl XdpPort {
         let redirect = Redirect::attach(device.index())?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let (mut sockets, mut polls_busily) = (Vec::new(), options.busy_poll_us.is_some());
-        for queue in 0..device.queues() {
-            let mut socket = Xsk::open(device.index(), queue, pool)?;
+        let queues = device.queues();
+        for queue in 0..queues {
+            let mut socket = Xsk::open(device.index(), queue, entries(queues), pool)?;
             if let Some(time_us) = options.busy_poll_us {
                 polls_busily &= socket.poll_busily(time_us.into());
             }
-            socket.refill(pool, ARRIVING);
+            socket.refill(pool);
             redirect.set(queue, socket.descriptor())?;
             let (data, events) = (epoll::EventData::new_u64(queue.into()), epoll::EventFlags::IN);
             epoll::add(&ready, socket.descriptor(), data, events).map_err(io::Error::from)?;
@@ -213,7 +224,7 @@ impl Port for XdpPort {
                 frames.push(frame);
             }
             if found > before {
-                socket.refill(pool, ARRIVING);
+                socket.refill(pool);
             }
             socket.end_receive(self.polls_busily);
         }

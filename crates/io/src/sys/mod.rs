@@ -19,4 +19,4 @@ pub use bpf::XdpMode;
 pub use fanout::{Fanout, Instruction, Steering, by_word};
 pub(crate) use ring::{Arrived, Ring, sender};
 pub(crate) use tap::{is_attached, open as open_tap};
-pub(crate) use xsk::{ENTRIES as XSK_ENTRIES, Xsk};
+pub(crate) use xsk::Xsk;

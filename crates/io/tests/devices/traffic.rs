@@ -38,7 +38,7 @@ pub fn frames(count: u32, longest: u32) -> Vec<Vec<u8>> {
 
 /// A pool that is large enough for all ports of a test.
 pub fn pool() -> Pool {
-    Pool::new(16_384, FRAME).unwrap()
+    Pool::new(24_576, FRAME).unwrap()
 }
 
 /// Sends frames. Returns the places of the frames that were not sent, and the reasons.

@@ -107,12 +107,12 @@ fn frames_go_from_port_to_port_without_a_copy() {
 #[test]
 fn all_frames_are_in_the_pool_again_when_a_port_ends() {
     spaces!(here, there);
-    let mut pool = Pool::new(4096, FRAME).unwrap();
+    let mut pool = Pool::new(8192, FRAME).unwrap();
     here.join("va", &there, "vb");
     let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
     assert_eq!(send(&mut pool, &mut a, &frames(64, 1514)), []);
     drop(a);
-    let all: Vec<_> = (0..4096).map(|_| pool.take().unwrap()).collect();
+    let all: Vec<_> = (0..8192).map(|_| pool.take().unwrap()).collect();
     assert!(pool.take().is_none());
     drop(all);
 }

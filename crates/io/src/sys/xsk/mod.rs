@@ -9,7 +9,6 @@ mod ring;
 
 use super::socket::set;
 use braid_packet::{Frame, Pool};
-pub(crate) use ring::ENTRIES;
 use ring::{Reader, Writer};
 use rustix::io::Errno;
 use rustix::net::xdp::{
@@ -58,9 +57,9 @@ pub(crate) struct Xsk {
 unsafe impl Send for Xsk {}
 
 impl Xsk {
-    /// Binds a socket to a queue of the device with this number. The frames of the pool must have
-    /// 2048 or 4096 bytes.
-    pub(crate) fn open(index: u32, queue: u32, pool: &Pool) -> io::Result<Self> {
+    /// Binds a socket to a queue of the device with this number. Each of its rings has this number of
+    /// entries, a power of two. The frames of the pool must have 2048 or 4096 bytes.
+    pub(crate) fn open(index: u32, queue: u32, entries: u32, pool: &Pool) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
         let (memory, length) = pool.memory();
@@ -75,19 +74,19 @@ impl Xsk {
                 tx_metadata_len: 0,
             },
         )?;
-        sockopt::set_xdp_umem_fill_ring_size(&socket, ENTRIES)?;
-        sockopt::set_xdp_umem_completion_ring_size(&socket, ENTRIES)?;
-        sockopt::set_xdp_rx_ring_size(&socket, ENTRIES)?;
-        sockopt::set_xdp_tx_ring_size(&socket, ENTRIES)?;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, entries)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, entries)?;
+        sockopt::set_xdp_rx_ring_size(&socket, entries)?;
+        sockopt::set_xdp_tx_ring_size(&socket, entries)?;
         // Without it, the kernel's default limits what is on its way.
         let _ = set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SENDING);
         let at = sockopt::xdp_mmap_offsets(&socket)?;
         let frames = length / usize::try_from(pool.frame_size().max(1)).unwrap_or(1);
         let mut this = Self {
-            fill: Writer::map(&socket, at.fr, XDP_UMEM_PGOFF_FILL_RING)?,
-            received: Reader::map(&socket, at.rx, XDP_PGOFF_RX_RING)?,
-            sending: Writer::map(&socket, at.tx, XDP_PGOFF_TX_RING)?,
-            sent: Reader::map(&socket, at.cr, XDP_UMEM_PGOFF_COMPLETION_RING)?,
+            fill: Writer::map(&socket, at.fr, XDP_UMEM_PGOFF_FILL_RING, entries)?,
+            received: Reader::map(&socket, at.rx, XDP_PGOFF_RX_RING, entries)?,
+            sending: Writer::map(&socket, at.tx, XDP_PGOFF_TX_RING, entries)?,
+            sent: Reader::map(&socket, at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, entries)?,
             socket,
             held: (0..frames).map(|_| Frame::empty()).collect(),
             frame_size: u64::from(pool.frame_size().max(1)),
@@ -117,8 +116,8 @@ impl Xsk {
     }
 
     /// Hands free frames of the pool to the kernel, for frames that arrive.
-    pub(crate) fn refill(&mut self, pool: &mut Pool, most: u32) {
-        for _ in 0..self.fill.room().min(most) {
+    pub(crate) fn refill(&mut self, pool: &mut Pool) {
+        for _ in 0..self.fill.room() {
             let Some(frame) = pool.take() else { break };
             let Some(at) = self.hold(pool, frame) else { break };
             self.fill.put(at);

@@ -9,16 +9,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The entries of each ring.
-pub(crate) const ENTRIES: u32 = 1024;
-
 /// A ring. The entries are plain numbers or structures of numbers.
 struct Ring<T> {
     map: Map,
     producer: usize,
     consumer: usize,
     flags: usize,
+    /// The offset of the first entry.
     entries: usize,
+    /// The number of entries, a power of two.
+    count: u32,
     kind: PhantomData<T>,
 }
 
@@ -42,10 +42,10 @@ pub(super) struct Reader<T> {
 
 impl<T: Copy> Ring<T> {
     /// Maps a ring of a socket.
-    fn map(socket: &OwnedFd, at: XdpRingOffset, offset: u64) -> io::Result<Self> {
+    fn map(socket: &OwnedFd, at: XdpRingOffset, offset: u64, count: u32) -> io::Result<Self> {
         let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let entries = place(at.desc);
-        let length = entries.saturating_add(size_of::<T>() * ENTRIES as usize);
+        let length = entries.saturating_add(size_of::<T>() * count as usize);
         let offset = libc::off_t::try_from(offset).unwrap_or(-1);
         Ok(Self {
             map: Map::of_socket(socket.as_fd(), length, offset)?,
@@ -53,6 +53,7 @@ impl<T: Copy> Ring<T> {
             consumer: place(at.consumer),
             flags: place(at.flags.unwrap_or(u64::MAX)),
             entries,
+            count,
             kind: PhantomData,
         })
     }
@@ -76,24 +77,30 @@ impl<T: Copy> Ring<T> {
 
     /// The entry with this number, counted from the start of time.
     fn entry(&self, number: u32) -> Option<NonNull<T>> {
-        let slot = (number % ENTRIES) as usize;
+        let slot = (number & (self.count - 1)) as usize;
         Some(self.map.at(self.entries + slot * size_of::<T>(), size_of::<T>())?.cast())
     }
 }
 
 impl<T: Copy> Writer<T> {
     /// Maps a ring of a socket.
-    pub(super) fn map(socket: &OwnedFd, at: XdpRingOffset, offset: u64) -> io::Result<Self> {
-        Ok(Self { ring: Ring::map(socket, at, offset)?, put: 0, read: 0 })
+    pub(super) fn map(
+        socket: &OwnedFd,
+        at: XdpRingOffset,
+        offset: u64,
+        count: u32,
+    ) -> io::Result<Self> {
+        Ok(Self { ring: Ring::map(socket, at, offset, count)?, put: 0, read: 0 })
     }
 
     /// The number of entries that can be put.
     pub(super) fn room(&mut self) -> u32 {
-        let used = |this: &Self| this.put.wrapping_sub(this.read).min(ENTRIES);
-        if used(self) == ENTRIES {
+        let count = self.ring.count;
+        let used = |this: &Self| this.put.wrapping_sub(this.read).min(count);
+        if used(self) == count {
             self.read = self.ring.load(self.ring.consumer);
         }
-        ENTRIES - used(self)
+        count - used(self)
     }
 
     /// Puts an entry. There must be room.
@@ -138,8 +145,13 @@ impl<T: Copy> Writer<T> {
 
 impl<T: Copy> Reader<T> {
     /// Maps a ring of a socket.
-    pub(super) fn map(socket: &OwnedFd, at: XdpRingOffset, offset: u64) -> io::Result<Self> {
-        Ok(Self { ring: Ring::map(socket, at, offset)?, taken: 0, written: 0 })
+    pub(super) fn map(
+        socket: &OwnedFd,
+        at: XdpRingOffset,
+        offset: u64,
+        count: u32,
+    ) -> io::Result<Self> {
+        Ok(Self { ring: Ring::map(socket, at, offset, count)?, taken: 0, written: 0 })
     }
 
     /// Takes an entry if there is one.
