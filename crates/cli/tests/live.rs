@@ -10,7 +10,9 @@ fn devices_are_checked_before_anything_runs() {
     let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
     run(&["--if", "lan"]).code(2).warns("expected IF=KIND:DEVICE, such as lan=af_packet:eth0");
     run(&["--if", "lam=tap:t"]).code(2).warns("no interface `lam`; did you mean `lan`?");
-    run(&["--if", "lan=dpdk:0"]).code(2).warns("expected af_packet:DEVICE or tap:DEVICE");
+    run(&["--if", "lan=dpdk:0"])
+        .code(2)
+        .warns("expected af_packet:DEVICE, xdp:DEVICE or tap:DEVICE");
     run(&["--if", "lan=tap:a", "lan=tap:b"]).code(2).warns("`lan` is given two devices");
     run(&["--if", "lan=tap:a", "wan=tap:a"]).code(2).warns("tap:a is given to two interfaces");
     // Without privileges, the message is about them.
@@ -28,4 +30,6 @@ fn captures_and_devices_do_not_mix() {
     run(&["--follow", "--if", "lan=tap:a"]).code(2);
     run(&["--in", "a.pcap", "--for", "1s"]).code(2);
     run(&["--if", "lan=tap:a", "--for", "soon"]).code(2).warns("no duration such as 90s");
+    run(&["--if", "lan=tap:a", "--faults", "los=1%"]).code(2).warns("loss, duplicate, reorder");
+    run(&["--in", "a.pcap", "--faults", "loss=1%"]).code(2);
 }

@@ -1,8 +1,8 @@
 //! Packet input and output: the traits for sources and sinks, capture files, packets in memory,
-//! live interfaces.
+//! ports to network devices.
 //!
-//! A [`PacketSource`] returns packets one at a time, and a [`PacketSink`] takes them. An
-//! [`Interface`] is a device of the machine that receives and sends packets. [`CaptureReader`]
+//! A [`PacketSource`] returns packets one at a time, and a [`PacketSink`] takes them. A
+//! [`Port`] is a device of the machine that receives and sends packets. [`CaptureReader`]
 //! reads capture files and [`CaptureWriter`] writes them, both in memory that doesn't depend on the
 //! file's size.
 #![deny(unsafe_code)]
@@ -12,19 +12,30 @@
 )]
 
 pub mod capture;
+mod device;
 mod error;
+mod facts;
 mod link;
-mod live;
 mod memory;
+mod netlink;
 mod offload;
+mod port;
+mod ports;
 #[allow(unsafe_code, reason = "system calls that have no safe wrapper")]
 mod sys;
 
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
+pub use device::{Device, pool_for};
 pub use error::{ReadError, Warning, WriteError};
+pub use facts::{DeviceFacts, device_facts, has_xdp};
 pub use link::{link_name, link_of_number, number_of_link};
-pub use live::{Device, Interface, OpenError, Received, Unreceived, Unsent, wait};
 pub use memory::{MemorySink, MemorySource};
+pub use netlink::XdpSupport;
+pub use port::{OpenError, Port, State, Unreceived, Unsent, wait};
+pub use ports::{
+    Faults, Faulty, Lasting, PacketOptions, PacketPort, TapPort, XdpFacts, XdpOptions, XdpPort,
+};
+pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
 
 use braid_packet::{Burst, Packet, Pool};
 

@@ -4,7 +4,9 @@
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
-use crate::live::Unreceived;
+use crate::port::Unreceived;
+use braid_packet::frame::HEADROOM;
+use braid_packet::{Frame, Pool};
 
 /// Length of the header in front of a frame.
 pub(crate) const HEADER: usize = 10;
@@ -51,15 +53,42 @@ impl Offload {
         }
     }
 
-    /// Does the work and returns the frame, or the frames that it stands for.
-    pub(crate) fn finish(self, mut frame: Vec<u8>) -> Result<Vec<Vec<u8>>, Unreceived> {
-        if self.kind != NO_SEGMENTS {
-            return self.segments(&frame).ok_or(Unreceived::Offload);
+    /// Does the work, and appends the frame, or the frames that it stands for, in memory of the
+    /// pool. Puts back a VLAN tag (TPID and TCI) that the kernel passed beside the frame.
+    pub(crate) fn finish(
+        self,
+        bytes: &[u8],
+        vlan: Option<(u16, u16)>,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), Unreceived> {
+        let before = frames.len();
+        let finished = if self.kind == NO_SEGMENTS {
+            self.whole(bytes, pool, frames)
+        } else {
+            self.segments(bytes, pool, frames)
+        };
+        if finished.is_err() {
+            frames.truncate(before);
         }
+        if let Some((tpid, tci)) = vlan {
+            frames.iter_mut().skip(before).for_each(|frame| put_vlan(frame, tpid, tci));
+        }
+        finished
+    }
+
+    fn whole(
+        self,
+        bytes: &[u8],
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), Unreceived> {
+        let mut frame = filled(pool, bytes, &[]).ok_or(Unreceived::NoMemory)?;
         if self.flags & NEEDS_CHECKSUM != 0 {
-            self.checksum(&mut frame).ok_or(Unreceived::Offload)?;
+            self.checksum(frame.bytes_mut()).ok_or(Unreceived::Offload)?;
         }
-        Ok(vec![frame])
+        frames.push(frame);
+        Ok(())
     }
 
     /// Completes the checksum. The field already holds the sum of the pseudo header.
@@ -74,7 +103,31 @@ impl Offload {
     }
 
     /// Separates the segments.
-    fn segments(self, frame: &[u8]) -> Option<Vec<Vec<u8>>> {
+    fn segments(
+        self,
+        bytes: &[u8],
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+    ) -> Result<(), Unreceived> {
+        let (ip, payload_at) = self.headers(bytes).ok_or(Unreceived::Offload)?;
+        let (headers, payload) = bytes.split_at(payload_at);
+        let pieces = payload.chunks(self.segment);
+        let count = pieces.len();
+        if count == 0 || count > MAX_SEGMENTS {
+            return Err(Unreceived::Offload);
+        }
+        for (at, piece) in pieces.enumerate() {
+            let mut frame = filled(pool, headers, piece).ok_or(Unreceived::NoMemory)?;
+            let is_last = at + 1 == count;
+            let done = self.segment(frame.bytes_mut(), ip, at, piece.len(), is_last);
+            done.ok_or(Unreceived::Offload)?;
+            frames.push(frame);
+        }
+        Ok(())
+    }
+
+    /// The starts of the IP header and of the payload in a frame of several segments.
+    fn headers(self, frame: &[u8]) -> Option<(usize, usize)> {
         let ip = network(frame)?;
         let is_udp = self.kind == UDP;
         if !(is_udp || self.kind == TCP4 || self.kind == TCP6) || self.segment == 0 {
@@ -85,32 +138,39 @@ impl Offload {
             if is_udp { 8 } else { usize::from(frame.get(transport.checked_add(12)?)? >> 4) * 4 };
         let payload_at = transport.checked_add(length)?;
         let least = if is_udp { 8 } else { 20 };
-        if transport < ip.checked_add(20)? || length < least || payload_at > frame.len() {
-            return None;
-        }
-        let (headers, payload) = frame.split_at(payload_at);
-        let pieces = payload.chunks(self.segment);
-        let count = pieces.len();
-        if count == 0 || count > MAX_SEGMENTS {
-            return None;
-        }
-        let piece = |(at, piece): (usize, &[u8])| {
-            let mut segment = [headers, piece].concat();
-            let last = at + 1 == count;
-            if is_udp {
-                let length = u16::try_from(8 + piece.len()).ok()?;
-                segment
-                    .get_mut(transport + 4..transport + 6)?
-                    .copy_from_slice(&length.to_be_bytes());
-            } else {
-                tcp(segment.get_mut(transport..)?, at, at.checked_mul(self.segment)?, last)?;
-            }
-            lengths(&mut segment, ip, at)?;
-            transport_checksum(&mut segment, ip, transport, is_udp)?;
-            Some(segment)
-        };
-        pieces.enumerate().map(piece).collect()
+        let is_whole = transport >= ip.checked_add(20)? && length >= least;
+        (is_whole && payload_at <= frame.len()).then_some((ip, payload_at))
     }
+
+    /// Writes the headers of a segment that so far has those of the whole frame.
+    fn segment(
+        self,
+        segment: &mut [u8],
+        ip: usize,
+        at: usize,
+        payload: usize,
+        is_last: bool,
+    ) -> Option<()> {
+        let (transport, is_udp) = (self.start, self.kind == UDP);
+        if is_udp {
+            let length = u16::try_from(8 + payload).ok()?;
+            segment.get_mut(transport + 4..transport + 6)?.copy_from_slice(&length.to_be_bytes());
+        } else {
+            tcp(segment.get_mut(transport..)?, at, at.checked_mul(self.segment)?, is_last)?;
+        }
+        lengths(segment, ip, at)?;
+        transport_checksum(segment, ip, transport, is_udp)
+    }
+}
+
+/// A frame with these bytes. Memory of its own if a frame of the pool is too small.
+pub(crate) fn filled(pool: &mut Pool, front: &[u8], behind: &[u8]) -> Option<Frame> {
+    let room = usize::try_from(pool.frame_size().saturating_sub(HEADROOM)).unwrap_or(0);
+    if front.len() + behind.len() > room {
+        return Some(Frame::of(&[front, behind].concat()));
+    }
+    let mut frame = pool.take()?;
+    (frame.push(front) && frame.push(behind)).then_some(frame)
 }
 
 /// The start of the IP header, after VLAN tags.
@@ -193,12 +253,54 @@ fn fold(mut sum: u64) -> u16 {
     u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
+/// Completes the checksum of a TCP or UDP segment that holds only the sum of the pseudo header, as
+/// left by a sender for its card. AF_XDP does not tell whether a frame is so. If the field holds
+/// that sum, and this is not by chance the right checksum, then it is.
+pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
+    let ip = network(frame)?;
+    let first = *frame.get(ip)?;
+    let (protocol, addresses, transport, total) = if first >> 4 == 6 {
+        let length = u16::from_be_bytes(*frame.get(ip + 4..)?.first_chunk()?);
+        (*frame.get(ip + 6)?, ip + 8..ip + 40, ip + 40, 40 + usize::from(length))
+    } else {
+        let header = frame.get(ip..)?.first_chunk::<20>()?;
+        // Only whole packets have a checksum to complete.
+        if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
+            return None;
+        }
+        let length = u16::from_be_bytes([header[2], header[3]]);
+        (header[9], ip + 12..ip + 20, ip + usize::from(first & 15) * 4, usize::from(length))
+    };
+    let place = match protocol {
+        6 => 16,
+        17 => 6,
+        _ => return None,
+    };
+    let end = ip.checked_add(total)?;
+    let length = u32::try_from(end.checked_sub(transport)?).ok()?;
+    let pseudo = sum(u64::from(length) + u64::from(protocol), frame.get(addresses)?);
+    let segment = frame.get_mut(transport..end)?;
+    let field = u16::from_be_bytes(*segment.get(place..)?.first_chunk()?);
+    if field != fold(pseudo) {
+        return None;
+    }
+    // The field stands for the pseudo header in the sum.
+    let whole = fold(sum(0, segment));
+    let is_right = fold(u64::from(whole) + u64::from(field)) == 0xffff;
+    if !is_right {
+        let value = if whole == 0xffff && place == 6 { 0xffff } else { !whole };
+        segment.get_mut(place..place + 2)?.copy_from_slice(&value.to_be_bytes());
+    }
+    Some(())
+}
+
 /// Inserts a VLAN tag that the kernel passed beside the frame.
-pub(crate) fn put_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
-    if frame.len() >= 12 {
-        let [a, b] = tpid.to_be_bytes();
-        let [c, d] = tci.to_be_bytes();
-        frame.splice(12..12, [a, b, c, d]);
+pub(crate) fn put_vlan(frame: &mut Frame, tpid: u16, tci: u16) {
+    if frame.open(12, 4)
+        && let Some(tag) = frame.bytes_mut().get_mut(12..16)
+    {
+        let ([a, b], [c, d]) = (tpid.to_be_bytes(), tci.to_be_bytes());
+        tag.copy_from_slice(&[a, b, c, d]);
     }
 }
 

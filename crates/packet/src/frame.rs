@@ -135,6 +135,25 @@ impl Pool {
         self.shared().size
     }
 
+    /// The start and the length of the memory of all frames. Frame N begins at N frame sizes.
+    #[must_use]
+    pub fn memory(&self) -> (NonNull<u8>, usize) {
+        (self.shared().base, self.shared().memory().size())
+    }
+
+    /// The number of a frame in this pool. `None` if the frame is not of this pool.
+    #[must_use]
+    #[inline]
+    pub fn index(&self, frame: &Frame) -> Option<u32> {
+        if frame.pool != Some(self.shared) {
+            return None;
+        }
+        let shared = self.shared();
+        // SAFETY: both pointers are into the pool's region.
+        let offset = unsafe { frame.base.byte_offset_from_unsigned(shared.base) };
+        u32::try_from(offset / shared.size as usize).ok()
+    }
+
     /// An empty frame with [`HEADROOM`] bytes of room in front (less if the frame is smaller).
     /// `None` if no frame is free.
     #[inline]
@@ -296,6 +315,21 @@ impl Frame {
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len as usize
+    }
+
+    /// The room in front of the bytes.
+    #[must_use]
+    #[inline(always)]
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// Says where in the frame the bytes are, as when a device has written them. They hold what is
+    /// there. What does not fit into the frame is cut off.
+    #[inline]
+    pub fn place(&mut self, start: u32, len: u32) {
+        self.start = start.min(self.size);
+        self.len = len.min(self.size - self.start);
     }
 
     /// Whether the frame holds no bytes.
@@ -482,6 +516,24 @@ mod tests {
         assert!(one.take().is_none());
         assert!(other.take().is_some());
         drop(frame);
+    }
+
+    #[test]
+    fn frames_have_numbers_in_their_pool_only() {
+        let (mut one, other) = (Pool::new(3, 64).unwrap(), Pool::new(1, 64).unwrap());
+        let mut frames: Vec<_> = (0..3).map(|_| one.take().unwrap()).collect();
+        let (base, length) = one.memory();
+        assert_eq!(length, 192);
+        for frame in &mut frames {
+            frame.place(10, 100);
+            assert_eq!((frame.start(), frame.len()), (10, 54));
+            let index = one.index(frame).unwrap() as usize;
+            assert_eq!(frame.bytes().as_ptr().addr(), base.addr().get() + index * 64 + 10);
+            assert_eq!(other.index(frame), None);
+        }
+        assert_eq!(one.index(&Frame::of(&[1])), None);
+        frames[0].place(100, 1);
+        assert_eq!((frames[0].start(), frames[0].len()), (64, 0));
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
-//! One thread reads frames, runs the engine on each, and sends the packets that leave. While no
-//! frames arrive, the driver advances the engine's time, so that time-outs and timers run. A packet
+//! One thread reads bursts of frames, runs the engine on them, and sends the packets that leave, in
+//! bursts, too. Packets stay in frames of one pool. While no frames arrive, the driver advances the engine's time, so that time-outs and timers run. A packet
 //! that a device refuses is lost for a named reason, so that packets are accounted for as in
 //! captures.
 
+use crate::load::Load;
 use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output};
 use crate::script::Script;
-use braid_io::{Interface, PacketSink, Received, wait};
+use braid_io::{PacketSink, Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine, Event, Outputs};
-use braid_packet::{Link, Packet};
+use braid_ir::engine::{Counters, Engine, Outputs};
+use braid_packet::{BURST, Frame, Link, Packet, Pool};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,9 +20,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
-
-/// The most frames to read from an interface before the next one has its turn.
-const TURN: usize = 64;
 
 /// The reason for which packets that leave by an interface without a device are lost.
 pub const NO_DEVICE: &str = "no_device";
@@ -60,13 +58,13 @@ fn nanoseconds(duration: Duration) -> u64 {
 }
 
 /// A device at an interface of the chain.
-pub struct Port {
+pub struct Attached {
     /// The interface, by number.
     pub interface: u16,
     /// The device's name in messages.
     pub name: String,
     /// The device.
-    pub device: Box<dyn Interface>,
+    pub port: Box<dyn braid_io::Port>,
 }
 
 /// The limits at which a live run ends.
@@ -82,24 +80,26 @@ pub struct Limits {
 pub struct Live<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
-    ports: Vec<Port>,
+    pool: Pool,
+    devices: Vec<Attached>,
     control: Vec<Control>,
     limits: Limits,
     leaving: Leaving<'a>,
 }
 
 impl<'a> Live<'a> {
-    /// Creates a live run of a chain on an engine that was made for this chain.
-    pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock) -> Self {
+    /// Creates a live run of a chain on an engine that was made for this chain. The devices were
+    /// opened with this pool.
+    pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock, pool: Pool) -> Self {
         let leaving = Leaving::new(chain);
-        let (ports, control) = (Vec::new(), Vec::new());
-        Self { engine, clock, ports, control, limits: Limits::default(), leaving }
+        let (devices, control) = (Vec::new(), Vec::new());
+        Self { engine, clock, pool, devices, control, limits: Limits::default(), leaving }
     }
 
     /// Adds a device.
     #[must_use]
-    pub fn port(mut self, port: Port) -> Self {
-        self.ports.push(port);
+    pub fn device(mut self, device: Attached) -> Self {
+        self.devices.push(device);
         self
     }
 
@@ -145,7 +145,15 @@ impl<'a> Live<'a> {
     /// the failure ([`Summary::unwritten`]).
     pub fn run(self, stop: &AtomicBool) -> Result<Summary, RunError> {
         let control = Script::new(self.leaving.chain, self.control);
-        let sink = Sink { leaving: self.leaving, ports: self.ports, unsent: BTreeMap::new() };
+        let sink = Sink {
+            leaving: self.leaving,
+            devices: self.devices,
+            pool: self.pool,
+            queues: Vec::new(),
+            copies: Vec::new(),
+            failed: Vec::new(),
+            unsent: BTreeMap::new(),
+        };
         let mut driver = Driver {
             engine: self.engine,
             clock: self.clock,
@@ -154,6 +162,7 @@ impl<'a> Live<'a> {
             packets: 0,
             lost: BTreeMap::new(),
             frames: Vec::new(),
+            load: Load::new(),
         };
         let ran = driver.until(stop, self.limits);
         driver.sink.leaving.finish();
@@ -172,7 +181,8 @@ struct Driver<'a> {
     packets: u64,
     /// The frames lost on reading, by reason.
     lost: BTreeMap<&'static str, u64>,
-    frames: Vec<Vec<u8>>,
+    frames: Vec<Frame>,
+    load: Load,
 }
 
 impl Driver<'_> {
@@ -198,32 +208,38 @@ impl Driver<'_> {
     /// Reads the frames that have arrived at each interface. Returns whether there were any.
     fn turn(&mut self) -> Result<bool, RunError> {
         let mut any = false;
-        for at in 0..self.sink.ports.len() {
-            for _ in 0..TURN {
-                let received = self.sink.ports[at].device.receive(&mut self.frames);
-                match received.map_err(|error| self.sink.unreadable(at, error))? {
-                    Received::Nothing => break,
-                    Received::Something => self.process(self.sink.ports[at].interface)?,
-                    Received::Lost(why) => {
-                        self.packets += 1;
-                        *self.lost.entry(why.reason()).or_default() += 1;
-                    }
-                }
-                any = true;
-            }
+        for at in 0..self.sink.devices.len() {
+            let Self { sink, frames, lost, packets, .. } = self;
+            let mut note = |why: Unreceived| {
+                *packets += 1;
+                *lost.entry(why.reason()).or_default() += 1;
+            };
+            let received = sink.devices[at].port.receive(&mut sink.pool, frames, &mut note);
+            any |= received.map_err(|error| sink.unreadable(at, error))? > 0;
+            self.process(self.sink.devices[at].interface)?;
         }
         Ok(any)
     }
 
+    /// Runs the engine on frames that entered at an interface, and sends what leaves. The packets
+    /// of a burst have the same time.
     fn process(&mut self, interface: u16) -> Result<(), RunError> {
         let mut frames = std::mem::take(&mut self.frames);
-        for frame in frames.drain(..) {
+        self.packets += frames.len() as u64;
+        let mut rest = frames.drain(..).peekable();
+        while rest.peek().is_some() {
             let now = self.clock.now_ns();
-            self.control.until(now, self.engine, &mut self.sink)?;
-            self.packets += 1;
-            let packet = Packet::new(Link::Ethernet, now, frame);
-            self.engine.packet(interface, packet, &mut self.sink);
+            let (burst, mut out) = self.load.parts();
+            for frame in rest.by_ref().take(BURST) {
+                let mut packet = Packet::in_frame(Link::Ethernet, now, frame, 0);
+                packet.ingress = interface;
+                burst.push(packet);
+            }
+            self.control.until(now, self.engine, &mut out)?;
+            self.engine.burst(burst, &mut out);
+            self.sink.deliver(&mut self.load);
         }
+        drop(rest);
         self.frames = frames;
         Ok(())
     }
@@ -231,13 +247,15 @@ impl Driver<'_> {
     /// Advances the engine's time, and waits for frames.
     fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
         let now = self.clock.now_ns();
-        self.control.until(now, self.engine, &mut self.sink)?;
-        self.engine.advance(now, &mut self.sink);
+        let (_, mut out) = self.load.parts();
+        self.control.until(now, self.engine, &mut out)?;
+        self.engine.advance(now, &mut out);
+        self.sink.deliver(&mut self.load);
         self.sink.leaving.flush_events();
         let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
         let patience = PATIENCE.min(Duration::from_nanos(left));
-        let devices = self.sink.ports.iter().map(|port| &*port.device as &dyn Interface);
-        wait(devices, patience).map_err(|error| self.sink.unreadable(0, error))
+        let ports = self.sink.devices.iter().map(|device| &*device.port);
+        wait(ports, patience).map_err(|error| self.sink.unreadable(0, error))
     }
 
     fn summary(mut self) -> Result<Summary, RunError> {
@@ -259,32 +277,64 @@ impl Driver<'_> {
 /// Sends the packets that leave the chain.
 struct Sink<'a> {
     leaving: Leaving<'a>,
-    ports: Vec<Port>,
+    devices: Vec<Attached>,
+    pool: Pool,
+    /// By device, the frames that leave by it.
+    queues: Vec<Vec<Frame>>,
+    /// Copies of leaving packets, for the outputs: each with its device and its place in the
+    /// device's queue.
+    copies: Vec<(usize, usize, Packet)>,
+    /// The devices and places of frames that were not sent.
+    failed: Vec<(usize, usize)>,
     /// Packets that left the chain and were not sent, by interface and reason.
     unsent: BTreeMap<(u16, &'static str), u64>,
 }
 
-impl Outputs for Sink<'_> {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        let port = self.ports.iter_mut().find(|port| port.interface == interface);
-        let sent = match port {
-            Some(port) => port.device.send(packet.data()).map_err(|why| why.reason()),
-            None => Err(NO_DEVICE),
-        };
-        match sent {
-            Ok(()) => self.leaving.packet(interface, packet),
-            Err(reason) => *self.unsent.entry((interface, reason)).or_default() += 1,
-        }
-    }
-
-    fn event(&mut self, event: Event) {
-        self.leaving.event(event);
-    }
-}
-
 impl Sink<'_> {
+    /// Sends all that a load has made leave.
+    fn deliver(&mut self, load: &mut Load) {
+        let Self { leaving, devices, queues, copies, unsent, .. } = self;
+        load.events.drain(..).for_each(|event| leaving.event(event));
+        let is_copied = !leaving.outputs.is_empty();
+        queues.resize_with(devices.len(), Vec::new);
+        load.deliver(|interface, packet| {
+            let device = devices.iter().position(|device| device.interface == interface);
+            let Some(device) = device else {
+                *unsent.entry((interface, NO_DEVICE)).or_default() += 1;
+                return;
+            };
+            if is_copied {
+                copies.push((device, queues[device].len(), packet.clone()));
+            }
+            let packet = std::mem::replace(packet, Packet::empty(packet.link));
+            queues[device].push(packet.into_frame());
+        });
+        load.burst.recycle(&mut self.pool);
+        self.send();
+    }
+
+    /// Sends the frames of all queues.
+    fn send(&mut self) {
+        let Self { devices, queues, pool, failed, unsent, .. } = self;
+        let waiting = devices.iter_mut().zip(queues).enumerate();
+        for (at, (Attached { interface, port, .. }, queue)) in waiting {
+            if !queue.is_empty() {
+                port.send(pool, queue, &mut |place, why| {
+                    failed.push((at, place));
+                    *unsent.entry((*interface, why.reason())).or_default() += 1;
+                });
+            }
+        }
+        for (device, place, packet) in self.copies.drain(..) {
+            if !self.failed.contains(&(device, place)) {
+                self.leaving.packet(self.devices[device].interface, packet);
+            }
+        }
+        self.failed.clear();
+    }
+
     fn unreadable(&self, at: usize, error: io::Error) -> RunError {
-        let name = self.ports.get(at).map_or_else(String::new, |port| port.name.clone());
+        let name = self.devices.get(at).map_or_else(String::new, |device| device.name.clone());
         RunError::Read { name, error: error.into() }
     }
 
@@ -301,10 +351,10 @@ impl Sink<'_> {
 
     fn warnings(&mut self, counters: &Counters) -> Vec<String> {
         let mut found = Vec::new();
-        for port in &mut self.ports {
-            let dropped = port.device.overrun();
+        for Attached { name, port, .. } in &mut self.devices {
+            found.extend(port.notes().iter().map(|note| format!("{name}: {note}")));
+            let dropped = port.overrun();
             if dropped > 0 {
-                let name = &port.name;
                 found.push(format!(
                     "{name}: the kernel dropped {dropped} frames that arrived too fast"
                 ));

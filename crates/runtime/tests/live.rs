@@ -2,9 +2,10 @@
 
 mod support;
 
-use braid_io::{Interface, Received, Unreceived, Unsent};
+use braid_io::{MemorySink, Port, Unreceived, Unsent};
 use braid_ir::engine::Counters;
-use braid_runtime::live::{Clock, Limits, Live, Port};
+use braid_packet::{Frame, Pool};
+use braid_runtime::live::{Attached, Clock, Limits, Live};
 use braid_runtime::{RunError, Summary};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -31,26 +32,45 @@ struct Device {
     socket: UnixDatagram,
 }
 
-impl Interface for Device {
-    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
+impl Port for Device {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
         match self.steps.pop_front() {
-            None => Ok(Received::Nothing),
+            None => Ok(0),
             Some(Step::Frames(count)) => {
                 let packet = udp(0, ("10.0.0.1", 1), ("192.0.2.1", 2));
-                frames.extend((0..count).map(|_| packet.data().to_vec()));
-                Ok(Received::Something)
+                for _ in 0..count {
+                    let mut frame = pool.take().unwrap();
+                    assert!(frame.push(packet.data()));
+                    frames.push(frame);
+                }
+                Ok(count)
             }
-            Some(Step::Lost(why)) => Ok(Received::Lost(why)),
+            Some(Step::Lost(why)) => {
+                lost(why);
+                Ok(1)
+            }
             Some(Step::Vanished) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
-    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        if let Some(why) = self.refuses {
-            return Err(why);
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        for (place, frame) in frames.drain(..).enumerate() {
+            match self.refuses {
+                Some(why) => lost(place, why),
+                None => self.sent.borrow_mut().push(frame.bytes().to_vec()),
+            }
+            pool.put(frame);
         }
-        self.sent.borrow_mut().push(frame.to_vec());
-        Ok(())
     }
 
     fn overrun(&mut self) -> u64 {
@@ -67,19 +87,23 @@ fn device(
     interface: u16,
     steps: Vec<Step>,
     refuses: Option<Unsent>,
-) -> (Port, Rc<RefCell<Vec<Vec<u8>>>>) {
+) -> (Attached, Rc<RefCell<Vec<Vec<u8>>>>) {
     let sent = Rc::new(RefCell::new(Vec::new()));
     let socket = UnixDatagram::unbound().unwrap();
     let device = Device { steps: steps.into(), sent: Rc::clone(&sent), refuses, socket };
-    (Port { interface, name: format!("device {interface}"), device: Box::new(device) }, sent)
+    (Attached { interface, name: format!("device {interface}"), port: Box::new(device) }, sent)
+}
+
+fn pool() -> Pool {
+    Pool::new(256, 2048).unwrap()
 }
 
 /// Runs a chain that passes all packets through.
-fn run(ports: Vec<Port>, limits: Limits) -> Result<Summary, RunError> {
+fn run(devices: Vec<Attached>, limits: Limits) -> Result<Summary, RunError> {
     let chain = lan_wan();
     let mut engine = Fake::new(through);
-    let live = Live::new(&chain, &mut engine, Clock::start()).limits(limits);
-    ports.into_iter().fold(live, Live::port).run(&AtomicBool::new(false))
+    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(limits);
+    devices.into_iter().fold(live, Live::device).run(&AtomicBool::new(false))
 }
 
 fn after(packets: u64) -> Limits {
@@ -115,6 +139,31 @@ fn frames_that_are_not_read_or_sent_are_lost_by_name() {
 }
 
 #[test]
+fn copies_of_what_was_sent_are_written_in_order() {
+    let (lan, _) = device(0, vec![Step::Frames(100)], None);
+    let (wan, to_wan) = device(1, vec![Step::Frames(3)], None);
+    let (chain, mut engine) = (lan_wan(), Fake::new(through));
+    let (mut all, mut from_lan) = (MemorySink::default(), MemorySink::default());
+    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(after(103));
+    let live = live.output("all", None, &mut all).output("lan", Some(0), &mut from_lan);
+    live.device(lan).device(wan).run(&AtomicBool::new(false)).unwrap();
+    assert_eq!((all.packets.len(), from_lan.packets.len(), to_wan.borrow().len()), (103, 3, 100));
+    assert!(all.packets.is_sorted_by_key(|packet| packet.time_ns));
+    assert!(all.packets.iter().take(100).map(|packet| packet.data()).eq(&*to_wan.borrow()));
+}
+
+#[test]
+fn copies_of_what_was_not_sent_are_not_written() {
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let (wan, _) = device(1, vec![Step::Frames(1)], Some(Unsent::QueueFull));
+    let (chain, mut engine, mut all) = (lan_wan(), Fake::new(through), MemorySink::default());
+    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(after(3));
+    let live = live.output("all", None, &mut all).device(lan).device(wan);
+    live.run(&AtomicBool::new(false)).unwrap();
+    assert_eq!(all.packets.len(), 1);
+}
+
+#[test]
 fn packets_that_leave_where_no_device_is_are_lost() {
     let (lan, _) = device(0, vec![Step::Frames(2)], None);
     let done = run(vec![lan], after(2)).unwrap();
@@ -128,7 +177,9 @@ fn time_goes_on_while_nothing_arrives() {
     let mut engine = Fake::new(through);
     let clock = Clock::start();
     let limits = Limits { time: Some(Duration::from_millis(60)), packets: None };
-    let live = Live::new(&chain, &mut engine, clock).port(device(0, vec![], None).0).limits(limits);
+    let live = Live::new(&chain, &mut engine, clock, pool())
+        .device(device(0, vec![], None).0)
+        .limits(limits);
     live.run(&AtomicBool::new(false)).unwrap();
     let times = &engine.advanced;
     assert!(times.len() >= 3, "{times:?}");
@@ -140,8 +191,8 @@ fn time_goes_on_while_nothing_arrives() {
 fn stop_ends_it_at_once() {
     let chain = lan_wan();
     let mut engine = Fake::new(through);
-    let live = Live::new(&chain, &mut engine, Clock::start());
-    let live = live.port(device(0, vec![Step::Frames(1)], None).0);
+    let live = Live::new(&chain, &mut engine, Clock::start(), pool());
+    let live = live.device(device(0, vec![Step::Frames(1)], None).0);
     assert_eq!(live.run(&AtomicBool::new(true)).unwrap().counters.packets_in, 0);
 }
 

@@ -6,6 +6,7 @@ mod bench;
 mod check;
 mod classes;
 mod diff;
+mod doctor;
 mod explain;
 mod flows;
 mod fmt;
@@ -34,6 +35,7 @@ pub enum Command {
     Gen(r#gen::Args),
     Actions(actions::Args),
     Bench(bench::Args),
+    Doctor(doctor::Args),
     Classes(classes::Args),
     Flows(flows::Args),
     Graph(graph::Args),
@@ -56,6 +58,7 @@ impl Command {
             Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
             Command::Bench(args) => bench::run(&args, output),
+            Command::Doctor(args) => doctor::run(&args, output),
             Command::Classes(args) => classes::run(&args, output),
             Command::Flows(args) => flows::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),

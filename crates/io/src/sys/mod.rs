@@ -1,7 +1,22 @@
 //! Network devices through system calls: the part of this crate that needs unsafe code.
 
-mod packet_socket;
+mod batch;
+mod bpf;
+pub(crate) mod device;
+pub(crate) mod ethtool;
+mod fanout;
+mod map;
+mod request;
+mod ring;
+mod socket;
 mod tap;
+mod whole;
+mod xsk;
 
-pub(crate) use packet_socket::PacketSocket;
-pub(crate) use tap::Tap;
+pub(crate) use batch::Batch;
+pub(crate) use bpf::Redirect;
+pub use bpf::XdpMode;
+pub use fanout::{Fanout, Instruction, Steering, by_word};
+pub(crate) use ring::{Arrived, Ring, sender};
+pub(crate) use tap::{is_attached, open as open_tap};
+pub(crate) use xsk::Xsk;

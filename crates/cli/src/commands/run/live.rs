@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Precision};
+use braid_io::{Device, Faults, Faulty, Precision, pool_for};
 use braid_ir::chain::Chain;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
+use braid_packet::Pool;
 use braid_runtime::Summary;
-use braid_runtime::live::{Live, Port};
+use braid_runtime::live::{Attached, Live};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -40,8 +41,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)))
 }
 
-/// Opens the devices that `--if` names.
-pub fn open(texts: &[String], chain: &Chain) -> Result<Vec<Port>, Failure> {
+/// The devices of a run, with the pool of their frames.
+pub struct Devices {
+    pub attached: Vec<Attached>,
+    pub pool: Pool,
+}
+
+/// Opens the devices that `--if` names, with injected faults.
+pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<Devices, Failure> {
     let named = texts.iter().map(|text| named(text, chain)).collect::<Result<Vec<_>, _>>()?;
     for (at, (interface, device)) in named.iter().enumerate() {
         let name = &chain.interfaces[usize::from(*interface)].name;
@@ -53,14 +60,21 @@ pub fn open(texts: &[String], chain: &Chain) -> Result<Vec<Port>, Failure> {
             return Err(Failure::usage(format!("{device} is given to two interfaces")));
         }
     }
-    named
-        .into_iter()
-        .map(|(interface, device)| {
-            let name = device.to_string();
-            let device = device.open().map_err(|why| Failure::input(format!("{name}: {why}")))?;
-            Ok(Port { interface, name, device })
-        })
-        .collect()
+    let devices: Vec<Device> = named.iter().map(|(_, device)| device.clone()).collect();
+    let pool = pool_for(&devices);
+    let mut pool = pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
+    let mut attach = |(interface, device): (u16, Device)| {
+        let name = device.to_string();
+        let port =
+            device.open(&mut pool).map_err(|why| Failure::input(format!("{name}: {why}")))?;
+        let port = match faults {
+            Some(faults) => Box::new(Faulty::new(port, faults)),
+            None => port,
+        };
+        Ok(Attached { interface, name, port })
+    };
+    let attached = named.into_iter().map(&mut attach).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(Devices { attached, pool })
 }
 
 /// `IF=KIND:DEVICE`
@@ -85,7 +99,7 @@ fn named(text: &str, chain: &Chain) -> Result<(u16, Device), Failure> {
 /// Runs until a signal or a limit. A second Ctrl-C ends the process at once.
 pub fn drive(
     mut run: Live<'_>,
-    ports: Vec<Port>,
+    devices: Vec<Attached>,
     outputs: Vec<Named>,
     events: Option<LineFile>,
     is_endless: bool,
@@ -99,11 +113,15 @@ pub fn drive(
     if let Some(LineFile { name, file }) = events {
         run = run.events(name, file);
     }
-    let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+    let named = |Attached { name, port, .. }: &Attached| match port.facts() {
+        Some(facts) => format!("{name} ({facts})"),
+        None => name.clone(),
+    };
+    let names: Vec<String> = devices.iter().map(named).collect();
     let end = if is_endless { "; Ctrl-C ends it" } else { "" };
     tell(format!("braid: running on {}{end}\n", names.join(" and ")));
-    for port in ports {
-        run = run.port(port);
+    for device in devices {
+        run = run.device(device);
     }
     Ok(run.run(&stop)?)
 }

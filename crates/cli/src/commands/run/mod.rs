@@ -5,6 +5,7 @@ mod outputs;
 
 use std::path::PathBuf;
 
+use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::live::{Clock, Limits, Live};
@@ -19,6 +20,7 @@ use crate::native;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
+use live::Devices;
 use outputs::LineFile;
 
 /// Run a chain over captures, or over live interfaces
@@ -32,7 +34,8 @@ pub struct Args {
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
     #[arg(conflicts_with = "devices")]
     inputs: Vec<String>,
-    /// A live device where packets enter and leave: af_packet:DEVICE or tap:DEVICE
+    /// A live device where packets enter and leave: af_packet:DEVICE, xdp:DEVICE or
+    /// tap:DEVICE
     #[arg(long = "if", value_name = "IF=KIND:DEVICE", num_args = 1..)]
     devices: Vec<String>,
     /// With --if: how long to run, such as 90s, 1.5s, 10m, 500ms; without it, until Ctrl-C
@@ -42,6 +45,10 @@ pub struct Args {
     /// With --if: end after this many packets
     #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
     packets: Option<u64>,
+    /// With --if: injects faults, such as loss=1%,delay=2%,time=20ms,seed=7. The others are
+    /// duplicate, reorder, corrupt, truncate, stall
+    #[arg(long, value_name = "LIST", requires = "devices", conflicts_with = "inputs")]
+    faults: Option<Faults>,
     /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
@@ -86,21 +93,24 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     outputs::check(&read, &written, &outputs, &inputs)?;
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
-    let ports = live::open(&args.devices, &chain)?;
+    let is_live = !args.devices.is_empty();
+    let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
     let clock = Clock::start();
-    let first_time_ns = if ports.is_empty() { inputs.first_time_ns() } else { clock.start_ns() };
+    let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
     let mut engine = engines::make(&args.engine, &chain)?;
-    let mut done = if ports.is_empty() {
-        drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?
-    } else {
-        let limits = Limits { time: args.time, packets: args.packets };
-        let run = Live::new(&chain, engine.as_mut(), clock).control(control).limits(limits);
-        let is_endless = args.time.is_none() && args.packets.is_none();
-        live::drive(run, ports, outputs, events, is_endless)?
+    let mut done = match devices {
+        None => drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?,
+        Some(Devices { attached, pool }) => {
+            let limits = Limits { time: args.time, packets: args.packets };
+            let run = Live::new(&chain, engine.as_mut(), clock, pool);
+            let run = run.control(control).limits(limits);
+            let is_endless = args.time.is_none() && args.packets.is_none();
+            live::drive(run, attached, outputs, events, is_endless)?
+        }
     };
     if let Some(state) = state {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());

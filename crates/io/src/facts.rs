@@ -1,0 +1,58 @@
+//! What the kernel and a driver tell about a device, for advice.
+
+use crate::netlink::{XdpSupport, xdp_support};
+use crate::port::{OpenError, State};
+use crate::sys::device;
+use crate::sys::ethtool::{self, Setting};
+use std::os::fd::AsFd;
+
+/// The facts about a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceFacts {
+    /// Whether it carries frames.
+    pub state: State,
+    /// Its frames are Ethernet.
+    pub is_ethernet: bool,
+    /// Its MTU.
+    pub mtu: u32,
+    /// The name of its driver.
+    pub driver: Option<String>,
+    /// The number of queues that receive.
+    pub queues: u32,
+    /// What the driver can do with XDP. `None`: the kernel does not tell.
+    pub xdp: Option<XdpSupport>,
+    /// The card joins packets that it receives. `None`: the driver does not tell.
+    pub joins_received: Option<bool>,
+    /// The card removes VLAN tags.
+    pub removes_vlan: Option<bool>,
+    /// The kernel joins packets that it receives (GRO).
+    pub kernel_joins_received: Option<bool>,
+}
+
+/// The facts about the device with this name.
+///
+/// # Errors
+/// When there is no such device, or the kernel does not answer.
+pub fn device_facts(name: &str) -> Result<DeviceFacts, OpenError> {
+    let socket = device::any_socket()?;
+    let index = device::index(&socket, name)?;
+    let setting = |setting| ethtool::setting(socket.as_fd(), name, setting);
+    Ok(DeviceFacts {
+        state: device::state(&socket, index),
+        is_ethernet: device::is_ethernet(device::hardware(&socket, name)?),
+        mtu: device::mtu(&socket, name)?,
+        driver: ethtool::driver(socket.as_fd(), name),
+        queues: ethtool::channels(socket.as_fd(), name).unwrap_or(1).max(1),
+        xdp: xdp_support(index),
+        joins_received: setting(Setting::Lro),
+        removes_vlan: setting(Setting::RemoveVlan),
+        kernel_joins_received: setting(Setting::Gro),
+    })
+}
+
+/// Whether this kernel has AF_XDP sockets, and this process may make them. `None`: the process may
+/// not make any.
+#[must_use]
+pub fn has_xdp() -> Option<bool> {
+    device::has_xdp()
+}

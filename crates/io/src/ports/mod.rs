@@ -1,0 +1,14 @@
+//! The kinds of ports, one file each.
+
+mod faults;
+mod lasting;
+mod packet;
+mod tap;
+mod xdp;
+
+pub use faults::{Faults, Faulty};
+pub use lasting::Lasting;
+pub use packet::{PacketOptions, PacketPort};
+pub use tap::TapPort;
+pub(crate) use xdp::needs as xdp_needs;
+pub use xdp::{XdpFacts, XdpOptions, XdpPort};

@@ -1,0 +1,95 @@
+//! A device of the machine through packet sockets: one receives by a ring, one sends.
+
+use crate::offload::Offload;
+use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use crate::sys::{Arrived, Batch, Fanout, Ring, sender};
+use braid_packet::{BURST, Frame, Pool};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A device of the machine, in promiscuous mode. It does not read back its own frames.
+pub struct PacketPort {
+    ring: Ring,
+    sender: OwnedFd,
+    batch: Batch,
+}
+
+/// Choices for a packet port.
+#[derive(Clone, Default, Debug)]
+pub struct PacketOptions {
+    /// The group with which the port shares the frames of the device.
+    pub fanout: Option<Fanout>,
+    /// Frames are sent past the device's queue (its qdisc), which is faster. Then nothing shapes
+    /// them, and more of them are lost when the device is busy.
+    pub bypass_queue: bool,
+}
+
+impl PacketPort {
+    /// Opens the device with this name.
+    ///
+    /// # Errors
+    /// When there is no such device, it is not permitted, or the operating system refuses.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        Self::open_with(name, &PacketOptions::default())
+    }
+
+    /// Opens the device with this name.
+    ///
+    /// # Errors
+    /// As for [`Self::open`], and when the fan-out group does not take the port.
+    pub fn open_with(name: &str, options: &PacketOptions) -> Result<Self, OpenError> {
+        let ring = Ring::open(name, options.fanout.as_ref())?;
+        let sender = sender(ring.index(), options.bypass_queue)?;
+        Ok(Self { ring, sender, batch: Batch::default() })
+    }
+
+    /// The number of the port's fan-out group, for the ports that join it.
+    #[must_use]
+    pub fn group(&self) -> Option<u16> {
+        self.ring.group()
+    }
+}
+
+impl Port for PacketPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        Ok(self.ring.receive(BURST, |arrived| {
+            let read = match arrived {
+                Some(Arrived { header, bytes, vlan }) => {
+                    Offload::parse(header).finish(bytes, vlan, pool, frames)
+                }
+                None => Err(Unreceived::TooLong),
+            };
+            if let Err(why) = read {
+                lost(why);
+            }
+        }))
+    }
+
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        let bytes = frames.iter().map(Frame::bytes);
+        self.batch.send(self.sender.as_fd(), bytes, |place, why| lost(place, Unsent::of(why)));
+        frames.drain(..).for_each(|frame| pool.put(frame));
+    }
+
+    fn overrun(&mut self) -> u64 {
+        self.ring.dropped()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ring.descriptor()
+    }
+
+    fn state(&mut self) -> State {
+        self.ring.state()
+    }
+}

@@ -1,0 +1,101 @@
+//! A TAP device, through its file.
+
+use crate::offload::filled;
+use crate::port::{MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
+use crate::sys::{is_attached, open_tap};
+use braid_packet::{BURST, Frame, Pool};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A TAP device. It ends with this value unless it existed before.
+pub struct TapPort {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl TapPort {
+    /// Opens the device with this name. Creates it if it does not exist.
+    ///
+    /// # Errors
+    /// When this is not permitted, or the operating system refuses.
+    pub fn open(name: &str) -> Result<Self, OpenError> {
+        let file = open_tap(name).map_err(refused)?;
+        Ok(Self { file, buffer: vec![0; MAX_FRAME] })
+    }
+}
+fn refused(error: io::Error) -> OpenError {
+    match error.kind() {
+        ErrorKind::PermissionDenied => OpenError::Permission(
+            "TAP devices need CAP_NET_ADMIN: run as root, or have one made for you with \
+             `sudo ip tuntap add DEVICE mode tap user $USER`",
+        ),
+        _ => OpenError::Io(error),
+    }
+}
+
+impl TapPort {
+    fn send_one(&mut self, frame: &[u8]) -> Result<(), Unsent> {
+        match self.file.write(frame) {
+            Ok(written) if written == frame.len() => Ok(()),
+            Ok(_) => Err(Unsent::Refused),
+            Err(error) => Err(Errno::from_io_error(&error).map_or(Unsent::Refused, Unsent::of)),
+        }
+    }
+}
+
+impl Port for TapPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        for count in 0..BURST {
+            match self.file.read(&mut self.buffer) {
+                Ok(length) if length == self.buffer.len() => lost(Unreceived::TooLong),
+                Ok(length) => {
+                    let bytes = self.buffer.get(..length).unwrap_or_default();
+                    match filled(pool, bytes, &[]) {
+                        Some(frame) => frames.push(frame),
+                        None => lost(Unreceived::NoMemory),
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted => return Ok(count),
+                    _ if count > 0 => return Ok(count),
+                    _ => return Err(error),
+                },
+            }
+        }
+        Ok(BURST)
+    }
+
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        for (place, frame) in frames.drain(..).enumerate() {
+            if let Err(why) = self.send_one(frame.bytes()) {
+                lost(place, why);
+            }
+            pool.put(frame);
+        }
+    }
+
+    /// The device itself counts the frames that it drops (`ip -s link`).
+    fn overrun(&mut self) -> u64 {
+        0
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    fn state(&mut self) -> State {
+        if is_attached(&self.file) { State::Up } else { State::Missing }
+    }
+}

@@ -1,0 +1,285 @@
+//! A device of the machine through AF_XDP sockets, one for each of its queues.
+
+use crate::offload::complete;
+use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use crate::sys::device::Reference;
+use crate::sys::{Redirect, XdpMode, Xsk};
+use braid_packet::{BURST, Frame, Pool};
+use rustix::event::epoll;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The entries of a ring, for all queues of a device together. They bridge the time in which the
+/// program does not run.
+const ENTRIES: u32 = 4096;
+
+/// The entries of each ring of a device with this number of queues.
+fn entries(queues: u32) -> u32 {
+    let share = (ENTRIES / queues.max(1)).clamp(512, 4096);
+    if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 }
+}
+
+/// Frames that a pool needs for a device with this number of queues: the arriving ones, and half
+/// that number on their way.
+fn frames(queues: u32) -> u32 {
+    entries(queues).saturating_mul(queues).saturating_mul(3) / 2
+}
+
+/// The room that the kernel leaves in front of an arriving frame.
+const FRONT: u32 = 256;
+
+/// The time between two questions for the MTU.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The link header with a VLAN tag, which the MTU does not count.
+const LINK: u32 = 18;
+
+/// Choices for an XDP port.
+#[derive(Clone, Default, Debug)]
+pub struct XdpOptions {
+    /// Processes frames of the kernel within calls of this program instead of in interrupts, for at
+    /// most this number of microseconds. Takes effect for drivers that can do so.
+    pub busy_poll_us: Option<u16>,
+}
+
+/// What the device and the kernel have agreed to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct XdpFacts {
+    /// Where the XDP program runs.
+    pub mode: XdpMode,
+    /// The device itself reads and writes packet memory.
+    pub is_zero_copy: bool,
+    /// The number of queues.
+    pub queues: u32,
+    /// Busy polling was asked for and is permitted.
+    pub polls_busily: bool,
+}
+
+/// A device of the machine, in promiscuous mode, by AF_XDP. The kernel gets no frames of the device
+/// any more.
+pub struct XdpPort {
+    sockets: Vec<Xsk>,
+    redirect: Redirect,
+    device: Reference,
+    /// Becomes ready when one of the sockets does.
+    ready: OwnedFd,
+    /// The longest frame that the device sends, and the time when the device was asked for it. The
+    /// kernel drops longer ones, and does not say so.
+    longest: usize,
+    asked: Instant,
+    /// The queue that is read next.
+    turn: usize,
+    polls_busily: bool,
+    /// The dropped frames that were reported.
+    reported: u64,
+    /// The places of frames in a burst that were queued for sending.
+    queued: Vec<usize>,
+}
+
+/// The size and the number of frames that a pool needs for a device: `None` if there is no such
+/// device, or if its frames are too long.
+#[must_use]
+pub(crate) fn needs(name: &str) -> Option<(u32, u32)> {
+    let device = Reference::open(name).ok()?;
+    let size = frame_size(device.mtu().ok()?)?;
+    Some((size, frames(device.queues())))
+}
+
+/// The size of frames for an MTU.
+fn frame_size(mtu: u32) -> Option<u32> {
+    [2048, 4096].into_iter().find(|size| FRONT + LINK + mtu <= *size)
+}
+
+impl XdpPort {
+    /// Opens the device with this name.
+    ///
+    /// # Errors
+    /// As for [`Self::open_with`].
+    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
+        Self::open_with(name, pool, &XdpOptions::default())
+    }
+
+    /// Opens the device with this name, with all of its queues. The frames of the pool must have
+    /// 2048 or 4096 bytes. All frames that arrive are in this pool.
+    ///
+    /// # Errors
+    /// When there is no such device, it is not permitted, the device's frames are too long for
+    /// AF_XDP or for the pool, or the operating system refuses.
+    pub fn open_with(name: &str, pool: &mut Pool, options: &XdpOptions) -> Result<Self, OpenError> {
+        let device = Reference::open(name)?;
+        let mtu = device.mtu().unwrap_or(0);
+        if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
+            return Err(OpenError::Mtu(mtu));
+        }
+        let redirect = Redirect::attach(device.index())?;
+        let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let (mut sockets, mut polls_busily) = (Vec::new(), options.busy_poll_us.is_some());
+        let queues = device.queues();
+        for queue in 0..queues {
+            let mut socket = Xsk::open(device.index(), queue, entries(queues), pool)?;
+            if let Some(time_us) = options.busy_poll_us {
+                polls_busily &= socket.poll_busily(time_us.into());
+            }
+            socket.refill(pool);
+            redirect.set(queue, socket.descriptor())?;
+            let (data, events) = (epoll::EventData::new_u64(queue.into()), epoll::EventFlags::IN);
+            epoll::add(&ready, socket.descriptor(), data, events).map_err(io::Error::from)?;
+            sockets.push(socket);
+        }
+        Ok(Self {
+            sockets,
+            redirect,
+            device,
+            ready,
+            longest: longest(mtu),
+            asked: Instant::now(),
+            turn: 0,
+            polls_busily,
+            reported: 0,
+            queued: Vec::new(),
+        })
+    }
+
+    /// What the device and the kernel have agreed to.
+    #[must_use]
+    pub fn xdp_facts(&self) -> XdpFacts {
+        XdpFacts {
+            mode: self.redirect.mode(),
+            is_zero_copy: self.sockets.iter().all(Xsk::is_zero_copy),
+            queues: u32::try_from(self.sockets.len()).unwrap_or(u32::MAX),
+            polls_busily: self.polls_busily,
+        }
+    }
+
+    /// Asks for the MTU if it is time.
+    fn ask_mtu(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.asked) > PERIOD {
+            self.asked = now;
+            if let Ok(mtu) = self.device.mtu() {
+                self.longest = longest(mtu);
+            }
+        }
+    }
+
+    /// Queues a frame for sending.
+    fn queue(&mut self, pool: &mut Pool, frame: Frame) -> Result<(), Unsent> {
+        let tag = if is_tagged(frame.bytes()) { 4 } else { 0 };
+        if frame.len() > self.longest + tag {
+            pool.put(frame);
+            return Err(Unsent::TooLong);
+        }
+        // One queue sends, so that frames stay in order.
+        let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
+        let frame = if pool.index(&frame).is_some() {
+            frame
+        } else {
+            let mut copy = pool.take().ok_or(Unsent::QueueFull)?;
+            if !copy.push(frame.bytes()) {
+                return Err(Unsent::TooLong);
+            }
+            copy
+        };
+        let Err(frame) = socket.send(pool, frame) else { return Ok(()) };
+        // The ring is full: perhaps the kernel takes something.
+        let sent = socket.end_send(pool);
+        socket.send(pool, frame).map_err(|frame| {
+            pool.put(frame);
+            sent.map_or_else(Unsent::of, |()| Unsent::QueueFull)
+        })
+    }
+}
+
+/// The longest frame for an MTU.
+fn longest(mtu: u32) -> usize {
+    usize::try_from(mtu.saturating_add(LINK - 4)).unwrap_or(usize::MAX)
+}
+
+/// Whether a frame has a VLAN tag, with which it may be longer.
+fn is_tagged(frame: &[u8]) -> bool {
+    matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
+}
+
+impl Port for XdpPort {
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        _: &mut dyn FnMut(Unreceived),
+    ) -> io::Result<usize> {
+        self.turn = (self.turn + 1) % self.sockets.len().max(1);
+        let mut found = 0;
+        let (first, last) = self.sockets.split_at_mut(self.turn);
+        for socket in last.iter_mut().chain(first) {
+            let before = found;
+            while found < BURST
+                && let Some(mut frame) = socket.receive()
+            {
+                found += 1;
+                if !socket.is_zero_copy() {
+                    // Cards have no frames with work left undone.
+                    complete(frame.bytes_mut());
+                }
+                frames.push(frame);
+            }
+            if found > before {
+                socket.refill(pool);
+            }
+            socket.end_receive(self.polls_busily);
+        }
+        Ok(found)
+    }
+
+    fn send(
+        &mut self,
+        pool: &mut Pool,
+        frames: &mut Vec<Frame>,
+        lost: &mut dyn FnMut(usize, Unsent),
+    ) {
+        self.ask_mtu();
+        self.queued.clear();
+        for (place, frame) in frames.drain(..).enumerate() {
+            match self.queue(pool, frame) {
+                Ok(()) => self.queued.push(place),
+                Err(why) => lost(place, why),
+            }
+        }
+        let Some(socket) = self.sockets.first_mut() else { return };
+        let sent = socket.end_send(pool).map_err(Unsent::of);
+        // With other errors, frames stay in the ring until the device is ready.
+        if sent == Err(Unsent::Refused) {
+            while let Some(place) = self.queued.pop()
+                && let Some(frame) = socket.take_back()
+            {
+                pool.put(frame);
+                lost(place, Unsent::Refused);
+            }
+        }
+    }
+
+    fn overrun(&mut self) -> u64 {
+        let all = self.sockets.iter().map(Xsk::dropped).sum();
+        all - std::mem::replace(&mut self.reported, all)
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+
+    fn state(&mut self) -> State {
+        self.device.state()
+    }
+
+    fn facts(&self) -> Option<String> {
+        let XdpFacts { mode, is_zero_copy, queues, polls_busily } = self.xdp_facts();
+        let mode = match mode {
+            XdpMode::Native => "in the driver",
+            XdpMode::Generic => "behind the driver (generic XDP)",
+        };
+        let copy = if is_zero_copy { "no copies" } else { "copies" };
+        let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
+        let busy = if polls_busily { ", busy polling" } else { "" };
+        Some(format!("{mode}, {copy}, {queues}{busy}"))
+    }
+}

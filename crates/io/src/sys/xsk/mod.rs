@@ -1,0 +1,232 @@
+//! AF_XDP sockets: frames of a device's queue in packet memory that is shared with the kernel.
+//!
+//! Each socket registers the memory of its pool for itself. So several sockets with one pool hand
+//! frames to each other without a copy, each socket in the mode that its device is capable of, and
+//! none depends on another one (which a registration that is shared by sockets, `XDP_SHARED_UMEM`,
+//! does not give).
+
+mod ring;
+
+use super::socket::set;
+use braid_packet::{Frame, Pool};
+use ring::{Reader, Writer};
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
+    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpUmemReg,
+    XdpUmemRegFlags,
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+    sockopt,
+};
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// The memory that the kernel may use for frames being sent.
+const SENDING: i32 = 4 << 20;
+
+/// A frame in a ring.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Descriptor {
+    /// The offset of the first byte in the pool's memory.
+    at: u64,
+    length: u32,
+    options: u32,
+}
+
+/// A bound AF_XDP socket.
+pub(crate) struct Xsk {
+    socket: OwnedFd,
+    fill: Writer<u64>,
+    received: Reader<Descriptor>,
+    sending: Writer<Descriptor>,
+    sent: Reader<u64>,
+    /// The frames that the kernel has, by their number in the pool.
+    held: Vec<Frame>,
+    frame_size: u64,
+    /// The start of the memory of the pool that is registered.
+    memory: NonNull<u8>,
+    is_zero_copy: bool,
+}
+
+// SAFETY: `memory` is only compared.
+unsafe impl Send for Xsk {}
+
+impl Xsk {
+    /// Binds a socket to a queue of the device with this number. Each of its rings has this number of
+    /// entries, a power of two. The frames of the pool must have 2048 or 4096 bytes.
+    pub(crate) fn open(index: u32, queue: u32, entries: u32, pool: &Pool) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+        let (memory, length) = pool.memory();
+        sockopt::set_xdp_umem_reg(
+            &socket,
+            XdpUmemReg {
+                addr: memory.as_ptr().expose_provenance() as u64,
+                len: length as u64,
+                chunk_size: pool.frame_size(),
+                headroom: 0,
+                flags: XdpUmemRegFlags::empty(),
+                tx_metadata_len: 0,
+            },
+        )?;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, entries)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, entries)?;
+        sockopt::set_xdp_rx_ring_size(&socket, entries)?;
+        sockopt::set_xdp_tx_ring_size(&socket, entries)?;
+        // Without it, the kernel's default limits what is on its way.
+        let _ = set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SENDING);
+        let at = sockopt::xdp_mmap_offsets(&socket)?;
+        let frames = length / usize::try_from(pool.frame_size().max(1)).unwrap_or(1);
+        let mut this = Self {
+            fill: Writer::map(&socket, at.fr, XDP_UMEM_PGOFF_FILL_RING, entries)?,
+            received: Reader::map(&socket, at.rx, XDP_PGOFF_RX_RING, entries)?,
+            sending: Writer::map(&socket, at.tx, XDP_PGOFF_TX_RING, entries)?,
+            sent: Reader::map(&socket, at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, entries)?,
+            socket,
+            held: (0..frames).map(|_| Frame::empty()).collect(),
+            frame_size: u64::from(pool.frame_size().max(1)),
+            memory,
+            is_zero_copy: false,
+        };
+        // The kernel chooses: without a copy if the driver is capable of it.
+        let wakeup = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+        bind(&this.socket, &SocketAddrXdp::new(wakeup, index, queue))?;
+        let options = sockopt::xdp_options(&this.socket)?;
+        this.is_zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
+        Ok(this)
+    }
+
+    /// Whether the device writes to packet memory, and reads from it, by itself.
+    pub(crate) fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+
+    /// Lets the kernel process the queue within calls of this program instead of interrupts.
+    /// Returns whether this is permitted.
+    pub(crate) fn poll_busily(&self, microseconds: i32) -> bool {
+        let set = |option, value: i32| set(&self.socket, libc::SOL_SOCKET, option, &value).is_ok();
+        set(libc::SO_PREFER_BUSY_POLL, 1)
+            && set(libc::SO_BUSY_POLL, microseconds)
+            && set(libc::SO_BUSY_POLL_BUDGET, 64)
+    }
+
+    /// Hands free frames of the pool to the kernel, for frames that arrive.
+    pub(crate) fn refill(&mut self, pool: &mut Pool) {
+        for _ in 0..self.fill.room() {
+            let Some(frame) = pool.take() else { break };
+            let Some(at) = self.hold(pool, frame) else { break };
+            self.fill.put(at);
+        }
+        self.fill.publish();
+    }
+
+    /// Keeps a frame while the kernel has it. Returns the offset of its memory. `None` if the frame
+    /// is not in the memory that is registered.
+    fn hold(&mut self, pool: &Pool, frame: Frame) -> Option<u64> {
+        let index = pool.index(&frame).filter(|_| pool.memory().0 == self.memory)?;
+        let place = self.held.get_mut(usize::try_from(index).ok()?)?;
+        *place = frame;
+        Some(u64::from(index) * self.frame_size)
+    }
+
+    /// Takes back the frame with this offset in its memory, and the offset within the frame.
+    fn release(&mut self, at: u64) -> Option<(Frame, u32)> {
+        let place = self.held.get_mut(usize::try_from(at / self.frame_size).ok()?)?;
+        let start = u32::try_from(at % self.frame_size).ok()?;
+        Some((mem::replace(place, Frame::empty()), start))
+    }
+
+    /// The next frame that has arrived.
+    pub(crate) fn receive(&mut self) -> Option<Frame> {
+        let Descriptor { at, length, .. } = self.received.take()?;
+        let (mut frame, start) = self.release(at)?;
+        frame.place(start, length);
+        Some(frame)
+    }
+
+    /// Gives the entries of received frames back to the kernel, and calls it if it waits for that,
+    /// or if it is to process the queue within this call.
+    pub(crate) fn end_receive(&mut self, polls_busily: bool) {
+        self.received.give_back();
+        if polls_busily || self.fill.needs_wakeup() {
+            let mut nothing: [u8; 0] = [];
+            let _ = recv(&self.socket, &mut nothing, RecvFlags::DONTWAIT);
+        }
+    }
+
+    /// Queues a frame of the pool for sending. Returns it if the ring is full, or if it is a frame
+    /// of another pool.
+    pub(crate) fn send(&mut self, pool: &Pool, frame: Frame) -> Result<(), Frame> {
+        let is_ours = pool.index(&frame).is_some() && pool.memory().0 == self.memory;
+        if self.sending.room() == 0 || !is_ours {
+            return Err(frame);
+        }
+        let start = u64::from(frame.start());
+        let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        let Some(base) = self.hold(pool, frame) else { return Ok(()) };
+        self.sending.put(Descriptor { at: base + start, length, options: 0 });
+        Ok(())
+    }
+
+    /// Sends the queued frames, and returns frames that were sent to the pool.
+    pub(crate) fn end_send(&mut self, pool: &mut Pool) -> Result<(), Errno> {
+        self.sending.publish();
+        let (mut waiting, mut result) = (self.sending.waiting(), Ok(()));
+        while waiting > 0 && self.is_to_be_woken() {
+            result = send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ());
+            self.collect(pool);
+            // A call sends a limited number of frames.
+            let left = self.sending.waiting();
+            if left == waiting {
+                break;
+            }
+            waiting = left;
+        }
+        self.collect(pool);
+        result
+    }
+
+    /// Takes back the last of the frames that the kernel has not begun to send. There is none where
+    /// the device reads the ring by itself, at any time.
+    pub(crate) fn take_back(&mut self) -> Option<Frame> {
+        if self.is_zero_copy {
+            return None;
+        }
+        let Descriptor { at, length, .. } = self.sending.take_back()?;
+        let (mut frame, start) = self.release(at)?;
+        frame.place(start, length);
+        Some(frame)
+    }
+
+    fn is_to_be_woken(&self) -> bool {
+        !self.is_zero_copy || self.sending.needs_wakeup()
+    }
+
+    /// Returns frames that were sent to the pool.
+    fn collect(&mut self, pool: &mut Pool) {
+        while let Some(at) = self.sent.take() {
+            if let Some((frame, _)) = self.release(at) {
+                pool.put(frame);
+            }
+        }
+        self.sent.give_back();
+    }
+
+    /// Frames that the kernel dropped because there was no room for them, since the start.
+    pub(crate) fn dropped(&self) -> u64 {
+        sockopt::xdp_statistics(&self.socket).map_or(0, |counted| {
+            counted.rx_dropped
+                + counted.rx_ring_full.unwrap_or(0)
+                + counted.rx_fill_ring_empty_descs.unwrap_or(0)
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,24 @@
+//! What is known about a device.
+
+use braid_io::{OpenError, State, XdpSupport, device_facts, has_xdp};
+
+use crate::world::spaces;
+
+#[test]
+fn facts_of_a_veth_device_are_known() {
+    spaces!(here, there);
+    here.join("va", &there, "vb");
+    there.ip("link set vb mtu 1400");
+    there.ip("link set vb down");
+    let facts = there.within(|| device_facts("vb")).unwrap();
+    assert_eq!((facts.state, facts.mtu, facts.is_ethernet), (State::Down, 1400, true));
+    assert_eq!(facts.driver.as_deref(), Some("veth"));
+    assert!(facts.queues >= 1);
+    assert_eq!(facts.joins_received, Some(false));
+    // Kernels before 6.3 do not tell.
+    let support = XdpSupport { native: true, zero_copy: false };
+    assert!(facts.xdp.is_none_or(|found| found == support), "{facts:?}");
+    assert_eq!(has_xdp(), Some(true));
+    let missing = there.within(|| device_facts("va"));
+    assert!(matches!(missing, Err(OpenError::NoDevice)), "{missing:?}");
+}

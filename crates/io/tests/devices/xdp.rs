@@ -1,0 +1,118 @@
+//! AF_XDP sockets.
+
+use braid_io::{OpenError, Port, XdpMode, XdpOptions, XdpPort};
+use braid_packet::Pool;
+use braid_packet::frame::FRAME;
+
+use crate::traffic::{carry, frames, hosts_talk, pool, receive, send};
+use crate::world::spaces;
+
+#[test]
+fn xdp_ports_carry_every_frame_both_ways() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    let facts = a.xdp_facts();
+    assert!(facts.mode == XdpMode::Native && !facts.is_zero_copy, "{facts:?}");
+    // More frames than the rings have entries.
+    let frames = frames(6000, 1514);
+    carry(&mut pool, &mut a, &mut b, &frames);
+    carry(&mut pool, &mut b, &mut a, &frames);
+}
+
+#[test]
+fn hosts_talk_over_xdp_ports() {
+    spaces!(client, braid, server);
+    hosts_talk(&client, &braid, &server, |device, pool| XdpPort::open(device, pool).unwrap());
+}
+
+#[test]
+fn device_without_xdp_in_its_driver_is_used_in_generic_mode() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    there.ip("link add bridge type bridge");
+    there.ip("link set vb master bridge");
+    there.ip("link set bridge up");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let mut b = there.within(|| XdpPort::open("bridge", &mut pool)).unwrap();
+    assert_eq!((b.xdp_facts().mode, b.xdp_facts().queues), (XdpMode::Generic, 1));
+    let mut frames = frames(500, 1514);
+    carry(&mut pool, &mut b, &mut a, &frames);
+    // The kernel removes VLAN tags before its generic XDP, which cannot tell them.
+    frames.retain(|frame| frame[12..14] != [0x81, 0]);
+    carry(&mut pool, &mut a, &mut b, &frames);
+}
+
+#[test]
+fn busy_polling_carries_frames() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let options = XdpOptions { busy_poll_us: Some(20) };
+    let mut a = here.within(|| XdpPort::open_with("va", &mut pool, &options)).unwrap();
+    let mut b = there.within(|| XdpPort::open_with("vb", &mut pool, &options)).unwrap();
+    assert!(a.xdp_facts().polls_busily);
+    carry(&mut pool, &mut a, &mut b, &frames(500, 1514));
+}
+
+#[test]
+fn device_with_long_frames_is_refused() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    here.ip("link set va mtu 9000");
+    let opened = here.within(|| XdpPort::open("va", &mut pool).map(|_| ()));
+    assert!(matches!(opened, Err(OpenError::Mtu(9000))), "{opened:?}");
+}
+
+#[test]
+fn second_program_on_a_device_is_refused_until_the_first_one_ends() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let first = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let second = here.within(|| XdpPort::open("va", &mut pool).map(|_| ()));
+    assert!(matches!(second, Err(OpenError::Busy)), "{second:?}");
+    drop(first);
+    here.within(|| XdpPort::open("va", &mut pool)).unwrap().overrun();
+}
+
+#[test]
+fn frames_go_from_port_to_port_without_a_copy() {
+    spaces!(here, middle, there);
+    middle.join("va", &here, "ea");
+    middle.join("vb", &there, "eb");
+    let mut pool = pool();
+    let mut from = here.within(|| XdpPort::open("ea", &mut pool)).unwrap();
+    let [mut a, mut b] =
+        ["va", "vb"].map(|name| middle.within(|| XdpPort::open(name, &mut pool)).unwrap());
+    let mut to = there.within(|| XdpPort::open("eb", &mut pool)).unwrap();
+    let sent = frames(64, 1514);
+    assert_eq!(send(&mut pool, &mut from, &sent), []);
+    let (mut frames, mut found) = (Vec::new(), Vec::new());
+    while frames.len() < sent.len() {
+        a.receive(&mut pool, &mut frames, &mut |why| panic!("{why:?}")).unwrap();
+    }
+    assert!(frames.iter().all(|frame| pool.index(frame).is_some()));
+    b.send(&mut pool, &mut frames, &mut |_, why| panic!("{why:?}"));
+    while found.len() < sent.len() {
+        receive(&mut pool, &mut to, &mut found);
+    }
+    assert_eq!(found, sent);
+}
+
+#[test]
+fn all_frames_are_in_the_pool_again_when_a_port_ends() {
+    spaces!(here, there);
+    let mut pool = Pool::new(8192, FRAME).unwrap();
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    assert_eq!(send(&mut pool, &mut a, &frames(64, 1514)), []);
+    drop(a);
+    let all: Vec<_> = (0..8192).map(|_| pool.take().unwrap()).collect();
+    assert!(pool.take().is_none());
+    drop(all);
+}
