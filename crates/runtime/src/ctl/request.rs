@@ -133,7 +133,7 @@ mod tests {
             ("[1]", "no JSON object"),
             ("{}", "lacks `do`"),
             (r#"{"do":1}"#, "`do` is no text"),
-            (r#"{"do":"fly"}"#, "there is no `fly`; known are status"),
+            (r#"{"do":"dance"}"#, "there is no `dance`; known are status"),
             (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
             (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
             (r#"{"do":"change"}"#, "lacks `change`"),
