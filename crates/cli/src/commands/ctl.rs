@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
+use crate::table::{Align, count, table};
 
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -134,13 +135,51 @@ fn text(verb: &Verb, answer: &Value) -> String {
             }
             text
         }
-        Verb::Status | Verb::Counters => {
-            let mut text = String::new();
-            show(&mut text, 0, answer);
-            text
+        Verb::Status => shown(answer),
+        Verb::Counters => {
+            let mut rest = answer.clone();
+            let functions = rest.as_object_mut().and_then(|members| members.remove("functions"));
+            format!("{}\n{}", functions_table(&functions.unwrap_or_default()), shown(&rest))
         }
         _ => "done\n".to_owned(),
     }
+}
+
+/// The packets and the state entries of each function.
+fn functions_table(functions: &Value) -> String {
+    let number = |value: &Value| count(value.as_u64().unwrap_or(0));
+    let of = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let entries = |function: &Value| {
+        let tables = list(&function["tables"]);
+        let texts =
+            tables.iter().map(|one| format!("{} {}", of(one, "table"), number(&one["entries"])));
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    let row = |function: &Value| {
+        let packets = |direction: &str| number(&function[direction]["packets"]);
+        vec![
+            of(function, "name"),
+            of(function, "model"),
+            packets("forward"),
+            packets("backward"),
+            entries(function),
+        ]
+    };
+    let head = [
+        ("function", Align::Left),
+        ("model", Align::Left),
+        ("forward", Align::Right),
+        ("backward", Align::Right),
+        ("state entries", Align::Left),
+    ];
+    table(&head, &list(functions).iter().map(row).collect::<Vec<_>>())
+}
+
+fn shown(value: &Value) -> String {
+    let mut text = String::new();
+    show(&mut text, 0, value);
+    text
 }
 
 /// Writes a value as indented lines. Zeros and empty values in lists are left out.
