@@ -169,8 +169,8 @@ pub fn echo(client: &Space, server: &Space, from: &str, to: &str) {
 /// Gives the two hosts addresses, and joins both to the namespace in the middle, by its devices
 /// `lan` and `wan`.
 pub fn join_hosts(client: &Space, braid: &Space, server: &Space) {
-    braid.join("lan", client, "eth0");
-    braid.join("wan", server, "eth0");
+    braid.join_queues("lan", client, "eth0", 2);
+    braid.join_queues("wan", server, "eth0", 2);
     client.ip("addr add 10.1.0.1/24 dev eth0");
     server.ip("addr add 10.1.0.2/24 dev eth0");
 }

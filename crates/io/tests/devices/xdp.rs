@@ -1,6 +1,8 @@
 //! AF_XDP sockets.
 
-use braid_io::{OpenError, Port, XdpMode, XdpOptions, XdpPort};
+use std::time::{Duration, Instant};
+
+use braid_io::{OpenError, PacketPort, Port, XdpMode, XdpOptions, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
@@ -115,4 +117,47 @@ fn all_frames_are_in_the_pool_again_when_a_port_ends() {
     let all: Vec<_> = (0..8192).map(|_| pool.take().unwrap()).collect();
     assert!(pool.take().is_none());
     drop(all);
+}
+
+#[test]
+fn ports_share_the_queues_of_a_device() {
+    spaces!(here, there);
+    here.join_queues("va", &there, "vb", 2);
+    let (mut pools, mut pool) = ([pool(), pool()], pool());
+    let mut a = here.within(|| PacketPort::open("va")).unwrap();
+    let options = XdpOptions::default();
+    let mut ports = there.within(|| XdpPort::open_shares("vb", &mut pools, &options)).unwrap();
+    assert!(ports.iter().all(|port| port.xdp_facts().queues == 1));
+    // Each queue gets some of many flows, and no frame comes twice.
+    let sent: Vec<_> = (0..200).map(datagram).collect();
+    for burst in sent.chunks(64) {
+        assert_eq!(send(&mut pool, &mut a, burst), []);
+    }
+    let mut found = [Vec::new(), Vec::new()];
+    let end = Instant::now() + Duration::from_secs(10);
+    while found.iter().map(Vec::len).sum::<usize>() < sent.len() && Instant::now() < end {
+        for ((port, pool), found) in ports.iter_mut().zip(&mut pools).zip(&mut found) {
+            receive(pool, port, found);
+        }
+    }
+    assert!(found.iter().all(|found| found.len() > 20), "{}", found[0].len());
+    let mut all = found.concat();
+    all.sort();
+    assert!(all == sent);
+    for (port, pool) in ports.iter_mut().zip(&mut pools) {
+        carry(pool, port, &mut a, &frames(64, 1000));
+    }
+    drop(ports);
+    let mut pools = [(); 3].map(|()| Pool::new(64, FRAME).unwrap());
+    let shares = there.within(|| XdpPort::open_shares("vb", &mut pools, &options).map(|_| ()));
+    assert!(matches!(shares, Err(OpenError::Queues { queues: 2, ports: 3 })), "{shares:?}");
+}
+
+/// A datagram of the flow with this number.
+fn datagram(flow: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0, flow, 0, 53, 0, 26, 0, 0]);
+    frame.resize(60, 0);
+    frame
 }

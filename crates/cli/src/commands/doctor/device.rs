@@ -91,8 +91,13 @@ fn received(name: &str, facts: &DeviceFacts) -> Finding {
 }
 
 fn vlan(name: &str, facts: &DeviceFacts) -> Finding {
-    match facts.removes_vlan {
-        Some(true) => Finding::note(
+    match (facts.removes_vlan, facts.driver.as_deref()) {
+        (Some(true), Some("veth")) => Finding::note(
+            "vlan",
+            "the kernel passes VLAN tags beside frames, where xdp does not see them",
+            format!("sudo ethtool -K DEVICE txvlan off, at the other end of {name}"),
+        ),
+        (Some(true), _) => Finding::note(
             "vlan",
             "the card removes VLAN tags, which xdp then does not see",
             format!("sudo ethtool -K {name} rxvlan off"),
