@@ -7,7 +7,7 @@ use braid_io::{
 };
 use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::did_you_mean_help;
-use braid_packet::{Packet, Pool};
+use braid_packet::{Burst, Packet, Pool};
 use braid_runtime::Input;
 
 use crate::answer::Failure;
@@ -77,6 +77,19 @@ impl PacketSource for Capture {
 
     fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         self.first.take().unwrap_or_else(|| self.reader.next_in(pool))
+    }
+
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        match self.first.take() {
+            None => self.reader.fill(burst, pool),
+            Some(first) => match first? {
+                Some(packet) => {
+                    burst.push(packet);
+                    self.reader.fill(burst, pool)
+                }
+                None => Ok(false),
+            },
+        }
     }
 
     fn warning(&self) -> Option<Warning> {

@@ -37,7 +37,7 @@ pub use ports::{
 };
 pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
 
-use braid_packet::{Packet, Pool};
+use braid_packet::{Burst, Packet, Pool};
 
 /// A source of packets.
 pub trait PacketSource {
@@ -54,6 +54,22 @@ pub trait PacketSource {
     /// As for [`Self::next_packet`].
     fn next_in(&mut self, _pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         self.next_packet()
+    }
+
+    /// Adds packets to a burst until it is full or the source has no more, or until the source
+    /// would have to wait for the next one. Adds at least one packet if there is one. Returns whether
+    /// there may be more.
+    ///
+    /// # Errors
+    /// As for [`Self::next_packet`]. The packets before the error are in the burst.
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        while !burst.is_full() {
+            match self.next_in(pool)? {
+                Some(packet) => burst.push(packet),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// A warning for the user at the end, such as that the file was cut off.
@@ -89,6 +105,10 @@ impl<T: PacketSource + ?Sized> PacketSource for &mut T {
 
     fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         (**self).next_in(pool)
+    }
+
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        (**self).fill(burst, pool)
     }
 
     fn warning(&self) -> Option<Warning> {

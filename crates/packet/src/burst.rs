@@ -116,12 +116,30 @@ impl Burst {
         }
     }
 
-    /// The last packet and its headers.
-    #[must_use]
-    pub fn last(&mut self) -> Option<(&mut Packet, &Layout)> {
+    /// Keeps the packets for which `keeps` is true. It may change what is not in the headers. Returns
+    /// the others.
+    pub fn retain(&mut self, mut keeps: impl FnMut(&mut Packet, &Layout) -> bool) -> Vec<Packet> {
         self.parse();
-        let at = self.packets.len().checked_sub(1)?;
-        Some((self.packets.get_mut(at)?, self.layouts.get(at)?))
+        let mut gone = Vec::new();
+        let mut kept = 0;
+        for at in 0..self.packets.len() {
+            let (Some(packet), Some(layout)) = (self.packets.get_mut(at), self.layouts.get(at))
+            else {
+                break;
+            };
+            if !keeps(packet, layout) {
+                gone.push(std::mem::replace(packet, Packet::empty(packet.link)));
+                continue;
+            }
+            if kept < at {
+                self.packets.swap(kept, at);
+                self.layouts.swap(kept, at);
+            }
+            kept += 1;
+        }
+        self.packets.truncate(kept);
+        self.parsed = kept;
+        gone
     }
 
     /// Takes all packets out.
@@ -192,11 +210,17 @@ mod tests {
     }
 
     #[test]
-    fn last_packet_can_be_taken_back() {
-        let mut burst = Burst::of(3, packet(1));
-        assert!(burst.last().unwrap().1.has(Header::Eth));
-        assert_eq!(burst.pop().unwrap().ingress, 3);
-        assert!(burst.last().is_none() && burst.pop().is_none());
+    fn packets_that_are_not_kept_come_back_and_the_others_stay_in_order() {
+        let mut burst = Burst::new();
+        (0..6).for_each(|byte| burst.push(packet(byte)));
+        let gone = burst.retain(|packet, layout| {
+            packet.ingress = 7;
+            layout.has(Header::Eth) && packet.time_ns % 3 == 1
+        });
+        let times = |packets: &[Packet]| packets.iter().map(|p| p.time_ns).collect::<Vec<_>>();
+        assert_eq!((times(burst.packets()), times(&gone)), (vec![1, 4], vec![0, 2, 3, 5]));
+        let (packets, layouts, _) = burst.parts();
+        assert!(packets.iter().zip(layouts).all(|(p, l)| p.parse() == *l && p.ingress == 7));
     }
 
     #[test]

@@ -57,12 +57,9 @@ impl Shared {
     }
 
     /// Returns a frame. The frame's bytes may belong to someone else from then on.
-    fn give(shared: NonNull<Shared>, base: NonNull<u8>) {
+    fn give(shared: NonNull<Shared>, index: u32) {
         // SAFETY: a frame that is not yet returned keeps its pool's shared part alive.
         let this = unsafe { shared.as_ref() };
-        // SAFETY: both pointers are into the pool's region.
-        let offset = unsafe { base.byte_offset_from_unsigned(this.base) };
-        let index = u32::try_from(offset / this.size as usize).unwrap_or(NONE);
         let Some(next) = this.next.get(index as usize) else { return };
         let mut first = this.returned.load(Ordering::Relaxed);
         loop {
@@ -173,6 +170,7 @@ impl Pool {
         Some(Frame {
             base,
             pool: Some(self.shared),
+            index,
             start: HEADROOM.min(shared.size),
             len: 0,
             size: shared.size,
@@ -198,12 +196,7 @@ impl Pool {
         if frame.pool != Some(self.shared) {
             return;
         }
-        let frame = ManuallyDrop::new(frame);
-        let shared = self.shared();
-        // SAFETY: both pointers are into the pool's region.
-        let offset = unsafe { frame.base.byte_offset_from_unsigned(shared.base) };
-        let index = u32::try_from(offset / shared.size as usize).unwrap_or(NONE);
-        self.free.push(index);
+        self.free.push(ManuallyDrop::new(frame).index);
     }
 
     /// Collects the frames that were dropped, and takes one of them.
@@ -252,6 +245,8 @@ pub struct Frame {
     base: NonNull<u8>,
     /// The pool to which the frame returns. `None`: the frame has memory of its own.
     pool: Option<NonNull<Shared>>,
+    /// The frame's number in its pool.
+    index: u32,
     start: u32,
     len: u32,
     size: u32,
@@ -267,7 +262,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub const fn empty() -> Self {
-        Frame { base: NonNull::dangling(), pool: None, start: 0, len: 0, size: 0 }
+        Frame { base: NonNull::dangling(), pool: None, index: 0, start: 0, len: 0, size: 0 }
     }
 
     /// A frame with memory of its own that holds `len` bytes of 0, with room in front and behind.
@@ -280,7 +275,7 @@ impl Frame {
         // SAFETY: the layout is not empty.
         let base = NonNull::new(unsafe { alloc_zeroed(memory) });
         let Some(base) = base else { handle_alloc_error(memory) };
-        Frame { base, pool: None, start: front, len: len.min(size - front), size }
+        Frame { base, pool: None, index: 0, start: front, len: len.min(size - front), size }
     }
 
     /// A frame with memory of its own, which holds these bytes. There is [`HEADROOM`] in front of
@@ -424,7 +419,7 @@ impl Drop for Frame {
     #[inline]
     fn drop(&mut self) {
         match self.pool {
-            Some(pool) => Shared::give(pool, self.base),
+            Some(pool) => Shared::give(pool, self.index),
             None if self.size == 0 => {}
             // SAFETY: `zeroed` allocated the memory with this layout.
             None => unsafe { dealloc(self.base.as_ptr(), own_memory(self.size)) },

@@ -1,7 +1,7 @@
 //! Loads: the unit in which packets go from the reader to the engine and on to the writer.
 
 use braid_ir::engine::{Event, Outputs};
-use braid_packet::{Burst, Packet};
+use braid_packet::{Burst, Packet, Pool};
 
 /// A burst with everything that an engine has made of it.
 #[derive(Default)]
@@ -32,6 +32,14 @@ impl Load {
     /// A load with memory for a whole burst.
     pub(crate) fn new() -> Self {
         Self { burst: Burst::new(), ..Self::default() }
+    }
+
+    /// Makes the load empty. Frames of `pool` return to it.
+    pub(crate) fn reset(&mut self, pool: &mut Pool) {
+        self.burst.recycle(pool);
+        self.beside.clear();
+        self.events.clear();
+        (self.read, self.no_interface, self.place) = (0, 0, 0);
     }
 
     /// Gives each packet that leaves, in order.

@@ -1,7 +1,7 @@
 //! Merges several inputs into one stream in time order.
 
 use braid_io::{PacketSource, ReadError};
-use braid_packet::{Packet, Pool};
+use braid_packet::{Burst, Packet, Pool};
 
 /// Packets that enter a chain.
 pub struct Input {
@@ -13,8 +13,11 @@ pub struct Input {
     pub source: Box<dyn PacketSource + Send>,
 }
 
+/// The ingress of a packet of which only the headers tell where it enters.
+pub(crate) const UNKNOWN: u16 = u16::MAX;
+
 /// A packet with its input's interface.
-pub(crate) type Entering = (Option<u16>, Packet);
+type Entering = (Option<u16>, Packet);
 
 /// The name of an input that cannot be read, and the reason.
 pub(crate) type Unreadable = (String, ReadError);
@@ -47,13 +50,26 @@ impl Merge {
         Self { inputs: inputs.into_iter().map(begin).collect() }
     }
 
+    /// Adds packets to a burst until it is full or the inputs end. Their ingress is the interface of
+    /// their input, or [`UNKNOWN`]. Returns whether there may be more.
+    pub(crate) fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, Unreadable> {
+        if let [Waiting { input, .. }] = &mut self.inputs[..] {
+            let filled = input.source.fill(burst, pool);
+            let ingress = input.interface.unwrap_or(UNKNOWN);
+            burst.packets_mut().iter_mut().for_each(|packet| packet.ingress = ingress);
+            return filled.map_err(|error| (input.name.clone(), error));
+        }
+        while !burst.is_full() {
+            let Some((interface, mut packet)) = self.next(pool)? else { return Ok(false) };
+            packet.ingress = interface.unwrap_or(UNKNOWN);
+            burst.push(packet);
+        }
+        Ok(true)
+    }
+
     /// The earliest next packet and its input's interface. At equal times, the input that was
     /// declared first comes first. Each input keeps its order, even if its time goes back.
-    pub(crate) fn next(&mut self, pool: &mut Pool) -> Result<Option<Entering>, Unreadable> {
-        if let [Waiting { input, .. }] = &mut self.inputs[..] {
-            let next = input.source.next_in(pool).map_err(|error| (input.name.clone(), error))?;
-            return Ok(next.map(|packet| (input.interface, packet)));
-        }
+    fn next(&mut self, pool: &mut Pool) -> Result<Option<Entering>, Unreadable> {
         let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
         let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {
             return Ok(None);

@@ -2,10 +2,10 @@
 
 use crate::follow::Follow;
 use crate::load::Load;
-use crate::merge::Input;
+use crate::merge::{Input, UNKNOWN};
 use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output, Unwritten};
-use crate::reading::{LOADS, Reader, UNKNOWN};
+use crate::reading::{End, GROUPS, Loads, Reader};
 use crate::script::Script;
 use crate::split::{NO_INTERFACE, Splitter};
 use braid_io::PacketSink;
@@ -134,9 +134,9 @@ impl<'a> Run<'a> {
                 driver.packets(reader, self.progress, pass_on)
             })
         } else {
-            let pass_on = |load| {
+            let pass_on = |loads| {
                 // The reader has room for all loads. It may have ended.
-                drop(used.try_send(load));
+                drop(used.try_send(loads));
                 true
             };
             (driver.packets(reader, self.progress, pass_on), Vec::new())
@@ -150,26 +150,26 @@ impl<'a> Run<'a> {
 /// the engine's part, and the outputs that could not be written.
 fn write_beside<'a, T>(
     mut leaving: Leaving<'a>,
-    used: &SyncSender<Load>,
-    engine: impl FnOnce(&mut dyn FnMut(Load) -> bool) -> T,
+    used: &SyncSender<Loads>,
+    engine: impl FnOnce(&mut dyn FnMut(Loads) -> bool) -> T,
 ) -> (T, Vec<Unwritten>) {
-    let (send, loads) = sync_channel::<Load>(LOADS);
+    let (send, groups) = sync_channel::<Loads>(GROUPS);
     let has_failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            for mut load in loads {
-                leaving.write_load(&mut load);
+            for mut loads in groups {
+                loads.iter_mut().for_each(|load| leaving.write_load(load));
                 if leaving.has_failed() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
                 // The reader has room for all loads. It may have ended.
-                let _ = used.try_send(load);
+                let _ = used.try_send(loads);
             }
             leaving.finish();
             leaving.failed
         });
         let done =
-            engine(&mut |load| send.send(load).is_ok() && !has_failed.load(Ordering::Relaxed));
+            engine(&mut |loads| send.send(loads).is_ok() && !has_failed.load(Ordering::Relaxed));
         drop(send);
         let unwritten = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
         (done, unwritten)
@@ -195,33 +195,42 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Processes the packets of all inputs. `pass_on` takes each load, and says whether to go on.
+    /// Processes the packets of all inputs. `pass_on` takes the loads, and says whether to go on.
     /// Returns the inputs' warnings.
     fn packets(
         &mut self,
         mut reader: Reader,
         mut progress: Option<Box<dyn FnMut(Progress) + 'a>>,
-        mut pass_on: impl FnMut(Load) -> bool,
+        mut pass_on: impl FnMut(Loads) -> bool,
     ) -> Result<Vec<String>, RunError> {
+        let mut due = 0;
         loop {
-            let next = reader.next();
-            let ((read, total), is_end) = match &next {
-                Ok(load) => (load.progress, false),
-                Err(end) => (end.progress, true),
+            let mut loads = match reader.next() {
+                Ok(loads) => loads,
+                Err(End { read: ended, progress: (read, total) }) => {
+                    if let Some(progress) = &mut progress {
+                        progress(Progress { packets: self.packets, read, total });
+                    }
+                    return Ok(ended?);
+                }
             };
-            if let Some(progress) = &mut progress
-                && (is_end || self.packets.is_multiple_of(PROGRESS_PERIOD))
-            {
-                progress(Progress { packets: self.packets, read, total });
+            let mut done = Ok(());
+            for load in loads.iter_mut().filter(|load| load.read > 0) {
+                if let Some(progress) = &mut progress
+                    && self.packets >= due
+                {
+                    let (read, total) = load.progress;
+                    progress(Progress { packets: self.packets, read, total });
+                    due = self.packets + PROGRESS_PERIOD;
+                }
+                self.packets += load.read;
+                self.no_interface += load.no_interface;
+                done = self.load(load);
+                if done.is_err() {
+                    break;
+                }
             }
-            let mut load = match next {
-                Ok(load) => load,
-                Err(end) => return Ok(end.read?),
-            };
-            self.packets += load.read;
-            self.no_interface += load.no_interface;
-            let done = self.load(&mut load);
-            let goes_on = pass_on(load);
+            let goes_on = pass_on(loads);
             done?;
             if !goes_on {
                 return Ok(Vec::new());

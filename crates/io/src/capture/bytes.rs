@@ -92,6 +92,17 @@ impl Bytes {
         Ok(filled)
     }
 
+    /// The bytes that can be had without reading.
+    pub(super) fn buffered(&self) -> &[u8] {
+        self.inner.buffer()
+    }
+
+    /// Skips bytes that can be had without reading.
+    pub(super) fn consume(&mut self, bytes: usize) {
+        self.inner.consume(bytes);
+        self.offset += bytes as u64;
+    }
+
     /// Reads this many bytes into a frame, of the pool if they fit. `None` if fewer are left.
     pub(super) fn frame(
         &mut self,
@@ -101,8 +112,7 @@ impl Bytes {
         let new = |bytes: &[u8]| pool.map_or_else(|| Frame::of(bytes), |pool| pool.frame_of(bytes));
         if let Some(buffered) = self.inner.buffer().get(..len) {
             let frame = new(buffered);
-            self.inner.consume(len);
-            self.offset += len as u64;
+            self.consume(len);
             return Ok(Some(frame));
         }
         let mut bytes = vec![0; len];

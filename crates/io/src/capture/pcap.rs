@@ -4,7 +4,7 @@ use super::MAX_PACKET;
 use super::bytes::Bytes;
 use crate::ReadError;
 use crate::link::link_of_number;
-use braid_packet::{Frame, Link, Packet, Pool};
+use braid_packet::{Burst, Frame, Link, Packet, Pool};
 use pcap_parser::PcapHeader;
 
 const HEADER_LEN: usize = 24;
@@ -73,8 +73,7 @@ impl Pcap {
         if bytes.fill(record.as_flattened_mut())? < RECORD_LEN {
             return Ok(None);
         }
-        let [seconds, fraction, captured, original] = record.map(|word| self.word(word));
-        let (captured, original) = self.lengths(captured, original);
+        let (time_ns, captured, original) = self.record(record);
         if captured > MAX_PACKET {
             let what = format!(
                 "the packet's record claims {captured} captured bytes; at most {MAX_PACKET} are \
@@ -83,10 +82,42 @@ impl Pcap {
             return Err(ReadError::Corrupt { offset, what });
         }
         let Some(frame) = bytes.frame(captured as usize, pool)? else { return Ok(None) };
+        Ok(Some(packet(self.link, time_ns, frame, original, self.fcs_len)))
+    }
+
+    /// Adds the packets to a burst that can be had without reading, until it is full. Leaves a
+    /// record that is not whole, or damaged, to [`Self::next`]. Returns the number of packets.
+    pub(super) fn fill(&self, bytes: &mut Bytes, burst: &mut Burst, pool: &mut Pool) -> u64 {
+        let (mut rest, mut added) = (bytes.buffered(), 0);
+        let all = rest.len();
+        while !burst.is_full()
+            && let Some((record, behind)) = rest.split_first_chunk::<RECORD_LEN>()
+        {
+            let words = record.as_chunks::<4>().0;
+            let (time_ns, captured, original) =
+                self.record(std::array::from_fn(|at| words.get(at).copied().unwrap_or_default()));
+            let Some((data, behind)) = behind.split_at_checked(captured as usize) else { break };
+            if captured > MAX_PACKET {
+                break;
+            }
+            rest = behind;
+            added += 1;
+            let frame = pool.frame_of(data);
+            burst.push(packet(self.link, time_ns, frame, original, self.fcs_len));
+        }
+        let used = all - rest.len();
+        bytes.consume(used);
+        added
+    }
+
+    /// The time, the captured length and the original length that a record has.
+    fn record(&self, words: [[u8; 4]; RECORD_LEN / 4]) -> (u64, u32, u32) {
+        let [seconds, fraction, captured, original] = words.map(|word| self.word(word));
+        let (captured, original) = self.lengths(captured, original);
         let unit = if self.nanoseconds { 1 } else { 1_000 };
         // This cannot overflow: all factors are below 2^32 and the sum is below 2^63.
         let time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
-        Ok(Some(packet(self.link, time_ns, frame, original, self.fcs_len)))
+        (time_ns, captured, original)
     }
 
     fn word(&self, word: [u8; 4]) -> u32 {

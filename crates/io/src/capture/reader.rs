@@ -4,7 +4,7 @@ use super::bytes::Bytes;
 use super::pcap::Pcap;
 use super::pcapng::PcapNg;
 use crate::{PacketSource, Progress, ReadError, Warning};
-use braid_packet::{Packet, Pool};
+use braid_packet::{Burst, Packet, Pool};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -140,6 +140,23 @@ impl PacketSource for CaptureReader {
 
     fn next_in(&mut self, pool: &mut Pool) -> Result<Option<Packet>, ReadError> {
         self.read(Some(pool))
+    }
+
+    fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, ReadError> {
+        while !burst.is_full() {
+            if let Format::Pcap(pcap) = &self.format {
+                self.packets += pcap.fill(&mut self.bytes, burst, pool);
+            }
+            // The next packet must be read from the file, or from a pipe where it may not yet be.
+            if burst.is_full() || self.bytes.buffered().is_empty() && !burst.packets().is_empty() {
+                break;
+            }
+            match self.read(Some(pool))? {
+                Some(packet) => burst.push(packet),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     fn warning(&self) -> Option<Warning> {
