@@ -6,6 +6,7 @@ use crate::sys::device::Reference;
 use crate::sys::{Redirect, XdpMode, Xsk};
 use braid_packet::{BURST, Frame, Pool};
 use rustix::event::epoll;
+use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -151,10 +152,11 @@ impl XdpPort {
             return Err(OpenError::Mtu(mtu));
         }
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (mut sockets, mut polls_busily) = (Vec::new(), options.busy_poll_us.is_some());
+        let (mut sockets, mut polls_busily) = (Vec::<Xsk>::new(), options.busy_poll_us.is_some());
         let entries = entries(device.queues());
         for queue in queues {
-            let mut socket = Xsk::open(device.index(), queue, entries, pool)?;
+            let socket = Xsk::open(device.index(), queue, entries, pool, sockets.first());
+            let mut socket = socket.map_err(refused)?;
             if let Some(time_us) = options.busy_poll_us {
                 polls_busily &= socket.poll_busily(time_us.into());
             }
@@ -225,6 +227,19 @@ impl XdpPort {
             pool.put(frame);
             sent.map_or_else(Unsent::of, |()| Unsent::QueueFull)
         })
+    }
+}
+
+fn refused(error: io::Error) -> OpenError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOBUFS | Errno::NOMEM) => OpenError::Permission(
+            "AF_XDP locks the memory of packets: `ulimit -l unlimited` in the shell that starts \
+             braid, or give it CAP_IPC_LOCK",
+        ),
+        Some(Errno::PERM | Errno::ACCESS) => {
+            OpenError::Permission("AF_XDP needs CAP_NET_RAW: run as root, or see `braid doctor`")
+        }
+        _ => OpenError::Io(error),
     }
 }
 
@@ -318,5 +333,25 @@ impl Port for XdpPort {
         let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
         let busy = if polls_busily { ", busy polling" } else { "" };
         Some(format!("{mode}, {copy}, {queues}{busy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_smaller_the_more_queues_there_are() {
+        assert_eq!([1, 2, 3, 4, 8, 100].map(entries), [4096, 2048, 1024, 1024, 512, 512]);
+        assert_eq!([0, 1, 2, 8, 100].map(frames), [0, 6144, 6144, 6144, 76_800]);
+    }
+
+    #[test]
+    fn frames_are_as_large_as_the_mtu_needs() {
+        assert_eq!(
+            [1500, 1774, 1775, 3822, 3823].map(frame_size),
+            [Some(2048), Some(2048), Some(4096), Some(4096), None]
+        );
+        assert_eq!(longest(1500), 1514);
     }
 }

@@ -6,7 +6,7 @@ use braid_io::{OpenError, PacketPort, Port, XdpMode, XdpOptions, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
-use crate::traffic::{carry, frames, hosts_talk, pool, receive, send};
+use crate::traffic::{carry, flood, frames, hosts_talk, pool, receive, send};
 use crate::world::spaces;
 
 #[test]
@@ -22,6 +22,16 @@ fn xdp_ports_carry_every_frame_both_ways() {
     let frames = frames(6000, 1514);
     carry(&mut pool, &mut a, &mut b, &frames);
     carry(&mut pool, &mut b, &mut a, &frames);
+}
+
+#[test]
+fn frames_beyond_a_full_ring_are_counted() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    flood(&mut pool, &mut a, &mut b);
 }
 
 #[test]

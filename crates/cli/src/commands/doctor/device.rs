@@ -1,5 +1,7 @@
 //! A network device: link, driver, XDP, queues, offloads.
 
+use std::net::IpAddr;
+
 use braid_io::{DeviceFacts, State, XdpSupport, device_facts};
 
 use super::finding::Finding;
@@ -28,6 +30,8 @@ fn of(name: &str, facts: &DeviceFacts) -> Vec<Finding> {
         },
         Finding::ok("driver", driver),
         xdp(facts.xdp),
+        attached(name, facts.has_xdp_program),
+        addresses(name, &facts.addresses),
         mtu(name, facts.mtu),
         Finding::ok("queues", facts.queues.to_string()),
         received(name, facts),
@@ -61,6 +65,29 @@ fn xdp(support: Option<XdpSupport>) -> Finding {
         }
         None => Finding::note("xdp", "unknown: the kernel tells from 6.3 on", None),
     }
+}
+
+fn attached(name: &str, has_xdp_program: bool) -> Finding {
+    if has_xdp_program {
+        return Finding::note(
+            "xdp program",
+            "one is attached: another program, or a run of braid, uses xdp on this device",
+            format!("sudo ip link set {name} xdp off"),
+        );
+    }
+    Finding::ok("xdp program", "none is attached")
+}
+
+/// What arrives for the kernel's own addresses has two receivers.
+fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
+    let Some(first) = addresses.first() else {
+        return Finding::ok("addresses", "none: the kernel does not answer by itself");
+    };
+    Finding::note(
+        "addresses",
+        format!("{first}: with af_packet, the kernel answers packets that the chain gets, too"),
+        format!("sudo ip addr flush dev {name}, or use a namespace without addresses"),
+    )
 }
 
 fn mtu(name: &str, mtu: u32) -> Finding {
@@ -119,6 +146,8 @@ mod tests {
             driver: Some("ice".into()),
             queues: 8,
             xdp: Some(XdpSupport { native: true, zero_copy: true }),
+            has_xdp_program: false,
+            addresses: Vec::new(),
             joins_received: Some(false),
             removes_vlan: Some(false),
             kernel_joins_received: Some(false),
@@ -133,7 +162,9 @@ mod tests {
 
     #[test]
     fn each_shortcoming_is_found_with_a_remedy_that_names_the_device() {
-        let changes: [(fn(&mut DeviceFacts), _); 5] = [
+        let changes: [(fn(&mut DeviceFacts), _); 7] = [
+            (|facts| facts.has_xdp_program = true, Note),
+            (|facts| facts.addresses = vec![[10, 0, 0, 1].into()], Note),
             (|facts| facts.state = State::Down, Problem),
             (|facts| facts.mtu = 9000, Note),
             (|facts| facts.joins_received = Some(true), Problem),
