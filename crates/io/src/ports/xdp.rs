@@ -239,6 +239,7 @@ fn refused(error: io::Error) -> OpenError {
         Some(Errno::PERM | Errno::ACCESS) => {
             OpenError::Permission("AF_XDP needs CAP_NET_RAW: run as root, or see `braid doctor`")
         }
+        Some(Errno::BUSY) => OpenError::Busy,
         _ => OpenError::Io(error),
     }
 }

@@ -23,9 +23,17 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
 
 /// The memory that the kernel may use for frames being sent.
 const SENDING: i32 = 4 << 20;
+
+/// How often a socket is bound again to a queue that is not yet free.
+const ATTEMPTS: u32 = 20;
+
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A frame in a ring.
 #[derive(Clone, Copy)]
@@ -91,7 +99,16 @@ impl Xsk {
             memory,
             is_zero_copy: false,
         };
-        attach(&this.socket, index, queue, first)?;
+        let mut attached = attach(&this.socket, index, queue, first);
+        for _ in 0..ATTEMPTS {
+            // The kernel frees the queue of a closed socket some time later.
+            if attached != Err(Errno::BUSY) {
+                break;
+            }
+            thread::sleep(PAUSE);
+            attached = attach(&this.socket, index, queue, first);
+        }
+        attached?;
         let options = sockopt::xdp_options(&this.socket)?;
         this.is_zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
         Ok(this)
@@ -241,15 +258,14 @@ fn register(socket: &OwnedFd, pool: &Pool) -> io::Result<()> {
 
 /// Binds a socket to a queue. The kernel chooses the mode: without a copy if the driver is capable
 /// of it. Further sockets of a device have the mode and the memory of the first one.
-fn attach(socket: &OwnedFd, index: u32, queue: u32, first: Option<&Xsk>) -> io::Result<()> {
+fn attach(socket: &OwnedFd, index: u32, queue: u32, first: Option<&Xsk>) -> Result<(), Errno> {
     let address = |flags| SocketAddrXdp::new(flags, index, queue);
     match first {
-        None => bind(socket, &address(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP))?,
+        None => bind(socket, &address(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP)),
         Some(first) => {
             let addr = address(SocketAddrXdpFlags::XDP_SHARED_UMEM);
             let shared_umem_fd = first.socket.as_fd();
-            bind(socket, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })?;
+            bind(socket, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })
         }
     }
-    Ok(())
 }
