@@ -115,6 +115,17 @@ fn style() -> Style {
     Style { color, ..Style::default() }
 }
 
+/// Reads a change of configuration as a line of a control file has it, without its time.
+pub fn change(text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
+    let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
+    let file = sources.add("change".to_owned(), format!("+0 {text}"));
+    let scheduled = control(file, chain, &Files, &sources, &mut found);
+    if found.has_errors() {
+        return Err(render(&found, &sources, Style::default()));
+    }
+    Ok(scheduled.iter().map(|change| change.resolve(0)).collect())
+}
+
 impl Program {
     /// The program of a file that is not text: it has nothing but this error.
     fn not_text(path: &Path, bytes: &[u8]) -> Self {

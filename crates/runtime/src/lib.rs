@@ -7,6 +7,7 @@
 //! [`report`] and [`json`] turn results into JSON for scripts.
 #![forbid(unsafe_code)]
 
+pub mod ctl;
 pub mod follow;
 pub mod json;
 pub mod live;

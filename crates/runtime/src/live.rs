@@ -1,18 +1,20 @@
 //! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
 //! One thread reads bursts of frames, runs the engine on them, and sends the packets that leave, in
-//! bursts, too. Packets stay in frames of one pool. While no frames arrive, the driver advances the engine's time, so that time-outs and timers run. A packet
-//! that a device refuses is lost for a named reason, so that packets are accounted for as in
-//! captures.
+//! bursts, too. Packets stay in frames of one pool. While no frames arrive, the driver advances the
+//! engine's time, so that time-outs and timers run. A packet that a device refuses is lost for a
+//! named reason, so that packets are accounted for as in captures.
 
+use crate::ctl::{Asked, Serving, Socket, Subject};
 use crate::load::Load;
 use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output};
 use crate::script::Script;
-use braid_io::{PacketSink, Unreceived, wait};
+use braid_io::{PacketSink, State, Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Outputs};
 use braid_packet::{BURST, Frame, Link, Packet, Pool};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +87,7 @@ pub struct Live<'a> {
     control: Vec<Control>,
     limits: Limits,
     leaving: Leaving<'a>,
+    socket: Option<Socket>,
 }
 
 impl<'a> Live<'a> {
@@ -93,7 +96,16 @@ impl<'a> Live<'a> {
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock, pool: Pool) -> Self {
         let leaving = Leaving::new(chain);
         let (devices, control) = (Vec::new(), Vec::new());
-        Self { engine, clock, pool, devices, control, limits: Limits::default(), leaving }
+        Self {
+            engine,
+            clock,
+            pool,
+            devices,
+            control,
+            limits: Limits::default(),
+            leaving,
+            socket: None,
+        }
     }
 
     /// Adds a device.
@@ -130,6 +142,13 @@ impl<'a> Live<'a> {
         self
     }
 
+    /// Adds a socket by which the run can be looked at and changed.
+    #[must_use]
+    pub fn socket(mut self, socket: Socket) -> Self {
+        self.socket = Some(socket);
+        self
+    }
+
     /// Sets the limits at which the run ends.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -153,6 +172,7 @@ impl<'a> Live<'a> {
             copies: Vec::new(),
             failed: Vec::new(),
             unsent: BTreeMap::new(),
+            serving: self.socket.map(Serving::new),
         };
         let mut driver = Driver {
             engine: self.engine,
@@ -196,13 +216,44 @@ impl Driver<'_> {
             if over || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if !self.turn()? {
+            let is_busy = self.turn()?;
+            if !self.serve(stop) && !is_busy {
                 self.idle(end_ns)?;
             }
             if self.sink.leaving.has_failed() {
                 return Ok(());
             }
         }
+    }
+
+    /// Answers a request, if one waits. Returns whether there was one.
+    fn serve(&mut self, stop: &AtomicBool) -> bool {
+        let Some(mut serving) = self.sink.serving.take() else { return false };
+        let (_, mut out) = self.load.parts();
+        let mut subject = Subject {
+            chain: self.sink.leaving.chain,
+            engine: self.engine,
+            out: &mut out,
+            stop,
+            now_ns: self.clock.now_ns(),
+        };
+        let Self { sink, lost, packets, clock, .. } = self;
+        let settle = |counters: &mut Counters, sink: &Sink<'_>| {
+            add_lost(lost, counters);
+            sink.settle(counters);
+        };
+        let served = serving.serve(&mut subject, |what| match what {
+            Asked::Counters(counters) => {
+                settle(counters, sink);
+                Value::Null
+            }
+            Asked::Status => sink.status(clock, *packets),
+        });
+        self.sink.serving = Some(serving);
+        if served {
+            self.sink.deliver(&mut self.load);
+        }
+        served
     }
 
     /// Reads the frames that have arrived at each interface. Returns whether there were any.
@@ -260,10 +311,7 @@ impl Driver<'_> {
 
     fn summary(mut self) -> Result<Summary, RunError> {
         let mut counters = self.engine.counters();
-        for (reason, count) in &self.lost {
-            counters.packets_in += count;
-            *counters.lost.entry((*reason).into()).or_default() += count;
-        }
+        add_lost(&self.lost, &mut counters);
         self.sink.settle(&mut counters);
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
@@ -271,6 +319,14 @@ impl Driver<'_> {
         let warnings = self.sink.warnings(&counters);
         let unwritten = self.sink.leaving.failed;
         Ok(Summary { counters, follow: None, warnings, unwritten })
+    }
+}
+
+/// Counts packets that were lost on reading.
+fn add_lost(lost: &BTreeMap<&'static str, u64>, counters: &mut Counters) {
+    for (reason, count) in lost {
+        counters.packets_in += count;
+        *counters.lost.entry((*reason).into()).or_default() += count;
     }
 }
 
@@ -288,13 +344,44 @@ struct Sink<'a> {
     failed: Vec<(usize, usize)>,
     /// Packets that left the chain and were not sent, by interface and reason.
     unsent: BTreeMap<(u16, &'static str), u64>,
+    serving: Option<Serving>,
 }
 
 impl Sink<'_> {
+    /// How the run is, for a client of the control socket.
+    fn status(&mut self, clock: &Clock, packets: u64) -> Value {
+        let chain = self.leaving.chain;
+        let device = |device: &mut Attached| {
+            let name = chain.interfaces.get(usize::from(device.interface));
+            json!({
+                "interface": name.map(|interface| interface.name.as_str()),
+                "device": device.name,
+                "state": match device.port.state() {
+                    State::Up => "up",
+                    State::Down => "down",
+                    State::Missing => "missing",
+                },
+                "port": device.port.facts(),
+                "notes": device.port.notes(),
+            })
+        };
+        json!({
+            "chain": chain.name,
+            "seconds": clock.now_ns().saturating_sub(clock.start_ns()) / 1_000_000_000,
+            "packets": packets,
+            "devices": self.devices.iter_mut().map(device).collect::<Vec<_>>(),
+        })
+    }
+
     /// Sends all that a load has made leave.
     fn deliver(&mut self, load: &mut Load) {
-        let Self { leaving, devices, queues, copies, unsent, .. } = self;
-        load.events.drain(..).for_each(|event| leaving.event(event));
+        let Self { leaving, devices, queues, copies, unsent, serving, .. } = self;
+        for event in load.events.drain(..) {
+            if let Some(serving) = serving {
+                serving.event(leaving.chain, &event);
+            }
+            leaving.event(event);
+        }
         let is_copied = !leaving.outputs.is_empty();
         queues.resize_with(devices.len(), Vec::new);
         load.deliver(|interface, packet| {

@@ -13,7 +13,7 @@ pub struct Input {
     pub source: Box<dyn PacketSource + Send>,
 }
 
-/// The ingress of a packet of which only the headers tell where it enters.
+/// The ingress of a packet whose headers must tell where it enters.
 pub(crate) const UNKNOWN: u16 = u16::MAX;
 
 /// A packet with its input's interface.

@@ -5,6 +5,7 @@ mod actions;
 mod bench;
 mod check;
 mod classes;
+mod ctl;
 mod diff;
 mod doctor;
 mod explain;
@@ -30,6 +31,7 @@ pub enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
     Run(run::Args),
+    Ctl(ctl::Args),
     Trace(trace::Args),
     Diff(diff::Args),
     Gen(r#gen::Args),
@@ -53,6 +55,7 @@ impl Command {
             Command::Check(args) => check::run(&args, output),
             Command::Fmt(args) => fmt::run(&args, output),
             Command::Run(args) => run::run(&args, output),
+            Command::Ctl(args) => ctl::run(&args, output),
             Command::Trace(args) => trace::run(&args, output),
             Command::Diff(args) => diff::run(&args, output),
             Command::Gen(args) => r#gen::run(&args, output),

@@ -1,6 +1,7 @@
 //! `braid run --if`: live interfaces.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_packet::Pool;
 use braid_runtime::Summary;
+use braid_runtime::ctl::{Parse, Socket};
 use braid_runtime::live::{Attached, Live};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -18,6 +20,7 @@ use signal_hook::flag;
 use super::outputs::LineFile;
 use crate::answer::Failure;
 use crate::captures::{self, Named};
+use crate::load;
 use crate::output::tell;
 
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
@@ -75,6 +78,13 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
     };
     let attached = named.into_iter().map(&mut attach).collect::<Result<Vec<_>, Failure>>()?;
     Ok(Devices { attached, pool })
+}
+
+/// Makes the control socket of a run.
+pub fn listen(path: &Path, chain: &Chain) -> Result<Socket, Failure> {
+    let chain = chain.clone();
+    let changes: Parse = Box::new(move |text| load::change(text, &chain));
+    Socket::listen(path, changes).map_err(|why| Failure::file(path, why))
 }
 
 /// `IF=KIND:DEVICE`

@@ -49,6 +49,9 @@ pub struct Args {
     /// duplicate, reorder, corrupt, truncate, stall
     #[arg(long, value_name = "LIST", requires = "devices", conflicts_with = "inputs")]
     faults: Option<Faults>,
+    /// With --if: a socket by which `braid ctl` looks into the run and changes it
+    #[arg(long, value_name = "PATH", requires = "devices", conflicts_with = "inputs")]
+    ctl: Option<PathBuf>,
     /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
@@ -95,6 +98,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let is_live = !args.devices.is_empty();
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
+    let socket = args.ctl.as_deref().map(|path| live::listen(path, &chain)).transpose()?;
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
@@ -107,7 +111,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(Devices { attached, pool }) => {
             let limits = Limits { time: args.time, packets: args.packets };
             let run = Live::new(&chain, engine.as_mut(), clock, pool);
-            let run = run.control(control).limits(limits);
+            let mut run = run.control(control).limits(limits);
+            if let Some(socket) = socket {
+                run = run.socket(socket);
+            }
             let is_endless = args.time.is_none() && args.packets.is_none();
             live::drive(run, attached, outputs, events, is_endless)?
         }

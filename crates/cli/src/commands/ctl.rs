@@ -1,0 +1,193 @@
+//! `braid ctl`: looks into a live run and changes it, by its control socket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::output::Output;
+
+/// How long to wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Look into a live run, or change it
+#[derive(clap::Args)]
+pub struct Args {
+    /// The run's socket, as given to `braid run --ctl`
+    socket: PathBuf,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+enum Verb {
+    /// How the run is: its chain, its time, its packets and its devices
+    Status,
+    /// The counters, as at the end of a run
+    Counters,
+    /// State entries
+    State {
+        /// Only entries of this function
+        function: Option<String>,
+        /// Only entries of this table
+        #[arg(long, value_name = "NAME")]
+        table: Option<String>,
+        /// Only entries whose JSON line contains this text, such as an address
+        #[arg(long, value_name = "TEXT")]
+        contains: Option<String>,
+        /// Leave out this many entries
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        from: u64,
+        /// At most this many entries (up to 1,000)
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u64,
+    },
+    /// Set a parameter: FUNCTION.PARAM VALUE, as in a control file
+    Set(Change),
+    /// Add a rule: FUNCTION.PARAM [at N] RULE
+    AddRule(Change),
+    /// Remove a rule: FUNCTION.PARAM N
+    RemoveRule(Change),
+    /// Change a backend: FUNCTION.PARAM up|down|remove|add VALUE
+    Backend(Change),
+    /// Follow the events from now on, one JSON line each
+    Events,
+    /// End the run, as Ctrl-C does
+    Stop,
+}
+
+/// The words of a configuration change.
+#[derive(clap::Args)]
+struct Change {
+    /// The change, as a line of a control file has it
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+impl Verb {
+    fn request(&self) -> Value {
+        let change = |verb: &str, change: &Change| json!({ "do": "change", "change": format!("{verb} {}", change.words.join(" ")) });
+        match self {
+            Verb::Status => json!({ "do": "status" }),
+            Verb::Counters => json!({ "do": "counters" }),
+            Verb::State { function, table, contains, from, limit } => json!({
+                "do": "state", "function": function, "table": table, "contains": contains,
+                "from": from, "limit": limit,
+            }),
+            Verb::Set(words) => change("set", words),
+            Verb::AddRule(words) => change("add-rule", words),
+            Verb::RemoveRule(words) => change("remove-rule", words),
+            Verb::Backend(words) => change("backend", words),
+            Verb::Events => json!({ "do": "events" }),
+            Verb::Stop => json!({ "do": "stop" }),
+        }
+    }
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let failure = |why: std::io::Error| {
+        let help = "; `braid run --ctl PATH` makes the socket";
+        Failure::file(&args.socket, format!("no run answers: {why}{help}"))
+    };
+    let mut socket = UnixStream::connect(&args.socket).map_err(failure)?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(failure)?;
+    writeln!(socket, "{}", args.verb.request()).map_err(failure)?;
+    let mut lines = BufReader::new(&socket).lines();
+    let mut next = || match lines.next() {
+        Some(line) => line.map(Some).map_err(failure),
+        None => Ok(None),
+    };
+    let answer = next()?.ok_or_else(|| Failure::input("the run ended before it answered"))?;
+    let answer: Value = serde_json::from_str(&answer)
+        .map_err(|why| Failure::input(format!("the answer is no JSON: {why}")))?;
+    if let Some(error) = answer.get("error").and_then(Value::as_str) {
+        return Err(Failure::input(error));
+    }
+    if matches!(args.verb, Verb::Events) {
+        socket.set_read_timeout(None).map_err(failure)?;
+        while let Some(line) = next()? {
+            output.text(line + "\n");
+        }
+        return Ok(Answer::Yes);
+    }
+    if output.json {
+        output.value(&answer);
+    } else {
+        output.text(text(&args.verb, &answer));
+    }
+    Ok(Answer::Yes)
+}
+
+/// The answer as text.
+fn text(verb: &Verb, answer: &Value) -> String {
+    match verb {
+        Verb::State { .. } => {
+            let entries = answer["entries"].as_array().map_or(&[][..], |entries| entries);
+            let mut text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+            if let Some(next) = answer["next"].as_u64() {
+                text.push_str(&format!("more: --from {next}\n"));
+            }
+            text
+        }
+        Verb::Status | Verb::Counters => {
+            let mut text = String::new();
+            show(&mut text, 0, answer);
+            text
+        }
+        _ => "done\n".to_owned(),
+    }
+}
+
+/// Writes a value as indented lines. Zeros and empty values in lists are left out.
+fn show(text: &mut String, depth: usize, value: &Value) {
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::Object(inner) if inner.is_empty() => {}
+                    Value::Array(inner) if inner.is_empty() => {}
+                    Value::Object(_) | Value::Array(_) => {
+                        text.push_str(&format!("{indent}{name}\n"));
+                        show(text, depth + 1, value);
+                    }
+                    _ => text.push_str(&format!("{indent}{}\n", word(name, value))),
+                }
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                let Value::Object(members) = value else {
+                    text.push_str(&format!("{indent}{value}\n"));
+                    continue;
+                };
+                let flat = members.iter().filter(|(_, value)| !is_nothing(value));
+                let words: Vec<String> = flat.map(|(name, value)| word(name, value)).collect();
+                text.push_str(&format!("{indent}{}\n", words.join("  ")));
+            }
+        }
+        _ => text.push_str(&format!("{indent}{value}\n")),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.values().all(is_nothing),
+        _ => false,
+    }
+}
+
+fn word(name: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{name} {text}"),
+        _ => format!("{name} {value}"),
+    }
+}

@@ -1,0 +1,146 @@
+//! Requests: their JSON form.
+
+use braid_ir::chain::Control;
+use serde_json::Value;
+use std::sync::mpsc::SyncSender;
+
+/// The largest number of entries of a page of state, and the number that a page has if the request
+/// does not say.
+pub(crate) const MOST_ENTRIES: usize = 1_000;
+const ENTRIES: usize = 100;
+
+/// Reads configuration changes as a control file has them, without a time. The error is a message
+/// for the user.
+pub type Parse = Box<dyn Fn(&str) -> Result<Vec<Control>, String> + Send + Sync>;
+
+/// What a client wants.
+pub(crate) enum Request {
+    /// How the run is.
+    Status,
+    /// The counters, as at the end of a run.
+    Counters,
+    /// A page of the state entries.
+    State(Page),
+    /// Changes of configuration, to be made now.
+    Change(Vec<Control>),
+    /// All events from now on, one JSON line each.
+    Events(SyncSender<String>),
+    /// The end of the run.
+    Stop,
+}
+
+/// Some of the state entries.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Page {
+    /// Only entries of this function.
+    pub(crate) function: Option<String>,
+    /// Only entries of this table.
+    pub(crate) table: Option<String>,
+    /// Only entries whose JSON line contains this text.
+    pub(crate) contains: Option<String>,
+    /// The number of such entries to leave out.
+    pub(crate) from: usize,
+    /// The largest number of entries.
+    pub(crate) limit: usize,
+}
+
+/// A request with the way back for its answer.
+pub(crate) struct Job {
+    pub(crate) request: Request,
+    pub(crate) answer: SyncSender<Value>,
+}
+
+/// Reads a request. `events` makes the receiver's end of a stream of events.
+pub(crate) fn parse(
+    line: &str,
+    changes: &Parse,
+    events: impl FnOnce() -> SyncSender<String>,
+) -> Result<Request, String> {
+    let value: Value =
+        serde_json::from_str(line).map_err(|why| format!("the request is no JSON: {why}"))?;
+    let object = value.as_object().ok_or("the request is no JSON object")?;
+    let text = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{key}` is no text")),
+    };
+    let number = |key: &str, default: usize| match object.get(key) {
+        None | Some(Value::Null) => Ok(default),
+        Some(value) => value
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .ok_or_else(|| format!("`{key}` is no whole number")),
+    };
+    let known = |allowed: &[&str]| match object.keys().find(|key| !allowed.contains(&&***key)) {
+        Some(key) => Err(format!("`{key}` is not known; known are {}", allowed.join(", "))),
+        None => Ok(()),
+    };
+    let word = text("do")?.ok_or("the request lacks `do`")?;
+    match word.as_str() {
+        "state" => known(&["do", "function", "table", "contains", "from", "limit"])?,
+        "change" => known(&["do", "change"])?,
+        _ => known(&["do"])?,
+    }
+    Ok(match word.as_str() {
+        "status" => Request::Status,
+        "counters" => Request::Counters,
+        "state" => Request::State(Page {
+            function: text("function")?,
+            table: text("table")?,
+            contains: text("contains")?,
+            from: number("from", 0)?,
+            limit: number("limit", ENTRIES)?.min(MOST_ENTRIES),
+        }),
+        "change" => {
+            Request::Change(changes(&text("change")?.ok_or("the request lacks `change`")?)?)
+        }
+        "events" => Request::Events(events()),
+        "stop" => Request::Stop,
+        other => {
+            let known = "status, counters, state, change, events, stop";
+            return Err(format!("there is no `{other}`; known are {known}"));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::sync_channel;
+
+    fn read(line: &str) -> Result<Request, String> {
+        let changes: Parse = Box::new(|text| Err(format!("`{text}` cannot be changed")));
+        parse(line, &changes, || sync_channel(1).0)
+    }
+
+    #[test]
+    fn page_has_limits() {
+        let page = |line| match read(line) {
+            Ok(Request::State(page)) => page,
+            _ => panic!("{line}"),
+        };
+        let all = Page { limit: ENTRIES, ..Page::default() };
+        assert_eq!(page(r#"{"do":"state"}"#), all);
+        let some = Page { function: Some("nat".into()), from: 5, limit: MOST_ENTRIES, ..all };
+        let line = r#"{"do":"state","function":"nat","from":5,"limit":99999999,"table":null}"#;
+        assert_eq!(page(line), some);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_request_is_said() {
+        for (line, why) in [
+            ("", "is no JSON"),
+            ("[1]", "no JSON object"),
+            ("{}", "lacks `do`"),
+            (r#"{"do":1}"#, "`do` is no text"),
+            (r#"{"do":"dance"}"#, "there is no `dance`; known are status"),
+            (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
+            (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
+            (r#"{"do":"change"}"#, "lacks `change`"),
+            (r#"{"do":"change","change":"a b"}"#, "`a b` cannot be changed"),
+        ] {
+            let said = read(line).err().unwrap_or_default();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The socket: takes clients and their requests.
+
+use super::request::{Job, Parse, Request, parse};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::fs::{Permissions, remove_file, set_permissions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// The largest number of clients at a time.
+const CLIENTS: usize = 16;
+/// The longest request in bytes.
+const LONGEST: u64 = 64 << 10;
+/// How long a client may be silent, or take no answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The number of events that wait for a slow client. Further ones are lost for it.
+const EVENTS: usize = 1_024;
+
+/// A socket on which a run can be looked at and changed. The file goes with this value.
+pub struct Socket {
+    path: PathBuf,
+    jobs: Receiver<Job>,
+    is_closed: Arc<AtomicBool>,
+}
+
+/// The reasons why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another process answers at the path.
+    #[error("another process listens there; stop it, or choose another path")]
+    InUse,
+    /// The path is something else.
+    #[error("the file exists and is no socket; choose another path")]
+    NoSocket,
+    /// The operating system refuses.
+    #[error("cannot be made: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What the threads of all clients share.
+struct Shared {
+    changes: Parse,
+    jobs: SyncSender<Job>,
+    clients: AtomicUsize,
+}
+
+impl Socket {
+    /// Listens at a path. Only the user who runs this process, and root, may use the socket. A
+    /// socket that a dead process has left there is replaced.
+    ///
+    /// # Errors
+    /// When the path is in use or cannot be made.
+    pub fn listen(path: &Path, changes: Parse) -> Result<Self, SocketError> {
+        if let Ok(metadata) = path.symlink_metadata() {
+            if !metadata.file_type().is_socket() {
+                return Err(SocketError::NoSocket);
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(SocketError::InUse);
+            }
+            remove_file(path)?;
+        }
+        let listener = UnixListener::bind(path)?;
+        // Each client's user is checked, too, so it does not matter that the file is older than
+        // its permissions.
+        set_permissions(path, Permissions::from_mode(0o600))?;
+        let (send, jobs) = sync_channel(CLIENTS);
+        let is_closed = Arc::new(AtomicBool::new(false));
+        let shared = Shared { changes, jobs: send, clients: AtomicUsize::new(0) };
+        let closed = Arc::clone(&is_closed);
+        std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
+        Ok(Self { path: path.to_owned(), jobs, is_closed })
+    }
+
+    /// A request that waits, if there is one.
+    pub(crate) fn next(&self) -> Option<Job> {
+        self.jobs.try_recv().ok()
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts clients. If that fails, it ends with the process.
+        drop(UnixStream::connect(&self.path));
+        // Somebody may have removed the file.
+        let _ = remove_file(&self.path);
+    }
+}
+
+fn accept(listener: &UnixListener, shared: &Arc<Shared>, is_closed: &AtomicBool) {
+    for client in listener.incoming() {
+        if is_closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(client) = client else {
+            // For example, too many files are open.
+            std::thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        let shared = Arc::clone(shared);
+        if shared.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS {
+            refuse(&shared, client, &format!("there are {CLIENTS} clients already"));
+        } else if !is_allowed(&client) {
+            refuse(&shared, client, "the run belongs to another user");
+        } else {
+            std::thread::spawn(move || {
+                // The client has gone if it cannot be read or written.
+                let _ = talk(&shared, client);
+                shared.clients.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    }
+}
+
+fn is_allowed(client: &UnixStream) -> bool {
+    let user = socket_peercred(client).map(|peer| peer.uid);
+    user.is_ok_and(|user| user == geteuid() || user.is_root())
+}
+
+fn refuse(shared: &Shared, mut client: UnixStream, why: &str) {
+    // The client may have gone.
+    let _ = client.set_write_timeout(Some(Duration::from_millis(100)));
+    let _ = writeln!(client, "{}", json!({ "error": why }));
+    shared.clients.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Answers a client's requests until it goes.
+fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut lines = BufReader::new(client.try_clone()?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = lines.by_ref().take(LONGEST + 1).read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(());
+        }
+        if length as u64 > LONGEST {
+            let error = json!({ "error": format!("a request has at most {LONGEST} bytes") });
+            return writeln!(client, "{error}");
+        }
+        let mut events = None;
+        let answer = answer(shared, &line, &mut events);
+        writeln!(client, "{answer}")?;
+        if let Some(events) = events.filter(|_| answer.get("error").is_none()) {
+            return stream(&mut client, &events);
+        }
+    }
+}
+
+/// The answer to a request. For a stream of events, sets `events`.
+fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -> Value {
+    let mut ask = || {
+        let line = std::str::from_utf8(line).map_err(|why| format!("no UTF-8 text: {why}"))?;
+        let request: Request = parse(line, &shared.changes, || {
+            let (send, receive) = sync_channel(EVENTS);
+            *events = Some(receive);
+            send
+        })?;
+        let (answer, receive) = sync_channel(1);
+        let over = || "the run is over".to_owned();
+        shared.jobs.send(Job { request, answer }).map_err(|_| over())?;
+        receive.recv().map_err(|_| over())
+    };
+    ask().unwrap_or_else(|why| json!({ "error": why }))
+}
+
+/// Writes events until the client or the run goes.
+fn stream(client: &mut UnixStream, events: &Receiver<String>) -> io::Result<()> {
+    client.set_nonblocking(false)?;
+    let mut byte = [0; 1];
+    loop {
+        match events.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => writeln!(client, "{line}")?,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                client.set_nonblocking(true)?;
+                let gone = client.read(&mut byte);
+                client.set_nonblocking(false)?;
+                match gone {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    _ => return Ok(()),
+                }
+            }
+        }
+    }
+}
