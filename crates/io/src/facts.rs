@@ -1,9 +1,10 @@
 //! What the kernel and a driver tell about a device, for advice.
 
-use crate::netlink::{XdpSupport, xdp_support};
+use crate::netlink::{self, XdpSupport};
 use crate::port::{OpenError, State};
 use crate::sys::device;
 use crate::sys::ethtool::{self, Setting};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 /// The facts about a device.
@@ -21,6 +22,10 @@ pub struct DeviceFacts {
     pub queues: u32,
     /// What the driver can do with XDP. `None`: the kernel does not tell.
     pub xdp: Option<XdpSupport>,
+    /// A program is attached to the device's XDP.
+    pub has_xdp_program: bool,
+    /// The addresses that the kernel answers for.
+    pub addresses: Vec<IpAddr>,
     /// The card joins packets that it receives. `None`: the driver does not tell.
     pub joins_received: Option<bool>,
     /// The card removes VLAN tags.
@@ -43,7 +48,9 @@ pub fn device_facts(name: &str) -> Result<DeviceFacts, OpenError> {
         mtu: device::mtu(&socket, name)?,
         driver: ethtool::driver(socket.as_fd(), name),
         queues: ethtool::channels(socket.as_fd(), name).unwrap_or(1).max(1),
-        xdp: xdp_support(index),
+        xdp: netlink::xdp_support(index),
+        has_xdp_program: netlink::has_xdp_program(index).unwrap_or(false),
+        addresses: netlink::addresses(index).unwrap_or_default(),
         joins_received: setting(Setting::Lro),
         removes_vlan: setting(Setting::RemoveVlan),
         kernel_joins_received: setting(Setting::Gro),

@@ -147,6 +147,17 @@ pub enum OpenError {
          af_packet"
     )]
     Mtu(u32),
+    /// The device has too few queues.
+    #[error(
+        "it has {queues} queues for {ports} workers; `ethtool -L DEVICE combined {ports}` gives it \
+         more if it can have them, or use fewer workers or af_packet"
+    )]
+    Queues {
+        /// The queues that receive.
+        queues: u32,
+        /// The ports that want queues of their own.
+        ports: u32,
+    },
     /// Something else uses the device.
     #[error(
         "another program has attached to the device's XDP; `ip link show` names it, \

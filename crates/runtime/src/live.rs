@@ -1,9 +1,9 @@
 //! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
 //! One thread reads bursts of frames, runs the engine on them, and sends the packets that leave, in
-//! bursts, too. Packets stay in frames of one pool. While no frames arrive, the driver advances the engine's time, so that time-outs and timers run. A packet
-//! that a device refuses is lost for a named reason, so that packets are accounted for as in
-//! captures.
+//! bursts, too. Packets stay in frames of one pool. While no frames arrive, the driver advances the
+//! engine's time, so that time-outs and timers run. A packet that a device refuses is lost for a
+//! named reason, so that packets are accounted for as in captures.
 
 use crate::ctl::{Asked, Serving, Socket, Subject};
 use crate::load::Load;

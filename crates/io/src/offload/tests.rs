@@ -98,6 +98,30 @@ fn partial_checksum_is_recognised() {
 }
 
 #[test]
+fn partial_checksum_is_recognised_behind_a_vlan_tag_in_ipv6_and_not_in_fragments() {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 5, 0x86, 0xdd];
+    frame.extend([0x60, 0, 0, 0, 0, 11, 17, 64]);
+    frame.extend((0..32).map(|byte| byte * 7));
+    frame.extend([0, 9, 0, 9, 0, 11, 0, 0, 1, 2, 3]);
+    let pseudo = fold(sum(11 + 17, &frame[26..58]));
+    frame[64..66].copy_from_slice(&pseudo.to_be_bytes());
+    // Padding of the link is not part of the sum.
+    frame.extend([9, 9, 9]);
+    let before = frame.clone();
+    assert_eq!(complete(&mut frame), Some(()));
+    assert_ne!(frame, before);
+    assert_eq!(fold(sum(11 + 17, &frame[26..58]) + sum(0, &frame[58..69])), 0xffff);
+
+    let mut fragment = ip4(17, &[0, 9, 0, 9, 0, 10, 0, 0, 1, 2]);
+    fragment[20] = 0x20;
+    partial(&mut fragment, 17, 40);
+    assert_eq!(complete(&mut fragment), None);
+    for cut in 0..before.len() {
+        let _ = complete(&mut before[..cut].to_vec());
+    }
+}
+
+#[test]
 fn right_checksum_that_looks_partial_stays() {
     // The payload makes the checksum equal to the sum of the pseudo header.
     let mut frame = ip4(17, &[0, 9, 0, 9, 0, 10, 0, 0, 0, 0]);

@@ -6,8 +6,11 @@ use crate::sys::device::Reference;
 use crate::sys::{Redirect, XdpMode, Xsk};
 use braid_packet::{BURST, Frame, Pool};
 use rustix::event::epoll;
+use rustix::io::Errno;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The entries of a ring, for all queues of a device together. They bridge the time in which the
@@ -50,17 +53,17 @@ pub struct XdpFacts {
     pub mode: XdpMode,
     /// The device itself reads and writes packet memory.
     pub is_zero_copy: bool,
-    /// The number of queues.
+    /// The number of the port's queues.
     pub queues: u32,
     /// Busy polling was asked for and is permitted.
     pub polls_busily: bool,
 }
 
-/// A device of the machine, in promiscuous mode, by AF_XDP. The kernel gets no frames of the device
-/// any more.
+/// A device of the machine, in promiscuous mode, by AF_XDP. The kernel gets no frames of the port's
+/// queues any more.
 pub struct XdpPort {
     sockets: Vec<Xsk>,
-    redirect: Redirect,
+    redirect: Arc<Redirect>,
     device: Reference,
     /// Becomes ready when one of the sockets does.
     ready: OwnedFd,
@@ -108,16 +111,52 @@ impl XdpPort {
     /// AF_XDP or for the pool, or the operating system refuses.
     pub fn open_with(name: &str, pool: &mut Pool, options: &XdpOptions) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
+        let redirect = Arc::new(Redirect::attach(device.index())?);
+        let queues = device.queues();
+        Self::open_queues(device, redirect, 0..queues, pool, options)
+    }
+
+    /// Opens the device with this name once for each of these pools, as for workers. Each port has
+    /// a share of the device's queues. The device chooses the queue for a flow.
+    ///
+    /// # Errors
+    /// As for [`Self::open_with`], and when the device has fewer queues than there are pools.
+    pub fn open_shares(
+        name: &str,
+        pools: &mut [Pool],
+        options: &XdpOptions,
+    ) -> Result<Vec<Self>, OpenError> {
+        let device = Reference::open(name)?;
+        let (queues, ports) = (device.queues(), u32::try_from(pools.len()).unwrap_or(u32::MAX));
+        if queues < ports {
+            return Err(OpenError::Queues { queues, ports });
+        }
+        let redirect = Arc::new(Redirect::attach(device.index())?);
+        let open = |(port, pool): (u32, &mut Pool)| {
+            let (first, last) = (queues * port / ports, queues * (port + 1) / ports);
+            let device = Reference::open(name)?;
+            Self::open_queues(device, Arc::clone(&redirect), first..last, pool, options)
+        };
+        (0..).zip(pools).map(open).collect()
+    }
+
+    fn open_queues(
+        device: Reference,
+        redirect: Arc<Redirect>,
+        queues: Range<u32>,
+        pool: &mut Pool,
+        options: &XdpOptions,
+    ) -> Result<Self, OpenError> {
         let mtu = device.mtu().unwrap_or(0);
         if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
             return Err(OpenError::Mtu(mtu));
         }
-        let redirect = Redirect::attach(device.index())?;
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (mut sockets, mut polls_busily) = (Vec::new(), options.busy_poll_us.is_some());
-        let queues = device.queues();
-        for queue in 0..queues {
-            let mut socket = Xsk::open(device.index(), queue, entries(queues), pool)?;
+        let (mut sockets, mut polls_busily) = (Vec::<Xsk>::new(), options.busy_poll_us.is_some());
+        let entries = entries(device.queues());
+        for queue in queues {
+            let socket = Xsk::open(device.index(), queue, entries, pool, sockets.first());
+            let mut socket = socket.map_err(refused)?;
             if let Some(time_us) = options.busy_poll_us {
                 polls_busily &= socket.poll_busily(time_us.into());
             }
@@ -188,6 +227,20 @@ impl XdpPort {
             pool.put(frame);
             sent.map_or_else(Unsent::of, |()| Unsent::QueueFull)
         })
+    }
+}
+
+fn refused(error: io::Error) -> OpenError {
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOBUFS | Errno::NOMEM) => OpenError::Permission(
+            "AF_XDP locks the memory of packets: `ulimit -l unlimited` in the shell that starts \
+             braid, or give it CAP_IPC_LOCK",
+        ),
+        Some(Errno::PERM | Errno::ACCESS) => {
+            OpenError::Permission("AF_XDP needs CAP_NET_RAW: run as root, or see `braid doctor`")
+        }
+        Some(Errno::BUSY) => OpenError::Busy,
+        _ => OpenError::Io(error),
     }
 }
 
@@ -281,5 +334,25 @@ impl Port for XdpPort {
         let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
         let busy = if polls_busily { ", busy polling" } else { "" };
         Some(format!("{mode}, {copy}, {queues}{busy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_are_smaller_the_more_queues_there_are() {
+        assert_eq!([1, 2, 3, 4, 8, 100].map(entries), [4096, 2048, 1024, 1024, 512, 512]);
+        assert_eq!([0, 1, 2, 8, 100].map(frames), [0, 6144, 6144, 6144, 76_800]);
+    }
+
+    #[test]
+    fn frames_are_as_large_as_the_mtu_needs() {
+        assert_eq!(
+            [1500, 1774, 1775, 3822, 3823].map(frame_size),
+            [Some(2048), Some(2048), Some(4096), Some(4096), None]
+        );
+        assert_eq!(longest(1500), 1514);
     }
 }

@@ -1,7 +1,10 @@
 //! What is known about a device.
 
-use braid_io::{OpenError, State, XdpSupport, device_facts, has_xdp};
+use std::net::IpAddr;
 
+use braid_io::{OpenError, State, XdpPort, XdpSupport, device_facts, has_xdp};
+
+use crate::traffic::pool;
 use crate::world::spaces;
 
 #[test]
@@ -15,6 +18,15 @@ fn facts_of_a_veth_device_are_known() {
     assert_eq!(facts.driver.as_deref(), Some("veth"));
     assert!(facts.queues >= 1);
     assert_eq!(facts.joins_received, Some(false));
+    assert!(facts.addresses.is_empty() && !facts.has_xdp_program);
+    there.ip("addr add 10.0.0.7/24 dev vb");
+    there.ip("addr add 10.0.0.9/24 dev lo");
+    there.ip("link set vb up");
+    let port = there.within(|| XdpPort::open("vb", &mut pool())).unwrap();
+    let busy = there.within(|| device_facts("vb")).unwrap();
+    assert_eq!(busy.addresses, [IpAddr::from([10, 0, 0, 7])]);
+    assert!(busy.has_xdp_program);
+    drop(port);
     // Kernels before 6.3 do not tell.
     let support = XdpSupport { native: true, zero_copy: false };
     assert!(facts.xdp.is_none_or(|found| found == support), "{facts:?}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use braid_io::{Fanout, PacketOptions, PacketPort, Steering, by_word};
 use braid_packet::Pool;
 
-use crate::traffic::{carry, frames, hosts_talk, pool, receive, send};
+use crate::traffic::{carry, flood, frames, hosts_talk, pool, receive, send};
 use crate::world::{Space, spaces};
 
 #[test]
@@ -19,6 +19,15 @@ fn packet_ports_carry_every_frame_both_ways() {
     let frames = frames(6000, 1514);
     carry(&mut pool, &mut a, &mut b, &frames);
     carry(&mut pool, &mut b, &mut a, &frames);
+}
+
+#[test]
+fn frames_beyond_a_full_ring_are_counted() {
+    spaces!(here, there);
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| PacketPort::open("va")).unwrap();
+    let mut b = there.within(|| PacketPort::open("vb")).unwrap();
+    flood(&mut pool(), &mut a, &mut b);
 }
 
 #[test]

@@ -88,6 +88,24 @@ pub fn carry(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port, frames: &[
     assert_eq!(to.overrun(), 0);
 }
 
+/// Sends more frames to a port than it has room for, before it reads any. The lost ones are counted,
+/// and the port goes on.
+pub fn flood(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port) {
+    let (sent, mut found) = (frames(12_000, 100), Vec::new());
+    for burst in sent.chunks(64) {
+        assert_eq!(send(pool, from, burst), []);
+    }
+    let (mut overrun, end) = (0, Instant::now() + PATIENCE);
+    while found.len() as u64 + overrun < 12_000 {
+        receive(pool, to, &mut found);
+        overrun += to.overrun();
+        assert!(Instant::now() < end, "{} found, {overrun} counted as lost", found.len());
+    }
+    assert!(overrun > 0 && found.len() > 1000, "{overrun} lost");
+    assert!(found.iter().zip(&sent).all(|(found, sent)| found == sent));
+    carry(pool, from, to, &sent[..500]);
+}
+
 /// Carries frames between two ports until `stop`. Returns how many frames were lost on reading and
 /// on sending.
 pub fn forward(
@@ -169,8 +187,8 @@ pub fn echo(client: &Space, server: &Space, from: &str, to: &str) {
 /// Gives the two hosts addresses, and joins both to the namespace in the middle, by its devices
 /// `lan` and `wan`.
 pub fn join_hosts(client: &Space, braid: &Space, server: &Space) {
-    braid.join("lan", client, "eth0");
-    braid.join("wan", server, "eth0");
+    braid.join_queues("lan", client, "eth0", 2);
+    braid.join_queues("wan", server, "eth0", 2);
     client.ip("addr add 10.1.0.1/24 dev eth0");
     server.ip("addr add 10.1.0.2/24 dev eth0");
 }

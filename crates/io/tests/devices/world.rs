@@ -68,8 +68,16 @@ impl Space {
 
     /// Joins two namespaces by a wire.
     pub fn join(&self, device: &str, other: &Space, other_device: &str) {
+        self.join_queues(device, other, other_device, 1);
+    }
+
+    /// Joins two namespaces by a wire whose ends have this number of queues.
+    pub fn join_queues(&self, device: &str, other: &Space, other_device: &str, queues: u32) {
         let there = other.holder.id();
-        self.ip(&format!("link add {device} type veth peer name {other_device} netns {there}"));
+        let queues = format!("numtxqueues {queues} numrxqueues {queues}");
+        self.ip(&format!(
+            "link add {device} {queues} type veth peer name {other_device} {queues} netns {there}"
+        ));
         self.ip(&format!("link set {device} up"));
         other.ip(&format!("link set {other_device} up"));
     }

@@ -1,10 +1,12 @@
 //! AF_XDP sockets.
 
-use braid_io::{OpenError, Port, XdpMode, XdpOptions, XdpPort};
+use std::time::{Duration, Instant};
+
+use braid_io::{OpenError, PacketPort, Port, XdpMode, XdpOptions, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
-use crate::traffic::{carry, frames, hosts_talk, pool, receive, send};
+use crate::traffic::{carry, flood, frames, hosts_talk, pool, receive, send};
 use crate::world::spaces;
 
 #[test]
@@ -20,6 +22,16 @@ fn xdp_ports_carry_every_frame_both_ways() {
     let frames = frames(6000, 1514);
     carry(&mut pool, &mut a, &mut b, &frames);
     carry(&mut pool, &mut b, &mut a, &frames);
+}
+
+#[test]
+fn frames_beyond_a_full_ring_are_counted() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    flood(&mut pool, &mut a, &mut b);
 }
 
 #[test]
@@ -77,7 +89,9 @@ fn second_program_on_a_device_is_refused_until_the_first_one_ends() {
     let second = here.within(|| XdpPort::open("va", &mut pool).map(|_| ()));
     assert!(matches!(second, Err(OpenError::Busy)), "{second:?}");
     drop(first);
-    here.within(|| XdpPort::open("va", &mut pool)).unwrap().overrun();
+    for _ in 0..10 {
+        drop(here.within(|| XdpPort::open("va", &mut pool)).unwrap());
+    }
 }
 
 #[test]
@@ -115,4 +129,47 @@ fn all_frames_are_in_the_pool_again_when_a_port_ends() {
     let all: Vec<_> = (0..8192).map(|_| pool.take().unwrap()).collect();
     assert!(pool.take().is_none());
     drop(all);
+}
+
+#[test]
+fn ports_share_the_queues_of_a_device() {
+    spaces!(here, there);
+    here.join_queues("va", &there, "vb", 2);
+    let (mut pools, mut pool) = ([pool(), pool()], pool());
+    let mut a = here.within(|| PacketPort::open("va")).unwrap();
+    let options = XdpOptions::default();
+    let mut ports = there.within(|| XdpPort::open_shares("vb", &mut pools, &options)).unwrap();
+    assert!(ports.iter().all(|port| port.xdp_facts().queues == 1));
+    // Each queue gets some of many flows, and no frame comes twice.
+    let sent: Vec<_> = (0..200).map(datagram).collect();
+    for burst in sent.chunks(64) {
+        assert_eq!(send(&mut pool, &mut a, burst), []);
+    }
+    let mut found = [Vec::new(), Vec::new()];
+    let end = Instant::now() + Duration::from_secs(10);
+    while found.iter().map(Vec::len).sum::<usize>() < sent.len() && Instant::now() < end {
+        for ((port, pool), found) in ports.iter_mut().zip(&mut pools).zip(&mut found) {
+            receive(pool, port, found);
+        }
+    }
+    assert!(found.iter().all(|found| found.len() > 20), "{}", found[0].len());
+    let mut all = found.concat();
+    all.sort();
+    assert!(all == sent);
+    for (port, pool) in ports.iter_mut().zip(&mut pools) {
+        carry(pool, port, &mut a, &frames(64, 1000));
+    }
+    drop(ports);
+    let mut pools = [(); 3].map(|()| Pool::new(64, FRAME).unwrap());
+    let shares = there.within(|| XdpPort::open_shares("vb", &mut pools, &options).map(|_| ()));
+    assert!(matches!(shares, Err(OpenError::Queues { queues: 2, ports: 3 })), "{shares:?}");
+}
+
+/// A datagram of the flow with this number.
+fn datagram(flow: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0, flow, 0, 53, 0, 26, 0, 0]);
+    frame.resize(60, 0);
+    frame
 }

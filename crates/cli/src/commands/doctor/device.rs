@@ -1,5 +1,7 @@
 //! A network device: link, driver, XDP, queues, offloads.
 
+use std::net::IpAddr;
+
 use braid_io::{DeviceFacts, State, XdpSupport, device_facts};
 
 use super::finding::Finding;
@@ -28,6 +30,8 @@ fn of(name: &str, facts: &DeviceFacts) -> Vec<Finding> {
         },
         Finding::ok("driver", driver),
         xdp(facts.xdp),
+        attached(name, facts.has_xdp_program),
+        addresses(name, &facts.addresses),
         mtu(name, facts.mtu),
         Finding::ok("queues", facts.queues.to_string()),
         received(name, facts),
@@ -63,6 +67,29 @@ fn xdp(support: Option<XdpSupport>) -> Finding {
     }
 }
 
+fn attached(name: &str, has_xdp_program: bool) -> Finding {
+    if has_xdp_program {
+        return Finding::note(
+            "xdp program",
+            "one is attached: another program, or a run of braid, uses xdp on this device",
+            format!("sudo ip link set {name} xdp off"),
+        );
+    }
+    Finding::ok("xdp program", "none is attached")
+}
+
+/// What arrives for the kernel's own addresses has two receivers.
+fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
+    let Some(first) = addresses.first() else {
+        return Finding::ok("addresses", "none: the kernel does not answer by itself");
+    };
+    Finding::note(
+        "addresses",
+        format!("{first}: with af_packet, the kernel answers packets that the chain gets, too"),
+        format!("sudo ip addr flush dev {name}, or use a namespace without addresses"),
+    )
+}
+
 fn mtu(name: &str, mtu: u32) -> Finding {
     if mtu <= XDP_MTU {
         return Finding::ok("mtu", mtu.to_string());
@@ -91,8 +118,13 @@ fn received(name: &str, facts: &DeviceFacts) -> Finding {
 }
 
 fn vlan(name: &str, facts: &DeviceFacts) -> Finding {
-    match facts.removes_vlan {
-        Some(true) => Finding::note(
+    match (facts.removes_vlan, facts.driver.as_deref()) {
+        (Some(true), Some("veth")) => Finding::note(
+            "vlan",
+            "the kernel passes VLAN tags beside frames, where xdp does not see them",
+            format!("sudo ethtool -K DEVICE txvlan off, at the other end of {name}"),
+        ),
+        (Some(true), _) => Finding::note(
             "vlan",
             "the card removes VLAN tags, which xdp then does not see",
             format!("sudo ethtool -K {name} rxvlan off"),
@@ -114,6 +146,8 @@ mod tests {
             driver: Some("ice".into()),
             queues: 8,
             xdp: Some(XdpSupport { native: true, zero_copy: true }),
+            has_xdp_program: false,
+            addresses: Vec::new(),
             joins_received: Some(false),
             removes_vlan: Some(false),
             kernel_joins_received: Some(false),
@@ -128,7 +162,9 @@ mod tests {
 
     #[test]
     fn each_shortcoming_is_found_with_a_remedy_that_names_the_device() {
-        let changes: [(fn(&mut DeviceFacts), _); 5] = [
+        let changes: [(fn(&mut DeviceFacts), _); 7] = [
+            (|facts| facts.has_xdp_program = true, Note),
+            (|facts| facts.addresses = vec![[10, 0, 0, 1].into()], Note),
             (|facts| facts.state = State::Down, Problem),
             (|facts| facts.mtu = 9000, Note),
             (|facts| facts.joins_received = Some(true), Problem),

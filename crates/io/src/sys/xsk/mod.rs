@@ -1,9 +1,8 @@
 //! AF_XDP sockets: frames of a device's queue in packet memory that is shared with the kernel.
 //!
-//! Each socket registers the memory of its pool for itself. So several sockets with one pool hand
-//! frames to each other without a copy, each socket in the mode that its device is capable of, and
-//! none depends on another one (which a registration that is shared by sockets, `XDP_SHARED_UMEM`,
-//! does not give).
+//! The sockets of a device share one registration of their pool's memory. Each device registers the
+//! memory for itself. So devices with one pool hand frames to each other without a copy, each in
+//! the mode that it is capable of, and none depends on another one, which may be removed.
 
 mod ring;
 
@@ -12,9 +11,9 @@ use braid_packet::{Frame, Pool};
 use ring::{Reader, Writer};
 use rustix::io::Errno;
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
-    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpUmemReg,
-    XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem, XDP_PGOFF_RX_RING,
+    XDP_PGOFF_TX_RING, XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags,
+    XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
@@ -24,9 +23,17 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::thread;
+use std::time::Duration;
 
 /// The memory that the kernel may use for frames being sent.
 const SENDING: i32 = 4 << 20;
+
+/// How often a socket is bound again to a queue that is not yet free.
+const ATTEMPTS: u32 = 20;
+
+/// The time between two attempts.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A frame in a ring.
 #[derive(Clone, Copy)]
@@ -58,22 +65,21 @@ unsafe impl Send for Xsk {}
 
 impl Xsk {
     /// Binds a socket to a queue of the device with this number. Each of its rings has this number of
-    /// entries, a power of two. The frames of the pool must have 2048 or 4096 bytes.
-    pub(crate) fn open(index: u32, queue: u32, entries: u32, pool: &Pool) -> io::Result<Self> {
+    /// entries, a power of two. The frames of the pool must have 2048 or 4096 bytes. `first` is the
+    /// first socket of the device with this pool.
+    pub(crate) fn open(
+        index: u32,
+        queue: u32,
+        entries: u32,
+        pool: &Pool,
+        first: Option<&Xsk>,
+    ) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
         let (memory, length) = pool.memory();
-        sockopt::set_xdp_umem_reg(
-            &socket,
-            XdpUmemReg {
-                addr: memory.as_ptr().expose_provenance() as u64,
-                len: length as u64,
-                chunk_size: pool.frame_size(),
-                headroom: 0,
-                flags: XdpUmemRegFlags::empty(),
-                tx_metadata_len: 0,
-            },
-        )?;
+        if first.is_none() {
+            register(&socket, pool)?;
+        }
         sockopt::set_xdp_umem_fill_ring_size(&socket, entries)?;
         sockopt::set_xdp_umem_completion_ring_size(&socket, entries)?;
         sockopt::set_xdp_rx_ring_size(&socket, entries)?;
@@ -93,9 +99,16 @@ impl Xsk {
             memory,
             is_zero_copy: false,
         };
-        // The kernel chooses: without a copy if the driver is capable of it.
-        let wakeup = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-        bind(&this.socket, &SocketAddrXdp::new(wakeup, index, queue))?;
+        let mut attached = attach(&this.socket, index, queue, first);
+        for _ in 0..ATTEMPTS {
+            // The kernel frees the queue of a closed socket some time later.
+            if attached != Err(Errno::BUSY) {
+                break;
+            }
+            thread::sleep(PAUSE);
+            attached = attach(&this.socket, index, queue, first);
+        }
+        attached?;
         let options = sockopt::xdp_options(&this.socket)?;
         this.is_zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
         Ok(this)
@@ -217,16 +230,42 @@ impl Xsk {
         self.sent.give_back();
     }
 
-    /// Frames that the kernel dropped because there was no room for them, since the start.
+    /// Frames that the kernel dropped because there was no room for them, since the start. Frames
+    /// for which the fill ring was empty are among `rx_dropped`.
     pub(crate) fn dropped(&self) -> u64 {
-        sockopt::xdp_statistics(&self.socket).map_or(0, |counted| {
-            counted.rx_dropped
-                + counted.rx_ring_full.unwrap_or(0)
-                + counted.rx_fill_ring_empty_descs.unwrap_or(0)
-        })
+        let counted = sockopt::xdp_statistics(&self.socket);
+        counted.map_or(0, |counted| counted.rx_dropped + counted.rx_ring_full.unwrap_or(0))
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// Registers the memory of a pool.
+fn register(socket: &OwnedFd, pool: &Pool) -> io::Result<()> {
+    let (memory, length) = pool.memory();
+    let memory = XdpUmemReg {
+        addr: memory.as_ptr().expose_provenance() as u64,
+        len: length as u64,
+        chunk_size: pool.frame_size(),
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    Ok(sockopt::set_xdp_umem_reg(socket, memory)?)
+}
+
+/// Binds a socket to a queue. The kernel chooses the mode: without a copy if the driver is capable
+/// of it. Further sockets of a device have the mode and the memory of the first one.
+fn attach(socket: &OwnedFd, index: u32, queue: u32, first: Option<&Xsk>) -> Result<(), Errno> {
+    let address = |flags| SocketAddrXdp::new(flags, index, queue);
+    match first {
+        None => bind(socket, &address(SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP)),
+        Some(first) => {
+            let addr = address(SocketAddrXdpFlags::XDP_SHARED_UMEM);
+            let shared_umem_fd = first.socket.as_fd();
+            bind(socket, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })
+        }
     }
 }
