@@ -115,6 +115,12 @@ impl Engine {
         }
     }
 
+    /// The most packets in a batch. `None`: packets come one by one.
+    #[must_use]
+    pub fn batch(&self) -> Option<usize> {
+        self.batch
+    }
+
     /// Whether it makes flow records.
     #[must_use]
     pub fn has_records(&self) -> bool {
