@@ -6,6 +6,7 @@
 //! fits a chain whose functions have changed places. [`Plan`] says beforehand what of a snapshot a
 //! chain can take.
 
+mod bytes;
 mod check;
 mod counted;
 mod data;
@@ -14,6 +15,7 @@ mod plan;
 mod schema;
 mod transfer;
 
+pub use bytes::BytesError;
 pub use counted::begin;
 pub use data::{
     EntryState, FunctionState, HeldState, ImportError, ParamState, PoolState, QueueState, RowState,

@@ -78,6 +78,16 @@ pub struct Limits {
     pub packets: Option<u64>,
 }
 
+/// Work on the engine between packets.
+type Work<'a> = Box<dyn FnMut(&mut dyn Engine) + 'a>;
+
+/// Work that is done every so often while a run goes on.
+struct Chore<'a> {
+    period_ns: u64,
+    next_ns: u64,
+    work: Work<'a>,
+}
+
 /// A live run that is being set up.
 pub struct Live<'a> {
     engine: &'a mut dyn Engine,
@@ -85,6 +95,7 @@ pub struct Live<'a> {
     ports: Vec<Port>,
     control: Vec<Control>,
     limits: Limits,
+    chore: Option<Chore<'a>>,
     leaving: Leaving<'a>,
 }
 
@@ -93,7 +104,7 @@ impl<'a> Live<'a> {
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock) -> Self {
         let leaving = Leaving::new(chain);
         let (ports, control) = (Vec::new(), Vec::new());
-        Self { engine, clock, ports, control, limits: Limits::default(), leaving }
+        Self { engine, clock, ports, control, limits: Limits::default(), chore: None, leaving }
     }
 
     /// Adds a device.
@@ -137,6 +148,15 @@ impl<'a> Live<'a> {
         self
     }
 
+    /// Calls `work` with the engine each time that this period has passed, between packets.
+    #[must_use]
+    pub fn every(mut self, period: Duration, work: impl FnMut(&mut dyn Engine) + 'a) -> Self {
+        let period_ns = nanoseconds(period);
+        let next_ns = self.clock.start_ns().saturating_add(period_ns);
+        self.chore = Some(Chore { period_ns, next_ns, work: Box::new(work) });
+        self
+    }
+
     /// Runs until `stop` is set or a limit is reached.
     ///
     /// # Errors
@@ -150,6 +170,7 @@ impl<'a> Live<'a> {
             engine: self.engine,
             clock: self.clock,
             control,
+            chore: self.chore,
             sink,
             packets: 0,
             lost: BTreeMap::new(),
@@ -167,6 +188,7 @@ struct Driver<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
     control: Script<'a>,
+    chore: Option<Chore<'a>>,
     sink: Sink<'a>,
     /// The number of frames read, including frames that were lost on reading.
     packets: u64,
@@ -185,6 +207,10 @@ impl Driver<'_> {
                 || limits.packets.is_some_and(|most| self.packets >= most);
             if over || stop.load(Ordering::Relaxed) {
                 return Ok(());
+            }
+            if let Some(chore) = self.chore.as_mut().filter(|chore| now >= chore.next_ns) {
+                (chore.work)(self.engine);
+                chore.next_ns = self.clock.now_ns().saturating_add(chore.period_ns);
             }
             if !self.turn()? {
                 self.idle(end_ns)?;

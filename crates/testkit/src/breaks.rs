@@ -145,6 +145,10 @@ pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
                 if let Some(text) = unequal(&expected, &running.engine().export()) {
                     return Some(format!("exports differ: {text}"));
                 }
+                let read = Snapshot::from_bytes(&expected.to_bytes());
+                if read.as_ref() != Ok(&expected) {
+                    return Some("the state is another one after it was written".to_owned());
+                }
                 running = kind.make(chain);
                 if let Err(why) = running.engine().import(expected.clone()) {
                     return Some(format!("{kind:?} refuses the state: {why}"));

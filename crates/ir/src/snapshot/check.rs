@@ -1,9 +1,12 @@
 //! Checks that a snapshot fits its chain, so that an engine can take it without further checks.
 
-use super::data::{EntryState, FunctionState, ImportError, PoolState, Snapshot, TableState};
+use super::data::{
+    EntryState, FunctionState, ImportError, PoolState, Snapshot, TableState, Totals,
+};
 use super::fresh::quotas;
 use super::schema::{is_fifo, is_pool, key_widths, root_of};
 use crate::chain::{Chain, Node};
+use crate::engine::HOP_LIMIT;
 use crate::model::{Model, StateDecl, StateId, Word};
 use crate::show::max_of;
 use crate::value::{IntervalSet, ParamValue};
@@ -12,14 +15,43 @@ use std::collections::HashSet;
 /// A contradiction, with the name of the part if the function alone does not say it.
 type Wrong = (String, String);
 
+/// The largest count. Sums of counts stay far below 2^64.
+const MOST_COUNT: u64 = 1 << 56;
+
 /// Checks a snapshot whose functions, tables and other parts are those of the chain.
 pub(super) fn check(snapshot: &Snapshot, chain: &Chain) -> Result<(), ImportError> {
+    if !counts(snapshot).all(|count| count <= MOST_COUNT) {
+        let (part, why) = (chain.name.clone(), "a count is too large".to_owned());
+        return Err(ImportError::Damaged { part, why });
+    }
     for (state, node) in snapshot.functions.iter().zip(&chain.nodes) {
         check_function(state, node, chain.workers.max(1)).map_err(|(part, why)| {
             ImportError::Damaged { part: format!("{}.{part}", node.name), why }
         })?;
     }
     Ok(())
+}
+
+/// All counts of packets and bytes.
+fn counts(snapshot: &Snapshot) -> impl Iterator<Item = u64> {
+    let Totals { packets_in, created, copied, consumed, out, lost } = &snapshot.totals;
+    let own = [*packets_in, *created, *copied, *consumed].into_iter();
+    let own = own.chain(out.values().chain(lost.values()).copied());
+    own.chain(snapshot.functions.iter().flat_map(|function| {
+        let rows = function.rows.iter().flat_map(|row| {
+            let drops = row.drops.values().copied();
+            drops.chain([row.traffic.packets, row.traffic.bytes])
+        });
+        let tables = function
+            .tables
+            .iter()
+            .map(|table| table.counters)
+            .flat_map(|table| [table.created, table.refused, table.evicted, table.expired]);
+        let rules = function.params.iter().flat_map(|param| &param.rule_counts).copied();
+        let sides = [function.forward, function.backward];
+        let sides = sides.into_iter().flat_map(|traffic| [traffic.packets, traffic.bytes]);
+        rows.chain(tables).chain(rules).chain(sides).chain([function.background_faults])
+    }))
 }
 
 fn check_function(state: &FunctionState, node: &Node, workers: u16) -> Result<(), Wrong> {
@@ -37,8 +69,8 @@ fn check_function(state: &FunctionState, node: &Node, workers: u16) -> Result<()
         check_table(state, model, at).map_err(|why| (table.name.clone(), why))?;
     }
     for queue in &state.queues {
-        if queue.packets.iter().any(|held| held.worker >= workers) {
-            return Err((queue.name.clone(), "a packet belongs to no worker".to_owned()));
+        if queue.packets.iter().any(|held| held.worker >= workers || held.hops > HOP_LIMIT) {
+            return Err((queue.name.clone(), "a held packet does not fit".to_owned()));
         }
     }
     check_pools(state)

@@ -40,6 +40,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)))
 }
 
+/// Parses a duration longer than 0.
+pub fn period(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("a period must be longer than 0".to_owned()),
+        period => Ok(period),
+    }
+}
+
 /// Opens the devices that `--if` names.
 pub fn open(texts: &[String], chain: &Chain) -> Result<Vec<Port>, Failure> {
     let named = texts.iter().map(|text| named(text, chain)).collect::<Result<Vec<_>, _>>()?;
