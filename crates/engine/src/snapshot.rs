@@ -9,16 +9,17 @@ use crate::compiled::Compiled;
 use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::held::Held;
-use crate::instance::{Instance, pool_order, quotas};
+use crate::instance::{Instance, Shard, pool_order, quotas};
 use crate::report;
 use braid_externs::Rng;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, NodeCounters};
-use braid_ir::model::{ParamId, ParamTy, QueueId};
+use braid_ir::model::{Model, ParamId, ParamTy, QueueId};
 use braid_ir::snapshot::{
     self, FunctionState, HeldState, ImportError, PoolState, ShardState, Snapshot, Transfer,
     transfer,
 };
+use braid_native::bridge;
 use braid_state::Pool;
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -26,11 +27,11 @@ use std::cell::Cell;
 /// Everything that the engine holds, except flow records, programs and machine code.
 pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
     let counters = report::counters(&engine.executor, engine.cache.as_deref());
-    let Executor { functions, started, waiting, .. } = &engine.executor;
+    let Executor { functions, started, waiting, .. } = &mut engine.executor;
     let mut snapshot = snapshot::begin(&functions.chain, &counters);
     (snapshot.now_ns, snapshot.started) = (functions.now, *started);
     for (node, (state, instance)) in
-        (0..).zip(snapshot.functions.iter_mut().zip(&functions.instances))
+        (0..).zip(snapshot.functions.iter_mut().zip(&mut functions.instances))
     {
         for (id, param) in (0..).zip(&mut state.params) {
             let configured = functions.configured.get(&(node, ParamId(id)));
@@ -43,7 +44,8 @@ pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
         for (timer, next) in state.timers.iter_mut().zip(&instance.timers) {
             timer.next_ns = *next;
         }
-        state.shards = (0..instance.shards.len()).map(|at| export_shard(instance, at)).collect();
+        let model = &instance.model;
+        state.shards = instance.shards.iter_mut().map(|shard| export_shard(model, shard)).collect();
     }
     for ((until, node, queue, _), held) in waiting {
         let Held { packet, hops, worker } = held;
@@ -58,14 +60,17 @@ pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
     snapshot
 }
 
-fn export_shard(instance: &Instance, at: usize) -> ShardState {
-    let shard = &instance.shards[at];
-    let pools = instance.model.params.iter().zip(&shard.pools);
+fn export_shard(model: &Model, shard: &mut Shard) -> ShardState {
+    let pools = model.params.iter().zip(&shard.pools);
     let pools = pools.filter_map(|(decl, pool)| {
         let pool = pool.as_ref()?;
         Some(PoolState { name: decl.name.clone(), taken: pool.all_taken(), free: pool.queue() })
     });
-    ShardState { random: shard.rng.state(), pools: pools.collect(), memory: None }
+    ShardState {
+        random: shard.rng.state(),
+        pools: pools.collect(),
+        memory: shard.native.as_mut().and_then(braid_native::Instance::save),
+    }
 }
 
 /// Goes on from a snapshot.
@@ -83,7 +88,7 @@ pub(crate) fn import(engine: &mut Compiled, snapshot: Snapshot) -> Result<(), Im
     executor.packets_before = counters.packets_in;
     executor.chain_counters.set(&counters);
     for ((node, state), own) in (0..).zip(&snapshot.functions).zip(counters.nodes) {
-        import_function(&mut executor.functions, node, state, own);
+        import_function(&mut executor.functions, node, state, own)?;
     }
     for (node, state) in (0..).zip(snapshot.functions) {
         for (queue, state) in (0..).map(QueueId).zip(state.queues) {
@@ -109,7 +114,7 @@ fn import_function(
     node: u16,
     state: &FunctionState,
     counters: NodeCounters,
-) {
+) -> Result<(), ImportError> {
     for (id, param) in (0..).map(ParamId).zip(&state.params) {
         functions.keep_configured(node, id);
         functions.chain.nodes[usize::from(node)].params[id.index()] = param.value.clone();
@@ -126,12 +131,14 @@ fn import_function(
         }
     }
     import_shards(instance, chain, node, state);
+    bridge::resume(instance.shards.iter_mut().map(|shard| shard.native.as_mut()), state)?;
     // Rules and tables have counters of their own.
     instance.counters = NodeCounters { rules: Default::default(), tables: Vec::new(), ..counters };
     instance.timers = state.timers.iter().map(|timer| timer.next_ns).collect();
     // Capacities and time-outs come before the entries, whose deadlines depend on them.
     store.change(node, params);
     store.parts().1.replace(node, &state.tables);
+    Ok(())
 }
 
 fn import_shards(instance: &mut Instance, chain: &Chain, node: u16, state: &FunctionState) {

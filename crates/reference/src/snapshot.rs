@@ -8,15 +8,16 @@ use crate::schedule::Held;
 use crate::table::{Entry, EntryRef, Table};
 use braid_externs::Rng;
 use braid_externs::pool::Pool;
-use braid_ir::model::{ParamId, ParamTy, QueueId, StateId};
+use braid_ir::model::{Model, ParamId, ParamTy, QueueId, StateId};
 use braid_ir::snapshot::{
     self, EntryState, FunctionState, HeldState, ImportError, PoolState, ShardState, Snapshot,
     Transfer, transfer,
 };
+use braid_native::bridge;
 use std::collections::{BTreeMap, HashMap};
 
 /// Everything that the engine holds.
-pub(crate) fn export(engine: &Reference) -> Snapshot {
+pub(crate) fn export(engine: &mut Reference) -> Snapshot {
     let mut chain = engine.chain.clone();
     for (node, instance) in chain.nodes.iter_mut().zip(&engine.nodes) {
         node.params.clone_from(&instance.params);
@@ -24,13 +25,14 @@ pub(crate) fn export(engine: &Reference) -> Snapshot {
     let mut snapshot = snapshot::begin(&chain, &report::counters(&engine.nodes, &engine.counters));
     (snapshot.now_ns, snapshot.started) = (engine.now, engine.started);
     for ((state, instance), node) in
-        snapshot.functions.iter_mut().zip(&engine.nodes).zip(&engine.chain.nodes)
+        snapshot.functions.iter_mut().zip(&mut engine.nodes).zip(&engine.chain.nodes)
     {
         for (param, configured) in state.params.iter_mut().zip(&node.params) {
             param.configured = (param.value != *configured).then(|| configured.clone());
         }
         export_tables(instance, state);
-        state.shards = instance.shards.iter().map(|shard| export_shard(instance, shard)).collect();
+        let model = &instance.model;
+        state.shards = instance.shards.iter_mut().map(|shard| export_shard(model, shard)).collect();
         for (timer, next) in state.timers.iter_mut().zip(&instance.timers) {
             timer.next_ns = *next;
         }
@@ -78,13 +80,17 @@ fn export_tables(instance: &Instance, state: &mut FunctionState) {
     }
 }
 
-fn export_shard(instance: &Instance, shard: &Shard) -> ShardState {
+fn export_shard(model: &Model, shard: &mut Shard) -> ShardState {
     let pools = shard.pools.iter().map(|(param, pool)| PoolState {
-        name: instance.model.params[param.index()].name.clone(),
+        name: model.params[param.index()].name.clone(),
         taken: pool.all_taken(),
         free: pool.queue(),
     });
-    ShardState { random: shard.rng.state(), pools: pools.collect(), memory: None }
+    ShardState {
+        random: shard.rng.state(),
+        pools: pools.collect(),
+        memory: shard.native.as_mut().and_then(braid_native::Instance::save),
+    }
 }
 
 /// Goes on from a snapshot.
@@ -102,6 +108,8 @@ pub(crate) fn import(engine: &mut Reference, snapshot: Snapshot) -> Result<(), I
         instance.params = state.params.iter().map(|param| param.value.clone()).collect();
         import_tables(instance, state, &mut engine.ids);
         import_shards(instance, state);
+        let natives = instance.shards.iter_mut().map(|shard| shard.native.as_mut());
+        bridge::resume(natives, state)?;
         instance.timers = state.timers.iter().map(|timer| timer.next_ns).collect();
     }
     (engine.counters, engine.counters.nodes) = (counters, Vec::new());

@@ -40,10 +40,9 @@ fn case(seed: u64) -> Case {
     Case { seed, chain, steps }
 }
 
-/// The cases of a test. Native functions do not save their memory.
+/// The cases of a test.
 fn cases() -> impl Iterator<Item = Case> {
-    let is_native = |case: &Case| case.chain.nodes.iter().any(|node| node.model.native.is_some());
-    budget::seeds(CASES).map(case).filter(move |case| !is_native(case))
+    budget::seeds(CASES).map(case)
 }
 
 impl Case {
@@ -106,12 +105,6 @@ const MISTAKES: &[Mistake<FunctionState>] = &[
         let roots = function.tables.iter_mut().filter(|table| table.lives_with.is_none());
         roots.flat_map(|table| &mut table.entries).for_each(|entry| entry.last_seen_ns += 1);
     }),
-    ("an entry was created by another worker", |function| {
-        let shards = function.shards.len() as u16;
-        for entry in function.tables.iter_mut().flat_map(|table| &mut table.entries) {
-            entry.creator = (entry.creator + 1) % shards;
-        }
-    }),
     ("random numbers repeat", |function| {
         function.shards.iter_mut().for_each(|shard| shard.random = 0);
     }),
@@ -122,13 +115,9 @@ const MISTAKES: &[Mistake<FunctionState>] = &[
             pool.free.extend(last.filter(|_| is_fifo));
         }
     }),
-    ("the order of free members is lost", |function| {
-        let pools = function.shards.iter_mut().flat_map(|shard| &mut shard.pools);
-        pools.for_each(|pool| pool.free.sort_unstable());
-    }),
     ("a timer is late", |function| {
         let timers = function.timers.iter_mut().filter_map(|timer| timer.next_ns.as_mut());
-        timers.for_each(|next| *next += 1);
+        timers.for_each(|next| *next += 1_000_000_000);
     }),
     ("a held packet is lost", |function| {
         function.queues.iter_mut().for_each(|queue| drop(queue.packets.pop()));
@@ -184,10 +173,14 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
     });
     let mut left: Vec<(&str, Changes)> = of_chains.chain(of_functions).collect();
     for case in (0..FOR_MISTAKES).map(case) {
-        left.retain(|(_, change)| {
+        left.retain(|(name, change)| {
             let found = differs(&case.chain, &case.steps, change);
             // A state that an engine refuses proves nothing.
-            found.is_none_or(|text| text.contains("refuses"))
+            let found = found.filter(|text| !text.contains("refuses"));
+            if found.is_some() {
+                eprintln!("{name}: seed {}", case.seed);
+            }
+            found.is_none()
         });
         if left.is_empty() {
             return;

@@ -81,11 +81,19 @@ fn changed_params(
     config: &Node,
 ) -> impl Iterator<Item = (ParamId, Change)> {
     let params = (0..).map(ParamId).zip(new.params.iter().zip(&config.params));
+    let params = params.filter(|_| config.model.native.is_none());
     params.filter_map(|(id, (param, value))| {
         let old = old.params.iter().find(|one| is_same(one, param))?;
         let configured = old.configured.as_ref().unwrap_or(&param.value);
         (configured != value).then(|| (id, Change::Set(value.clone())))
     })
+}
+
+/// Whether the chain gives a parameter the value that the snapshot's chain gave it.
+fn is_configured(old: &ParamState, config: &Node) -> bool {
+    let configured = old.configured.as_ref().unwrap_or(&old.value);
+    let mut params = config.model.params.iter().zip(&config.params);
+    params.any(|(decl, value)| decl.name == old.name && value == configured)
 }
 
 fn is_same(a: &ParamState, b: &ParamState) -> bool {
@@ -113,6 +121,7 @@ impl FunctionState {
         (self.forward, self.backward) = (old.forward, old.backward);
         self.timers_skipped = old.timers_skipped;
         self.background_faults = old.background_faults;
+        let is_native = config.model.native.is_some();
         let moving = |what| {
             let parts = plan.parts.iter().filter(move |part| part.what == what);
             parts.filter(|part| part.fate.moves())
@@ -125,7 +134,9 @@ impl FunctionState {
         }
         for part in moving(What::Param) {
             let param = self.params.iter_mut().find(|param| param.name == part.name);
-            if let Some((param, from)) = param.zip(part.from) {
+            // A native function reads the chain's values when it is made.
+            let takes = |from: &usize| !is_native || is_configured(&old.params[*from], config);
+            if let Some((param, from)) = param.zip(part.from.filter(takes)) {
                 param.value = old.params[from].value.clone();
                 param.rule_counts = std::mem::take(&mut old.params[from].rule_counts);
             }
