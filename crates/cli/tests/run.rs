@@ -288,3 +288,70 @@ fn help_lists_every_exit_code() {
         assert!(help.lines().any(|line| line.starts_with(code)), "no {code:?} in\n{help}");
     }
 }
+
+/// A chain with a NAPT, and captures of a request and of its answer.
+fn napt() -> Folder {
+    let folder = Folder::edge();
+    folder.write(
+        "nat.braid",
+        "chain home {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           nat = napt(public: 198.51.100.1);
+           path lan <-> nat <-> wan;
+         }",
+    );
+    folder.capture("out.pcap", &[udp(S, (0x0a00_0001, 5000), (0x0909_0909, 53), 0)]);
+    folder.capture("back.pcap", &[udp(2 * S, (0x0909_0909, 53), (0xc633_6401, 1024), 0)]);
+    folder
+}
+
+#[test]
+fn run_goes_on_from_the_state_of_the_run_before() {
+    let folder = napt();
+    let run = |capture: &str| {
+        folder.braid(&["run", "nat.braid", "--in", capture, "--state-dir", "kept", "--json"])
+    };
+    run("lan=out.pcap").code(0);
+    for _ in 0..2 {
+        let ended = run("wan=back.pcap").code(0).warns("goes on from kept/home.state (2 entries)");
+        assert_eq!(ended.json()["drops"], json!([]));
+    }
+    assert_eq!(run("wan=back.pcap").json()["packets_out"], json!({ "lan": 3, "wan": 1 }));
+}
+
+#[test]
+fn torn_state_is_refused_by_name_and_the_state_before_is_used() {
+    let folder = napt();
+    let run = |capture: &str| {
+        folder.braid(&["run", "nat.braid", "--in", capture, "--state-dir", "kept", "--json"])
+    };
+    run("lan=out.pcap").code(0);
+    run("wan=back.pcap").code(0);
+    let path = folder.path("kept/home.state");
+    let file = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &file[..file.len() / 2]).unwrap();
+    run("wan=back.pcap")
+        .code(0)
+        .warns("kept/home.state: it has")
+        .warns("it is not used")
+        .warns("goes on from kept/home.state.before");
+    std::fs::write(folder.path("kept/home.state"), "x").unwrap();
+    std::fs::write(folder.path("kept/home.state.before"), "y").unwrap();
+    let ended = run("wan=back.pcap").code(0).warns("home.state.before: it is no state of Braid");
+    assert_eq!(ended.json()["packets_in"], 1, "the run begins anew");
+}
+
+#[test]
+fn plan_of_a_changed_chain_is_printed() {
+    let folder = napt();
+    let args = ["run", "nat.braid", "--in", "lan=out.pcap", "--state-dir", "kept"];
+    folder.braid(&args).code(0);
+    let text = folder.read("nat.braid").replace("nat = napt", "nat2 = napt");
+    folder.write("nat.braid", &text.replace("<-> nat <->", "<-> nat2 <->"));
+    folder
+        .braid(&args)
+        .code(0)
+        .warns("`nat2` is new")
+        .warns("`nat` is lost: the chain has no function of this name");
+}

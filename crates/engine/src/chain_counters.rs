@@ -2,6 +2,7 @@
 
 use braid_ir::chain::Chain;
 use braid_ir::model::RowId;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The counters of the chain as a whole.
@@ -13,7 +14,7 @@ pub(crate) struct ChainCounters {
     pub(crate) consumed: u64,
     /// By interface.
     pub(crate) out: Vec<u64>,
-    pub(crate) lost: BTreeMap<&'static str, u64>,
+    pub(crate) lost: BTreeMap<Cow<'static, str>, u64>,
     pub(crate) drops: BTreeMap<(u16, u32, String), u64>,
 }
 
@@ -38,7 +39,7 @@ impl ChainCounters {
 
     /// Counts a packet that is lost for a reason.
     pub(crate) fn lose(&mut self, reason: &'static str) {
-        *self.lost.entry(reason).or_default() += 1;
+        *self.lost.entry(Cow::Borrowed(reason)).or_default() += 1;
     }
 
     /// Counts packets that are dropped at a row of a function.

@@ -78,11 +78,8 @@ impl Compiled {
     /// The numbers of packets and records so far. `None` if the engine makes no flow records.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {
-        Some(
-            self.cache
-                .as_ref()?
-                .flows(self.executor.chain_counters.packets_in, &self.executor.functions),
-        )
+        let Executor { functions, chain_counters, packets_before, .. } = &self.executor;
+        Some(self.cache.as_ref()?.flows(chain_counters.packets_in - packets_before, functions))
     }
 
     /// From now on, each flow record keeps the total of its packets, even when its counters are

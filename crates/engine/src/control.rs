@@ -37,14 +37,14 @@ impl Compiled {
     fn change_value(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
         let functions = &mut self.executor.functions;
-        let (Some(instance), Some(config)) =
-            (functions.instances.get_mut(node), functions.chain.nodes.get_mut(node))
-        else {
+        let Some(config) = functions.chain.nodes.get(node) else {
             return Err(format!("no function number {}", control.node));
         };
-        let model = instance.model.clone();
+        let model = config.model.clone();
         let param = control.param;
         let decl = model.params.get(param.index()).ok_or("no such parameter")?;
+        functions.keep_configured(control.node, param);
+        let (instance, config) = (&mut functions.instances[node], &mut functions.chain.nodes[node]);
         let value = &mut config.params[param.index()];
         let before = match value {
             ParamValue::Backends(all) => all.clone(),
@@ -90,7 +90,7 @@ impl Compiled {
 
 impl Instance {
     /// Brings the instance's structures up to date with a parameter's new value.
-    fn take_value(&mut self, param: ParamId, value: &ParamValue) {
+    pub(crate) fn take_value(&mut self, param: ParamId, value: &ParamValue) {
         self.rules[param.index()] = Rules::new(value);
         self.routes[param.index()] = routes(value);
         if let ParamValue::Pool(_) = value {

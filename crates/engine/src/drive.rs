@@ -4,11 +4,13 @@
 use crate::compiled::Compiled;
 use crate::hot::{Halt, run_compiled};
 use crate::report;
+use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::residual::Point;
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
 use braid_packet::{Burst, Layout, Packet};
@@ -146,6 +148,14 @@ impl Engine for Compiled {
         // Native functions have no tables, so the order within each function is kept.
         entries.sort_by_key(|entry| entry.node);
         entries
+    }
+
+    fn export(&mut self) -> Snapshot {
+        snapshot::export(self)
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        snapshot::import(self, snapshot)
     }
 
     fn problems(&self) -> Vec<(u16, Noted)> {

@@ -13,10 +13,11 @@ use crate::work::Role;
 use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Model, QueueId, StateId, ValueId};
+use braid_ir::model::{Model, ParamId, QueueId, StateId, ValueId};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
+use std::collections::BTreeMap;
 
 /// The execution context of a function in one shard.
 pub(crate) struct ExecContext<'a> {
@@ -58,6 +59,8 @@ pub(crate) struct NearTable {
 pub(crate) struct Functions {
     /// The chain, with the current values of parameters.
     pub(crate) chain: Chain,
+    /// The values that the chain gave parameters which have changed since.
+    pub(crate) configured: BTreeMap<(u16, ParamId), ParamValue>,
     /// The instances of all functions, in chain order.
     pub(crate) instances: Vec<Instance>,
     pub(crate) store: State,
@@ -112,6 +115,7 @@ impl Functions {
         let prefetch = Prefetch::default();
         Self {
             chain,
+            configured: BTreeMap::new(),
             instances,
             store,
             locators,

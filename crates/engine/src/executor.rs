@@ -23,6 +23,8 @@ pub(crate) struct Executor {
     /// The number of the next held packet.
     pub(crate) ids: u64,
     pub(crate) chain_counters: ChainCounters,
+    /// The packets in `chain_counters` that entered before this engine went on from a snapshot.
+    pub(crate) packets_before: u64,
     pub(crate) programs: Programs,
     /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
@@ -39,6 +41,7 @@ impl Executor {
             waiting: Waiting::default(),
             ids: 0,
             chain_counters: ChainCounters::new(&functions.chain),
+            packets_before: 0,
             programs,
             emissions: Vec::new(),
             functions,

@@ -14,6 +14,7 @@ use braid_ir::model::{
     Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
 };
 use braid_ir::rules::{RulePacket, RuleWords};
+use braid_ir::snapshot::shards;
 use braid_ir::value::ParamValue;
 use braid_state::Pool;
 use std::cell::Cell;
@@ -64,8 +65,7 @@ impl Instance {
     pub(crate) fn new(chain: &Chain, position: u16, first_locator: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
-        let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
-        let count = if sharded { chain.workers.max(1) } else { 1 };
+        let count = shards(model, chain.workers);
         let shard = |number| Shard {
             pools: pools(node, count, number),
             rng: Rng::for_instance(chain.seed, position, number),
@@ -199,16 +199,20 @@ pub(crate) fn quotas(value: &ParamValue, shards: u16) -> Vec<Vec<(Word, Word)>> 
     split(members, shards)
 }
 
+/// The order of a pool.
+pub(crate) fn pool_order(order: PoolOrder) -> Order {
+    match order {
+        PoolOrder::Lowest => Order::Lowest,
+        PoolOrder::Fifo => Order::Fifo,
+        PoolOrder::Random => Order::Random,
+    }
+}
+
 fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
     let params = node.model.params.iter().zip(&node.params);
     let pool = |(decl, value): (&ParamDecl, &ParamValue)| {
         let ParamTy::Pool(_, order) = decl.ty else { return None };
-        let order = match order {
-            PoolOrder::Lowest => Order::Lowest,
-            PoolOrder::Fifo => Order::Fifo,
-            PoolOrder::Random => Order::Random,
-        };
-        Some(Pool::new(order, &quotas(value, shards)[usize::from(shard)]))
+        Some(Pool::new(pool_order(order), &quotas(value, shards)[usize::from(shard)]))
     };
     params.map(pool).collect()
 }

@@ -34,6 +34,7 @@ mod program;
 mod programs;
 mod report;
 mod scratch;
+mod snapshot;
 mod state;
 mod walk;
 mod work;

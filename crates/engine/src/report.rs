@@ -31,7 +31,7 @@ pub(crate) fn counters(executor: &Executor, cache: Option<&FlowCache>) -> Counte
         out: (0..).zip(&chain_counters.out).filter_map(some).collect(),
         consumed: chain_counters.consumed,
         held: held.sum(),
-        lost: lost.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
+        lost: lost.map(|(reason, count)| (reason.to_string(), *count)).collect(),
         drops: chain_counters.drops,
         nodes: nodes.collect(),
     }

@@ -148,6 +148,42 @@ impl Pool {
         self.taken.contains(&value)
     }
 
+    /// All taken values as ascending intervals, including values that are no members any more.
+    #[must_use]
+    pub fn all_taken(&self) -> Vec<Interval> {
+        joined(self.taken.iter().map(|&value| (value, value)))
+    }
+
+    /// The free members in their order, for a pool in the order of release. Otherwise nothing.
+    #[must_use]
+    pub fn queue(&self) -> Vec<Interval> {
+        match &self.free {
+            Free::Fifo(free) => joined(free.intervals()),
+            Free::Lowest(_) | Free::Random(_) => Vec::new(),
+        }
+    }
+
+    /// Makes a pool of these members as it was when [`Pool::all_taken`] and [`Pool::queue`] gave
+    /// the other arguments. The members in `queue` are all members that are not taken.
+    #[must_use]
+    pub fn restored(
+        order: Order,
+        members: &[Interval],
+        taken: &[Interval],
+        queue: &[Interval],
+    ) -> Self {
+        let mut pool = Self::new(order, members);
+        for value in taken.iter().flat_map(|&(lo, hi)| lo..=hi) {
+            if !pool.take_this(value) {
+                pool.taken.insert(value);
+            }
+        }
+        if let Free::Fifo(free) = &mut pool.free {
+            *free = FreeQueue::in_order(queue);
+        }
+        pool
+    }
+
     fn remove_free(&mut self, value: u128) {
         match &mut self.free {
             Free::Lowest(free) => free.remove(value),
@@ -198,6 +234,19 @@ fn normalised(intervals: &[Interval]) -> Vec<Interval> {
         *hi = (*hi).min(u128::MAX - 1);
     }
     merged
+}
+
+/// Intervals in the same order, each joined with the one before it where it begins behind it.
+#[must_use]
+pub fn joined(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
+    let mut all: Vec<Interval> = Vec::new();
+    for (lo, hi) in intervals {
+        match all.last_mut() {
+            Some(last) if last.1.checked_add(1) == Some(lo) => last.1 = hi,
+            _ => all.push((lo, hi)),
+        }
+    }
+    all
 }
 
 /// Whether a value is in one of these normalised intervals.

@@ -31,6 +31,12 @@ impl Rng {
         Self::new(mix(chain.next_u64() ^ mix(place.wrapping_add(1))))
     }
 
+    /// The state. A generator with this number as its seed goes on from here.
+    #[must_use]
+    pub fn state(&self) -> u64 {
+        self.state
+    }
+
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GAMMA);

@@ -1,10 +1,11 @@
 //! The interface of every engine: it takes packets, and gives packets, counters, state and events.
 
 use crate::chain::{Control, Malformed};
+pub use crate::counters::{Counters, NodeCounters, TableCounters, Traffic};
 use crate::model::{Kind, Word};
 use crate::native::{Noted, Profile};
+use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, FlowKey, Packet, Reached};
-use std::collections::BTreeMap;
 
 /// The maximum number of function visits by one entering packet, including the visits of its copies
 /// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
@@ -96,6 +97,17 @@ pub trait Engine: Send {
     /// the state that it reports.
     fn state(&self) -> Vec<StateEntry>;
 
+    /// Everything that the engine holds and that matters for later packets. An engine of the same
+    /// chain that takes it ([`Engine::import`]) does what this engine would have done.
+    fn export(&mut self) -> Snapshot;
+
+    /// Goes on from a snapshot. The chain may have changed since: [`crate::snapshot::Plan`] says
+    /// what it can take. The engine must be new.
+    ///
+    /// # Errors
+    /// The reason why the engine does not take the snapshot. The engine is then of no further use.
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError>;
+
     /// The problems of native functions, each with the function's number, in the order of the
     /// functions.
     fn problems(&self) -> Vec<(u16, Noted)> {
@@ -163,88 +175,6 @@ pub struct StateEntry {
     pub last_seen_ns: u64,
     /// When it expires if no packet finds it before (ns). `None`: never.
     pub expires_ns: Option<u64>,
-}
-
-/// Counters of a run. Every packet is accounted for:
-/// in + created + copied = out + dropped + consumed + held + lost.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counters {
-    /// Packets that entered.
-    pub packets_in: u64,
-    /// Packets that functions built.
-    pub created: u64,
-    /// Copies made (by `mirror` and by several outputs).
-    pub copied: u64,
-    /// Packets that left, by interface number.
-    pub out: BTreeMap<u16, u64>,
-    /// Packets that functions consumed intentionally.
-    pub consumed: u64,
-    /// Packets that wait in queues.
-    pub held: u64,
-    /// Packets lost, by reason: malformed packets, packets past the hop limit, and so on.
-    pub lost: BTreeMap<String, u64>,
-    /// Drops by (function number, row number, reason).
-    pub drops: BTreeMap<(u16, u32, String), u64>,
-    /// Counters of each function.
-    pub nodes: Vec<NodeCounters>,
-}
-
-/// Counters of a function.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct NodeCounters {
-    /// Packets and bytes that entered going forward.
-    pub forward: Traffic,
-    /// Packets and bytes that entered going backward.
-    pub backward: Traffic,
-    /// Packets and bytes per row.
-    pub rows: Vec<Traffic>,
-    /// For each parameter that is a rule set, by parameter number: the packets that each rule
-    /// decided. The last count is for the default.
-    pub rules: BTreeMap<u32, Vec<u64>>,
-    /// Counters of each table, by table number.
-    pub tables: Vec<TableCounters>,
-    /// Timer firings that were skipped because time jumped by more than [`CATCH_UP`] periods.
-    pub timers_skipped: u64,
-    /// Runs of timer and expiry programs that ended with a fault.
-    pub background_faults: u64,
-}
-
-/// Packets and bytes (on the wire).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Traffic {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-/// Counters of a state table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TableCounters {
-    /// Current number of entries.
-    pub entries: u64,
-    /// Entries created.
-    pub created: u64,
-    /// Refused assignments: the table was full, there was no entry to live with, or an expiry
-    /// program wanted to create an entry.
-    pub refused: u64,
-    /// Entries evicted at capacity.
-    pub evicted: u64,
-    /// Entries expired.
-    pub expired: u64,
-}
-
-impl Counters {
-    /// Whether the accounting equation holds.
-    #[must_use]
-    pub fn balanced(&self) -> bool {
-        self.packets_in + self.created + self.copied
-            == self.out.values().sum::<u64>()
-                + self.drops.values().sum::<u64>()
-                + self.consumed
-                + self.held
-                + self.lost.values().sum::<u64>()
-    }
 }
 
 /// The reason for which a malformed packet is lost where it enters. `None`: it is not lost.

@@ -7,6 +7,7 @@
 
 pub mod arith;
 pub mod chain;
+mod counters;
 pub mod engine;
 pub mod graph;
 pub mod model;
@@ -16,6 +17,7 @@ pub mod routes;
 pub mod rules;
 pub mod service_graph;
 pub mod show;
+pub mod snapshot;
 pub mod text;
 mod ty;
 pub mod value;

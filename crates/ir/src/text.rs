@@ -10,9 +10,11 @@ mod print;
 mod scan;
 mod value;
 
-pub use parse::parse;
+pub use decl::{period, state_schema};
+pub use parse::{parse, parse_param};
 pub use print::{print, print_program};
 pub use scan::TextError;
+pub use value::print_param;
 
 /// Parts of the text form that programs of other kinds also use.
 pub(crate) mod words {

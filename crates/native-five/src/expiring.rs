@@ -70,6 +70,28 @@ impl<T> Expiring<T> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
+    /// The number of the next entry.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Adds an entry of an earlier table, with its number and the time of its last use.
+    pub fn put_back(&mut self, number: u64, entry: T, seen: u64) {
+        self.entries.insert(number, (entry, seen));
+        self.deadlines.insert((self.deadline(seen), number));
+    }
+
+    /// Sets the number of the next entry.
+    pub fn go_on(&mut self, next: u64) {
+        self.next = next;
+    }
+
+    /// All entries in the order of their creation, with their numbers and the times of their last
+    /// uses.
+    pub fn all(&self) -> impl Iterator<Item = (u64, &T, u64)> {
+        self.entries.iter().map(|(number, (entry, seen))| (*number, entry, *seen))
+    }
+
     /// All entries in the order of their creation.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.values().map(|(entry, _)| entry)

@@ -75,6 +75,15 @@ impl Function for Ids {
         Ok(Self { search, block, alerts: host.counter("alerts") })
     }
 
+    // It has no memory but its counter, which Braid keeps, and its records, which come again.
+    fn save(&mut self, _host: &mut Host<'_>) -> Option<Vec<u8>> {
+        Some(Vec::new())
+    }
+
+    fn restore(&mut self, _bytes: &[u8], _host: &mut Host<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let dropped = self.inspect(packet);
         // Recording.

@@ -38,6 +38,15 @@ impl Function for IpFilter {
         Ok(Self { rules, generation: 1, recorded: HashSet::new() })
     }
 
+    // It has no memory but its records, which come again.
+    fn save(&mut self, _host: &mut Host<'_>) -> Option<Vec<u8>> {
+        Some(Vec::new())
+    }
+
+    fn restore(&mut self, _bytes: &[u8], _host: &mut Host<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let pass = !packet.has(Header::Inet) || self.rules.pass(packet);
         // Recording.

@@ -13,6 +13,7 @@ mod maglev;
 mod mazunat;
 mod monitor;
 mod rules;
+mod saved;
 mod search;
 
 pub use ids::Ids;

@@ -1,6 +1,7 @@
 //! Maglev: spreads the flows to one address over backends by consistent hashing (Eisenbud et al.,
 //! NSDI 2016, §3.4). It keeps the backend of each flow: a flow moves only when its backend fails.
 
+use crate::saved::{bytes_of, narrow, rows_of};
 use braid_externs::Backends;
 use braid_externs::ops::hash::of_args;
 use braid_externs::ops::maglev::Table;
@@ -50,6 +51,8 @@ static PROFILE: ProfileInfo = ProfileInfo::new(
     c"ip.src ip.dst",
     1,
 );
+/// Stands for no server where servers are saved by their IPv4 addresses.
+const NO_SERVER: u128 = u128::MAX;
 const NO_BACKEND: Verdict = Verdict::Drop(0);
 
 /// The parts of a flow's key, each with its width.
@@ -134,6 +137,28 @@ impl Function for Maglev {
             let _ = host.notify(*flow);
         }
         // End of recording.
+        Ok(())
+    }
+
+    fn save(&mut self, host: &mut Host<'_>) -> Option<Vec<u8>> {
+        let mut words = Vec::new();
+        for flow in host.flows() {
+            let Some(kept) = host.flow::<Self>(flow).copied() else { continue };
+            // A server is saved by its address: its place in the list may change.
+            let server = kept.chosen.map_or(NO_SERVER, |at| self.servers.name(at));
+            words.extend([flow.0.into(), kept.hash.into(), server]);
+        }
+        Some(bytes_of(words))
+    }
+
+    fn restore(&mut self, bytes: &[u8], host: &mut Host<'_>) -> Result<(), String> {
+        for [flow, hash, server] in rows_of(bytes)? {
+            let hash = narrow(hash)?;
+            let chosen = self.servers.0.iter().position(|(addr, _)| *addr == server);
+            if let Some(kept) = host.flow::<Self>(Flow(narrow(flow)?)) {
+                *kept = Kept { hash, chosen };
+            }
+        }
         Ok(())
     }
 

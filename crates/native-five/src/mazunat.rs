@@ -2,6 +2,7 @@
 //! in the paper). Source ports come from a range; the lowest free port is taken first.
 
 use crate::expiring::Expiring;
+use crate::saved::{bytes_of, narrow, rows_of};
 use braid_native::{
     Action, Dump, Flow, Function, Host, Info, Kind, PacketRef, Payload, ProfileInfo, Verdict,
 };
@@ -61,6 +62,22 @@ impl MazuNat {
             self.free.insert(first + 1, last);
         }
         Some(first)
+    }
+
+    /// Takes a port that a mapping of an earlier instance has.
+    fn take_this(&mut self, port: u128) -> Result<(), String> {
+        let free = self.free.range(..=port).next_back().map(|(first, last)| (*first, *last));
+        let Some((first, last)) = free.filter(|(_, last)| port <= *last) else {
+            return Err(format!("port {port} of a mapping is not among its ports"));
+        };
+        self.free.remove(&first);
+        if first < port {
+            self.free.insert(first, port - 1);
+        }
+        if port < last {
+            self.free.insert(port + 1, last);
+        }
+        Ok(())
     }
 
     fn give_back(&mut self, port: u128) {
@@ -228,6 +245,32 @@ impl Function for MazuNat {
         }
     }
     // End of recording.
+
+    fn save(&mut self, _host: &mut Host<'_>) -> Option<Vec<u8>> {
+        let row = |(number, mapping, seen): (u64, &Mapping, u64)| {
+            let Mapping { proto, inside, port, .. } = mapping;
+            [number.into(), seen.into(), *proto, inside.0, inside.1, *port]
+        };
+        let all = self.mappings.all().flat_map(row);
+        Some(bytes_of([self.mappings.next().into(); 6].into_iter().chain(all)))
+    }
+
+    fn restore(&mut self, bytes: &[u8], host: &mut Host<'_>) -> Result<(), String> {
+        let mut rows = rows_of::<6>(bytes)?.into_iter();
+        let next = rows.next().map_or(0, |[next, ..]| next);
+        for [number, seen, proto, addr, from, port] in rows {
+            let (number, inside) = (narrow(number)?, (addr, from));
+            self.take_this(port)?;
+            let recorded = BTreeSet::new();
+            let mapping = Mapping { proto, inside, port, recorded };
+            self.mappings.put_back(number, mapping, narrow(seen)?);
+            self.map.insert((proto, addr, from), number);
+            self.back.insert((proto, port), number);
+        }
+        self.mappings.go_on(narrow(next)?);
+        self.arm(host);
+        Ok(())
+    }
 
     fn dump(&self, into: &mut Dump<'_>) {
         for mapping in self.mappings.iter() {

@@ -22,6 +22,8 @@ typedef struct braid_host braid_host;
 typedef struct braid_packet braid_packet;
 /* Collects the state that an instance shows. */
 typedef struct braid_dump braid_dump;
+/* Collects the bytes that an instance saves. */
+typedef struct braid_saved braid_saved;
 /* A flow's number, unique in a run; 0 means no flow. */
 typedef uint64_t braid_flow;
 /* A header field, from braid_field_named. */
@@ -119,6 +121,8 @@ typedef struct braid_api {
   int32_t (*notify)(braid_host *, braid_flow);
   int32_t (*forget)(braid_host *, braid_flow);
   void (*dump_entry)(braid_dump *, const char *, const braid_item *, size_t, const braid_item *, size_t);
+  braid_flow (*next_flow)(braid_host *, braid_flow);
+  void (*save_bytes)(braid_saved *, const uint8_t *, size_t);
 } braid_api;
 
 struct braid_host {
@@ -129,6 +133,9 @@ struct braid_packet {
   braid_host *host;
 };
 struct braid_dump {
+  const braid_api *api;
+};
+struct braid_saved {
   const braid_api *api;
 };
 
@@ -165,6 +172,13 @@ typedef struct braid_nf {
   void (*flow_end)(void *self, braid_host *, braid_flow, void *memory);
   int32_t (*change)(void *self, braid_host *, const char *parameter); /* NULL: no parameter can change */
   void (*dump)(void *self, braid_dump *);
+  /* Saves the instance's memory, so that an instance of a later run goes on from it, also of a later version of the
+   * library. `save` gives bytes to braid_save: the memory of flows too (braid_next_flow), but no pointers and no
+   * records. `restore` gets these bytes in a new instance, before its first packet. Braid has put back the time, flows
+   * (with memory of zeros), counters, and the timers that `create` has set; others are to be set again. Both return 0,
+   * or refuse. Without both, the memory is lost between runs. */
+  int32_t (*save)(void *self, braid_host *, braid_saved *);
+  int32_t (*restore)(void *self, braid_host *, const uint8_t *bytes, size_t length);
 } braid_nf;
 
 #if defined(_WIN32)
@@ -294,6 +308,13 @@ static inline braid_action braid_decap(size_t at, size_t length) {
   return a;
 }
 static inline braid_action braid_output(int32_t port) { braid_action a = {BRAID_A_OUTPUT, port, {0, 0}, 0, 0, NULL}; return a; }
+
+/* The flow with the next higher number; 0 behind the last one. Begin with 0. */
+static inline braid_flow braid_next_flow(braid_host *h, braid_flow flow) { return h->api->next_flow(h, flow); }
+/* Saves bytes. Calls of one `save` add to each other. */
+static inline void braid_save(braid_saved *s, const void *bytes, size_t length) {
+  s->api->save_bytes(s, (const uint8_t *)bytes, length);
+}
 
 /* Shows an entry of a table of the function's state. */
 static inline void braid_dump_entry(braid_dump *d, const char *table, const braid_item *key, size_t keys,

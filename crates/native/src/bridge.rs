@@ -10,6 +10,7 @@ use braid_ir::model::{
     RowId, Target, Term, Ty, ValueId, Word,
 };
 use braid_ir::native::{Native, Profile, Reference};
+use braid_ir::snapshot::{FunctionState, ImportError};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
 
 /// The number of a verdict. The order is: onward, back, consumed, ports, drops.
@@ -163,6 +164,28 @@ pub fn change<'a>(
             return Err(why);
         }
         done.push((instance, before));
+    }
+    Ok(())
+}
+
+/// Lets the new instances of a function, one for each shard, go on from a snapshot: with the values
+/// that parameters got while the chain ran, and with the memory of earlier instances.
+///
+/// # Errors
+/// An instance refuses a value or its memory.
+pub fn resume<'a>(
+    instances: impl Iterator<Item = Option<&'a mut Instance>>,
+    state: &FunctionState,
+) -> Result<(), ImportError> {
+    let refused = |why| ImportError::Refused { function: state.name.clone(), why };
+    for (instance, shard) in instances.zip(&state.shards) {
+        let Some(instance) = instance else { continue };
+        for param in state.params.iter().filter(|param| param.configured.is_some()) {
+            instance.change(&param.name, value(&param.value)).map_err(refused)?;
+        }
+        if let Some(memory) = &shard.memory {
+            instance.restore(memory).map_err(refused)?;
+        }
     }
     Ok(())
 }

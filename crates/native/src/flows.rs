@@ -99,13 +99,55 @@ impl Flows {
         }
         let number = self.next;
         self.next += 1;
-        let memory = vec![0; self.limits.bytes.div_ceil(size_of::<u128>())].into_boxed_slice();
+        let memory = self.memory();
         self.by_key.insert(key, number);
         self.all.insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now });
         if let Some(deadline) = self.deadline(now) {
             self.deadlines.insert((deadline, number));
         }
         Found::New(number, evicted)
+    }
+
+    /// The number of the next flow.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Adds a flow of an earlier instance, with its number. Its memory is zero. Returns false if
+    /// the number or the key is in use.
+    pub fn put_back(
+        &mut self,
+        number: u64,
+        key: FlowKey,
+        created_ns: u64,
+        last_seen_ns: u64,
+    ) -> bool {
+        if self.has(number) || self.by_key.insert(key, number).is_some() {
+            return false;
+        }
+        let memory = self.memory();
+        self.all.insert(number, Flow { key, memory, created_ns, last_seen_ns });
+        if let Some(deadline) = self.deadline(last_seen_ns) {
+            self.deadlines.insert((deadline, number));
+        }
+        true
+    }
+
+    /// Sets the number of the next flow.
+    pub fn go_on(&mut self, next: u64) {
+        self.next = next.max(1);
+    }
+
+    /// Memory for a flow.
+    fn memory(&self) -> Box<[u128]> {
+        vec![0; self.limits.bytes.div_ceil(size_of::<u128>())].into_boxed_slice()
+    }
+
+    /// The first flow with a number above this one.
+    #[must_use]
+    pub fn after(&self, number: u64) -> Option<u64> {
+        self.all.range(number.checked_add(1)?..).next().map(|(number, _)| *number)
     }
 
     fn deadline(&self, last_seen_ns: u64) -> Option<u64> {

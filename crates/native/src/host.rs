@@ -414,6 +414,30 @@ impl State {
         }
     }
 
+    /// The timers: period, delay, and the time of the next firing.
+    pub(crate) fn timers(&self) -> impl Iterator<Item = (u64, u64, Option<u64>)> {
+        self.timers.iter().map(|timer| (timer.period_ns, timer.after_ns, timer.due))
+    }
+
+    /// Lets the timers of this new instance go on as those of an earlier one, which have the same
+    /// periods and delays in the same order. A timer for one firing that the earlier instance has
+    /// no more has fired. Later timers of the earlier instance are the function's to set again.
+    pub(crate) fn resume_timers(&mut self, earlier: Vec<(u64, u64, Option<u64>)>) {
+        let mut earlier = earlier.into_iter().peekable();
+        let (now, started) = (self.now, self.started);
+        self.timers.retain_mut(|timer| {
+            let same = earlier.next_if(|(period, after, _)| {
+                (*period, *after) == (timer.period_ns, timer.after_ns)
+            });
+            match same {
+                Some((.., due)) => timer.due = due,
+                None if started => timer.due = now.checked_add(timer.after_ns),
+                None => {}
+            }
+            same.is_some() || timer.period_ns > 0 || !started
+        });
+    }
+
     /// The earliest time at which something may be due.
     pub(crate) fn wake(&self) -> u64 {
         let timers = self.timers.iter().filter_map(|timer| timer.due);

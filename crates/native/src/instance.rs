@@ -5,6 +5,7 @@ use crate::flows::{Flows, Limits};
 use crate::host::{Due, Log, State};
 use crate::library::find;
 use crate::record::{Payload, Recorded, StateFunction};
+use crate::saved;
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, Value, number};
 use crate::verdict::{FAILED, Verdict};
@@ -357,6 +358,32 @@ impl Instance {
     pub fn problems(&self) -> Vec<Noted> {
         let noted = self.bound.state().problems.all().iter().cloned();
         noted.chain(self.state_differs()).collect()
+    }
+
+    /// The instance's memory, from which another instance can go on. `None` if the function cannot
+    /// save it. Records are not part of it.
+    pub fn save(&mut self) -> Option<Vec<u8>> {
+        self.bound.state_mut().begin();
+        let own = self.bound.save()?;
+        let mut bytes = saved::save(self.bound.state());
+        bytes.extend(own);
+        Some(bytes)
+    }
+
+    /// Goes on from the memory of an earlier instance. This instance is new.
+    ///
+    /// # Errors
+    /// The reason why it cannot. It is then of no further use.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let state = self.bound.state_mut();
+        state.begin();
+        let own = saved::restore(state, bytes).ok_or("its memory is damaged")?;
+        self.bound.restore(own)?;
+        if let Some(shadow) = &mut self.shadow {
+            shadow.restore(bytes)?;
+        }
+        self.after_call();
+        Ok(())
     }
 
     /// The number of timer firings that were skipped because the time jumped.

@@ -17,6 +17,7 @@ mod host;
 mod instance;
 mod library;
 mod record;
+mod saved;
 mod subject;
 #[allow(unsafe_code, reason = "native code is called, and calls back, through pointers")]
 mod sys;

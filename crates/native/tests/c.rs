@@ -46,6 +46,52 @@ fn record_does_what_the_function_does() {
 }
 
 #[test]
+fn instance_goes_on_from_the_memory_of_an_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let make = || instance(&good, "limiter", &[("limit", 3)], Checks::default());
+    let mut first = make();
+    for sport in [1, 1, 2] {
+        assert_eq!(first.packet(&mut udp(sport), S), Ok(Verdict::Forward));
+    }
+    let memory = first.save().expect("it can save its memory");
+    let mut second = make();
+    second.restore(&memory).expect("its own memory");
+    assert_eq!(second.save(), Some(memory.clone()));
+    let verdicts: Vec<_> = (0..2).map(|_| second.packet(&mut udp(1), 2 * S)).collect();
+    assert_eq!(verdicts, [Ok(Verdict::Forward), Ok(Verdict::Drop(0))], "the third, the fourth");
+    let report = second.report();
+    let counter = report.iter().find(|entry| entry.table == "counters").expect("a counter");
+    assert_eq!(counter.values[0].2, 4, "packets of both instances");
+    assert_eq!(problems(&second), [""; 0]);
+
+    // The last bytes are those of the function: 16 for each of two flows.
+    for length in 0..memory.len() - 32 {
+        assert!(make().restore(&memory[..length]).is_err(), "{length} bytes");
+    }
+    let mut dos = instance(&good, "dos", &[], Checks::default());
+    assert_eq!(dos.save(), None, "a function without `save`");
+}
+
+#[test]
+fn timers_go_on_with_the_memory_of_an_earlier_instance() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let make = || instance(&good, "clock", &[("idle", 0)], Checks::default());
+    let mut first = make();
+    first.packet(&mut udp(1), 0).expect("a verdict");
+    first.advance(2 * S);
+    let texts = |clock: &mut Instance| -> Vec<_> {
+        clock.take_logs().into_iter().map(|log| (log.time_ns / S, log.text)).collect()
+    };
+    assert_eq!(texts(&mut first).len(), 3, "two seconds, and once after 1.5 s");
+    let mut second = make();
+    second.restore(&first.save().expect("it can save its memory")).expect("its own memory");
+    second.advance(4 * S);
+    assert_eq!(texts(&mut second), [(3, "tick".to_owned()), (4, "tick".to_owned())]);
+}
+
+#[test]
 fn changes_of_records_are_noted() {
     let folder = tempfile::tempdir().expect("a folder");
     let good = library(folder.path(), "good");

@@ -32,6 +32,12 @@ impl Tags {
     }
 }
 
+impl From<Values> for Tags {
+    fn from(values: Values) -> Self {
+        Tags((!values.is_empty()).then(|| Box::new(values)))
+    }
+}
+
 impl Deref for Tags {
     type Target = Values;
 

@@ -34,7 +34,7 @@ pub(super) fn change(
 }
 
 /// Computes deadlines again, because time-outs and ticks may have changed.
-fn reschedule(instance: &Instance, node: u16, expiries: &mut Expiries) {
+pub(super) fn reschedule(instance: &Instance, node: u16, expiries: &mut Expiries) {
     expiries.forget(node);
     for (shard, part) in instance.shards.iter().enumerate() {
         for (state, table) in (0..).map(StateId).zip(&part.tables) {

@@ -3,14 +3,15 @@
 use super::instance::Instance;
 use super::schedule::{Expiries, Waiting};
 use crate::trace::Observer;
-use braid_ir::chain::Malformed;
+use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Outputs};
 use braid_ir::graph::Graph;
 
 /// The reference engine.
 pub struct Reference {
+    /// The chain as the engine got it. Functions have the current values of parameters.
+    pub(super) chain: Chain,
     pub(super) graph: Graph,
-    pub(super) malformed: Malformed,
     pub(super) workers: u16,
     /// Functions in the order of their position.
     pub(super) nodes: Vec<Instance>,

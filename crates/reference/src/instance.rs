@@ -8,6 +8,7 @@ use braid_ir::engine::{NodeCounters, TableCounters, Traffic, share};
 use braid_ir::model::{
     Granularity, Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
 };
+use braid_ir::snapshot::shards;
 use braid_ir::value::ParamValue;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -41,8 +42,7 @@ impl Instance {
     /// A new instance. `ids` numbers the entries of the whole chain.
     pub(super) fn new(node: &Node, position: u16, seed: u64, workers: u16, ids: &mut u64) -> Self {
         let model = &node.model;
-        let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
-        let count = if sharded { workers.max(1) } else { 1 };
+        let count = shards(model, workers);
         let mut instance = Self {
             model: model.clone(),
             params: node.params.clone(),
@@ -195,7 +195,7 @@ pub(super) fn count(traffic: &mut Traffic, bytes: u64) {
     traffic.bytes += bytes;
 }
 
-fn pool_order(order: PoolOrder) -> Order {
+pub(super) fn pool_order(order: PoolOrder) -> Order {
     match order {
         PoolOrder::Lowest => Order::Lowest,
         PoolOrder::Fifo => Order::Fifo,

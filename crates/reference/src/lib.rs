@@ -15,6 +15,7 @@ mod packet;
 mod report;
 mod run;
 mod schedule;
+mod snapshot;
 mod state;
 mod table;
 pub mod trace;
@@ -25,6 +26,7 @@ use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
@@ -54,7 +56,6 @@ impl Reference {
             .collect();
         let mut engine = Self {
             graph,
-            malformed: chain.malformed,
             workers,
             nodes,
             now: 0,
@@ -63,8 +64,9 @@ impl Reference {
             waiting: Waiting::default(),
             ids,
             counters: Counters::default(),
+            chain,
         };
-        native::load(&mut engine.nodes, &chain)?;
+        native::load(&mut engine.nodes, &engine.chain)?;
         Ok(engine)
     }
 
@@ -83,7 +85,7 @@ impl Reference {
         packet.ingress = ingress;
         let worker = worker(&packet, self.workers);
         let mut walk = Walk { hops: 0, worker, out, observer };
-        match malformed_loss(&packet, self.malformed) {
+        match malformed_loss(&packet, self.chain.malformed) {
             Some(reason) => self.lose(reason, &mut walk),
             None => self.arrive(self.graph.entry(ingress), packet, &mut walk),
         }
@@ -114,6 +116,14 @@ impl Engine for Reference {
 
     fn state(&self) -> Vec<StateEntry> {
         report::state(&self.nodes)
+    }
+
+    fn export(&mut self) -> Snapshot {
+        snapshot::export(self)
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        snapshot::import(self, snapshot)
     }
 
     fn problems(&self) -> Vec<(u16, Noted)> {

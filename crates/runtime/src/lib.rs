@@ -21,6 +21,7 @@ pub mod report;
 mod run;
 mod script;
 pub mod split;
+pub mod state_files;
 
 pub use merge::Input;
 pub use outcome::{RunError, Summary};

@@ -78,6 +78,16 @@ pub struct Limits {
     pub packets: Option<u64>,
 }
 
+/// Work on the engine between packets.
+type Work<'a> = Box<dyn FnMut(&mut dyn Engine) + 'a>;
+
+/// Work that is done every so often while a run goes on.
+struct Chore<'a> {
+    period_ns: u64,
+    next_ns: u64,
+    work: Work<'a>,
+}
+
 /// A live run that is being set up.
 pub struct Live<'a> {
     engine: &'a mut dyn Engine,
@@ -86,6 +96,7 @@ pub struct Live<'a> {
     devices: Vec<Attached>,
     control: Vec<Control>,
     limits: Limits,
+    chore: Option<Chore<'a>>,
     leaving: Leaving<'a>,
     socket: Option<Socket>,
 }
@@ -103,6 +114,7 @@ impl<'a> Live<'a> {
             devices,
             control,
             limits: Limits::default(),
+            chore: None,
             leaving,
             socket: None,
         }
@@ -156,6 +168,15 @@ impl<'a> Live<'a> {
         self
     }
 
+    /// Calls `work` with the engine each time that this period has passed, between packets.
+    #[must_use]
+    pub fn every(mut self, period: Duration, work: impl FnMut(&mut dyn Engine) + 'a) -> Self {
+        let period_ns = nanoseconds(period);
+        let next_ns = self.clock.start_ns().saturating_add(period_ns);
+        self.chore = Some(Chore { period_ns, next_ns, work: Box::new(work) });
+        self
+    }
+
     /// Runs until `stop` is set or a limit is reached.
     ///
     /// # Errors
@@ -178,6 +199,7 @@ impl<'a> Live<'a> {
             engine: self.engine,
             clock: self.clock,
             control,
+            chore: self.chore,
             sink,
             packets: 0,
             lost: BTreeMap::new(),
@@ -196,6 +218,7 @@ struct Driver<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
     control: Script<'a>,
+    chore: Option<Chore<'a>>,
     sink: Sink<'a>,
     /// The number of frames read, including frames that were lost on reading.
     packets: u64,
@@ -215,6 +238,10 @@ impl Driver<'_> {
                 || limits.packets.is_some_and(|most| self.packets >= most);
             if over || stop.load(Ordering::Relaxed) {
                 return Ok(());
+            }
+            if let Some(chore) = self.chore.as_mut().filter(|chore| now >= chore.next_ns) {
+                (chore.work)(self.engine);
+                chore.next_ns = self.clock.now_ns().saturating_add(chore.period_ns);
             }
             let is_busy = self.turn()?;
             if !self.serve(stop) && !is_busy {

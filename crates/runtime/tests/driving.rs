@@ -6,6 +6,7 @@ use braid_io::{CaptureReader, MemorySink, PacketSink, WriteError};
 use braid_ir::chain::{Change, Control};
 use braid_ir::engine::{Engine, Event, EventValue, Outputs};
 use braid_ir::model::{Kind, ParamId};
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Field, Header, Link, Packet, Shape, build_fresh};
 use braid_runtime::split::Splitter;
 use braid_runtime::{Input, Progress, Run, RunError};
@@ -355,6 +356,14 @@ impl Engine for Announcing {
 
     fn state(&self) -> Vec<braid_ir::engine::StateEntry> {
         Vec::new()
+    }
+
+    fn export(&mut self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn import(&mut self, _: Snapshot) -> Result<(), ImportError> {
+        Ok(())
     }
 }
 

@@ -99,6 +99,7 @@ mod memory;
 mod pool;
 mod report;
 mod shape;
+mod snapshot;
 mod store;
 mod table;
 mod tables;
@@ -112,6 +113,7 @@ pub use memory::{lengthen, make_room};
 pub use pool::Pool;
 pub use report::describe;
 pub use shape::{KeyShape, SlotShape};
+pub use snapshot::entries;
 pub use store::{Created, Store};
 pub use tables::{New, Tables};
 

@@ -6,7 +6,7 @@ mod first;
 mod queue;
 
 use braid_externs::Rng;
-use braid_externs::pool::{Interval, Order, Pool as Sparse, split};
+use braid_externs::pool::{Interval, Order, Pool as Sparse, joined, split};
 use counts::Counts;
 use first::First;
 use queue::Queue;
@@ -99,6 +99,42 @@ impl Pool {
             },
             Kind::Sparse(pool) => pool.set_members(members),
         }
+    }
+
+    /// All taken values as ascending intervals, including values that are no members any more.
+    #[must_use]
+    pub fn all_taken(&self) -> Vec<Interval> {
+        match &self.0 {
+            Kind::Dense(pool) => {
+                let mut taken = pool.all_taken();
+                taken.sort_unstable();
+                joined(taken.into_iter().map(|value| (value, value)))
+            }
+            Kind::Sparse(pool) => pool.all_taken(),
+        }
+    }
+
+    /// The free members in their order, for a pool in the order of release. Otherwise nothing.
+    #[must_use]
+    pub fn queue(&self) -> Vec<Interval> {
+        match &self.0 {
+            Kind::Dense(pool) => joined(pool.queue().into_iter().map(|value| (value, value))),
+            Kind::Sparse(pool) => pool.queue(),
+        }
+    }
+
+    /// Makes a pool as [`Sparse::restored`] does.
+    #[must_use]
+    pub fn restored(
+        order: Order,
+        members: &[Interval],
+        taken: &[Interval],
+        queue: &[Interval],
+    ) -> Self {
+        Self(match Members::new(members) {
+            Some(members) => Kind::Dense(Dense::restored(order, members, taken, queue)),
+            None => Kind::Sparse(Sparse::restored(order, members, taken, queue)),
+        })
     }
 
     /// The number of free members.
@@ -201,6 +237,29 @@ impl Dense {
         ranks.map(|rank| self.members.value(rank)).chain(self.strays.iter().copied()).collect()
     }
 
+    /// The free members in their order, if they have one of their own.
+    fn queue(&self) -> Vec<u128> {
+        match &self.free {
+            Free::Fifo(free) => free.all().map(|rank| self.members.value(rank)).collect(),
+            Free::Lowest(_) | Free::Random(_) => Vec::new(),
+        }
+    }
+
+    fn restored(order: Order, members: Members, taken: &[Interval], queue: &[Interval]) -> Self {
+        let mut pool = Self::new(order, members);
+        for value in taken.iter().flat_map(|&(lo, hi)| lo..=hi) {
+            if !pool.take_this(value) {
+                pool.strays.insert(value);
+            }
+        }
+        if let Free::Fifo(free) = &mut pool.free {
+            *free = Queue::empty(pool.members.count);
+            let values = queue.iter().flat_map(|&(lo, hi)| lo..=hi);
+            values.filter_map(|value| pool.members.rank(value)).for_each(|rank| free.push(rank));
+        }
+        pool
+    }
+
     fn set_members(&mut self, members: Members) {
         let mut new = Self::new(self.order, members);
         for value in self.all_taken() {
@@ -230,14 +289,12 @@ impl Dense {
         for value in self.all_taken() {
             sparse.take_this(value);
         }
-        if let Free::Fifo(free) = &self.free {
-            let queue: Vec<u128> = free.all().map(|rank| self.members.value(rank)).collect();
-            for value in &queue {
-                sparse.take_this(*value);
-            }
-            for value in queue {
-                sparse.release(value);
-            }
+        let queue = self.queue();
+        for value in &queue {
+            sparse.take_this(*value);
+        }
+        for value in queue {
+            sparse.release(value);
         }
         // Values that are no longer members stay taken.
         sparse.set_members(&self.members.intervals().collect::<Vec<_>>());

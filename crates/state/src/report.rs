@@ -65,12 +65,7 @@ pub fn describe(
     let model = &tables.functions[usize::from(table.site.node)].model;
     let decl = &model.state[table.site.state.index()];
     let (up, root) = (&tables.all[table.site.root], root_in(table.head(place)));
-    let group = (table.site.root, up.number(root));
-    let seen = up.last_seen(root).max(dependents.last_used(group).unwrap_or(0));
-    let mut words = table.slots(place).to_vec();
-    if table.is_lazy {
-        dependents.settle_copy((at, place), group, &table.slots, &mut words);
-    }
+    let (seen, words) = current(tables, dependents, (at, place));
     let slots = decl.slots.iter().zip(table.slots.unpack(&words));
     StateEntry {
         node: table.site.node,
@@ -82,4 +77,22 @@ pub fn describe(
         last_seen_ns: seen,
         expires_ns: up.deadline(root, seen),
     }
+}
+
+/// When an entry's group was last seen (ns), and the entry's slots, both with the counts of its
+/// dependents.
+pub(crate) fn current(
+    tables: &Tables,
+    dependents: &impl Dependents,
+    (at, place): (TableRef, u32),
+) -> (u64, Vec<u64>) {
+    let table = tables.at(at);
+    let (up, root) = (&tables.all[table.site.root], root_in(table.head(place)));
+    let group = (table.site.root, up.number(root));
+    let seen = up.last_seen(root).max(dependents.last_used(group).unwrap_or(0));
+    let mut words = table.slots(place).to_vec();
+    if table.is_lazy {
+        dependents.settle_copy((at, place), group, &table.slots, &mut words);
+    }
+    (seen, words)
 }

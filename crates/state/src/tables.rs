@@ -21,13 +21,13 @@ use std::sync::Arc;
 pub struct Tables {
     pub(crate) functions: Vec<Function>,
     pub(crate) all: Vec<Table>,
-    hash: HashKey,
+    pub(crate) hash: HashKey,
     /// The tables with time-outs, by number.
     timed: Vec<usize>,
     /// The time before which no entry is due (ns).
     next: u64,
     /// The id of the next entry.
-    ids: u64,
+    pub(crate) ids: u64,
     /// Scratch memory for the members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
 }
@@ -415,6 +415,11 @@ impl Tables {
                 table.reschedule();
             }
         }
+        self.find_next();
+    }
+
+    /// Computes again the time before which no entry is due.
+    pub(crate) fn find_next(&mut self) {
         self.next = self.earliest().map_or(u64::MAX, |(due, _)| due);
     }
 }

@@ -14,6 +14,8 @@ enum Step {
     /// Releases one of the taken values.
     Return(prop::sample::Index),
     SetMembers(Vec<Interval>),
+    /// Each pool takes the place of the other one.
+    Restore,
 }
 
 fn member() -> impl Strategy<Value = u128> {
@@ -33,12 +35,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => member().prop_map(Step::Release),
         4 => any::<prop::sample::Index>().prop_map(Step::Return),
         1 => intervals().prop_map(Step::SetMembers),
+        1 => Just(Step::Restore),
     ]
 }
 
 fn compare(order: Order, members: &[Interval], steps: &[Step]) {
     let (mut pool, mut defined) = (Pool::new(order, members), Defined::new(order, members));
     let (mut rng, mut taken) = (Rng::new(3), Vec::new());
+    let mut members = members;
     for step in steps {
         match step {
             Step::Take => {
@@ -62,9 +66,16 @@ fn compare(order: Order, members: &[Interval], steps: &[Step]) {
                 assert!(pool.release(value) && defined.release(value));
             }
             Step::Return(_) => {}
-            Step::SetMembers(members) => {
+            Step::SetMembers(new) => {
+                members = new;
                 pool.set_members(members);
                 defined.set_members(members);
+            }
+            Step::Restore => {
+                let (taken, queue) = (pool.all_taken(), pool.queue());
+                assert_eq!((&taken, &queue), (&defined.all_taken(), &defined.queue()));
+                pool = Pool::restored(order, members, &taken, &queue);
+                defined = Defined::restored(order, members, &taken, &queue);
             }
         }
         assert_eq!(pool.free(), defined.free());

@@ -2,6 +2,7 @@
 //! comparison.
 #![forbid(unsafe_code)]
 
+pub mod breaks;
 pub mod case;
 pub mod compare;
 pub mod convert;

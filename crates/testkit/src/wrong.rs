@@ -2,6 +2,7 @@
 
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet};
 
 /// The mistake of an engine.
@@ -168,5 +169,13 @@ impl Engine for Sabotaged {
             _ => {}
         }
         state
+    }
+
+    fn export(&mut self) -> Snapshot {
+        self.inner.export()
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        self.inner.import(snapshot)
     }
 }

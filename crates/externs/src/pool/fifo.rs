@@ -23,6 +23,21 @@ impl FreeQueue {
         new
     }
 
+    /// The queue of these intervals, in this order.
+    pub(super) fn in_order(intervals: &[Interval]) -> Self {
+        let mut new = Self { queue: BTreeMap::new(), index: BTreeMap::new(), next: 0 };
+        for &(lo, hi) in intervals {
+            new.put(new.next, lo, hi);
+            new.next += 1;
+        }
+        new
+    }
+
+    /// The intervals in the order of the queue.
+    pub(super) fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.queue.iter().map(|(&(_, lo), &hi)| (lo, hi))
+    }
+
     pub(super) fn take(&mut self) -> Option<u128> {
         let (&(sequence, lo), &hi) = self.queue.first_key_value()?;
         self.cut(sequence, lo);

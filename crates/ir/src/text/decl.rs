@@ -1,7 +1,7 @@
 //! Prints the declarations of a model.
 
-use super::value::{columns, event_ty, list, name, param_ty, param_value, setting};
-use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, WhenFull};
+use super::value::{columns, event_ty, list, name, print_param, setting};
+use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, Timer, WhenFull};
 use crate::native::{FieldSet, Native, Profile, Reference};
 use std::fmt::Write;
 
@@ -13,11 +13,7 @@ pub(super) fn print(model: &Model, out: &mut String) {
         let _ = writeln!(out, "  {}", native_decl(native));
     }
     for param in &model.params {
-        let _ = write!(out, "  param {}: {}", name(&param.name), param_ty(&param.ty));
-        if let Some(default) = &param.default {
-            let _ = write!(out, " = {}", param_value(default, &param.ty));
-        }
-        out.push('\n');
+        let _ = writeln!(out, "  param {}", print_param(param));
     }
     for state in &model.state {
         let _ = writeln!(out, "  {}", state_decl(model, state));
@@ -103,12 +99,7 @@ fn event_decl(event: &EventDecl) -> String {
 }
 
 fn state_decl(model: &Model, state: &StateDecl) -> String {
-    let mut out = format!(
-        "state {}: {} {}",
-        name(&state.name),
-        columns(&state.slots),
-        granularity(&state.granularity)
-    );
+    let mut out = format!("state {}: {}", name(&state.name), contents(state));
     let kind = |slot: usize| state.slots.get(slot).map_or(Kind::Uint, |(_, ty)| ty.kind);
     if let Some(default) = &state.default {
         let values = list(default.iter().enumerate(), |(i, s)| setting(model, *s, kind(i)));
@@ -132,6 +123,31 @@ fn state_decl(model: &Model, state: &StateDecl) -> String {
         out.push_str(" sharded");
     }
     out
+}
+
+/// The slots and the keys of a table.
+fn contents(state: &StateDecl) -> String {
+    format!("{} {}", columns(&state.slots), granularity(&state.granularity))
+}
+
+/// What the entries of a table are: slots, keys, partner, and whether workers share the table.
+/// Capacity, time-outs and defaults are no part of it.
+#[must_use]
+pub fn state_schema(model: &Model, state: &StateDecl) -> String {
+    let mut out = contents(state);
+    if let Some(other) = state.lives_with {
+        let _ = write!(out, " lives with {}", model.state_word(other));
+    }
+    if state.sharded {
+        out.push_str(" sharded");
+    }
+    out
+}
+
+/// The period of a timer.
+#[must_use]
+pub fn period(model: &Model, timer: &Timer) -> String {
+    setting(model, timer.period, Kind::Duration)
 }
 
 fn granularity(granularity: &Granularity) -> String {

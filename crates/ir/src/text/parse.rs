@@ -158,6 +158,16 @@ fn profile_part(scan: &mut Scan<'_>, profile: &mut Profile) -> Result<()> {
     Ok(())
 }
 
+/// Parses a parameter, in the form of [`super::print_param`].
+///
+/// # Errors
+/// The first violation of the syntax, with its position.
+pub fn parse_param(text: &str) -> std::result::Result<ParamDecl, TextError> {
+    let mut scan = Scan::new(text);
+    let made = param(&mut scan)?;
+    if scan.at_end() { Ok(made) } else { scan.error("expected nothing behind the parameter") }
+}
+
 fn param(scan: &mut Scan<'_>) -> Result<ParamDecl> {
     let name = scan.name()?;
     scan.expect(":")?;

@@ -2,8 +2,8 @@
 
 use super::decl;
 use super::ops;
-use super::value::{list, name, setting};
-use crate::model::{Block, Kind, Model, Program, ValueId};
+use super::value::{list, name};
+use crate::model::{Block, Model, Program, ValueId};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub fn print(model: &Model) -> String {
         section(&mut out, model, &format!("expire {}", model.state_word(*state)), program);
     }
     for timer in &model.timers {
-        let period = setting(model, timer.period, Kind::Duration);
+        let period = decl::period(model, timer);
         section(&mut out, model, &format!("every {period}"), &timer.body);
     }
     out + "}\n"

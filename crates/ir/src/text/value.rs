@@ -1,7 +1,7 @@
 //! Prints types, settings and parameter values.
 
 use super::names::{POOL_ORDERS, is_word, name_of};
-use crate::model::{EventTy, Kind, Model, ParamTy, Setting, Ty, Word};
+use crate::model::{EventTy, Kind, Model, ParamDecl, ParamTy, Setting, Ty, Word};
 use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
@@ -25,7 +25,7 @@ pub(super) fn columns(columns: &[(String, Ty)]) -> String {
     }
 }
 
-pub(super) fn param_ty(ty: &ParamTy) -> String {
+fn param_ty(ty: &ParamTy) -> String {
     match ty {
         ParamTy::Scalar(ty) => ty.to_string(),
         ParamTy::List(of) => format!("list<{}>", columns(of)),
@@ -37,6 +37,16 @@ pub(super) fn param_ty(ty: &ParamTy) -> String {
         ParamTy::Backends(of) => format!("backends<{}>", columns(of)),
         ParamTy::Str => "string".to_owned(),
     }
+}
+
+/// A parameter with its default, if it has one: `NAME: TYPE = VALUE`.
+#[must_use]
+pub fn print_param(param: &ParamDecl) -> String {
+    let mut out = format!("{}: {}", name(&param.name), param_ty(&param.ty));
+    if let Some(default) = &param.default {
+        let _ = write!(out, " = {}", param_value(default, &param.ty));
+    }
+    out
 }
 
 pub(super) fn event_ty(ty: EventTy) -> String {
@@ -79,7 +89,7 @@ fn backend(backend: &Backend, of: &[(String, Ty)]) -> String {
 }
 
 /// A parameter's value. `ty` only decides how scalars are written.
-pub(super) fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
+fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
     let kind = match ty {
         ParamTy::Scalar(ty) | ParamTy::Set(ty) | ParamTy::Pool(ty, _) => ty.kind,
         _ => Kind::Uint,

@@ -55,6 +55,14 @@ pub struct RawDump {
     pub(crate) into: *mut Vec<crate::dump::Entry>,
 }
 
+/// `braid_saved`.
+#[repr(C)]
+pub struct RawSaved {
+    pub(crate) api: *const RawApi,
+    /// Private to Braid.
+    pub(crate) into: *mut Vec<u8>,
+}
+
 /// `braid_state_function`.
 pub type StateFunctionFn = unsafe extern "C" fn(*mut c_void, *mut RawPacket, *mut c_void);
 /// `braid_condition`.
@@ -143,6 +151,8 @@ pub struct RawApi {
         *const RawItem,
         usize,
     ),
+    pub next_flow: unsafe extern "C" fn(*mut RawHost, u64) -> u64,
+    pub save_bytes: unsafe extern "C" fn(*mut RawSaved, *const u8, usize),
 }
 
 /// `braid_profile`.
@@ -180,6 +190,9 @@ pub struct RawNf {
     pub(crate) change:
         Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const c_char) -> i32>,
     pub(crate) dump: Option<unsafe extern "C" fn(*mut c_void, *mut RawDump)>,
+    pub(crate) save: Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *mut RawSaved) -> i32>,
+    pub(crate) restore:
+        Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const u8, usize) -> i32>,
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
@@ -206,16 +219,20 @@ mod tests {
             offset_of!(RawNf, profile),
             offset_of!(RawNf, packet),
             offset_of!(RawNf, dump),
+            offset_of!(RawNf, save),
+            offset_of!(RawNf, restore),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136]);
         let api = [
             offset_of!(RawApi, flow),
             offset_of!(RawApi, config),
             offset_of!(RawApi, add_header_action),
             offset_of!(RawApi, dump_entry),
+            offset_of!(RawApi, next_flow),
+            offset_of!(RawApi, save_bytes),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264]);
     }
 }

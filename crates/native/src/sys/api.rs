@@ -5,8 +5,8 @@
 //! pointer cannot be told from a valid one.
 
 use super::abi::{
-    ABI, ConditionFn, RawAction, RawApi, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawWide,
-    StateFunctionFn, TimerFn, UpdateFn,
+    ABI, ConditionFn, RawAction, RawApi, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawSaved,
+    RawWide, StateFunctionFn, TimerFn, UpdateFn,
 };
 use crate::dump::{Entry, Kind};
 use crate::host::{Refused, State, header};
@@ -52,6 +52,8 @@ pub(crate) static API: RawApi = RawApi {
     notify,
     forget,
     dump_entry,
+    next_flow,
+    save_bytes,
 };
 
 const MISUSE: i32 = Refused::Misuse as i32;
@@ -490,6 +492,22 @@ unsafe extern "C" fn dump_entry(
         last_seen_ns: 0,
         expires_ns: None,
     });
+}
+
+unsafe extern "C" fn next_flow(host: *mut RawHost, flow: u64) -> u64 {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.and_then(|state| state.flows.after(flow)).unwrap_or(0)
+}
+
+unsafe extern "C" fn save_bytes(saved: *mut RawSaved, first: *const u8, length: usize) {
+    // SAFETY: null, or the value that the call of `save` was given, which lives as long as the
+    // call.
+    let into = unsafe { saved.as_mut().and_then(|saved| saved.into.as_mut()) };
+    // SAFETY: there are this number of bytes.
+    let bytes = unsafe { slice(first, length) };
+    if let (Some(into), Some(bytes)) = (into, bytes) {
+        into.extend_from_slice(bytes);
+    }
 }
 
 fn kind(number: u32) -> Kind {

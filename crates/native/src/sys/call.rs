@@ -1,6 +1,8 @@
 //! Calls into an instance's code.
 
-use super::abi::{ConditionFn, RawDump, RawHost, RawPacket, StateFunctionFn, TimerFn, UpdateFn};
+use super::abi::{
+    ConditionFn, RawDump, RawHost, RawPacket, RawSaved, StateFunctionFn, TimerFn, UpdateFn,
+};
 use super::api::API;
 use super::crash::{self, Note};
 use super::load::Definition;
@@ -200,6 +202,38 @@ impl Bound {
             unsafe { code(self.this, &raw mut dump) };
         }
         entries
+    }
+}
+
+/// An instance's memory for another instance.
+impl Bound {
+    /// The bytes that the function has saved of its memory. `None` if it cannot.
+    pub(crate) fn save(&mut self) -> Option<Vec<u8>> {
+        let code = self.definition.raw.save?;
+        let _restores = self.definition.raw.restore?;
+        let mut bytes = Vec::new();
+        let result = {
+            let mut saved = RawSaved { api: &raw const API, into: &raw mut bytes };
+            let _running = crash::enter(&self.note, self.state().packets);
+            // SAFETY: as for `packet`; `bytes` is reached only through the handle.
+            unsafe { code(self.this, self.host, &raw mut saved) }
+        };
+        (result == 0).then_some(bytes)
+    }
+
+    /// Gives the function the bytes that an earlier instance has saved. The function may refuse.
+    pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let refused = || "the function cannot go on from its memory".to_owned();
+        let code = self.definition.raw.restore.ok_or_else(refused)?;
+        let result = {
+            let _running = crash::enter(&self.note, self.state().packets);
+            // SAFETY: as for `packet`; the bytes live until the call is over.
+            unsafe { code(self.this, self.host, bytes.as_ptr(), bytes.len()) }
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        Err(self.state_mut().failure.take().unwrap_or_else(refused))
     }
 }
 

@@ -176,6 +176,21 @@ pub trait Function: Sized + Send + 'static {
 
     /// Shows its state.
     fn dump(&self, _into: &mut Dump<'_>) {}
+
+    /// Its memory as bytes, from which another instance can go on. It includes the data of flows,
+    /// but no records. `None`: the function cannot save its memory, so a new instance begins anew.
+    fn save(&mut self, _host: &mut Host<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Goes on from bytes that [`Function::save`] of an earlier instance gave. The instance is new.
+    /// The host has the flows, counters and periodic timers of the earlier instance already.
+    ///
+    /// # Errors
+    /// The reason why it cannot go on from these bytes.
+    fn restore(&mut self, _bytes: &[u8], _host: &mut Host<'_>) -> Result<(), String> {
+        Err("the function cannot go on from its memory".to_owned())
+    }
 }
 
 /// The data for a flow: null until the function asks for it.
@@ -337,6 +352,16 @@ impl Host<'_> {
     /// The data for a flow; `None` when the flow has ended.
     pub fn flow<T: Function>(&mut self, flow: Flow) -> Option<&mut T::Flow> {
         kept::<T>(call!(self.raw, flow_memory, flow.0))
+    }
+
+    /// All flows in the order of their numbers.
+    #[must_use]
+    pub fn flows(&mut self) -> Vec<Flow> {
+        let next = |flow: &Flow| {
+            let next = call!(self.raw, next_flow, flow.0);
+            (next != 0).then_some(Flow(next))
+        };
+        std::iter::successors(next(&Flow(0)), next).collect()
     }
 
     /// Ends a flow now.

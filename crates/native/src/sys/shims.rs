@@ -1,7 +1,7 @@
 //! Functions in Rust behind the C interface: one C function for each entry of the header, which
 //! catches panics.
 
-use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket};
+use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket, RawSaved};
 use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
 use crate::instance::PANICKED;
 use crate::verdict::FAILED;
@@ -38,6 +38,8 @@ impl RawNf {
             flow_end: Some(flow_end::<T>),
             change: Some(change::<T>),
             dump: Some(dump::<T>),
+            save: Some(save::<T>),
+            restore: Some(restore::<T>),
         }
     }
 }
@@ -194,4 +196,39 @@ unsafe extern "C" fn dump<T: Function>(this: *mut c_void, dump: *mut RawDump) {
         // SAFETY: the host calls an instance for one thing at a time.
         unsafe { own::<T>(this) }.dump(&mut into);
     });
+}
+
+unsafe extern "C" fn save<T: Function>(
+    this: *mut c_void,
+    host: *mut RawHost,
+    saved: *mut RawSaved,
+) -> i32 {
+    let bytes = caught(host, None, || {
+        // SAFETY: as for `packet`.
+        unsafe { own::<T>(this) }.save(&mut Host::new(host))
+    });
+    let Some(bytes) = bytes else { return FAILED };
+    // SAFETY: the handle belongs to this call, and the bytes live as long as the call to the host.
+    unsafe { ((*(*saved).api).save_bytes)(saved, bytes.as_ptr(), bytes.len()) };
+    0
+}
+
+unsafe extern "C" fn restore<T: Function>(
+    this: *mut c_void,
+    host: *mut RawHost,
+    first: *const u8,
+    length: usize,
+) -> i32 {
+    // SAFETY: the host passes this number of bytes, which live as long as the call.
+    let bytes = unsafe { std::slice::from_raw_parts(first, length) };
+    let mut of_host = Host::new(host);
+    let done = caught(host, Err(String::new()), || {
+        // SAFETY: as for `packet`.
+        unsafe { own::<T>(this) }.restore(bytes, &mut Host::new(host))
+    });
+    match done {
+        Ok(()) => 0,
+        Err(why) if why.is_empty() => FAILED,
+        Err(why) => of_host.fail(&why),
+    }
 }

@@ -77,9 +77,35 @@ static int32_t limiter_change(void *self, braid_host *host, const char *paramete
   return 0;
 }
 
+typedef struct {
+  braid_flow flow;
+  uint64_t packets;
+} saved_flow;
+
+static int32_t limiter_save(void *self, braid_host *host, braid_saved *into) {
+  (void)self;
+  for (braid_flow flow = 0; (flow = braid_next_flow(host, flow)) != 0;) {
+    saved_flow one = {flow, ((per_flow *)braid_flow_memory(host, flow))->packets};
+    braid_save(into, &one, sizeof one);
+  }
+  return 0;
+}
+
+static int32_t limiter_restore(void *self, braid_host *host, const uint8_t *bytes, size_t length) {
+  (void)self;
+  if (length % sizeof(saved_flow) != 0) return braid_fail(host, "these are no flows");
+  for (size_t at = 0; at < length; at += sizeof(saved_flow)) {
+    saved_flow one;
+    memcpy(&one, bytes + at, sizeof one);
+    per_flow *state = braid_flow_memory(host, one.flow);
+    if (state) state->packets = one.packets;
+  }
+  return 0;
+}
+
 BRAID_NF(limiter, .about = "lets the first packets of each flow pass", .flow_bytes = sizeof(per_flow),
          .reasons = "over limit\nnever", .create = limiter_create, .destroy = free, .packet = limiter_packet,
-         .dump = limiter_dump, .change = limiter_change);
+         .dump = limiter_dump, .change = limiter_change, .save = limiter_save, .restore = limiter_restore);
 
 /* Counts SYNs of each flow. From the fourth SYN on, the flow's packets are dropped and still counted (Figure 3). */
 static void count_syn(void *self, braid_packet *p, void *arg) {
@@ -163,4 +189,13 @@ static int32_t clock_packet(void *self, braid_packet *p) {
   braid_flow_id(p);
   return BRAID_FORWARD;
 }
-BRAID_NF(clock, .create = clock_create, .packet = clock_packet, .flow_end = clock_flow_end, .flow_idle_ns = 1200000000);
+static int32_t clock_save(void *self, braid_host *host, braid_saved *into) {
+  (void)self, (void)host, (void)into;
+  return 0;
+}
+static int32_t clock_restore(void *self, braid_host *host, const uint8_t *bytes, size_t length) {
+  (void)self, (void)bytes;
+  return length == 0 ? 0 : braid_fail(host, "it has saved nothing");
+}
+BRAID_NF(clock, .create = clock_create, .packet = clock_packet, .flow_end = clock_flow_end, .flow_idle_ns = 1200000000,
+         .save = clock_save, .restore = clock_restore);

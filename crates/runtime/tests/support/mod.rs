@@ -4,6 +4,7 @@
 use braid_io::MemorySource;
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::value::IntervalSet;
 use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Input;
@@ -73,6 +74,14 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send> Engine for Fake<F> {
 
     fn state(&self) -> Vec<StateEntry> {
         Vec::new()
+    }
+
+    fn export(&mut self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn import(&mut self, _: Snapshot) -> Result<(), ImportError> {
+        Ok(())
     }
 }
 

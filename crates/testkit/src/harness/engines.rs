@@ -115,6 +115,12 @@ impl Engine {
         }
     }
 
+    /// The most packets in a burst. `None`: packets come one by one.
+    #[must_use]
+    pub fn burst(&self) -> Option<usize> {
+        self.burst
+    }
+
     /// Whether it makes flow records.
     #[must_use]
     pub fn has_records(&self) -> bool {

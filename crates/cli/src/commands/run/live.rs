@@ -44,6 +44,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)))
 }
 
+/// Parses a duration longer than 0.
+pub fn period(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("a period must be longer than 0".to_owned()),
+        period => Ok(period),
+    }
+}
+
 /// The devices of a run, with the pool of their frames.
 pub struct Devices {
     pub attached: Vec<Attached>,

@@ -1,5 +1,6 @@
 //! `braid run`: runs a chain over captures, or over live interfaces.
 
+mod kept;
 mod live;
 mod outputs;
 
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_runtime::live::{Clock, Limits, Live};
+use braid_runtime::live::{Attached, Clock, Limits, Live};
 use braid_runtime::{Run, Summary, Unwritten, report};
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ use crate::native;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
+use kept::Kept;
 use live::Devices;
 use outputs::LineFile;
 
@@ -70,6 +72,13 @@ pub struct Args {
     /// Where to write state entries at the end, as JSON lines
     #[arg(long, value_name = "FILE")]
     state_out: Option<PathBuf>,
+    /// A folder for the chain's state: the run goes on from it, and saves its own there at the end
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// With --if and --state-dir: also save the state this often, such as 10s
+    #[arg(long, value_name = "DURATION", value_parser = live::period)]
+    #[arg(requires = "state_dir", requires = "devices", conflicts_with = "inputs")]
+    state_every: Option<std::time::Duration>,
     /// Where to write events, as JSON lines
     #[arg(long, value_name = "FILE")]
     events_out: Option<PathBuf>,
@@ -105,20 +114,25 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
-    let mut engine = engines::make(&args.engine, &chain)?;
-    let mut done = match devices {
-        None => drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?,
+    let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
+    let mut engine = match &mut kept {
+        Some(kept) => kept.resume(&args.engine, &chain)?,
+        None => engines::make(&args.engine, &chain)?,
+    };
+    let done = match devices {
+        None => drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control),
         Some(Devices { attached, pool }) => {
-            let limits = Limits { time: args.time, packets: args.packets };
-            let run = Live::new(&chain, engine.as_mut(), clock, pool);
-            let mut run = run.control(control).limits(limits);
+            let mut run = Live::new(&chain, engine.as_mut(), clock, pool).control(control);
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            let is_endless = args.time.is_none() && args.packets.is_none();
-            live::drive(run, attached, outputs, events, is_endless)?
+            drive_live(args, run, kept.as_mut(), attached, (outputs, events))
         }
     };
+    // A run that failed has state, too: a device that is gone must not end connections.
+    let unsaved = kept.and_then(|mut kept| kept.save(engine.as_mut()).err());
+    let mut done = done.inspect_err(|_| unsaved.iter().for_each(warn))?;
+    done.unwritten.extend(unsaved);
     if let Some(state) = state {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
     }
@@ -139,6 +153,26 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         output.text(summary(&chain, &done));
     }
     failure.map_or(Ok(answer), Err)
+}
+
+/// Runs over live interfaces, and saves the state now and then if it is asked to.
+fn drive_live<'a>(
+    args: &Args,
+    run: Live<'a>,
+    kept: Option<&'a mut Kept>,
+    devices: Vec<Attached>,
+    (outputs, events): (Vec<Named>, Option<LineFile>),
+) -> Result<Summary, Failure> {
+    let mut run = run.limits(Limits { time: args.time, packets: args.packets });
+    if let Some((period, kept)) = args.state_every.zip(kept) {
+        run = run.every(period, |engine| {
+            if let Err(why) = kept.save(engine) {
+                warn(why);
+            }
+        });
+    }
+    let is_endless = args.time.is_none() && args.packets.is_none();
+    live::drive(run, devices, outputs, events, is_endless)
 }
 
 /// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.

@@ -7,6 +7,7 @@ use braid_engine::{Compiled, PacketPath};
 use braid_io::{PacketSource, Progress, ReadError, Warning};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
+use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet};
 use braid_reference::Reference;
 
@@ -162,5 +163,16 @@ impl Engine for Watched {
 
     fn state(&self) -> Vec<StateEntry> {
         self.engine.state()
+    }
+
+    fn export(&mut self) -> Snapshot {
+        self.engine.export()
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        if let Some(beside) = &mut self.beside {
+            beside.import(snapshot.clone())?;
+        }
+        self.engine.import(snapshot)
     }
 }

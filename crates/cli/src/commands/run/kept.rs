@@ -1,0 +1,70 @@
+//! `braid run --state-dir`: the state of a chain outlives the run.
+
+use std::path::{Path, PathBuf};
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::Engine;
+use braid_ir::snapshot::{ImportError, Plan, Snapshot};
+use braid_runtime::Unwritten;
+use braid_runtime::state_files::StateFiles;
+
+use crate::answer::Failure;
+use crate::engines;
+use crate::output::{tell, warn};
+
+/// The state of a chain in a folder.
+pub struct Kept {
+    folder: PathBuf,
+    files: StateFiles,
+}
+
+impl Kept {
+    /// Opens the folder, or creates it.
+    pub fn open(folder: &Path, chain: &Chain) -> Result<Self, Failure> {
+        let files = StateFiles::new(folder, &chain.name)
+            .map_err(|why| Failure::file(folder, format!("cannot keep state: {why}")))?;
+        Ok(Self { folder: folder.to_owned(), files })
+    }
+
+    /// An engine that goes on from the latest state that it can take. Without any, the engine
+    /// begins anew. Warns of files that are not used, and tells what does not move.
+    pub fn resume(&mut self, engine: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+        let begin = || engines::make(engine, chain);
+        let (resumed, refused) =
+            self.files.load(|path, snapshot| resumed(begin, chain, path, snapshot));
+        for refused in &refused {
+            warn(format!("{refused}; it is not used"));
+        }
+        resumed.map_or_else(begin, Ok)
+    }
+
+    /// Saves an engine's state.
+    pub fn save(&mut self, engine: &mut dyn Engine) -> Result<(), Unwritten> {
+        self.files.save(&engine.export()).map_err(|refused| Unwritten {
+            name: self.folder.display().to_string(),
+            why: format!("the state cannot be saved: {refused}"),
+        })
+    }
+}
+
+/// The engine that goes on from a snapshot.
+fn resumed(
+    begin: impl Fn() -> Result<Box<dyn Engine>, Failure>,
+    chain: &Chain,
+    path: &Path,
+    snapshot: Snapshot,
+) -> Result<Box<dyn Engine>, ImportError> {
+    let plan = Plan::new(&snapshot, chain);
+    let entries = snapshot.entries();
+    let mut engine = begin().map_err(|failure| ImportError::Refused {
+        function: chain.name.clone(),
+        why: failure.text,
+    })?;
+    engine.import(snapshot)?;
+    let path = path.display();
+    tell(format!("braid: goes on from {path} ({entries} entries)\n"));
+    if !plan.is_whole() {
+        tell(plan.to_string());
+    }
+    Ok(engine)
+}

@@ -1,0 +1,439 @@
+//! The plan of a change of chains: what of a snapshot a chain can take, and what is lost and why.
+
+use super::data::{FunctionState, ParamState, Snapshot, TableState};
+use super::fresh::setting;
+use super::schema;
+use crate::chain::{Chain, Node};
+use crate::model::{Model, StateDecl};
+use crate::text;
+use std::fmt;
+
+/// What of a snapshot a chain can take.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// The functions of the chain in order, then the functions of the snapshot that are lost.
+    pub functions: Vec<FunctionPlan>,
+    /// The interfaces of the snapshot that the chain does not have.
+    pub interfaces: Vec<String>,
+}
+
+/// What becomes of a function and its parts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FunctionPlan {
+    /// The function's name.
+    pub name: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// Its parts, if it moves.
+    pub parts: Vec<Part>,
+    /// Its number in the snapshot.
+    pub(super) from: Option<usize>,
+}
+
+/// A part of a function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Its kind.
+    pub what: What,
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// The number of entries, taken members or packets that move or are lost.
+    pub count: u64,
+    /// Its number in the snapshot, among the parts of its kind.
+    pub(super) from: Option<usize>,
+}
+
+/// The kinds of parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A state table.
+    Table,
+    /// A parameter.
+    Param,
+    /// A queue.
+    Queue,
+    /// A timer.
+    Timer,
+    /// The counters of the rows.
+    Rows,
+    /// The random generators and pools.
+    Shards,
+    /// The memory of a native function.
+    Memory,
+}
+
+/// What becomes of a function or a part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It moves.
+    Moves,
+    /// It moves, with this consequence.
+    MovesBut(String),
+    /// The chain has it, but the snapshot does not.
+    New,
+    /// It does not move, for this reason.
+    Lost(String),
+}
+
+impl Fate {
+    /// Whether it moves.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        matches!(self, Fate::Moves | Fate::MovesBut(_))
+    }
+}
+
+impl Plan {
+    /// The plan for a snapshot and a chain. It changes nothing.
+    #[must_use]
+    pub fn new(snapshot: &Snapshot, chain: &Chain) -> Self {
+        let mut functions: Vec<_> =
+            chain.nodes.iter().map(|node| plan_function(snapshot, node, chain.workers)).collect();
+        let is_known = |name: &str| chain.nodes.iter().any(|node| node.name == name);
+        let gone = snapshot.functions.iter().filter(|old| !is_known(&old.name));
+        functions.extend(gone.map(|old| FunctionPlan {
+            name: old.name.clone(),
+            fate: Fate::Lost("the chain has no function of this name".to_owned()),
+            parts: Vec::new(),
+            from: None,
+        }));
+        let has = |name: &str| chain.interfaces.iter().any(|one| one.name == name);
+        let interfaces = snapshot.totals.out.keys().filter(|name| !has(name)).cloned();
+        Self { functions, interfaces: interfaces.collect() }
+    }
+
+    /// Whether everything moves, and the chain has nothing new.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let fates = self.functions.iter().flat_map(|function| {
+            let parts = function.parts.iter().map(|part| &part.fate);
+            parts.chain([&function.fate])
+        });
+        self.interfaces.is_empty() && fates.into_iter().all(Fate::moves)
+    }
+
+    /// Whether anything of the snapshot is lost.
+    #[must_use]
+    pub fn loses(&self) -> bool {
+        let lost = |fate: &Fate| matches!(fate, Fate::Lost(_));
+        self.functions.iter().any(|function| {
+            lost(&function.fate) || function.parts.iter().any(|part| lost(&part.fate))
+        })
+    }
+}
+
+fn plan_function(snapshot: &Snapshot, node: &Node, workers: u16) -> FunctionPlan {
+    let model = &*node.model;
+    let found = snapshot.functions.iter().enumerate().find(|(_, old)| old.name == node.name);
+    let (fate, parts, from) = match found {
+        None => (Fate::New, Vec::new(), None),
+        Some((_, old)) if old.model != model.name => {
+            let why =
+                format!("it was an instance of `{}` and is one of `{}`", old.model, model.name);
+            (Fate::Lost(why), Vec::new(), None)
+        }
+        Some((at, old)) => (Fate::Moves, Parts { old, node, model, workers }.plan(), Some(at)),
+    };
+    FunctionPlan { name: node.name.clone(), fate, parts, from }
+}
+
+/// A function of a snapshot and the function of a chain that takes its state.
+struct Parts<'a> {
+    old: &'a FunctionState,
+    node: &'a Node,
+    model: &'a Model,
+    workers: u16,
+}
+
+impl Parts<'_> {
+    fn plan(&self) -> Vec<Part> {
+        let mut parts = self.tables();
+        let shards = self.shards(&parts);
+        if !shards.fate.moves() && self.has_pools() {
+            let why = "its pools do not move, and its entries may hold members of pools";
+            parts.iter_mut().for_each(|table| lose(table, why));
+        }
+        parts.push(shards);
+        parts.extend((0..self.model.params.len()).map(|at| self.param(at)));
+        parts.extend(self.queues());
+        parts.extend((0..self.model.timers.len()).map(|at| self.timer(at)));
+        parts.push(self.rows());
+        parts.extend(self.memory());
+        parts
+    }
+
+    /// The tables. Tables whose entries live together move together.
+    fn tables(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = self.model.state.iter().map(|decl| self.table(decl)).collect();
+        for old in self.old.tables.iter().enumerate() {
+            if !self.model.state.iter().any(|decl| decl.name == old.1.name) {
+                let fate = Fate::Lost("the function has no such table any more".to_owned());
+                parts.push(table_part(old, fate));
+            }
+        }
+        let moves = |parts: &[Part], at: usize| {
+            parts.iter().any(|part| part.from == Some(at) && part.fate.moves())
+        };
+        let mut again = true;
+        while std::mem::take(&mut again) {
+            for (at, old) in self.old.tables.iter().enumerate() {
+                let Some(with) = old.lives_with.map(|with| with as usize) else { continue };
+                if moves(&parts, at) != moves(&parts, with) {
+                    again = true;
+                    let why = "its entries live together with those of a table that does not move";
+                    let both = parts.iter_mut();
+                    both.filter(|part| part.from == Some(at) || part.from == Some(with))
+                        .for_each(|part| lose(part, why));
+                }
+            }
+        }
+        parts
+    }
+
+    fn table(&self, decl: &StateDecl) -> Part {
+        let found = self.old.tables.iter().enumerate().find(|(_, old)| old.name == decl.name);
+        let Some((at, old)) = found else { return new_part(What::Table, &decl.name) };
+        let schema = text::state_schema(self.model, decl);
+        let fate = if old.schema != schema {
+            Fate::Lost(format!("its schema was `{}` and is `{schema}`", old.schema))
+        } else if decl.sharded && self.shards_differ() {
+            Fate::Lost(self.divided())
+        } else if let Some(why) = self.held_differs() {
+            Fate::Lost(why)
+        } else {
+            self.room(decl, old)
+        };
+        table_part((at, old), fate)
+    }
+
+    /// Whether all entries of a table fit.
+    fn room(&self, decl: &StateDecl, old: &TableState) -> Fate {
+        let capacity = setting(decl.capacity, &self.node.params);
+        let count = old.entries.len();
+        if count as u128 <= capacity {
+            return Fate::Moves;
+        }
+        Fate::MovesBut(format!(
+            "it has room for {capacity} entries, {} fewer than there are; none is lost, and new \
+             ones are refused or replace the oldest",
+            count as u128 - capacity
+        ))
+    }
+
+    fn shards_differ(&self) -> bool {
+        self.old.shards.len() != usize::from(schema::shards(self.model, self.workers))
+    }
+
+    fn divided(&self) -> String {
+        let now = schema::shards(self.model, self.workers);
+        format!("it was divided among {} workers and is among {now}", self.old.shards.len())
+    }
+
+    /// The first parameter with members that entries may hold, if its type has changed.
+    fn held_differs(&self) -> Option<String> {
+        let old: Vec<_> =
+            self.old.params.iter().filter(|param| schema::is_held(&param.ty)).collect();
+        let new = self.model.params.iter().filter(|decl| schema::is_held(&decl.ty));
+        let new: Vec<_> = new.collect();
+        let differs = |old: &ParamState| {
+            !new.iter().any(|decl| (&decl.name, &decl.ty) == (&old.name, &old.ty))
+        };
+        let gone = old.iter().find(|old| differs(old)).map(|old| &old.name);
+        let added = new.iter().find(|decl| !old.iter().any(|old| old.name == decl.name));
+        let name = gone.or(added.map(|decl| &decl.name))?;
+        Some(format!("its entries may hold members of `{name}`, which has another type"))
+    }
+
+    fn has_pools(&self) -> bool {
+        self.old.pools().next().is_some()
+    }
+
+    /// The random generators and pools. Pools move only if all tables do: nobody would ever return
+    /// a member that only a lost entry holds.
+    fn shards(&self, tables: &[Part]) -> Part {
+        let taken = self.old.shards.iter().flat_map(|shard| &shard.pools);
+        let lost = tables.iter().find(|table| matches!(table.fate, Fate::Lost(_)));
+        let fate = if self.shards_differ() {
+            Fate::Lost(self.divided())
+        } else if let (Some(lost), true) = (lost, self.has_pools()) {
+            Fate::Lost(format!("the entries of `{}` do not move", lost.name))
+        } else if let (Some(why), true) = (self.held_differs(), self.has_pools()) {
+            Fate::Lost(why)
+        } else {
+            Fate::Moves
+        };
+        Part {
+            what: What::Shards,
+            name: String::new(),
+            fate,
+            count: taken.map(|pool| pool.taken.len() as u64).sum(),
+            from: None,
+        }
+    }
+
+    fn param(&self, at: usize) -> Part {
+        let (decl, value) = (&self.model.params[at], &self.node.params[at]);
+        let found = self.old.params.iter().enumerate().find(|(_, old)| old.name == decl.name);
+        let Some((from, old)) = found else { return new_part(What::Param, &decl.name) };
+        let configured = old.configured.as_ref().unwrap_or(&old.value);
+        let fate = match (old.ty == decl.ty, configured == value, &old.configured) {
+            (false, ..) => Fate::Lost("it has another type".to_owned()),
+            (true, true, None) => Fate::Moves,
+            (true, true, Some(_)) => {
+                Fate::MovesBut("it keeps the value that it got while the chain ran".to_owned())
+            }
+            (true, false, None) => Fate::MovesBut("it gets the chain's new value".to_owned()),
+            (true, false, Some(_)) => Fate::MovesBut(
+                "it gets the chain's new value instead of the value that it got while the chain ran"
+                    .to_owned(),
+            ),
+        };
+        Part { what: What::Param, name: decl.name.clone(), fate, count: 0, from: Some(from) }
+    }
+
+    fn queues(&self) -> Vec<Part> {
+        let olds = self.old.queues.iter().enumerate();
+        let part =
+            |(at, name, fate, count)| Part { what: What::Queue, name, fate, count, from: Some(at) };
+        let find = |name: &str| olds.clone().find(|(_, old)| old.name == name);
+        let mut parts: Vec<_> = self
+            .model
+            .queues
+            .iter()
+            .map(|decl| match find(&decl.name) {
+                None => new_part(What::Queue, &decl.name),
+                Some((at, old)) => {
+                    part((at, decl.name.clone(), Fate::Moves, old.packets.len() as u64))
+                }
+            })
+            .collect();
+        let gone = olds.filter(|(_, old)| !self.model.queues.iter().any(|q| q.name == old.name));
+        parts.extend(gone.map(|(at, old)| {
+            let fate = Fate::Lost("the function has no such queue any more".to_owned());
+            part((at, old.name.clone(), fate, old.packets.len() as u64))
+        }));
+        parts
+    }
+
+    fn timer(&self, at: usize) -> Part {
+        let period = text::period(self.model, &self.model.timers[at]);
+        match self.old.timers.get(at).filter(|old| old.period == period) {
+            None => new_part(What::Timer, &period),
+            Some(_) => Part {
+                what: What::Timer,
+                name: period,
+                fate: Fate::Moves,
+                count: 0,
+                from: Some(at),
+            },
+        }
+    }
+
+    fn rows(&self) -> Part {
+        let old = self.old.rows.iter().map(|row| (&row.label, &row.text));
+        let same = old.eq(self.model.rows.iter().map(|row| (&row.label, &row.text)));
+        let fate = match same {
+            true => Fate::Moves,
+            false => Fate::Lost("its rows have changed, so they count from 0".to_owned()),
+        };
+        Part { what: What::Rows, name: String::new(), fate, count: 0, from: None }
+    }
+
+    fn memory(&self) -> Option<Part> {
+        let function = self.model.native.as_ref().map(|native| &native.reference.function);
+        let name = function.or(self.old.native.as_ref())?.clone();
+        let mut memories = self.old.shards.iter().map(|shard| shard.memory.as_ref());
+        let fate = if self.old.native.as_ref() != function {
+            Fate::Lost("it calls another native function".to_owned())
+        } else if self.shards_differ() {
+            Fate::Lost(self.divided())
+        } else if memories.any(|memory| memory.is_none()) {
+            Fate::Lost("the function cannot save its memory".to_owned())
+        } else {
+            Fate::Moves
+        };
+        let bytes = self.old.shards.iter().flat_map(|shard| &shard.memory).map(Vec::len);
+        let count = bytes.map(|bytes| bytes as u64).sum();
+        Some(Part { what: What::Memory, name, fate, count, from: None })
+    }
+}
+
+fn new_part(what: What, name: &str) -> Part {
+    Part { what, name: name.to_owned(), fate: Fate::New, count: 0, from: None }
+}
+
+fn table_part((at, old): (usize, &TableState), fate: Fate) -> Part {
+    let count = old.entries.len() as u64;
+    Part { what: What::Table, name: old.name.clone(), fate, count, from: Some(at) }
+}
+
+fn lose(part: &mut Part, why: &str) {
+    if part.fate.moves() {
+        part.fate = Fate::Lost(why.to_owned());
+    }
+}
+
+/// A line for each function and each part that does not simply move, and a line with the number of
+/// entries of each table.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for function in &self.functions {
+            writeln!(f, "{}", function)?;
+        }
+        for interface in &self.interfaces {
+            writeln!(f, "interface `{interface}`: the chain has no such interface")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FunctionPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` {}", self.name, self.fate)?;
+        for part in self.parts.iter().filter(|part| part.is_told()) {
+            write!(f, "\n  {part}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Whether the plan shows it: only tables and queues with contents are shown when they simply
+    /// move.
+    fn is_told(&self) -> bool {
+        let has_contents = matches!(self.what, What::Table | What::Queue | What::Memory);
+        match self.fate {
+            Fate::Moves => has_contents && self.count > 0,
+            Fate::MovesBut(_) | Fate::Lost(_) => true,
+            Fate::New => self.what == What::Table,
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            What::Table => write!(f, "table `{}` ({} entries)", self.name, self.count)?,
+            What::Param => write!(f, "parameter `{}`", self.name)?,
+            What::Queue => write!(f, "queue `{}` ({} packets)", self.name, self.count)?,
+            What::Timer => write!(f, "timer of {}", self.name)?,
+            What::Rows => f.write_str("counters of rows")?,
+            What::Shards => f.write_str("pools and random generators")?,
+            What::Memory => write!(f, "memory of `{}` ({} bytes)", self.name, self.count)?,
+        }
+        write!(f, " {}", self.fate)
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::Moves => f.write_str("moves"),
+            Fate::MovesBut(what) => write!(f, "moves: {what}"),
+            Fate::New => f.write_str("is new"),
+            Fate::Lost(why) => write!(f, "is lost: {why}"),
+        }
+    }
+}
