@@ -16,6 +16,7 @@ pub mod routes;
 pub mod rules;
 pub mod service_graph;
 pub mod show;
+pub mod steering;
 pub mod text;
 mod ty;
 pub mod value;
