@@ -6,6 +6,7 @@ use super::search::{Kind, Seen};
 use super::usage::{Share, share, usage};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Granularity, StateDecl, StateId};
+use braid_ir::steering::{By, Of, Part};
 use std::collections::BTreeMap;
 
 /// How the workers divide a table under a steering.
@@ -35,6 +36,13 @@ pub(super) struct Best {
     pub(super) alone: BTreeMap<Table, Candidate>,
     /// Whether packets were followed that functions send back the way they came.
     pub(super) turned: bool,
+}
+
+impl Best {
+    /// The number of tables that keep the chain on one worker.
+    pub(super) fn owners(&self) -> usize {
+        cost(&self.candidate, &self.judged).0
+    }
 }
 
 /// The tables of a chain.
@@ -122,8 +130,11 @@ fn against(used: &[&Seen], of: &dyn Fn(&&Seen) -> Claims) -> Vec<Seen> {
 }
 
 /// How bad a steering is: tables that keep the chain on one worker, tables that workers share,
-/// packets that may find nothing. Less is better.
-pub(super) fn cost(judged: &[Judged]) -> (usize, usize, usize) {
+/// whether it looks at ports alone, packets that may find nothing. Less is better.
+pub(super) type Cost = (usize, usize, bool, usize);
+
+/// How bad a steering is.
+pub(super) fn cost(candidate: &Candidate, judged: &[Judged]) -> Cost {
     let count = |wanted: &dyn Fn(&Judged) -> bool| judged.iter().filter(|one| wanted(one)).count();
     let none = count(&|one| one.kind == Division::Shared(Share::None));
     let shared = |one: &Judged| match one.kind {
@@ -131,5 +142,9 @@ pub(super) fn cost(judged: &[Judged]) -> (usize, usize, usize) {
         Division::Local(_) => false,
     };
     let local = judged.iter().filter(|one| matches!(one.kind, Division::Local(_)));
-    (none, count(&shared), local.map(|one| one.exceptions.len()).sum())
+    let exceptions = local.map(|one| one.exceptions.len()).sum();
+    // Packets without ports would all go to one worker.
+    let port = |by: &By| matches!(by, By::Part(Part { what: Of::Port, .. }));
+    let ports = candidate.steering.entries.iter().any(port);
+    (none, count(&shared), ports, exceptions)
 }

@@ -33,7 +33,7 @@ pub use report::{Class, PoolShare, Rule, Sharding, TableSharding, Verdict};
 use braid_ir::chain::Chain;
 use candidates::{Candidate, candidates};
 use claims::Table;
-use judge::{Best, Division, Judged, cost, judge};
+use judge::{Best, Cost, Division, Judged, cost, judge};
 use programs::Programs;
 use search::Search;
 use std::collections::BTreeMap;
@@ -57,13 +57,13 @@ fn best(chain: &Chain) -> Result<Best, String> {
     let mut programs = Programs::new(chain)?;
     let all = candidates(chain, &programs.graph);
     let best = search(chain, &mut programs, &all, true)?;
-    if cost(&best.judged).0 == 0 {
+    if best.owners() == 0 {
         return Ok(best);
     }
     // A router may send any packet back. This prevents a division of most chains in which it stands
     // beside a NAT, although its routes hardly ever do that.
     let without = search(chain, &mut programs, &all, false)?;
-    Ok(if cost(&without.judged).0 < cost(&best.judged).0 { without } else { best })
+    Ok(if without.owners() < best.owners() { without } else { best })
 }
 
 fn search(
@@ -85,7 +85,7 @@ fn search(
         tried[number].advance(chain, programs, &all[number])?;
     };
     let judged = std::mem::take(&mut tried[number].judged);
-    let alone = match cost(&judged).0 {
+    let alone = match tried[number].cost.0 {
         0 => BTreeMap::new(),
         _ => alone(chain, programs, all, tried)?,
     };
@@ -97,7 +97,7 @@ fn search(
 struct Tried {
     search: Search,
     judged: Vec<Judged>,
-    cost: (usize, usize, usize),
+    cost: Cost,
 }
 
 impl Tried {
@@ -109,7 +109,7 @@ impl Tried {
     ) -> Result<(), String> {
         self.search.advance(programs, &candidate.steering)?;
         self.judged = judge(chain, candidate, &self.search.seen);
-        self.cost = cost(&self.judged);
+        self.cost = cost(candidate, &self.judged);
         Ok(())
     }
 }
