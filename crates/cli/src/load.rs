@@ -178,9 +178,14 @@ impl Program {
         self.unit.iter().flat_map(|unit| unit.models.values().cloned()).collect()
     }
 
+    /// The chains of the file, if it has no errors.
+    pub fn chains(&self) -> &[Chain] {
+        self.unit.as_ref().map_or(&[], |unit| &unit.chains)
+    }
+
     /// The chain that the user chose.
     pub fn chain(&self, choice: &Choice) -> Result<Chain, Failure> {
-        let chains = self.unit.as_ref().map_or(&[][..], |unit| &unit.chains);
+        let chains = self.chains();
         let names = || chains.iter().map(|chain| chain.name.as_str()).collect::<Vec<_>>();
         let file = self.path.display();
         let found = match (&choice.chain, chains) {

@@ -6,5 +6,6 @@ pub mod parallel;
 pub mod passes;
 mod picture;
 pub mod profile;
+pub mod sharding;
 mod symbolic;
 pub mod synth;

@@ -18,6 +18,7 @@ pub mod rules;
 pub mod service_graph;
 pub mod show;
 pub mod snapshot;
+pub mod steering;
 pub mod text;
 mod ty;
 pub mod value;

@@ -74,6 +74,19 @@ impl Reference {
     pub fn trace(
         &mut self,
         ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        let worker = worker(&packet, self.workers);
+        self.trace_on(worker, ingress, packet, out, observer);
+    }
+
+    /// As [`Reference::trace`], for a packet that was steered to this worker.
+    pub fn trace_on(
+        &mut self,
+        worker: u16,
+        ingress: u16,
         mut packet: Packet,
         out: &mut dyn Outputs,
         observer: &mut dyn Observer,
@@ -83,7 +96,6 @@ impl Reference {
         self.counters.packets_in += 1;
         packet.time_ns = self.now;
         packet.ingress = ingress;
-        let worker = worker(&packet, self.workers);
         let mut walk = Walk { hops: 0, worker, out, observer };
         match malformed_loss(&packet, self.chain.malformed) {
             Some(reason) => self.lose(reason, &mut walk),

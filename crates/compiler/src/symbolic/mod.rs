@@ -12,6 +12,7 @@
 //! fields; `write` brings them up to date.
 
 mod announce;
+mod arriving;
 mod build;
 mod cells;
 mod draft;
@@ -41,6 +42,7 @@ mod vlan;
 mod waiting;
 mod write;
 
+pub(crate) use arriving::{Arriving, arriving};
 pub use draft::Stats;
 #[cfg(feature = "mutants")]
 pub use mutants::SYNTH_MUTANTS;

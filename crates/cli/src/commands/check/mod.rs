@@ -1,10 +1,13 @@
 //! `braid check`: reports all errors and warnings of a file at once.
 
+mod divided;
+
 use std::path::PathBuf;
 
+use braid_compiler::sharding::{Sharding, sharding};
 use serde_json::json;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
 use crate::load::{self, Choice};
 use crate::output::{Output, tell};
 
@@ -19,6 +22,9 @@ pub struct Args {
     /// The chain that the control file is for; needed if the file has several
     #[arg(long, value_name = "NAME", requires = "control")]
     chain: Option<String>,
+    /// Show how each chain is divided over this many workers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
@@ -28,16 +34,25 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         let chain = program.chain(&choice)?;
         program.check_control(control, &chain)?;
     }
+    let divided = match args.workers {
+        Some(_) if !program.has_errors() => divided(&program)?,
+        _ => Vec::new(),
+    };
     let good = !program.has_errors();
     if output.json {
-        output.value(&json!({
+        let mut answer = json!({
             "ok": good,
             "errors": program.errors(),
             "warnings": program.warnings(),
             "functions": program.function_names(),
             "chains": program.chain_names(),
             "diagnostics": program.diagnostics(),
-        }));
+        });
+        if let Some(workers) = args.workers {
+            answer["workers"] = json!(workers);
+            answer["sharding"] = json!(divided);
+        }
+        output.value(&answer);
     } else {
         tell(program.rendered());
         let count = |number: usize, what: &str| match number {
@@ -52,6 +67,14 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             count(program.errors(), "error"),
             count(program.warnings(), "warning"),
         ));
+        let workers = args.workers.unwrap_or(1);
+        divided.iter().for_each(|one| output.text(divided::describe(one, workers)));
     }
     Ok(Answer::of(good))
+}
+
+/// How each chain of a program is divided over workers.
+fn divided(program: &load::Program) -> Result<Vec<Sharding>, Failure> {
+    let chains = program.chains().iter();
+    chains.map(|chain| sharding(chain).map_err(Failure::inconsistent)).collect()
 }

@@ -1,0 +1,333 @@
+//! Tests of the sharding analysis. The table in `docs/sharding.md` is derived anew. Generated
+//! traffic runs through the reference engine with one shard for each worker; the test searches for
+//! an entry that packets of two workers use.
+
+use braid_compiler::sharding::{Class, Sharding, Verdict, sharding};
+use braid_externs::Rng;
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::{Event, Outputs};
+use braid_ir::model::{StateId, Word};
+use braid_ir::steering::{By, Of, Part, Side, Steering};
+use braid_lang::{Loader, compile};
+use braid_packet::{Field, FlowKey, Link, NewPayload, Packet, Shape, build_fresh, build_new};
+use braid_reference::Reference;
+use braid_reference::trace::{Observer, StateAccess, StateWhat};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The functions of the library with arguments for a chain of one function.
+const ARGUMENTS: [(&str, &str); 17] = [
+    ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
+    ("heavy_hitter", ""),
+    ("ids", "signatures: patterns(\"web.patterns\"), scope: rules(\"all.rules\")"),
+    ("ipfilter", "filter: rules(\"all.rules\")"),
+    ("l3_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
+    ("l4_load_balancer", "vip: 192.0.2.1, port: 80, servers: [{ addr: 192.0.2.2, port: 80 }]"),
+    ("maglev", "vip: 192.0.2.1, backends: [192.0.2.2, 192.0.2.3]"),
+    ("monitor", ""),
+    ("napt", "public: 203.0.113.1"),
+    ("rate_limiter", "rate: 1 Gbit/s"),
+    (
+        "router",
+        "table: routes(\"routes\"), hops: [{ mac: 02:00:00:00:00:01, \
+         neighbour: 02:00:00:00:00:02, left: false }], left: 10.0.0.1, right: 198.51.100.1",
+    ),
+    ("source_rate_limiter", "rate: 1 Gbit/s"),
+    ("stateful_firewall", "ok: rules(\"all.rules\")"),
+    ("stateless_firewall", "allow: rules(\"all.rules\")"),
+    ("static_nat", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
+    ("syn_flood", ""),
+    ("vlan_gateway", "vlan: 7"),
+];
+
+/// The files that the chains name.
+struct Files;
+
+impl Loader for Files {
+    fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
+        let text = match path.rsplit_once('.') {
+            Some((_, "rules")) => "default pass\n",
+            Some((_, "patterns")) => "1 \"attack\"\n",
+            _ => "0.0.0.0/0 0\n",
+        };
+        Ok(text.into())
+    }
+}
+
+fn chains(text: &str) -> Vec<Chain> {
+    let library: Vec<_> = braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
+    let compiled = compile(("chain.braid", text), &library, &Files);
+    let found: Vec<String> =
+        compiled.diagnostics.iter().map(|found| format!("{found}\n")).collect();
+    compiled.unit.unwrap_or_else(|| panic!("{}\n{text}", found.concat())).chains
+}
+
+fn derive(text: &str) -> (Chain, Sharding) {
+    let chain = chains(text).remove(0);
+    let found = sharding(&chain).expect("a chain with a graph");
+    (chain, found)
+}
+
+fn alone(name: &str, arguments: &str) -> (Chain, Sharding) {
+    derive(&format!(
+        "chain alone {{ interface left; interface right; f = {name}({arguments}); \
+         path left <-> f <-> right; }}"
+    ))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The steering and the classes of the tables, as cells of a row.
+fn cells(found: &Sharding) -> String {
+    let verdict = match found.verdict {
+        Verdict::Stateless => "no state",
+        Verdict::Split => "divided",
+        Verdict::OneWorker => "one worker",
+    };
+    let rules: Vec<String> =
+        found.entries.iter().map(|rule| format!("{}: {}", rule.interface, rule.by)).collect();
+    let rules = match found.verdict {
+        Verdict::Split => rules.join("; "),
+        Verdict::Stateless => "any".to_owned(),
+        Verdict::OneWorker => found.why_not.join("; "),
+    };
+    let table = |class: Class| {
+        let of = found.tables.iter().filter(|table| table.class == class);
+        let names: Vec<&str> = of.map(|table| &*table.table).collect();
+        let mut names: Vec<&str> = names.into_iter().collect();
+        names.dedup();
+        (!names.is_empty()).then(|| format!("{}: {}", class.word(), names.join(", ")))
+    };
+    let classes = [
+        Class::Local,
+        Class::Replicated,
+        Class::Summed,
+        Class::Turns,
+        Class::Portions,
+        Class::Owner,
+    ];
+    let classes: Vec<String> = classes.into_iter().filter_map(table).collect();
+    format!("{verdict} | {rules} | {} |", classes.join("; "))
+}
+
+#[test]
+fn the_table_of_the_documents_is_true() {
+    let mut text = "\n| chain | verdict | steering | tables |\n|---|---|---|---|\n".to_owned();
+    for (name, arguments) in ARGUMENTS {
+        let _ = writeln!(text, "| {name} | {}", cells(&alone(name, arguments).1));
+    }
+    for name in ["branch", "datacentre", "demo", "edge", "nfd", "pass_through", "router"] {
+        let file = root().join("examples").join(name).with_extension("braid");
+        let source = std::fs::read_to_string(file).expect("an example");
+        let _ = writeln!(text, "| examples/{name} | {}", cells(&derive(&source).1));
+    }
+    let path = root().join("docs/sharding.md");
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let (before, rest) = page.split_once("writes it -->\n").expect("the start of the table");
+    let (old, after) = rest.split_once("\n<!-- end of the table").expect("the end of the table");
+    if std::env::var_os("BLESS").is_some() {
+        let page = format!("{before}writes it -->\n{text}\n<!-- end of the table{after}");
+        std::fs::write(&path, page).expect("the page can be written");
+    } else {
+        assert_eq!(old, text, "BLESS=1 rewrites docs/sharding.md");
+    }
+}
+
+#[test]
+fn the_table_has_the_whole_library() {
+    let names: Vec<_> = ARGUMENTS.iter().map(|(name, _)| *name).collect();
+    let library: Vec<_> = braid_nfs::all().iter().map(|nf| nf.name).collect();
+    assert_eq!(names, library);
+}
+
+const WORKERS: u16 = 4;
+const PACKETS: u64 = 6000;
+
+/// Keeps the worker of each entry, and what two workers use.
+#[derive(Default)]
+struct Owners {
+    worker: u16,
+    entries: HashMap<(u16, StateId, Vec<Word>), u16>,
+    conflicts: Vec<String>,
+}
+
+impl Observer for Owners {
+    fn state(&mut self, node: u16, access: &StateAccess<'_>) {
+        let entry = (node, access.state, access.key.to_vec());
+        let owner = self.entries.get(&entry).copied();
+        if access.key.is_empty() {
+            return;
+        }
+        if owner.is_some_and(|owner| owner != self.worker)
+            && !matches!(access.what, StateWhat::Ended)
+        {
+            self.conflicts.push(format!(
+                "worker {}: {:?} of {owner:?}'s entry {entry:?}",
+                self.worker, access.what
+            ));
+        }
+        match access.what {
+            StateWhat::Created(_) => {
+                self.entries.insert(entry, self.worker);
+            }
+            StateWhat::Deleted | StateWhat::Ended => {
+                self.entries.remove(&entry);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Keeps the packets that leave.
+#[derive(Default)]
+struct Left(Vec<(u16, Packet)>);
+
+impl Outputs for Left {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.0.push((interface, packet));
+    }
+
+    fn event(&mut self, _: Event) {}
+}
+
+/// The chain with a shard of every table for each worker.
+fn sharded(chain: &Chain) -> Chain {
+    let node = |node: &Node| {
+        let mut model = (*node.model).clone();
+        model.state.iter_mut().for_each(|decl| decl.sharded = true);
+        Node { model: Arc::new(model), ..node.clone() }
+    };
+    Chain { workers: WORKERS, nodes: chain.nodes.iter().map(node).collect(), ..chain.clone() }
+}
+
+fn below(rng: &mut Rng, bound: Word) -> Word {
+    rng.below(bound)
+}
+
+/// A packet of one of a few flows from hosts on the left to servers on the right.
+fn request(rng: &mut Rng, time_ns: u64) -> Packet {
+    let servers: [Word; 4] = [0xc0a8_7a03, 0xc000_0201, 0xc633_64c8, 0xc633_64c9];
+    let ends = [
+        (Field::IpSrc, 0x0a00_0001 + below(rng, 12)),
+        (Field::IpDst, servers[usize::try_from(below(rng, 4)).expect("small")]),
+    ];
+    let ports =
+        [below(rng, 6) + 2000, [53, 80, 88][usize::try_from(below(rng, 3)).expect("small")]];
+    let (shape, more) = match below(rng, 3) {
+        0 => {
+            let flags = [0x02, 0x10, 0x11][usize::try_from(below(rng, 3)).expect("small")];
+            let fields = [(Field::TcpSport, ports[0]), (Field::TcpDport, ports[1])];
+            (Shape::Tcp4, [&fields[..], &[(Field::TcpFlags, flags)]].concat())
+        }
+        1 => (Shape::Udp4, vec![(Field::UdpSport, ports[0]), (Field::UdpDport, ports[1])]),
+        _ => (Shape::Icmp, vec![(Field::IcmpType, 8), (Field::IcmpId, ports[0])]),
+    };
+    let fields = [&ends[..], &more[..]].concat();
+    build_fresh(Link::Ethernet, time_ns, shape, &fields, b"payload").expect("an Ethernet frame")
+}
+
+/// The answer to a packet: the opposite direction of its flow, or an ICMP error about it.
+fn answer(rng: &mut Rng, packet: &Packet, time_ns: u64) -> Option<Packet> {
+    let layout = packet.parse();
+    if below(rng, 4) == 0 {
+        let fields = [(Field::IcmpType, 3), (Field::IpSrc, 0xc633_6463)];
+        let quote = NewPayload::Quote(64);
+        return build_new(packet, Shape::Icmp, true, &fields, quote);
+    }
+    let key = FlowKey::of(packet, &layout)?.reversed();
+    let ends = [(Field::IpSrc, key.src), (Field::IpDst, key.dst)];
+    let (sport, dport) = (Word::from(key.sport), Word::from(key.dport));
+    let (shape, more) = match key.proto {
+        6 => {
+            let flags = (Field::TcpFlags, 0x12);
+            (Shape::Tcp4, vec![(Field::TcpSport, sport), (Field::TcpDport, dport), flags])
+        }
+        17 => (Shape::Udp4, vec![(Field::UdpSport, sport), (Field::UdpDport, dport)]),
+        _ => (Shape::Icmp, vec![(Field::IcmpType, 0), (Field::IcmpId, dport)]),
+    };
+    build_fresh(Link::Ethernet, time_ns, shape, &[&ends[..], &more[..]].concat(), b"answer")
+}
+
+/// Entries that packets of two workers use under a steering, and the number of answers that
+/// reached the left side.
+fn conflicts(chain: &Chain, steering: &Steering, local: &[(u16, StateId)]) -> (Vec<String>, usize) {
+    let mut engine = Reference::new(sharded(chain)).expect("a chain that runs");
+    let mut rng = Rng::new(7);
+    let mut owners = Owners::default();
+    let mut arrived = 0;
+    for number in 0..PACKETS {
+        let time_ns = (number + 1) * 1_000_000;
+        let mut next = Some((0, request(&mut rng, time_ns)));
+        while let Some((interface, packet)) = next.take() {
+            owners.worker = steering.worker(&packet, &packet.parse(), interface, WORKERS);
+            let mut left = Left::default();
+            engine.trace_on(owners.worker, interface, packet, &mut left, &mut owners);
+            for (interface, packet) in left.0 {
+                if interface == 1 {
+                    next = answer(&mut rng, &packet, time_ns).map(|packet| (1, packet));
+                } else {
+                    arrived += 1;
+                }
+            }
+        }
+    }
+    let is_local = |text: &&String| {
+        local.iter().any(|(node, state)| text.contains(&format!("({node}, {state:?}, ")))
+    };
+    (owners.conflicts.iter().filter(is_local).cloned().collect(), arrived)
+}
+
+/// The tables that belong to one worker each, by function and number.
+fn local_tables(chain: &Chain, found: &Sharding) -> Vec<(u16, StateId)> {
+    let mut tables = found.tables.iter();
+    let mut local = Vec::new();
+    for (number, node) in (0..).zip(&chain.nodes) {
+        for state in 0..u32::try_from(node.model.state.len()).expect("few") {
+            let table = tables.next().expect("a table for each declaration");
+            if table.class == Class::Local {
+                local.push((number, StateId(state)));
+            }
+        }
+    }
+    local
+}
+
+/// The chains that traffic runs through.
+fn driven() -> Vec<(String, Chain, Sharding)> {
+    let with = ["napt", "stateful_firewall", "l4_load_balancer", "monitor", "syn_flood", "maglev"];
+    let alone = with.map(|name| {
+        let (_, arguments) = ARGUMENTS.iter().find(|(of, _)| *of == name).expect("a function");
+        let (chain, found) = alone(name, &arguments.replace("192.0.2.1", "192.168.122.3"));
+        (name.to_owned(), chain, found)
+    });
+    let demo = std::fs::read_to_string(root().join("examples/demo.braid")).expect("an example");
+    let (chain, found) = derive(&demo);
+    alone.into_iter().chain([("demo".to_owned(), chain, found)]).collect()
+}
+
+#[test]
+fn no_two_workers_use_an_entry_under_the_derived_steering() {
+    for (name, chain, found) in driven() {
+        let steering = found.steering.as_ref().expect("a steering");
+        let (conflicts, arrived) = conflicts(&chain, steering, &local_tables(&chain, &found));
+        assert_eq!(conflicts.first(), None, "{name}: {} conflicts", conflicts.len());
+        assert!(arrived > 500, "{name}: only {arrived} answers arrived");
+    }
+}
+
+#[test]
+fn traffic_finds_the_conflicts_of_a_wrong_steering() {
+    let source = By::Part(Part { end: Side::Source, what: Of::Both });
+    let wrong = Steering { entries: vec![source.clone(), source], errors_follow: true };
+    for (name, chain, found) in driven() {
+        if matches!(name.as_str(), "monitor" | "syn_flood" | "maglev") {
+            continue;
+        }
+        let (conflicts, _) = conflicts(&chain, &wrong, &local_tables(&chain, &found));
+        assert!(!conflicts.is_empty(), "{name}: no conflict is found");
+    }
+}

@@ -1,0 +1,136 @@
+//! Sharding: which worker each packet of a chain must go to, so that workers share no state.
+//!
+//! A steering gives each packet a worker where it enters the chain. It fits a table if the key of an
+//! entry decides the worker of all packets that use the entry. The analysis proves this over the
+//! residual programs of the chain (Maestro, Pereira et al., NSDI 2024, does it for one function):
+//!
+//! - `candidates` lists the steerings to try.
+//! - `facts` says what a steering tells about the values of a packet: "the worker is the hash of the
+//!   source address". `walk` carries such facts through a program. A member that a function takes
+//!   from a pool is a new fact: each worker takes only from its own share.
+//! - `claims` says what then holds for the entries of a table: "the worker is the hash of the second
+//!   part of the key". What holds for all entries when they are made holds when they are found.
+//!   `search` repeats the walk through all programs until this no longer changes.
+//! - `judge` asks for each table whether one claim holds for all uses of its entries. For tables
+//!   where none does, `usage` finds out whether workers can share them by other means.
+
+mod candidates;
+mod claims;
+mod conditions;
+mod created;
+mod facts;
+mod judge;
+mod place;
+mod programs;
+mod report;
+mod search;
+mod usage;
+mod walk;
+mod words;
+
+pub use report::{Class, PoolShare, Rule, Sharding, TableSharding, Verdict};
+
+use braid_ir::chain::Chain;
+use candidates::{Candidate, candidates};
+use claims::Table;
+use judge::{Best, Cost, Division, Judged, cost, judge};
+use programs::Programs;
+use search::Search;
+use std::collections::BTreeMap;
+
+/// Derives how a chain can be divided over workers.
+///
+/// # Errors
+/// Links or priorities are invalid.
+pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
+    braid_ir::graph::Graph::new(chain)?;
+    Ok(match best(chain) {
+        Ok(best) => report::found(chain, &best),
+        Err(why) => report::unsure(chain, why),
+    })
+}
+
+fn best(chain: &Chain) -> Result<Best, String> {
+    if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
+        return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
+    }
+    let mut programs = Programs::new(chain)?;
+    let all = candidates(chain, &programs.graph);
+    let best = search(chain, &mut programs, &all, true)?;
+    if best.owners() == 0 {
+        return Ok(best);
+    }
+    // A router may send any packet back. This prevents a division of most chains in which it stands
+    // beside a NAT, although its routes hardly ever do that.
+    let without = search(chain, &mut programs, &all, false)?;
+    Ok(if without.owners() < best.owners() { without } else { best })
+}
+
+fn search(
+    chain: &Chain,
+    programs: &mut Programs,
+    all: &[Candidate],
+    turned: bool,
+) -> Result<Best, String> {
+    let mut tried: Vec<Tried> = all.iter().map(|_| Tried::default()).collect();
+    tried.iter_mut().for_each(|tried| tried.search.scope.turned = turned);
+    // The cost of a steering only grows while its search goes on. So the search that is cheapest so
+    // far goes on, and the first that is done has the best steering.
+    let number = loop {
+        let number = (0..all.len()).min_by_key(|number| tried[*number].cost);
+        let number = number.ok_or("no steering to try")?;
+        if tried[number].search.is_done {
+            break number;
+        }
+        tried[number].advance(chain, programs, &all[number])?;
+    };
+    let judged = std::mem::take(&mut tried[number].judged);
+    let alone = match tried[number].cost.0 {
+        0 => BTreeMap::new(),
+        _ => alone(chain, programs, all, tried)?,
+    };
+    Ok(Best { candidate: all[number].clone(), judged, alone, turned })
+}
+
+/// A steering that is being tried.
+#[derive(Default)]
+struct Tried {
+    search: Search,
+    judged: Vec<Judged>,
+    cost: Cost,
+}
+
+impl Tried {
+    fn advance(
+        &mut self,
+        chain: &Chain,
+        programs: &mut Programs,
+        candidate: &Candidate,
+    ) -> Result<(), String> {
+        self.search.advance(programs, &candidate.steering)?;
+        self.judged = judge(chain, candidate, &self.search.seen);
+        self.cost = cost(candidate, &self.judged);
+        Ok(())
+    }
+}
+
+/// For each table that some steering divides, the first that does.
+fn alone(
+    chain: &Chain,
+    programs: &mut Programs,
+    all: &[Candidate],
+    tried: Vec<Tried>,
+) -> Result<BTreeMap<Table, Candidate>, String> {
+    let mut found = BTreeMap::new();
+    for (candidate, mut tried) in all.iter().zip(tried) {
+        while !tried.search.is_done {
+            tried.advance(chain, programs, candidate)?;
+        }
+        for one in tried.judged {
+            if let Division::Local(_) = one.kind {
+                found.entry(one.table).or_insert_with(|| candidate.clone());
+            }
+        }
+    }
+    Ok(found)
+}

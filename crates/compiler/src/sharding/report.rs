@@ -1,0 +1,324 @@
+//! The result of the analysis as data for people and programs.
+
+use super::candidates::Candidate;
+use super::claims::Table;
+use super::judge::{Best, Division, Judged, decl};
+use super::search::Seen;
+use super::usage::Share;
+use super::words::{line, local, rule, used};
+use braid_ir::chain::{Chain, Sink};
+use braid_ir::graph::Graph;
+use braid_ir::model::{Dest, Granularity, LEFT, Model, Op, ParamId, RIGHT, Term};
+use braid_ir::steering::Steering;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// How a chain is divided over workers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sharding {
+    /// The chain.
+    pub chain: String,
+    /// Whether it can be divided.
+    pub verdict: Verdict,
+    /// Why it cannot be divided, one sentence each.
+    pub why_not: Vec<String>,
+    /// The rule for the packets of each interface.
+    pub entries: Vec<Rule>,
+    /// Whether ICMP errors go to the worker of the flow that they are about.
+    pub errors_follow: bool,
+    /// All tables.
+    pub tables: Vec<TableSharding>,
+    /// The pools that workers have shares of.
+    pub pools: Vec<PoolShare>,
+    /// What must hold of the packets, one sentence each.
+    pub assumes: Vec<String>,
+    /// The steering, if the chain can be divided.
+    #[serde(skip)]
+    pub steering: Option<Steering>,
+}
+
+/// Whether a chain can be divided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It has no state: any packet may go to any worker.
+    Stateless,
+    /// Workers share nothing.
+    Split,
+    /// It must run on one worker.
+    OneWorker,
+}
+
+/// The rule for the packets of an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rule {
+    /// The interface.
+    pub interface: String,
+    /// The rule in words.
+    pub by: String,
+}
+
+/// How a table is divided.
+#[derive(Clone, Debug, Serialize)]
+pub struct TableSharding {
+    /// The function's name in the chain.
+    pub function: String,
+    /// The function's name in the language.
+    pub model: String,
+    /// The table.
+    pub table: String,
+    /// How it is divided.
+    pub class: Class,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// Packets for which this does not hold, one sentence each.
+    pub exceptions: Vec<String>,
+    /// The line of the function's source that the reason is about, if it is known.
+    pub line: Option<u32>,
+}
+
+/// How a table is divided over workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Each entry belongs to one worker.
+    Local,
+    /// Each worker has all entries, which nothing changes.
+    Replicated,
+    /// Each worker counts by itself. Entries with the same key are added up when they are read.
+    Summed,
+    /// Each worker chooses by itself.
+    Turns,
+    /// Workers take portions of a limit.
+    Portions,
+    /// One worker must have all entries.
+    Owner,
+}
+
+/// A pool that workers have shares of.
+#[derive(Clone, Debug, Serialize)]
+pub struct PoolShare {
+    /// The function.
+    pub function: String,
+    /// The pool.
+    pub pool: String,
+    /// The rule in one sentence.
+    pub rule: String,
+}
+
+impl Class {
+    /// The class in one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Local => "local",
+            Class::Replicated => "replicated",
+            Class::Summed => "summed",
+            Class::Turns => "turns",
+            Class::Portions => "portions",
+            Class::Owner => "owner",
+        }
+    }
+}
+
+/// The report about a chain for which a steering was found.
+pub(super) fn found(chain: &Chain, best: &Best) -> Sharding {
+    let tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
+    let owners = tables.iter().filter(|table| table.class == Class::Owner);
+    let why_not: Vec<String> = owners
+        .map(|table| format!("{}.{}: {}", table.function, table.table, table.reason))
+        .collect();
+    let verdict = match (tables.is_empty(), why_not.is_empty()) {
+        (true, _) => Verdict::Stateless,
+        (false, true) => Verdict::Split,
+        (false, false) => Verdict::OneWorker,
+    };
+    let steering = &best.candidate.steering;
+    let is_split = verdict != Verdict::OneWorker;
+    Sharding {
+        chain: chain.name.clone(),
+        verdict,
+        why_not,
+        entries: if is_split { rules(chain, steering) } else { Vec::new() },
+        errors_follow: steering.errors_follow,
+        tables,
+        pools: if is_split { pools(chain) } else { Vec::new() },
+        assumes: if is_split { assumes(chain, best) } else { Vec::new() },
+        steering: is_split.then(|| steering.clone()),
+    }
+}
+
+/// The report about a chain that the analysis cannot follow.
+pub(super) fn unsure(chain: &Chain, why: String) -> Sharding {
+    Sharding {
+        chain: chain.name.clone(),
+        verdict: Verdict::OneWorker,
+        why_not: vec![why],
+        entries: Vec::new(),
+        errors_follow: false,
+        tables: Vec::new(),
+        pools: Vec::new(),
+        assumes: Vec::new(),
+        steering: None,
+    }
+}
+
+fn rules(chain: &Chain, steering: &Steering) -> Vec<Rule> {
+    let Ok(graph) = Graph::new(chain) else { return Vec::new() };
+    let interfaces = (0..).zip(&chain.interfaces);
+    let interfaces =
+        interfaces.filter(|(number, _)| matches!(graph.entry(*number), Some(Sink::Port(..))));
+    let rule = |(number, interface): (u16, &braid_ir::chain::Interface)| Rule {
+        interface: interface.name.clone(),
+        by: rule(chain, steering.by(number)),
+    };
+    interfaces.map(rule).collect()
+}
+
+/// Pools that functions take members of.
+fn pools(chain: &Chain) -> Vec<PoolShare> {
+    let mut found = Vec::new();
+    for node in &chain.nodes {
+        let ops = node.model.packet.blocks.iter().flat_map(|block| &block.ops);
+        let taken: BTreeSet<ParamId> = ops
+            .filter_map(|op| match op {
+                Op::Take { pool, .. } | Op::TakeThis { pool, .. } => Some(*pool),
+                _ => None,
+            })
+            .collect();
+        found.extend(taken.into_iter().map(|pool| {
+            PoolShare {
+            function: node.name.clone(),
+            pool: node.model.params[pool.index()].name.clone(),
+            rule: "each worker takes only from its own share: the members in ascending order, cut \
+                   into equal parts"
+                .to_owned(),
+        }
+        }));
+    }
+    found
+}
+
+/// What must hold of the packets.
+fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
+    let by_end = best.judged.iter().any(|one| {
+        let flow = matches!(
+            decl(chain, one.table).granularity,
+            Granularity::Flow | Granularity::Biflow
+        );
+        flow && matches!(&one.kind, Division::Local(claim) if claim.law != super::facts::Law::Connection)
+    });
+    let text = "no packet has a sender that belongs to the other side of the chain (filter spoofed \
+                addresses at the edge)";
+    let mut found = if by_end { vec![text.to_owned()] } else { Vec::new() };
+    if !best.turned {
+        let names: Vec<&str> =
+            chain.nodes.iter().filter(|node| turns(&node.model)).map(|node| &*node.name).collect();
+        found.push(format!(
+            "{} send packets back only to where others expect them (packets that are \
+             sent back the way they came may belong to another worker)",
+            names.join(", ")
+        ));
+    }
+    found
+}
+
+/// Whether a function may send a packet back the way it came.
+fn turns(model: &Model) -> bool {
+    let back = |dest: &Dest| matches!(dest, Dest::Back | Dest::Port(LEFT | RIGHT));
+    let mut ends = model.packet.blocks.iter().map(|block| &block.term);
+    ends.any(|end| matches!(end, Term::Output { ports, .. } if ports.iter().any(back)))
+}
+
+fn table(chain: &Chain, best: &Best, one: &Judged) -> TableSharding {
+    let node = &chain.nodes[usize::from(one.table.0)];
+    let (class, reason) = match &one.kind {
+        Division::Local(claim) => (Class::Local, local(chain, decl(chain, one.table), claim)),
+        Division::Shared(share) => shared(chain, best, one, *share),
+    };
+    let exceptions = match one.kind {
+        Division::Local(_) => {
+            let end = ", and find only the entries of their own worker";
+            distinct(chain, &one.exceptions, end)
+        }
+        Division::Shared(_) => Vec::new(),
+    };
+    TableSharding {
+        function: node.name.clone(),
+        model: node.model.name.clone(),
+        table: decl(chain, one.table).name.clone(),
+        class,
+        reason,
+        exceptions,
+        line: one.exceptions.iter().find_map(|seen| line(chain, seen.by.site)),
+    }
+}
+
+/// Different sentences about uses.
+fn distinct(chain: &Chain, uses: &[Seen], end: &str) -> Vec<String> {
+    let texts: BTreeSet<String> = uses.iter().map(|seen| used(chain, seen)).collect();
+    texts.into_iter().map(|text| format!("{text}{end}")).collect()
+}
+
+/// The class of a table that no steering divides, and the reason.
+fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, String) {
+    let is_global = decl(chain, one.table).granularity == Granularity::Global;
+    let why = match (is_global, distinct(chain, &one.exceptions, "").first()) {
+        (true, _) => "all packets use the one entry".to_owned(),
+        (false, Some(text)) => format!("{text}, which does not decide their worker"),
+        (false, None) => "programs use it in ways that the analysis does not follow".to_owned(),
+    };
+    match share {
+        Share::Replicated => {
+            (Class::Replicated, "nothing changes it, so each worker has a copy".to_owned())
+        }
+        Share::Summed => (
+            Class::Summed,
+            format!("{why}; the function only counts, so values are added up when they are read"),
+        ),
+        Share::Turns => (
+            Class::Turns,
+            format!(
+                "{why}; it only chooses a member of a list, so each worker takes turns by itself: \
+                 a member is chosen at most once more for each worker than in one row"
+            ),
+        ),
+        Share::Portions => (
+            Class::Portions,
+            format!(
+                "{why}; it compares an amount with a limit, so workers take the limit in portions: \
+                 a decision is off by at most one portion for each worker"
+            ),
+        ),
+        Share::None => (Class::Owner, owner(chain, best, one.table, why)),
+    }
+}
+
+/// Why one worker must have a table.
+fn owner(chain: &Chain, best: &Best, table: Table, mut why: String) -> String {
+    if let Some(alone) = best.alone.get(&table) {
+        let rules: BTreeSet<String> =
+            alone.steering.entries.iter().map(|by| rule(chain, by)).collect();
+        let rules: Vec<String> = rules.into_iter().collect();
+        let others = best.judged.iter().filter(|one| {
+            one.table != table && !best.alone.get(&one.table).is_some_and(|by| same(by, alone))
+        });
+        let others = others.filter(|one| matches!(one.kind, Division::Local(_)));
+        let others: Vec<String> = others
+            .map(|one| {
+                let name = &chain.nodes[usize::from(one.table.0)].name;
+                format!("{name}.{}", decl(chain, one.table).name)
+            })
+            .collect();
+        let _ = write!(why, "; alone it would be divided by {}", rules.join(" / "));
+        if !others.is_empty() {
+            let _ = write!(why, ", which does not fit {}", others.join(", "));
+        }
+    }
+    why
+}
+
+fn same(a: &Candidate, b: &Candidate) -> bool {
+    a.steering == b.steering
+}

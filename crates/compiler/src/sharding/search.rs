@@ -1,0 +1,227 @@
+//! Follows all packets of a chain under one steering, through all programs.
+
+use super::claims::{Invariants, Known, Table};
+use super::facts::{Facts, on_entry};
+use super::programs::Programs;
+use super::walk::{Onward, Use, walk};
+use braid_ir::chain::Sink;
+use braid_ir::model::RIGHT;
+use braid_ir::residual::{HeaderMask, Point};
+use braid_ir::steering::Steering;
+use braid_packet::Header;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The largest number of contexts that the analysis looks at.
+const MOST_CONTEXTS: usize = 100_000;
+
+/// A use of an entry by the packets that entered at an interface.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) by: Use,
+    /// The interface.
+    pub(super) entered: u16,
+    pub(super) kind: Kind,
+}
+
+/// A kind of packets where they enter the chain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    /// ICMP errors that quote the ports of a packet, or the identifier of an echo.
+    Error,
+    /// ICMP errors that quote neither.
+    ShortError,
+    /// Packets that a function built in answer to one that entered.
+    Created,
+    /// All other packets.
+    Other,
+}
+
+impl Kind {
+    fn of(presence: u128) -> Self {
+        let has = |header: Header| presence & 1 << header as u32 != 0;
+        match (has(Header::Quoted), has(Header::QuotedL4) || has(Header::QuotedEcho)) {
+            (false, _) => Kind::Other,
+            (true, true) => Kind::Error,
+            (true, false) => Kind::ShortError,
+        }
+    }
+}
+
+/// Packets that a program runs on: the same program, with the same knowledge.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Context {
+    point: Point,
+    program: usize,
+    facts: Facts,
+    entered: u16,
+    kind: Kind,
+}
+
+/// The packets that are still to be followed, with the sets of headers that they have.
+struct Open {
+    known: BTreeMap<Context, BTreeSet<u128>>,
+    queue: VecDeque<(Context, BTreeSet<u128>)>,
+}
+
+impl Open {
+    fn add(&mut self, context: Context, presences: BTreeSet<u128>) {
+        let known = self.known.entry(context.clone()).or_default();
+        let new: BTreeSet<u128> = presences.difference(known).copied().collect();
+        if !new.is_empty() {
+            known.extend(&new);
+            self.queue.push_back((context, new));
+        }
+    }
+}
+
+/// Which packets are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Scope {
+    /// ICMP errors. They come last, because most steerings fail without.
+    errors: bool,
+    /// Packets that a function sends back the way they came.
+    pub(super) turned: bool,
+}
+
+/// What is known about the packets of a chain under one steering. What holds for all entries follows
+/// from what holds where they are made, which follows from what holds for entries. Each round finds
+/// more uses and knows less about each, until nothing changes.
+#[derive(Default)]
+pub(super) struct Search {
+    invariants: Invariants,
+    /// The uses of entries that are known so far.
+    pub(super) seen: Vec<Seen>,
+    pub(super) scope: Scope,
+    /// Whether these are all.
+    pub(super) is_done: bool,
+}
+
+impl Search {
+    /// Goes one round further.
+    ///
+    /// # Errors
+    /// The reason why some packets cannot be followed.
+    pub(super) fn advance(
+        &mut self,
+        programs: &mut Programs,
+        steering: &Steering,
+    ) -> Result<(), String> {
+        let (seen, inserted) = round(programs, steering, self.scope, &self.invariants)?;
+        let settled = inserted == self.invariants;
+        self.is_done = settled && self.scope.errors;
+        self.scope.errors |= settled;
+        self.seen = seen;
+        self.invariants = inserted;
+        Ok(())
+    }
+}
+
+fn round(
+    programs: &mut Programs,
+    steering: &Steering,
+    scope: Scope,
+    invariants: &Invariants,
+) -> Result<(Vec<Seen>, Invariants), String> {
+    let mut open = Open { known: BTreeMap::new(), queue: VecDeque::new() };
+    enter(programs, steering, scope.errors, &mut open)?;
+    let (mut seen, mut inserted) = (BTreeMap::new(), Invariants::new());
+    while let Some((context, presences)) = open.queue.pop_front() {
+        if open.known.len() > MOST_CONTEXTS {
+            return Err("the chain is too large for the analysis".to_owned());
+        }
+        let program = programs.at(context.point)?.programs[context.program].clone();
+        let headers = common(&presences);
+        let (chain, graph) = (&programs.chain, &programs.graph);
+        let found = walk(chain, graph, &program, headers, &context.facts, invariants);
+        for (table, known) in found.inserted {
+            meet(&mut inserted, table, known);
+        }
+        let (entered, kind) = (context.entered, context.kind);
+        for by in found.uses {
+            // Of uses that are judged alike, the report needs one.
+            let alike = (by.table, by.writes, by.own_address, by.claims.clone(), entered, kind);
+            seen.entry(alike).or_insert(Seen { by, entered, kind });
+        }
+        for onward in found.onward.into_iter().filter(|onward| scope.turned || !onward.turned) {
+            go_on(programs, &context, &presences, &onward, &mut open)?;
+        }
+    }
+    Ok((seen.into_values().collect(), inserted))
+}
+
+/// The headers that are in all of these sets, or in none.
+fn common(presences: &BTreeSet<u128>) -> HeaderMask {
+    let all = presences.iter().fold(u128::MAX, |bits, presence| bits & presence);
+    let some = presences.iter().fold(0, |bits, presence| bits | presence);
+    HeaderMask { care: all | !some, present: all }
+}
+
+/// Keeps what holds for all entries of a table.
+fn meet(invariants: &mut Invariants, table: Table, known: Known) {
+    match invariants.get_mut(&table) {
+        Some(before) => before.meet(&known),
+        None => {
+            invariants.insert(table, known);
+        }
+    }
+}
+
+/// The packets that enter the chain.
+fn enter(
+    programs: &mut Programs,
+    steering: &Steering,
+    errors: bool,
+    open: &mut Open,
+) -> Result<(), String> {
+    let count = u16::try_from(programs.chain.interfaces.len()).unwrap_or(u16::MAX);
+    for entered in 0..count {
+        let Some(Sink::Port(node, at)) = programs.graph.entry(entered) else { continue };
+        let point = Point { node, backward: at == RIGHT, held: false };
+        let mut contexts: BTreeMap<Context, BTreeSet<u128>> = BTreeMap::new();
+        for (presence, program) in programs.at(point)?.all() {
+            let facts = Facts::from([on_entry(steering, entered, presence)]);
+            let kind = Kind::of(presence);
+            if kind != Kind::Other && !errors {
+                continue;
+            }
+            let context = Context { point, program, facts, entered, kind };
+            contexts.entry(context).or_default().insert(presence);
+        }
+        contexts.into_iter().for_each(|(context, presences)| open.add(context, presences));
+    }
+    Ok(())
+}
+
+/// The packets that go on in another program.
+fn go_on(
+    programs: &mut Programs,
+    from: &Context,
+    presences: &BTreeSet<u128>,
+    onward: &Onward,
+    open: &mut Open,
+) -> Result<(), String> {
+    let at = programs.at(onward.point)?;
+    let mut contexts: BTreeMap<usize, BTreeSet<u128>> = BTreeMap::new();
+    let mut add = |presence, program| {
+        contexts.entry(program).or_default().insert(presence);
+    };
+    for presence in presences {
+        if onward.changed == 0 || onward.created.is_some() {
+            let created = onward.created.as_ref();
+            let now = created.map_or(*presence, |created| created.presence(*presence));
+            add(now, at.of(now).ok_or("a packet with unforeseen headers")?);
+        } else {
+            for (now, program) in at.all() {
+                if (now ^ presence) & !onward.changed == 0 {
+                    add(now, program);
+                }
+            }
+        }
+    }
+    let kind = if onward.created.is_some() { Kind::Created } else { from.kind };
+    for (program, presences) in contexts {
+        let (point, facts) = (onward.point, onward.facts.clone());
+        open.add(Context { point, program, facts, kind, entered: from.entered }, presences);
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! What a function does with the values of a table. This decides how workers may share a table that
+//! no steering splits.
+
+use braid_ir::model::{BinOp, Dest, Key, Kind, Model, Op, Program, StateId, Term, ValueId};
+use std::collections::BTreeSet;
+
+/// What the values of a table are used for.
+#[derive(Default, Debug)]
+pub(super) struct Usage {
+    /// Programs assign entries or remove them.
+    pub(super) written: bool,
+    /// New values are computed from old ones.
+    accumulated: BTreeSet<u32>,
+    /// Values choose a member of a list.
+    chooses: bool,
+    /// Values are compared.
+    compared: bool,
+    /// Values are stored in other tables.
+    stored: bool,
+    /// Values are published in events.
+    published: bool,
+    /// Values are used otherwise: written into packets, as keys and so on.
+    used: bool,
+    /// A timer or an expiry program uses entries by key.
+    pub(super) background: bool,
+    /// A program asks for the number of entries.
+    pub(super) counted: bool,
+}
+
+/// How workers share a table that no steering splits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Share {
+    /// Nothing changes it.
+    Replicated,
+    /// Each worker counts. Values are added up when they are read.
+    Summed,
+    /// Each worker chooses by itself.
+    Turns,
+    /// Workers take portions of a limit.
+    Portions,
+    /// They cannot share it.
+    None,
+}
+
+/// How workers may share a table.
+pub(super) fn share(model: &Model, state: StateId) -> Share {
+    let usage = usage(model, state);
+    if usage.background || usage.counted {
+        return Share::None;
+    }
+    if !usage.written {
+        return Share::Replicated;
+    }
+    if is_passive(model) && adds_up(model, state, &usage) {
+        return Share::Summed;
+    }
+    let leaks = usage.used || usage.published;
+    if usage.chooses && !leaks && !usage.compared {
+        return Share::Turns;
+    }
+    let amount = !usage.accumulated.is_empty() && usage.compared;
+    match amount && !usage.used && !usage.stored && !usage.chooses {
+        true => Share::Portions,
+        false => Share::None,
+    }
+}
+
+/// Whether a function lets every packet pass unchanged, so that its state matters to nobody else.
+fn is_passive(model: &Model) -> bool {
+    let op = |op: &Op| {
+        !matches!(
+            op,
+            Op::Store { .. }
+                | Op::StoreTag { .. }
+                | Op::PushVlan { .. }
+                | Op::PopVlan
+                | Op::Native { .. }
+                | Op::Emit { .. }
+                | Op::Mirror { .. }
+                | Op::Create { .. }
+        )
+    };
+    let end = |end: &Term| match end {
+        Term::Output { ports, .. } => *ports == [Dest::Onward],
+        Term::Jump(_) | Term::Branch { .. } => true,
+        _ => false,
+    };
+    model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
+}
+
+/// Whether each slot is a sum, or a time, whose first or last value counts.
+fn adds_up(model: &Model, state: StateId, usage: &Usage) -> bool {
+    let slots = (0..).zip(&model.state[state.index()].slots);
+    slots
+        .into_iter()
+        .all(|(number, (_, ty))| ty.kind == Kind::Time || usage.accumulated.contains(&number))
+}
+
+/// What the values of a table are used for.
+pub(super) fn usage(model: &Model, state: StateId) -> Usage {
+    let mut usage = Usage::default();
+    // Slots whose values come from the table, by table and number.
+    let count = u32::try_from(model.state[state.index()].slots.len()).unwrap_or(u32::MAX);
+    let mut slots: BTreeSet<(StateId, u32)> = (0..count).map(|slot| (state, slot)).collect();
+    loop {
+        let before = slots.len();
+        for (program, is_background) in programs(model) {
+            let mut scan = Scan { state, usage: &mut usage, slots: &mut slots, is_background };
+            scan.program(program);
+        }
+        if slots.len() == before {
+            return usage;
+        }
+    }
+}
+
+/// The programs of a model, and whether they run in the background.
+fn programs(model: &Model) -> Vec<(&Program, bool)> {
+    let timers = model.timers.iter().map(|timer| (&timer.body, true));
+    let expiries = model.expire.iter().map(|(_, program)| (program, true));
+    std::iter::once((&model.packet, false)).chain(timers).chain(expiries).collect()
+}
+
+/// What is known about a value of a program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// It does not come from the table.
+    Elsewhere,
+    /// It is a value of the table.
+    Value,
+    /// It is computed from a value of the table.
+    Computed,
+    /// It is the result of a comparison of such a value.
+    Test,
+}
+
+struct Scan<'a> {
+    state: StateId,
+    usage: &'a mut Usage,
+    slots: &'a mut BTreeSet<(StateId, u32)>,
+    is_background: bool,
+}
+
+impl Scan<'_> {
+    fn program(&mut self, program: &Program) {
+        let mut from = vec![Origin::Elsewhere; program.values.len()];
+        for block in &program.blocks {
+            for op in &block.ops {
+                self.op(op, &mut from);
+            }
+            if let Term::Branch { cond, .. } = &block.term {
+                self.usage.compared |= from[cond.index()] != Origin::Elsewhere;
+            }
+            if let Term::Hold { delay, .. } = &block.term {
+                self.usage.used |= from[delay.index()] != Origin::Elsewhere;
+            }
+            for target in block.term.targets() {
+                let params = &program.blocks[target.block.index()].params;
+                for (param, arg) in params.iter().zip(&target.args) {
+                    if from[arg.index()] != Origin::Elsewhere {
+                        from[param.index()] = from[arg.index()];
+                    }
+                }
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op, from: &mut [Origin]) {
+        self.access(op);
+        match op {
+            Op::StateGet { outs, state, .. } => {
+                for (slot, out) in (0..).zip(outs) {
+                    if self.slots.contains(&(*state, slot)) {
+                        from[out.index()] = Origin::Value;
+                    }
+                }
+            }
+            Op::StateSet { state, values, .. } => {
+                for (slot, value) in (0..).zip(values) {
+                    self.store(*state, slot, from[value.index()]);
+                }
+            }
+            Op::StatePut { state, slot, value, .. } => {
+                self.store(*state, *slot, from[value.index()]);
+            }
+            Op::Cmp { out, a, b, .. } => {
+                if worst(from, &[*a, *b]) != Origin::Elsewhere {
+                    from[out.index()] = Origin::Test;
+                }
+            }
+            Op::InSet { out, a, .. } => {
+                if from[a.index()] != Origin::Elsewhere {
+                    from[out.index()] = Origin::Test;
+                }
+            }
+            Op::Bin { out, op, a, b } => {
+                from[out.index()] = match (worst(from, &[*a, *b]), op) {
+                    (Origin::Test, BinOp::And | BinOp::Or | BinOp::Xor) => Origin::Test,
+                    (Origin::Elsewhere, _) => Origin::Elsewhere,
+                    _ => Origin::Computed,
+                }
+            }
+            Op::Not { out, a } | Op::Resize { out, a } | Op::Clamp { out, a } => {
+                from[out.index()] = from[a.index()];
+            }
+            Op::Select { out, cond, a, b } => {
+                if worst(from, &[*cond, *a, *b]) != Origin::Elsewhere {
+                    from[out.index()] = Origin::Computed;
+                }
+            }
+            Op::ListGet { index, .. } | Op::BackendUp { index, .. } => {
+                self.usage.chooses |= from[index.index()] != Origin::Elsewhere;
+            }
+            Op::Emit { .. } => self.usage.published |= uses_any(op, from),
+            _ => self.usage.used |= uses_any(op, from),
+        }
+        // A value as a key decides about entries of other flows.
+        if let Some(Key::Explicit(key)) = key(op).map(|(_, key)| key) {
+            self.usage.used |= worst(from, key) != Origin::Elsewhere;
+        }
+    }
+
+    /// Notes how a program uses the table itself.
+    fn access(&mut self, op: &Op) {
+        if let Op::StateLen { state, .. } = op {
+            self.usage.counted |= *state == self.state;
+        }
+        let Some((state, key)) = key(op) else { return };
+        if state == self.state {
+            let writes = !matches!(op, Op::StateExists { .. } | Op::StateGet { .. });
+            self.usage.written |= writes;
+            self.usage.background |= self.is_background && matches!(key, Key::Explicit(_));
+        }
+    }
+
+    fn store(&mut self, state: StateId, slot: u32, from: Origin) {
+        match from {
+            Origin::Elsewhere => {}
+            Origin::Test => self.usage.used = true,
+            Origin::Value | Origin::Computed if state == self.state => {
+                if from == Origin::Computed {
+                    self.usage.accumulated.insert(slot);
+                }
+            }
+            Origin::Value | Origin::Computed => {
+                self.usage.stored = true;
+                self.slots.insert((state, slot));
+            }
+        }
+    }
+}
+
+/// The strongest relation of these values to the table.
+fn worst(from: &[Origin], values: &[ValueId]) -> Origin {
+    let all = values.iter().map(|value| from[value.index()]);
+    all.max_by_key(|from| *from as u8).unwrap_or(Origin::Elsewhere)
+}
+
+fn uses_any(op: &Op, from: &[Origin]) -> bool {
+    let mut any = false;
+    op.visit_uses(&mut |value| any |= from[value.index()] != Origin::Elsewhere);
+    any
+}
+
+/// The table and the key that an operation uses.
+fn key(op: &Op) -> Option<(StateId, &Key)> {
+    match op {
+        Op::StateExists { state, key, .. }
+        | Op::StateGet { state, key, .. }
+        | Op::StateSet { state, key, .. }
+        | Op::StatePut { state, key, .. }
+        | Op::StateDelete { state, key } => Some((*state, key)),
+        _ => None,
+    }
+}

@@ -1,0 +1,184 @@
+//! Steering: the choice of the worker that a packet belongs to, as data. One function,
+//! [`Steering::worker`], gives it its meaning, so that all who steer packets agree.
+
+use crate::engine::{FLOW_WIDTHS, flow_words};
+use crate::model::{ParamId, Word};
+use crate::value::IntervalSet;
+use braid_externs::ops::hash::of_args;
+use braid_packet::{Field, FlowKey, Layout, Packet};
+
+/// The steering of a chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Steering {
+    /// The rule for the packets of each interface, by its number. Packets of further interfaces are
+    /// steered by [`By::Connection`].
+    pub entries: Vec<By>,
+    /// Whether an ICMP error goes to the worker of the flow that it is about. The error is then
+    /// steered as an answer to the packet that it quotes. Otherwise its own header steers it.
+    pub errors_follow: bool,
+}
+
+/// A rule of steering. Packets that lack what the rule reads belong to worker 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum By {
+    /// A hash of the `biflow` key. Both directions of a connection have the same hash.
+    Connection,
+    /// A hash of one end of the flow, or of a part of it.
+    Part(Part),
+    /// A hash of a field.
+    Field(Field),
+    /// The worker whose share of a pool holds the value. A hash decides about other values.
+    Pool(Part, Pool),
+}
+
+/// A part of a flow's key: one end, or one half of an end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Part {
+    /// The end of the flow.
+    pub end: Side,
+    /// The part of the end.
+    pub what: Of,
+}
+
+/// An end of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Side {
+    /// The sender.
+    Source,
+    /// The receiver.
+    Destination,
+}
+
+/// A part of an end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Of {
+    /// Address and port.
+    Both,
+    /// The address.
+    Address,
+    /// The port, or the identifier of an ICMP echo.
+    Port,
+}
+
+/// A pool that workers have shares of (`braid_externs::pool::split`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// The function, by number.
+    pub node: u16,
+    /// Its parameter.
+    pub param: ParamId,
+    /// The members.
+    pub members: IntervalSet,
+}
+
+impl Steering {
+    /// The steering of a chain that says nothing else: by connection everywhere.
+    #[must_use]
+    pub fn by_connection() -> Self {
+        Self { entries: Vec::new(), errors_follow: false }
+    }
+
+    /// The rule for packets that enter at an interface.
+    #[must_use]
+    pub fn by(&self, interface: u16) -> &By {
+        self.entries.get(usize::from(interface)).unwrap_or(&By::Connection)
+    }
+
+    /// The worker of a packet that enters at an interface, from 0.
+    #[must_use]
+    pub fn worker(&self, packet: &Packet, layout: &Layout, interface: u16, workers: u16) -> u16 {
+        if workers <= 1 {
+            return 0;
+        }
+        let by = self.by(interface);
+        if let By::Field(field) = by {
+            let width = field.info().width;
+            return packet.get(layout, *field).map_or(0, |word| one(&[(word, width)], workers));
+        }
+        let quoted = self.errors_follow.then(|| packet.quoted_flow_key(layout)).flatten();
+        let key = quoted.map(FlowKey::reversed).or_else(|| packet.flow_key(layout));
+        key.map_or(0, |key| by.worker(key, workers))
+    }
+}
+
+impl By {
+    /// The worker of packets with this key.
+    fn worker(&self, key: FlowKey, workers: u16) -> u16 {
+        match self {
+            By::Connection | By::Field(_) => {
+                let words = flow_words(key.bidirectional());
+                let args: Vec<_> = words.into_iter().zip(FLOW_WIDTHS).collect();
+                one(&args, workers)
+            }
+            By::Part(part) => match (part.what, part.of(key)) {
+                (Of::Both, (addr, port)) => one(&[(addr, 128), (port, 16)], workers),
+                (Of::Address, (addr, _)) => one(&[(addr, 128)], workers),
+                (Of::Port, (_, port)) => one(&[(port, 16)], workers),
+            },
+            By::Pool(part, pool) => {
+                let (addr, port) = part.of(key);
+                let value = if part.what == Of::Port { port } else { addr };
+                owner(&pool.members, value, workers)
+                    .unwrap_or_else(|| one(&[(value, 128)], workers))
+            }
+        }
+    }
+}
+
+impl Part {
+    /// The address and the port of the end.
+    fn of(self, key: FlowKey) -> (Word, Word) {
+        match self.end {
+            Side::Source => (key.src, key.sport.into()),
+            Side::Destination => (key.dst, key.dport.into()),
+        }
+    }
+}
+
+fn one(args: &[(Word, u16)], workers: u16) -> u16 {
+    u16::try_from(of_args(args) % u32::from(workers)).unwrap_or(0)
+}
+
+/// The worker whose share of these members holds a value. Shares are contiguous and ascending. The
+/// first shares may be larger by one.
+#[must_use]
+pub fn owner(members: &IntervalSet, value: Word, workers: u16) -> Option<u16> {
+    let size = |(low, high): &(Word, Word)| (high - low).saturating_add(1);
+    let count = members.intervals().iter().map(size).fold(0, Word::saturating_add);
+    let mut before: Word = 0;
+    let holds = |(low, high): &&(Word, Word)| *low <= value && value <= *high;
+    for interval in members.intervals() {
+        if holds(&interval) {
+            let (share, larger) = (count / Word::from(workers), count % Word::from(workers));
+            let rank = before + (value - interval.0);
+            let wide = larger * (share + 1);
+            let part =
+                if rank < wide { rank / (share + 1) } else { larger + (rank - wide) / share };
+            return u16::try_from(part).ok();
+        }
+        before = before.saturating_add(size(interval));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::owner;
+    use crate::value::IntervalSet;
+    use braid_externs::pool::split;
+
+    #[test]
+    fn the_owner_of_a_member_is_the_worker_whose_share_holds_it() {
+        let members = IntervalSet::new([(3, 9), (20, 20), (30, 47)]);
+        for workers in 1..40 {
+            let shares = split(members.intervals(), workers);
+            for value in 0..60 {
+                let holds = |share: &Vec<(u128, u128)>| {
+                    share.iter().any(|(low, high)| *low <= value && value <= *high)
+                };
+                let expected = shares.iter().position(holds).map(|at| at as u16);
+                assert_eq!(owner(&members, value, workers), expected, "{value} of {workers}");
+            }
+        }
+    }
+}
