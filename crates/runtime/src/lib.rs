@@ -16,6 +16,7 @@ mod merge;
 mod outcome;
 mod outputs;
 mod owned;
+mod queue;
 mod reading;
 pub mod report;
 mod run;

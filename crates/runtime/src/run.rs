@@ -5,7 +5,8 @@ use crate::load::Load;
 use crate::merge::{Input, UNKNOWN};
 use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output, Unwritten};
-use crate::reading::{End, GROUPS, Loads, Reader};
+use crate::queue::{Sender, queue};
+use crate::reading::{ENOUGH, End, LOADS, Reader};
 use crate::script::Script;
 use crate::split::{NO_INTERFACE, Splitter};
 use braid_io::PacketSink;
@@ -15,7 +16,6 @@ use braid_packet::{FlowKey, Packet};
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// The number of packets between two calls of the progress callback.
 const PROGRESS_PERIOD: u64 = 1024;
@@ -134,9 +134,9 @@ impl<'a> Run<'a> {
                 driver.packets(reader, self.progress, pass_on)
             })
         } else {
-            let pass_on = |loads| {
-                // The reader has room for all loads. It may have ended.
-                drop(used.try_send(loads));
+            let pass_on = |load| {
+                // The reader may have ended.
+                used.send(load, false);
                 true
             };
             (driver.packets(reader, self.progress, pass_on), Vec::new())
@@ -150,26 +150,26 @@ impl<'a> Run<'a> {
 /// the engine's part, and the outputs that could not be written.
 fn write_beside<'a, T>(
     mut leaving: Leaving<'a>,
-    used: &SyncSender<Loads>,
-    engine: impl FnOnce(&mut dyn FnMut(Loads) -> bool) -> T,
+    used: &Sender<Load>,
+    engine: impl FnOnce(&mut dyn FnMut(Load) -> bool) -> T,
 ) -> (T, Vec<Unwritten>) {
-    let (send, groups) = sync_channel::<Loads>(GROUPS);
+    let (send, loads) = queue::<Load>(LOADS, ENOUGH);
     let has_failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            for mut loads in groups {
-                loads.iter_mut().for_each(|load| leaving.write_load(load));
+            while let Some(mut load) = loads.next() {
+                leaving.write_load(&mut load);
                 if leaving.has_failed() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
-                // The reader has room for all loads. It may have ended.
-                let _ = used.try_send(loads);
+                // The reader may have ended.
+                used.send(load, false);
             }
             leaving.finish();
             leaving.failed
         });
         let done =
-            engine(&mut |loads| send.send(loads).is_ok() && !has_failed.load(Ordering::Relaxed));
+            engine(&mut |load| send.send(load, false) && !has_failed.load(Ordering::Relaxed));
         drop(send);
         let unwritten = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
         (done, unwritten)
@@ -201,12 +201,12 @@ impl<'a> Driver<'a> {
         &mut self,
         mut reader: Reader,
         mut progress: Option<Box<dyn FnMut(Progress) + 'a>>,
-        mut pass_on: impl FnMut(Loads) -> bool,
+        mut pass_on: impl FnMut(Load) -> bool,
     ) -> Result<Vec<String>, RunError> {
         let mut due = 0;
         loop {
-            let mut loads = match reader.next() {
-                Ok(loads) => loads,
+            let mut load = match reader.next() {
+                Ok(load) => load,
                 Err(End { read: ended, progress: (read, total) }) => {
                     if let Some(progress) = &mut progress {
                         progress(Progress { packets: self.packets, read, total });
@@ -214,23 +214,17 @@ impl<'a> Driver<'a> {
                     return Ok(ended?);
                 }
             };
-            let mut done = Ok(());
-            for load in loads.iter_mut().filter(|load| load.read > 0) {
-                if let Some(progress) = &mut progress
-                    && self.packets >= due
-                {
-                    let (read, total) = load.progress;
-                    progress(Progress { packets: self.packets, read, total });
-                    due = self.packets + PROGRESS_PERIOD;
-                }
-                self.packets += load.read;
-                self.no_interface += load.no_interface;
-                done = self.load(load);
-                if done.is_err() {
-                    break;
-                }
+            if let Some(progress) = &mut progress
+                && self.packets >= due
+            {
+                let (read, total) = load.progress;
+                progress(Progress { packets: self.packets, read, total });
+                due = self.packets + PROGRESS_PERIOD;
             }
-            let goes_on = pass_on(loads);
+            self.packets += load.read;
+            self.no_interface += load.no_interface;
+            let done = self.load(&mut load);
+            let goes_on = pass_on(load);
             done?;
             if !goes_on {
                 return Ok(Vec::new());

@@ -202,3 +202,22 @@ fn device_that_has_gone_is_named() {
     let error = run(vec![wan], after(1)).unwrap_err().to_string();
     assert!(error.starts_with("device 1: "), "{error}");
 }
+
+#[test]
+fn work_is_done_every_so_often_even_if_nothing_arrives() {
+    let chain = lan_wan();
+    let mut engine = Fake::new(through);
+    let mut seen = Vec::new();
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let (wan, _) = device(1, Vec::new(), None);
+    let limits = Limits { time: Some(Duration::from_millis(200)), packets: None };
+    Live::new(&chain, &mut engine, Clock::start(), pool())
+        .limits(limits)
+        .every(Duration::from_millis(20), |engine| seen.push(engine.counters().packets_in))
+        .device(lan)
+        .device(wan)
+        .run(&AtomicBool::new(false))
+        .unwrap();
+    assert!((2..=10).contains(&seen.len()), "{seen:?}");
+    assert_eq!(seen.last(), Some(&2));
+}
