@@ -8,7 +8,7 @@ use std::sync::Arc;
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
 use braid_lang::control::control;
-use braid_lang::diag::{Diagnostics, Style, did_you_mean_help, render, to_json};
+use braid_lang::diag::{Diagnostic, Diagnostics, Style, codes, did_you_mean_help, render, to_json};
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, Unit, compile};
 use braid_native::{Definition, LoadError};
@@ -181,6 +181,18 @@ impl Program {
     /// The chains of the file, if it has no errors.
     pub fn chains(&self) -> &[Chain] {
         self.unit.as_ref().map_or(&[], |unit| &unit.chains)
+    }
+
+    /// Adds the error that workers cannot share a chain, if the chain asks for several workers.
+    pub fn not_divisible(&mut self, chain: &str, why: &[String]) {
+        let spans = self.unit.as_ref().map(|unit| &unit.workers);
+        let Some(span) = spans.and_then(|spans| spans.get(chain)) else { return };
+        let message = format!("the chain `{chain}` must run on one worker");
+        let mut error = Diagnostic::new(codes::CHAIN_NOT_DIVISIBLE, message, *span, "");
+        for why in why {
+            error = error.note(why);
+        }
+        self.found.push(error.help("remove `workers`"));
     }
 
     /// The chain that the user chose.

@@ -8,6 +8,7 @@ use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Event, Outputs};
 use braid_ir::model::{StateId, Word};
 use braid_ir::steering::{By, Of, Part, Side, Steering};
+use braid_lang::diag::codes;
 use braid_lang::{Loader, compile};
 use braid_packet::{Field, FlowKey, Link, NewPayload, Packet, Shape, build_fresh, build_new};
 use braid_reference::Reference;
@@ -15,6 +16,7 @@ use braid_reference::trace::{Observer, StateAccess, StateWhat};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
@@ -330,4 +332,34 @@ fn traffic_finds_the_conflicts_of_a_wrong_steering() {
         let (conflicts, _) = conflicts(&chain, &wrong, &local_tables(&chain, &found));
         assert!(!conflicts.is_empty(), "{name}: no conflict is found");
     }
+}
+
+#[test]
+fn a_chain_with_workers_that_cannot_share_it_is_an_error() {
+    let entry = codes::CHAIN_NOT_DIVISIBLE.entry().expect("the code is in the catalogue");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("chain.braid");
+    for (text, is_right) in [(entry.wrong, false), (entry.right, true)] {
+        std::fs::write(&file, text).expect("a file");
+        let check = Command::new(env!("CARGO_BIN_EXE_braid")).arg("check").arg(&file).output();
+        let check = check.expect("braid runs");
+        let said = String::from_utf8_lossy(&check.stderr);
+        assert_eq!(check.status.success(), is_right, "{said}");
+        assert_eq!(said.contains("[E0521]"), !is_right, "{said}");
+    }
+}
+
+#[test]
+fn check_shows_how_a_chain_is_divided() {
+    let check = Command::new(env!("CARGO_BIN_EXE_braid"))
+        .args(["check", "--json", "--workers", "4"])
+        .arg(root().join("examples/edge.braid"))
+        .output()
+        .expect("braid runs");
+    let answer: serde_json::Value = serde_json::from_slice(&check.stdout).expect("JSON");
+    let found = &answer["sharding"][0];
+    assert_eq!(answer["workers"], 4);
+    assert_eq!(found["verdict"], "split");
+    assert_eq!(found["entries"][0]["by"], "hash of the source address");
+    assert_eq!(found["pools"][0]["pool"], "ports");
 }

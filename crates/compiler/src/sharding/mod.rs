@@ -63,7 +63,11 @@ fn best(chain: &Chain) -> Result<Best, String> {
     // A router may send any packet back. This prevents a division of most chains in which it stands
     // beside a NAT, although its routes hardly ever do that.
     let without = search(chain, &mut programs, &all, false)?;
-    Ok(if without.owners() < best.owners() { without } else { best })
+    if without.owners() == 0 {
+        return Ok(without);
+    }
+    let alone = alone(chain, &mut programs, &all)?;
+    Ok(Best { alone, ..best })
 }
 
 fn search(
@@ -85,11 +89,7 @@ fn search(
         tried[number].advance(chain, programs, &all[number])?;
     };
     let judged = std::mem::take(&mut tried[number].judged);
-    let alone = match tried[number].cost.0 {
-        0 => BTreeMap::new(),
-        _ => alone(chain, programs, all, tried)?,
-    };
-    Ok(Best { candidate: all[number].clone(), judged, alone, turned })
+    Ok(Best { candidate: all[number].clone(), judged, alone: BTreeMap::new(), turned })
 }
 
 /// A steering that is being tried.
@@ -119,10 +119,11 @@ fn alone(
     chain: &Chain,
     programs: &mut Programs,
     all: &[Candidate],
-    tried: Vec<Tried>,
 ) -> Result<BTreeMap<Table, Candidate>, String> {
     let mut found = BTreeMap::new();
-    for (candidate, mut tried) in all.iter().zip(tried) {
+    for candidate in all {
+        let mut tried = Tried::default();
+        tried.search.scope.turned = true;
         while !tried.search.is_done {
             tried.advance(chain, programs, candidate)?;
         }

@@ -28,6 +28,8 @@ pub struct Unit {
     pub streams: BTreeSet<String>,
     /// The chains of the root file, in order.
     pub chains: Vec<Chain>,
+    /// For each chain with the setting `workers`, where it stands.
+    pub workers: BTreeMap<String, Span>,
 }
 
 /// The result of compiling: the program, the diagnostics, and the source texts that they refer to.
@@ -239,15 +241,20 @@ fn link(
     }
     let env = Env { constants: &module.consts, loader, sources };
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
-    let mut chains = Vec::new();
+    let (mut chains, mut workers) = (Vec::new(), BTreeMap::new());
     for item in items(parts.program) {
         let Item::Chain(chain) = item else { continue };
         super::module::unique(&mut names, &chain.name, diags);
         let doubt = module.is_damaged(chain.span);
         let mut scope = Scope { functions: &mut functions, env, doubt };
         chains.extend(chain::resolve(chain, &mut scope, diags));
+        let settings = chain.items.iter().filter_map(|item| match item {
+            ChainItem::Setting { name, .. } if name.text == "workers" => Some(name.span),
+            _ => None,
+        });
+        workers.extend(settings.map(|span| (chain.name.text.clone(), span)));
     }
-    let mut unit = Unit { models: BTreeMap::new(), streams: BTreeSet::new(), chains };
+    let mut unit = Unit { models: BTreeMap::new(), streams: BTreeSet::new(), chains, workers };
     for (name, found) in functions.found {
         match found {
             Found::Model(model) => {

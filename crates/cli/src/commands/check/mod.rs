@@ -4,7 +4,8 @@ mod divided;
 
 use std::path::PathBuf;
 
-use braid_compiler::sharding::{Sharding, sharding};
+use braid_compiler::sharding::{Sharding, Verdict, sharding};
+use braid_ir::chain::Chain;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -35,9 +36,13 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         program.check_control(control, &chain)?;
     }
     let divided = match args.workers {
-        Some(_) if !program.has_errors() => divided(&program)?,
-        _ => Vec::new(),
+        _ if program.has_errors() => Vec::new(),
+        Some(_) => divided(&program, &|_| true)?,
+        None => divided(&program, &|chain| chain.workers > 1)?,
     };
+    for found in divided.iter().filter(|found| found.verdict == Verdict::OneWorker) {
+        program.not_divisible(&found.chain, &found.why_not);
+    }
     let good = !program.has_errors();
     if output.json {
         let mut answer = json!({
@@ -67,14 +72,18 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             count(program.errors(), "error"),
             count(program.warnings(), "warning"),
         ));
-        let workers = args.workers.unwrap_or(1);
-        divided.iter().for_each(|one| output.text(divided::describe(one, workers)));
+        if let Some(workers) = args.workers {
+            divided.iter().for_each(|one| output.text(divided::describe(one, workers)));
+        }
     }
     Ok(Answer::of(good))
 }
 
-/// How each chain of a program is divided over workers.
-fn divided(program: &load::Program) -> Result<Vec<Sharding>, Failure> {
-    let chains = program.chains().iter();
+/// How chains of a program are divided over workers.
+fn divided(
+    program: &load::Program,
+    wanted: &dyn Fn(&Chain) -> bool,
+) -> Result<Vec<Sharding>, Failure> {
+    let chains = program.chains().iter().filter(|chain| wanted(chain));
     chains.map(|chain| sharding(chain).map_err(Failure::inconsistent)).collect()
 }
