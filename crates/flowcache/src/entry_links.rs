@@ -91,7 +91,7 @@ pub(crate) struct Takes {
     /// Slots in `counts` that have bounds, and slots in `counts` that have none.
     bounded: u16,
     free: u16,
-    /// Slots in `counts`, by the kind of change ([`Change::kind`]). Changes of different kinds give
+    /// Slots in `counts`, by the kind of change (`Change::kind`). Changes of different kinds give
     /// another result in another order.
     kinds: [u16; KINDS],
 }
