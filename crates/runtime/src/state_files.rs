@@ -4,8 +4,9 @@
 //! that is torn, changed or foreign is refused, and the one before is used.
 
 use braid_ir::snapshot::{BytesError, ImportError, Snapshot};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a file.
@@ -119,7 +120,9 @@ impl StateFiles {
 }
 
 fn write(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    // The state tells who talks to whom, so only its owner may read it.
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&encode(snapshot))?;
     file.sync_all()
 }

@@ -9,6 +9,7 @@ use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, ENGINES, Form, budget};
 use braid_testkit::record::{Detail, record, step};
+use std::os::unix::fs::PermissionsExt;
 
 /// Number of chains, unless `BRAID_CASES` sets it.
 const CASES: u64 = 25;
@@ -102,6 +103,8 @@ fn torn_file_is_refused_and_the_one_before_is_used() {
     files.save(&named("first")).expect("saved");
     files.save(&named("second")).expect("saved");
     assert_eq!(load(&mut open()).0.as_deref(), Some("second"));
+    let saved = folder.path().join("state/a_b.state");
+    assert_eq!(saved.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
 
     let current = folder.path().join("state/a_b.state");
     let whole = std::fs::read(&current).expect("the file");
