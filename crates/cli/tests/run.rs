@@ -4,6 +4,10 @@ mod common;
 
 use common::{Folder, S, braid, reply, request, udp};
 use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Two requests of 10.0.0.1 (the second is too long), a reply, and a packet of neither side.
 fn folder() -> Folder {
@@ -354,4 +358,36 @@ fn plan_of_a_changed_chain_is_printed() {
         .code(0)
         .warns("`nat2` is new")
         .warns("`nat` is lost: the chain has no function of this name");
+}
+
+#[test]
+fn signal_ends_a_run_over_a_capture_with_its_summary_and_whole_outputs() {
+    let folder = folder();
+    let mut run = common::command()
+        .args(["run", "chain.braid", "--in", "-", "--out", "out.pcap"])
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The input stays open: more packets could come.
+    let mut input = run.stdin.take().unwrap();
+    input.write_all(&fs::read(folder.path("in.pcap")).unwrap()).unwrap();
+    let pid = run.id().to_string();
+    // The signal means nothing to a process that does not catch it yet, and ends that process.
+    for _ in 0..200 {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        if u64::from_str_radix(caught.trim(), 16).unwrap() >> 1 & 1 == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ended = common::ended(&run.wait_with_output().unwrap()).code(0);
+    ended.warns("ended by a signal after 4 packets").says("in 4 + created 0");
+    assert_eq!(folder.packets("out.pcap").len(), 2);
+    drop(input);
 }

@@ -76,12 +76,17 @@ pub(crate) struct Receiver<T>(Arc<Shared<T>>);
 impl<T> Receiver<T> {
     /// The next thing. `None` at the end.
     pub(crate) fn next(&self) -> Option<T> {
+        self.next_while(|| true)
+    }
+
+    /// As [`Self::next`]. `None` also if there is nothing and `goes_on` has become false.
+    pub(crate) fn next_while(&self, goes_on: impl Fn() -> bool) -> Option<T> {
         let mut state = self.0.state();
         loop {
             if let Some(thing) = state.things.pop_front() {
                 return Some(thing);
             }
-            if state.senders == 0 {
+            if state.senders == 0 || !goes_on() {
                 return None;
             }
             let waited = self.0.wake.wait_timeout(state, PATIENCE);
@@ -120,6 +125,14 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         assert!(send.send(5, false));
         assert_eq!(thread.join().unwrap(), Some(5));
+    }
+
+    #[test]
+    fn wait_ends_when_nothing_shall_come() {
+        let (send, receive) = queue(8, 4);
+        send.send(1, false);
+        assert_eq!(receive.next_while(|| false), Some(1));
+        assert_eq!(receive.next_while(|| false), None);
     }
 
     #[test]

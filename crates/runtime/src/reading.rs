@@ -45,13 +45,14 @@ impl Reader {
         self.used.clone()
     }
 
-    /// The next load, or the end.
+    /// The next load, or the end. `None` if there is no load yet and `goes_on` has become false.
     ///
     /// # Panics
-    /// With the panic of the reader's thread.
-    pub(crate) fn next(&mut self) -> Result<Load, End> {
-        match self.loads.next() {
-            Some(next) => next,
+    /// If the reader's thread has failed.
+    pub(crate) fn next_while(&self, goes_on: impl Fn() -> bool) -> Result<Option<Load>, End> {
+        match self.loads.next_while(&goes_on) {
+            Some(next) => next.map(Some),
+            None if !goes_on() => Ok(None),
             None => {
                 while !self.thread.is_finished() {
                     std::thread::yield_now();

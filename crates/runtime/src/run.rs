@@ -29,6 +29,7 @@ pub struct Run<'a> {
     control: Vec<Control>,
     follow: bool,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
+    stop: Option<&'a AtomicBool>,
 }
 
 /// The progress of a run.
@@ -53,6 +54,7 @@ impl<'a> Run<'a> {
             control: Vec::new(),
             follow: false,
             progress: None,
+            stop: None,
         }
     }
 
@@ -105,6 +107,13 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Sets a flag that ends the run when somebody sets it. Packets that were read before leave.
+    #[must_use]
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
     /// Runs all packets through the chain.
     ///
     /// # Errors
@@ -129,19 +138,24 @@ impl<'a> Run<'a> {
         let mut warnings = driver.blind_split(&self.inputs);
         let reader = Reader::start(self.inputs, (!self.follow).then_some(splitter));
         let used = reader.used();
+        let is_stopped = || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let progress = self.progress;
         let (ran, unwritten) = if self.leaving.is_used() {
-            write_beside(self.leaving, &used, |pass_on| {
-                driver.packets(reader, self.progress, pass_on)
+            write_beside(self.leaving, &used, |pass_on, has_failed| {
+                let goes_on = || !is_stopped() && !has_failed.load(Ordering::Relaxed);
+                driver.packets(&reader, progress, pass_on, goes_on)
             })
         } else {
             let pass_on = |load| {
                 // The reader may have ended.
                 used.send(load, false);
-                true
             };
-            (driver.packets(reader, self.progress, pass_on), Vec::new())
+            (driver.packets(&reader, progress, pass_on, || !is_stopped()), Vec::new())
         };
         warnings.extend(ran?);
+        if is_stopped() {
+            warnings.push(format!("ended by a signal after {} packets", driver.packets));
+        }
         driver.summary(warnings, unwritten)
     }
 }
@@ -151,7 +165,7 @@ impl<'a> Run<'a> {
 fn write_beside<'a, T>(
     mut leaving: Leaving<'a>,
     used: &Sender<Load>,
-    engine: impl FnOnce(&mut dyn FnMut(Load) -> bool) -> T,
+    engine: impl FnOnce(&dyn Fn(Load), &AtomicBool) -> T,
 ) -> (T, Vec<Unwritten>) {
     let (send, loads) = queue::<Load>(LOADS, ENOUGH);
     let has_failed = AtomicBool::new(false);
@@ -168,8 +182,11 @@ fn write_beside<'a, T>(
             leaving.finish();
             leaving.failed
         });
-        let done =
-            engine(&mut |load| send.send(load, false) && !has_failed.load(Ordering::Relaxed));
+        // The writer takes loads until this sender ends.
+        let pass_on = |load| {
+            send.send(load, false);
+        };
+        let done = engine(&pass_on, &has_failed);
         drop(send);
         let unwritten = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
         (done, unwritten)
@@ -195,18 +212,20 @@ struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    /// Processes the packets of all inputs. `pass_on` takes the loads, and says whether to go on.
+    /// Processes the packets of all inputs, while `goes_on` is true. `pass_on` takes the loads.
     /// Returns the inputs' warnings.
     fn packets(
         &mut self,
-        mut reader: Reader,
+        reader: &Reader,
         mut progress: Option<Box<dyn FnMut(Progress) + 'a>>,
-        mut pass_on: impl FnMut(Load) -> bool,
+        pass_on: impl Fn(Load),
+        goes_on: impl Fn() -> bool,
     ) -> Result<Vec<String>, RunError> {
         let mut due = 0;
-        loop {
-            let mut load = match reader.next() {
-                Ok(load) => load,
+        while goes_on() {
+            let mut load = match reader.next_while(&goes_on) {
+                Ok(Some(load)) => load,
+                Ok(None) => break,
                 Err(End { read: ended, progress: (read, total) }) => {
                     if let Some(progress) = &mut progress {
                         progress(Progress { packets: self.packets, read, total });
@@ -224,12 +243,10 @@ impl<'a> Driver<'a> {
             self.packets += load.read;
             self.no_interface += load.no_interface;
             let done = self.load(&mut load);
-            let goes_on = pass_on(load);
+            pass_on(load);
             done?;
-            if !goes_on {
-                return Ok(Vec::new());
-            }
         }
+        Ok(Vec::new())
     }
 
     /// Processes a load.

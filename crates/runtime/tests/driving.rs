@@ -2,7 +2,7 @@
 
 mod support;
 
-use braid_io::{CaptureReader, MemorySink, PacketSink, WriteError};
+use braid_io::{CaptureReader, MemorySink, PacketSink, PacketSource, ReadError, WriteError};
 use braid_ir::chain::{Change, Control};
 use braid_ir::engine::{Engine, Event, EventValue, Outputs};
 use braid_ir::model::{Kind, ParamId};
@@ -11,6 +11,8 @@ use braid_packet::{Burst, Field, Header, Link, Packet, Shape, build_fresh};
 use braid_runtime::split::Splitter;
 use braid_runtime::{Input, Progress, Run, RunError};
 use std::io::{BufWriter, Cursor, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use support::*;
 
 fn ingress(interfaces: &[(&str, &[u8])], from: &str, to: &str) -> Option<u16> {
@@ -396,4 +398,36 @@ fn events_are_written_as_json_lines_with_sorted_keys() {
     run.run().unwrap();
     let line = r#"{"event":"SCAN","extends":["ALERT","EVENT"],"fields":{"count":"18446744073709551616","note":"a \"b\"","who":"10.0.0.1"},"function":null,"time_ns":5}"#;
     assert_eq!(String::from_utf8(events).unwrap(), format!("{line}\n"));
+}
+
+/// A source without end, which sets a flag after some packets.
+struct Endless {
+    packet: Packet,
+    left: u32,
+    stop: Arc<AtomicBool>,
+}
+
+impl PacketSource for Endless {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        self.left = self.left.saturating_sub(1);
+        self.stop.fetch_or(self.left == 0, Ordering::Relaxed);
+        Ok(Some(self.packet.clone()))
+    }
+}
+
+#[test]
+fn run_that_is_stopped_has_a_summary_and_its_output_is_whole() {
+    let (chain, mut engine) = (lan_wan(), Fake::new(through));
+    let stop = Arc::new(AtomicBool::new(false));
+    let packet = udp(0, ("10.0.0.1", 1), ("9.9.9.9", 1));
+    let source = Box::new(Endless { packet, left: 1_000, stop: Arc::clone(&stop) });
+    let mut sink = MemorySink::default();
+    let summary = Run::new(&chain, &mut engine)
+        .input(Input { source, ..sources(vec![]) })
+        .output("out", None, &mut sink)
+        .stop(&stop)
+        .run()
+        .unwrap();
+    assert_eq!(sink.packets.len() as u64, summary.counters.packets_in);
+    assert!(summary.warnings[0].starts_with("ended by a signal after "), "{summary:?}");
 }

@@ -122,8 +122,7 @@ pub fn drive(
     events: Option<LineFile>,
     is_endless: bool,
 ) -> Result<Summary, Failure> {
-    let stop = stop_on_signals()
-        .map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))?;
+    let stop = stop_on_signals()?;
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, Precision::Nano)?;
         run = run.output(path.display().to_string(), interface, sink);
@@ -146,7 +145,11 @@ pub fn drive(
 
 /// A flag that the first SIGINT, SIGTERM or SIGHUP sets; the second one ends the process. SIGHUP
 /// stays ignored where it was ignored before, as `nohup` does.
-fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
+    register_signals().map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))
+}
+
+fn register_signals() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if signal == SIGHUP && is_ignored(signal) {

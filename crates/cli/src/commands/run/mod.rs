@@ -189,8 +189,9 @@ fn drive(
     (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
     control: Vec<Control>,
 ) -> Result<Summary, Failure> {
+    let stop = live::stop_on_signals()?;
     let precision = inputs.precision();
-    let mut run = Run::new(chain, engine).control(control).follow(args.follow);
+    let mut run = Run::new(chain, engine).control(control).follow(args.follow).stop(&stop);
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, precision)?;
         run = run.output(path.display().to_string(), interface, sink);
