@@ -384,10 +384,14 @@ fn signal_ends_a_run_over_a_capture_with_its_summary_and_whole_outputs() {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // The first signal shows the counters so far, the second one ends the run.
+    for signal in ["-USR1", "-INT"] {
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
     let ended = common::ended(&run.wait_with_output().unwrap()).code(0);
-    ended.warns("ended by a signal after 4 packets").says("in 4 + created 0");
+    let ended = ended.warns("ended by a signal after 4 packets").says("in 4 + created 0");
+    ended.warns("in 4 + created 0");
     assert_eq!(folder.packets("out.pcap").len(), 2);
     drop(input);
 }

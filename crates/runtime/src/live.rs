@@ -7,7 +7,7 @@
 
 use crate::ctl::{Asked, Serving, Socket, Subject};
 use crate::load::Load;
-use crate::outcome::{RunError, Summary};
+use crate::outcome::{RunError, Shown, Summary};
 use crate::outputs::{Leaving, Output};
 use crate::script::Script;
 use braid_io::{PacketSink, State, Unreceived, wait};
@@ -99,6 +99,7 @@ pub struct Live<'a> {
     chore: Option<Chore<'a>>,
     leaving: Leaving<'a>,
     socket: Option<Socket>,
+    shown: Option<Shown<'a>>,
 }
 
 impl<'a> Live<'a> {
@@ -117,6 +118,7 @@ impl<'a> Live<'a> {
             chore: None,
             leaving,
             socket: None,
+            shown: None,
         }
     }
 
@@ -158,6 +160,13 @@ impl<'a> Live<'a> {
     #[must_use]
     pub fn socket(mut self, socket: Socket) -> Self {
         self.socket = Some(socket);
+        self
+    }
+
+    /// Calls `show` with the counters so far whenever somebody sets `flag`.
+    #[must_use]
+    pub fn show(mut self, flag: &'a AtomicBool, show: impl FnMut(&Summary) + 'a) -> Self {
+        self.shown = Some(Shown::new(flag, show));
         self
     }
 
@@ -205,6 +214,7 @@ impl<'a> Live<'a> {
             lost: BTreeMap::new(),
             frames: Vec::new(),
             load: Load::new(),
+            shown: self.shown,
         };
         let ran = driver.until(stop, self.limits);
         driver.sink.leaving.finish();
@@ -226,6 +236,7 @@ struct Driver<'a> {
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Frame>,
     load: Load,
+    shown: Option<Shown<'a>>,
 }
 
 impl Driver<'_> {
@@ -242,6 +253,15 @@ impl Driver<'_> {
             if let Some(chore) = self.chore.as_mut().filter(|chore| now >= chore.next_ns) {
                 (chore.work)(self.engine);
                 chore.next_ns = self.clock.now_ns().saturating_add(chore.period_ns);
+            }
+            if let Some(shown) = &mut self.shown {
+                let Self { engine, lost, sink, .. } = self;
+                shown.if_asked(|| {
+                    let mut counters = engine.counters();
+                    add_lost(lost, &mut counters);
+                    sink.settle(&mut counters);
+                    counters
+                });
             }
             let is_busy = self.turn()?;
             if !self.serve(stop) && !is_busy {

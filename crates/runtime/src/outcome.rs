@@ -5,6 +5,7 @@ use crate::merge::Unreadable;
 use crate::outputs::Unwritten;
 use braid_io::ReadError;
 use braid_ir::engine::Counters;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,6 +18,30 @@ pub struct Summary {
     pub warnings: Vec<String>,
     /// Outputs that could not be written. The first one ended the run, unless it had already ended.
     pub unwritten: Vec<Unwritten>,
+}
+
+/// Shows how a run stands whenever somebody sets a flag.
+pub(crate) struct Shown<'a> {
+    flag: &'a AtomicBool,
+    show: Box<dyn FnMut(&Summary) + 'a>,
+}
+
+impl<'a> Shown<'a> {
+    pub(crate) fn new(flag: &'a AtomicBool, show: impl FnMut(&Summary) + 'a) -> Self {
+        Self { flag, show: Box::new(show) }
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// Shows the counters if the flag is set, and takes the flag back.
+    pub(crate) fn if_asked(&mut self, counters: impl FnOnce() -> Counters) {
+        if self.flag.swap(false, Ordering::Relaxed) {
+            let (warnings, unwritten) = (Vec::new(), Vec::new());
+            (self.show)(&Summary { counters: counters(), follow: None, warnings, unwritten });
+        }
+    }
 }
 
 /// The reason why a run failed.

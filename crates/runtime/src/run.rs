@@ -3,7 +3,7 @@
 use crate::follow::Follow;
 use crate::load::Load;
 use crate::merge::{Input, UNKNOWN};
-use crate::outcome::{RunError, Summary};
+use crate::outcome::{RunError, Shown, Summary};
 use crate::outputs::{Leaving, Output, Unwritten};
 use crate::queue::{Sender, queue};
 use crate::reading::{ENOUGH, End, LOADS, Reader};
@@ -11,7 +11,7 @@ use crate::script::Script;
 use crate::split::{NO_INTERFACE, Splitter};
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::Engine;
+use braid_ir::engine::{Counters, Engine};
 use braid_packet::{FlowKey, Packet};
 use std::io::Write;
 use std::panic::resume_unwind;
@@ -30,6 +30,7 @@ pub struct Run<'a> {
     follow: bool,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
     stop: Option<&'a AtomicBool>,
+    shown: Option<Shown<'a>>,
 }
 
 /// The progress of a run.
@@ -55,6 +56,7 @@ impl<'a> Run<'a> {
             follow: false,
             progress: None,
             stop: None,
+            shown: None,
         }
     }
 
@@ -114,6 +116,13 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Calls `show` with the counters so far whenever somebody sets `flag`.
+    #[must_use]
+    pub fn show(mut self, flag: &'a AtomicBool, show: impl FnMut(&Summary) + 'a) -> Self {
+        self.shown = Some(Shown::new(flag, show));
+        self
+    }
+
     /// Runs all packets through the chain.
     ///
     /// # Errors
@@ -134,6 +143,7 @@ impl<'a> Run<'a> {
             holds: self.chain.nodes.iter().any(|node| !node.model.queues.is_empty()),
             packets: 0,
             no_interface: 0,
+            shown: self.shown,
         };
         let mut warnings = driver.blind_split(&self.inputs);
         let reader = Reader::start(self.inputs, (!self.follow).then_some(splitter));
@@ -193,6 +203,16 @@ fn write_beside<'a, T>(
     })
 }
 
+/// The counters of an engine and of the packets that entered nowhere.
+fn counters(engine: &dyn Engine, no_interface: u64) -> Counters {
+    let mut counters = engine.counters();
+    if no_interface > 0 {
+        counters.packets_in += no_interface;
+        *counters.lost.entry(NO_INTERFACE.into()).or_default() += no_interface;
+    }
+    counters
+}
+
 /// A run in progress, on the engine's thread.
 struct Driver<'a> {
     chain: &'a Chain,
@@ -209,6 +229,7 @@ struct Driver<'a> {
     holds: bool,
     packets: u64,
     no_interface: u64,
+    shown: Option<Shown<'a>>,
 }
 
 impl<'a> Driver<'a> {
@@ -223,9 +244,13 @@ impl<'a> Driver<'a> {
     ) -> Result<Vec<String>, RunError> {
         let mut due = 0;
         while goes_on() {
-            let mut load = match reader.next_while(&goes_on) {
+            let is_asked = || self.shown.as_ref().is_some_and(Shown::is_asked);
+            let mut load = match reader.next_while(|| goes_on() && !is_asked()) {
                 Ok(Some(load)) => load,
-                Ok(None) => break,
+                Ok(None) => {
+                    self.show();
+                    continue;
+                }
                 Err(End { read: ended, progress: (read, total) }) => {
                     if let Some(progress) = &mut progress {
                         progress(Progress { packets: self.packets, read, total });
@@ -245,8 +270,16 @@ impl<'a> Driver<'a> {
             let done = self.load(&mut load);
             pass_on(load);
             done?;
+            self.show();
         }
         Ok(Vec::new())
+    }
+
+    /// Shows how the run stands, if somebody has asked for it.
+    fn show(&mut self) {
+        if let Some(shown) = &mut self.shown {
+            shown.if_asked(|| counters(&*self.engine, self.no_interface));
+        }
     }
 
     /// Processes a load.
@@ -347,13 +380,10 @@ impl<'a> Driver<'a> {
                 self.control.left()
             ));
         }
-        let mut counters = self.engine.counters();
-        if self.no_interface > 0 {
-            counters.packets_in += self.no_interface;
-            *counters.lost.entry(NO_INTERFACE.into()).or_default() += self.no_interface;
-            if self.no_interface == self.packets && !self.splitter.is_blind() {
-                warnings.push(self.lost_everything());
-            }
+        let counters = counters(&*self.engine, self.no_interface);
+        let has_lost = self.no_interface > 0 && self.no_interface == self.packets;
+        if has_lost && !self.splitter.is_blind() {
+            warnings.push(self.lost_everything());
         }
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));

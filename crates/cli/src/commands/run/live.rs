@@ -14,7 +14,7 @@ use braid_packet::Pool;
 use braid_runtime::Summary;
 use braid_runtime::ctl::{Parse, Socket};
 use braid_runtime::live::{Attached, Live};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 use super::outputs::LineFile;
@@ -161,6 +161,14 @@ fn register_signals() -> io::Result<Arc<AtomicBool>> {
         flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// A flag that each SIGUSR1 sets.
+pub fn shown_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    flag::register(SIGUSR1, Arc::clone(&flag))
+        .map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))?;
+    Ok(flag)
 }
 
 /// Whether this process ignores a signal. If the kernel does not tell, the signal counts as not

@@ -5,6 +5,7 @@ mod live;
 mod outputs;
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
@@ -18,7 +19,7 @@ use crate::captures::{self, Inputs, Named};
 use crate::engines;
 use crate::load::{self, Choice};
 use crate::native;
-use crate::output::{Output, warn};
+use crate::output::{Output, tell, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
@@ -119,10 +120,16 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(kept) => kept.resume(&args.engine, &chain)?,
         None => engines::make(&args.engine, &chain)?,
     };
+    let shown = live::shown_on_signal()?;
     let done = match devices {
-        None => drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control),
+        None => {
+            let outputs = (inputs, outputs, events);
+            drive(args, &chain, engine.as_mut(), outputs, (control, &shown))
+        }
         Some(Devices { attached, pool }) => {
-            let mut run = Live::new(&chain, engine.as_mut(), clock, pool).control(control);
+            let mut run = Live::new(&chain, engine.as_mut(), clock, pool)
+                .control(control)
+                .show(&shown, |so_far| tell(summary(&chain, so_far)));
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
@@ -136,7 +143,12 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     if let Some(state) = state {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
     }
-    let problems = native::problems(&chain, engine.as_ref());
+    present(&chain, engine.as_ref(), done, output)
+}
+
+/// Prints the results of a run.
+fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Output) -> Outcome {
+    let problems = native::problems(chain, engine);
     let answer = Answer::of(problems.is_empty());
     done.warnings.extend(problems);
     for warning in &done.warnings {
@@ -144,13 +156,13 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     }
     let failure = unwritten(&done.unwritten);
     if output.json {
-        let mut value = report::report(&chain, &done);
+        let mut value = report::report(chain, &done);
         if let Some(failure) = &failure {
             value["error"] = Value::from(failure.text.as_str());
         }
         output.value(&value);
     } else {
-        output.text(summary(&chain, &done));
+        output.text(summary(chain, &done));
     }
     failure.map_or(Ok(answer), Err)
 }
@@ -187,11 +199,12 @@ fn drive(
     chain: &Chain,
     engine: &mut dyn Engine,
     (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
-    control: Vec<Control>,
+    (control, shown): (Vec<Control>, &AtomicBool),
 ) -> Result<Summary, Failure> {
     let stop = live::stop_on_signals()?;
     let precision = inputs.precision();
     let mut run = Run::new(chain, engine).control(control).follow(args.follow).stop(&stop);
+    run = run.show(shown, |so_far| tell(summary(chain, so_far)));
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, precision)?;
         run = run.output(path.display().to_string(), interface, sink);
