@@ -17,7 +17,8 @@ use braid_packet::{Burst, Layout, Packet};
 
 impl Compiled {
     /// Runs packets to their ends, one after the other, and adds the destination of each to
-    /// `reached`. There are at most [`BATCH`] packets.
+    /// `reached`. There are at most [`BATCH`] packets. Stops at a packet whose program is not known
+    /// when its flow is looked for. The next call goes on there, when the program may be known.
     #[expect(
         clippy::indexing_slicing,
         reason = "`at` and `slow` end before the packets do, and each packet has a layout"
@@ -31,11 +32,13 @@ impl Compiled {
     ) {
         let walk = &mut Walk { hops: 0, worker: 0, out };
         let Self { executor, cache, .. } = self;
-        executor.chain_counters.packets_in += packets.len() as u64;
         let first = reached.len();
-        if let Some(cache) = cache {
-            cache.look_at(&mut executor.host(walk.out), packets, layouts);
-        }
+        let count = match cache {
+            Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
+            None => packets.len(),
+        };
+        let (packets, layouts) = (&mut packets[..count], &mut layouts[..count]);
+        executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
         loop {
@@ -50,9 +53,9 @@ impl Compiled {
             let entry = executor.entry(packet.ingress);
             let mut slow = at..at + same_ingress(&packets[at..]);
             if let Some(cache) = &mut cache {
-                let (packets, layouts) = (&packets[slow.clone()], &layouts[slow]);
+                let (packets, layouts) = (&packets[at..], &layouts[at..]);
                 let count = cache.slow_path(&mut executor.host(walk.out), at, packets, layouts);
-                slow = at..at + count;
+                slow.end = slow.end.min(at + count);
             }
             let halt = match entry {
                 At::Point(point) if executor.started => {
@@ -113,6 +116,7 @@ fn same_ingress(packets: &[Packet]) -> usize {
 }
 
 impl Engine for Compiled {
+    #[expect(clippy::indexing_slicing, reason = "`at` and `end` are places of packets")]
     fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
         let (packets, layouts, reached) = burst.parts();
         reached.clear();
@@ -123,8 +127,11 @@ impl Engine for Compiled {
             );
             packet.held = false;
         }
-        for (packets, layouts) in packets.chunks_mut(BATCH).zip(layouts.chunks_mut(BATCH)) {
-            self.enter(packets, layouts, reached, out);
+        while let at = reached.len()
+            && at < packets.len()
+        {
+            let end = packets.len().min(at + BATCH);
+            self.enter(&mut packets[at..end], &mut layouts[at..end], reached, out);
         }
     }
 

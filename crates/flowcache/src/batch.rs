@@ -131,8 +131,9 @@ impl Batch {
         self.flows[packets].fill(Flow::NO);
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point. The first of
-    /// them is at the place `from` of the batch.
+    /// Finds the flows and the records of packets that are about to enter at a point, up to the first
+    /// packet whose program is not known. Returns the number of packets before that one. The first
+    /// packet is at the place `from` of the batch.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer programs than 2^32")]
     pub(crate) fn find_flows(
         &mut self,
@@ -141,9 +142,10 @@ impl Batch {
         extractors: &Extractors,
         entry: Point,
         (from, packets, layouts): (usize, &[Packet], &[Layout]),
-    ) {
+    ) -> usize {
         let Some((mut shape, mut program)) = programs.last(entry) else {
-            return self.have_no_flow(from..from + packets.len());
+            self.have_no_flow(from..from + packets.len());
+            return 0;
         };
         let records = state.dependents();
         let Self { flows, wide, .. } = self;
@@ -167,10 +169,12 @@ impl Batch {
                 (shape, program) = (residual.shape, other);
                 continue;
             } else {
-                flows[at] = Flow::NO;
+                flows[at..].fill(Flow::NO);
+                break;
             }
             at += 1;
         }
+        let flows = &mut flows[..at];
         if records.are_many() {
             records.fetch(flows.iter().map(|flow| flow.hash));
         }
@@ -178,6 +182,7 @@ impl Batch {
             let record = records.find(flow.hash, &flow.key, flow.kind);
             flow.record = record.unwrap_or(NONE);
         }
+        at
     }
 
     /// As [`Self::find_flows`], in a chain with native functions.

@@ -110,18 +110,17 @@ impl FlowCache {
     }
 
     /// Finds the flows and the records of packets that are about to enter, unless the sampling
-    /// leaves these packets out.
+    /// leaves these packets out. Returns the number of packets to process before the next call:
+    /// those in front of the first packet whose program is not known, or that packet alone.
     pub fn look_at<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
         packets: &[Packet],
         layouts: &[Layout],
-    ) {
+    ) -> usize {
         let (takes, sample) = self.sampled(packets.len());
         (self.sample, self.is_left_out) = (sample, !takes);
-        if takes {
-            self.find_flows(host, packets, layouts);
-        }
+        if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
     }
 
     /// Whether the cache looks at the next `packets` packets, and the state of the sampling
@@ -132,14 +131,15 @@ impl FlowCache {
         (self.eager || sample.takes(packets, again), sample)
     }
 
-    /// Finds the flows and the records of packets that are about to enter.
+    /// Finds the flows and the records of packets that are about to enter, up to the first packet
+    /// whose program is not known. Returns the number of packets before that one.
     #[inline(never)]
     pub(crate) fn find_flows<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
         packets: &[Packet],
         layouts: &[Layout],
-    ) {
+    ) -> usize {
         let now = host.functions.now();
         let (_, state) = host.functions.parts();
         let (records, tables) = state.parts();
@@ -165,13 +165,18 @@ impl FlowCache {
             let all = (range.start, run, layouts);
             if extractors.is_open {
                 batch.find_open_flows(state, extractors, (entry, by_worker), all);
-            } else {
-                batch.find_flows(state, host.programs, extractors, entry, all);
+                continue;
+            }
+            let found = batch.find_flows(state, host.programs, extractors, entry, all);
+            if found < run.len() {
+                from = range.start + found;
+                break;
             }
         }
         if !extractors.is_open && std::mem::take(&mut self.missed) {
-            self.batch.touch(&self.filter, packets.len());
+            self.batch.touch(&self.filter, from);
         }
+        from
     }
 
     /// The bindings of native functions to a record.

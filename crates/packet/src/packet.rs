@@ -28,6 +28,9 @@ pub struct Packet {
     pub backward: bool,
     /// Whether the packet comes back from a queue in which that function held it.
     pub held: bool,
+    /// A number by which a driver recognises the packet and its copies when they leave. Functions
+    /// do not see it. 0 means none.
+    pub mark: u32,
     /// Tags that functions have set.
     pub tags: Tags,
     frame: Frame,
@@ -47,6 +50,7 @@ impl Packet {
             ingress: 0,
             backward: false,
             held: false,
+            mark: 0,
             tags: Tags::new(),
             frame: Frame::empty(),
         }
@@ -79,6 +83,7 @@ impl Packet {
             ingress: 0,
             backward: false,
             held: false,
+            mark: 0,
             tags: Tags::new(),
             frame,
         }

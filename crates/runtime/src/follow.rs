@@ -12,20 +12,23 @@
 //! the other direction are replies, and following does not remember how they left. Flows that are
 //! not translated need no memory and enter as captured.
 //!
-//! A packet carries its captured 5-tuple through the chain in tags whose names no function can
-//! write. So following recognises the packet when it leaves, even if it was held on the way, and
-//! does not mistake packets that functions built for it. If several packets leave for one packet,
-//! the last one counts, because copies leave first.
+//! A packet carries a mark through the chain that functions do not see, and following remembers the
+//! captured 5-tuple of each mark. So following recognises the packet when it leaves, even if it was
+//! held on the way, and does not mistake packets that functions built for it. If several packets
+//! leave for one packet, the last one counts, because copies leave first.
 
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 /// The most flows to remember. Translated flows beyond it enter as captured, and are counted.
 pub const FLOW_LIMIT: usize = 1 << 20;
 
 /// The most fragmented packets whose later fragments are awaited. The oldest is forgotten first.
 pub const FRAGMENT_LIMIT: usize = 1 << 12;
+
+/// The most packets whose captured 5-tuples are remembered. A packet that is held while so many
+/// others enter is not recognised when it leaves.
+const MARKS: usize = 1 << 16;
 
 /// The counters of following.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,8 +50,19 @@ pub struct Follow {
     fragments: HashMap<FragmentKey, Left>,
     /// Fragment keys in the order of arrival.
     awaited: VecDeque<FragmentKey>,
-    tags: [Arc<str>; 3],
+    /// What entered, by mark. Only the latest [`MARKS`] packets are remembered.
+    entered: Vec<Entered>,
+    /// The mark of the latest packet.
+    mark: u32,
     counters: FollowCounters,
+}
+
+/// A captured packet that entered.
+#[derive(Clone, Copy, Debug)]
+struct Entered {
+    mark: u32,
+    key: FlowKey,
+    interface: u16,
 }
 
 /// The 5-tuple with which a request left, and its interface.
@@ -81,7 +95,8 @@ impl Follow {
             flow_limit,
             fragments: HashMap::new(),
             awaited: VecDeque::new(),
-            tags: ["\0follow.src", "\0follow.dst", "\0follow.rest"].map(Arc::from),
+            entered: Vec::new(),
+            mark: 0,
             counters: FollowCounters::default(),
         }
     }
@@ -149,33 +164,27 @@ impl Follow {
     }
 
     /// Marks a captured packet that enters, so that it is recognised when it leaves.
-    pub fn enter(&self, packet: &mut Packet, layout: &Layout, interface: u16) {
+    pub fn enter(&mut self, packet: &mut Packet, layout: &Layout, interface: u16) {
         let Some(key) = packet.flow_key(layout) else { return };
         if layout.has(Header::Quoted) {
             return;
         }
-        let ports = u128::from(key.sport) << 16 | u128::from(key.dport);
-        let kind = u128::from(key.version) << 8 | u128::from(key.proto);
-        let rest = kind << 48 | ports << 16 | u128::from(interface);
-        for (tag, word) in self.tags.iter().zip([key.src, key.dst, rest]) {
-            packet.tags.insert(Arc::clone(tag), word);
+        self.mark = self.mark.wrapping_add(1).max(1);
+        packet.mark = self.mark;
+        let entered = Entered { mark: self.mark, key, interface };
+        match self.entered.get_mut(place(self.mark)) {
+            Some(place) => *place = entered,
+            None => self.entered.push(entered),
         }
     }
 
     /// Remembers how a marked packet leaves, and removes its marks.
     pub fn leave(&mut self, packet: &mut Packet, interface: u16) {
-        let [src, dst, rest] = [0, 1, 2].map(|tag| packet.tags.remove(&self.tags[tag]));
-        let (Some(src), Some(dst), Some(rest)) = (src, dst, rest) else { return };
-        let captured = FlowKey {
-            version: (rest >> 56) as u8,
-            src,
-            dst,
-            proto: (rest >> 48) as u8,
-            sport: (rest >> 32) as u16,
-            dport: (rest >> 16) as u16,
-        };
+        let mark = std::mem::take(&mut packet.mark);
+        let entered = self.entered.get(place(mark)).filter(|entered| entered.mark == mark);
+        let Some(Entered { key: captured, interface: from, .. }) = entered.copied() else { return };
         // A packet that returns to its origin is an answer, not a translation.
-        if rest as u16 == interface {
+        if from == interface {
             return;
         }
         // A key of another version or protocol cannot be written into a reply.
@@ -195,6 +204,11 @@ impl Follow {
             self.flows.insert(captured, left);
         }
     }
+}
+
+/// The place of a mark in [`Follow::entered`]. Marks begin with 1, and no packet has the mark 0.
+fn place(mark: u32) -> usize {
+    mark.wrapping_sub(1) as usize % MARKS
 }
 
 /// The key that all fragments of one IPv4 packet share; `None` if the packet is not fragmented. (No

@@ -48,13 +48,13 @@ fn follow(
         .follow(true)
         .run()
         .unwrap();
-    let packets = engine.entered.iter().map(|(_, packet)| untagged(packet)).collect();
+    let packets = engine.entered.iter().map(|(_, packet)| unmarked(packet)).collect();
     Ran { entered: entered(&engine), packets, left: sink.packets, summary }
 }
 
-fn untagged(packet: &Packet) -> Packet {
+fn unmarked(packet: &Packet) -> Packet {
     let mut packet = packet.clone();
-    packet.tags.clear();
+    packet.mark = 0;
     packet
 }
 

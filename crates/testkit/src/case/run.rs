@@ -209,7 +209,7 @@ impl<'a> Runner<'a> {
             let Some(ingress) = interface.or(reply).or_else(told) else {
                 return Err(format!("packet {number} of {file} belongs to no interface"));
             };
-            if let (Some(follow), None) = (&self.follow, reply) {
+            if let (Some(follow), None) = (&mut self.follow, reply) {
                 follow.enter(&mut packet, &layout, ingress);
             }
             let now = packet.time_ns;
