@@ -26,7 +26,7 @@ pub const FLOW_LIMIT: usize = 1 << 20;
 /// The most fragmented packets whose later fragments are awaited. The oldest is forgotten first.
 pub const FRAGMENT_LIMIT: usize = 1 << 12;
 
-/// The most packets whose captured 5-tuples are remembered. A packet that is held while so many
+/// The most packets whose captured 5-tuples are remembered. A packet that is held while this many
 /// others enter is not recognised when it leaves.
 const MARKS: usize = 1 << 16;
 
