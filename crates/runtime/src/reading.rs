@@ -9,9 +9,9 @@ use braid_packet::{BURST, Packet, Pool};
 use std::thread::JoinHandle;
 
 /// The number of loads between the reader, the engine and the writer.
-pub(crate) const LOADS: usize = 32;
+pub(crate) const LOADS: usize = 64;
 /// How many loads wake a thread that waits for them.
-pub(crate) const ENOUGH: usize = 12;
+pub(crate) const ENOUGH: usize = 24;
 
 /// The end of the inputs.
 pub(crate) struct End {
