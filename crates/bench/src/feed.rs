@@ -1,7 +1,7 @@
 //! The way of packets into and out of a measured engine: frames are copied into a pool's memory,
 //! form bursts, and return to the pool. This is what the memory ports of a run do.
 
-use braid_packet::frame::FRAME;
+use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Burst, Link, Packet, Pool};
 
 /// A pool, and the burst that is being filled.
@@ -23,7 +23,7 @@ impl Feed {
     /// When there is no memory for it (132 KB).
     #[must_use]
     pub fn new() -> Self {
-        let pool = Pool::new(BURST as u32, FRAME).expect("memory for a burst");
+        let pool = Pool::new(BURST as u32, SPREAD_FRAME).expect("memory for a burst");
         Self { pool, burst: Burst::new() }
     }
 

@@ -17,6 +17,10 @@ pub const HEADROOM: u32 = 192;
 /// The size of a pool's frames unless packets are longer, in bytes.
 pub const FRAME: u32 = 2048;
 
+/// The size of the frames of a pool that no device shares, in bytes. It is no power of two. So the
+/// first bytes of many packets do not all fall into the same few sets of the nearest cache.
+pub const SPREAD_FRAME: u32 = FRAME + 128;
+
 /// The alignment of a pool's memory: a page.
 const PAGE: usize = 4096;
 

@@ -4,7 +4,7 @@ use crate::load::Load;
 use crate::merge::{Input, Merge, UNKNOWN, Unreadable};
 use crate::queue::{Receiver, Sender, queue};
 use crate::split::Splitter;
-use braid_packet::frame::FRAME;
+use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Packet, Pool};
 use std::thread::JoinHandle;
 
@@ -71,7 +71,7 @@ fn read(
 ) {
     // Frames come from the allocator if there is no memory for a pool.
     let frames = u32::try_from(LOADS * BURST).unwrap_or(0);
-    let mut pool = Pool::new(frames, FRAME).or_else(|| Pool::new(0, FRAME));
+    let mut pool = Pool::new(frames, SPREAD_FRAME).or_else(|| Pool::new(0, SPREAD_FRAME));
     let Some(pool) = &mut pool else { return };
     let mut merge = Merge::new(inputs, pool);
     while let Some(mut load) = again.next() {

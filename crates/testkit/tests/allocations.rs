@@ -5,7 +5,7 @@ use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_ir::residual::Extent;
-use braid_packet::frame::FRAME;
+use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Burst, Packet, Pool};
 use braid_testkit::harness::{self, Form};
 use braid_testkit::packet::{tcp, udp};
@@ -153,7 +153,7 @@ fn warm_engines_ask_for_no_memory() {
     let mut wrong = Vec::new();
     let all = packets(30_000);
     let (first, then) = all.split_at(20_000);
-    let mut memory = (Pool::new(BURST as u32, FRAME).unwrap(), Burst::new());
+    let mut memory = (Pool::new(BURST as u32, SPREAD_FRAME).unwrap(), Burst::new());
     for (name, chain) in chains {
         let engines = [
             (Extent::Function, Options::default()),
