@@ -32,10 +32,8 @@ pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
 pub use netlink::XdpSupport;
 pub use port::{OpenError, Port, State, Unreceived, Unsent, wait};
-pub use ports::{
-    Faults, Faulty, Lasting, PacketOptions, PacketPort, TapPort, XdpFacts, XdpOptions, XdpPort,
-};
-pub use sys::{Fanout, Instruction, Steering, XdpMode, by_word};
+pub use ports::{Faults, Faulty, Lasting, PacketPort, TapPort, XdpFacts, XdpPort};
+pub use sys::XdpMode;
 
 use braid_packet::{Burst, Packet, Pool};
 

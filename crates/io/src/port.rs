@@ -18,8 +18,9 @@ pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 /// ports can do that.
 pub trait Port {
     /// Reads the frames that have arrived, at most [`braid_packet::BURST`], and appends them to
-    /// `frames`. A frame that stands for several becomes several. Calls `lost` for each frame that is lost on
-    /// reading. Never waits. Returns how many frames were read or lost: 0 if there is none now.
+    /// `frames`. A frame that stands for several becomes several. Calls `lost` for each frame that
+    /// is lost on reading. Never waits. Returns how many frames were read or lost: 0 if there is none
+    /// now.
     ///
     /// # Errors
     /// When nothing more can be read, for example because the device was removed.
@@ -147,17 +148,6 @@ pub enum OpenError {
          af_packet"
     )]
     Mtu(u32),
-    /// The device has too few queues.
-    #[error(
-        "it has {queues} queues for {ports} workers; `ethtool -L DEVICE combined {ports}` gives it \
-         more if it can have them, or use fewer workers or af_packet"
-    )]
-    Queues {
-        /// The queues that receive.
-        queues: u32,
-        /// The ports that want queues of their own.
-        ports: u32,
-    },
     /// Something else uses the device.
     #[error(
         "another program has attached to the device's XDP; `ip link show` names it, \

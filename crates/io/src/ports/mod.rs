@@ -8,7 +8,7 @@ mod xdp;
 
 pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
-pub use packet::{PacketOptions, PacketPort};
+pub use packet::PacketPort;
 pub use tap::TapPort;
 pub(crate) use xdp::needs as xdp_needs;
-pub use xdp::{XdpFacts, XdpOptions, XdpPort};
+pub use xdp::{XdpFacts, XdpPort};

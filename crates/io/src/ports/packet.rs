@@ -2,7 +2,7 @@
 
 use crate::offload::Offload;
 use crate::port::{OpenError, Port, State, Unreceived, Unsent};
-use crate::sys::{Arrived, Batch, Fanout, Ring, sender};
+use crate::sys::{Arrived, Batch, Ring, sender};
 use braid_packet::{BURST, Frame, Pool};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,39 +14,15 @@ pub struct PacketPort {
     batch: Batch,
 }
 
-/// Choices for a packet port.
-#[derive(Clone, Default, Debug)]
-pub struct PacketOptions {
-    /// The group with which the port shares the frames of the device.
-    pub fanout: Option<Fanout>,
-    /// Frames are sent past the device's queue (its qdisc), which is faster. Then nothing shapes
-    /// them, and more of them are lost when the device is busy.
-    pub bypass_queue: bool,
-}
-
 impl PacketPort {
     /// Opens the device with this name.
     ///
     /// # Errors
     /// When there is no such device, it is not permitted, or the operating system refuses.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        Self::open_with(name, &PacketOptions::default())
-    }
-
-    /// Opens the device with this name.
-    ///
-    /// # Errors
-    /// As for [`Self::open`], and when the fan-out group does not take the port.
-    pub fn open_with(name: &str, options: &PacketOptions) -> Result<Self, OpenError> {
-        let ring = Ring::open(name, options.fanout.as_ref())?;
-        let sender = sender(ring.index(), options.bypass_queue)?;
+        let ring = Ring::open(name)?;
+        let sender = sender(ring.index())?;
         Ok(Self { ring, sender, batch: Batch::default() })
-    }
-
-    /// The number of the port's fan-out group, for the ports that join it.
-    #[must_use]
-    pub fn group(&self) -> Option<u16> {
-        self.ring.group()
     }
 }
 

@@ -8,9 +8,7 @@ use braid_packet::{BURST, Frame, Pool};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The entries of a ring, for all queues of a device together. They bridge the time in which the
@@ -38,14 +36,6 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// The link header with a VLAN tag, which the MTU does not count.
 const LINK: u32 = 18;
 
-/// Choices for an XDP port.
-#[derive(Clone, Default, Debug)]
-pub struct XdpOptions {
-    /// Processes frames of the kernel within calls of this program instead of in interrupts, for at
-    /// most this number of microseconds. Takes effect for drivers that can do so.
-    pub busy_poll_us: Option<u16>,
-}
-
 /// What the device and the kernel have agreed to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpFacts {
@@ -55,15 +45,13 @@ pub struct XdpFacts {
     pub is_zero_copy: bool,
     /// The number of the port's queues.
     pub queues: u32,
-    /// Busy polling was asked for and is permitted.
-    pub polls_busily: bool,
 }
 
 /// A device of the machine, in promiscuous mode, by AF_XDP. The kernel gets no frames of the port's
 /// queues any more.
 pub struct XdpPort {
     sockets: Vec<Xsk>,
-    redirect: Arc<Redirect>,
+    redirect: Redirect,
     device: Reference,
     /// Becomes ready when one of the sockets does.
     ready: OwnedFd,
@@ -73,7 +61,6 @@ pub struct XdpPort {
     asked: Instant,
     /// The queue that is read next.
     turn: usize,
-    polls_busily: bool,
     /// The dropped frames that were reported.
     reported: u64,
     /// The places of frames in a burst that were queued for sending.
@@ -95,71 +82,25 @@ fn frame_size(mtu: u32) -> Option<u32> {
 }
 
 impl XdpPort {
-    /// Opens the device with this name.
-    ///
-    /// # Errors
-    /// As for [`Self::open_with`].
-    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
-        Self::open_with(name, pool, &XdpOptions::default())
-    }
-
     /// Opens the device with this name, with all of its queues. The frames of the pool must have
     /// 2048 or 4096 bytes. All frames that arrive are in this pool.
     ///
     /// # Errors
     /// When there is no such device, it is not permitted, the device's frames are too long for
     /// AF_XDP or for the pool, or the operating system refuses.
-    pub fn open_with(name: &str, pool: &mut Pool, options: &XdpOptions) -> Result<Self, OpenError> {
+    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
-        let redirect = Arc::new(Redirect::attach(device.index())?);
-        let queues = device.queues();
-        Self::open_queues(device, redirect, 0..queues, pool, options)
-    }
-
-    /// Opens the device with this name once for each of these pools, as for workers. Each port has
-    /// a share of the device's queues. The device chooses the queue for a flow.
-    ///
-    /// # Errors
-    /// As for [`Self::open_with`], and when the device has fewer queues than there are pools.
-    pub fn open_shares(
-        name: &str,
-        pools: &mut [Pool],
-        options: &XdpOptions,
-    ) -> Result<Vec<Self>, OpenError> {
-        let device = Reference::open(name)?;
-        let (queues, ports) = (device.queues(), u32::try_from(pools.len()).unwrap_or(u32::MAX));
-        if queues < ports {
-            return Err(OpenError::Queues { queues, ports });
-        }
-        let redirect = Arc::new(Redirect::attach(device.index())?);
-        let open = |(port, pool): (u32, &mut Pool)| {
-            let (first, last) = (queues * port / ports, queues * (port + 1) / ports);
-            let device = Reference::open(name)?;
-            Self::open_queues(device, Arc::clone(&redirect), first..last, pool, options)
-        };
-        (0..).zip(pools).map(open).collect()
-    }
-
-    fn open_queues(
-        device: Reference,
-        redirect: Arc<Redirect>,
-        queues: Range<u32>,
-        pool: &mut Pool,
-        options: &XdpOptions,
-    ) -> Result<Self, OpenError> {
+        let redirect = Redirect::attach(device.index())?;
         let mtu = device.mtu().unwrap_or(0);
         if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
             return Err(OpenError::Mtu(mtu));
         }
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (mut sockets, mut polls_busily) = (Vec::<Xsk>::new(), options.busy_poll_us.is_some());
+        let mut sockets = Vec::<Xsk>::new();
         let entries = entries(device.queues());
-        for queue in queues {
+        for queue in 0..device.queues() {
             let socket = Xsk::open(device.index(), queue, entries, pool, sockets.first());
             let mut socket = socket.map_err(refused)?;
-            if let Some(time_us) = options.busy_poll_us {
-                polls_busily &= socket.poll_busily(time_us.into());
-            }
             socket.refill(pool);
             redirect.set(queue, socket.descriptor())?;
             let (data, events) = (epoll::EventData::new_u64(queue.into()), epoll::EventFlags::IN);
@@ -174,7 +115,6 @@ impl XdpPort {
             longest: longest(mtu),
             asked: Instant::now(),
             turn: 0,
-            polls_busily,
             reported: 0,
             queued: Vec::new(),
         })
@@ -187,7 +127,6 @@ impl XdpPort {
             mode: self.redirect.mode(),
             is_zero_copy: self.sockets.iter().all(Xsk::is_zero_copy),
             queues: u32::try_from(self.sockets.len()).unwrap_or(u32::MAX),
-            polls_busily: self.polls_busily,
         }
     }
 
@@ -279,7 +218,7 @@ impl Port for XdpPort {
             if found > before {
                 socket.refill(pool);
             }
-            socket.end_receive(self.polls_busily);
+            socket.end_receive();
         }
         Ok(found)
     }
@@ -325,15 +264,14 @@ impl Port for XdpPort {
     }
 
     fn facts(&self) -> Option<String> {
-        let XdpFacts { mode, is_zero_copy, queues, polls_busily } = self.xdp_facts();
+        let XdpFacts { mode, is_zero_copy, queues } = self.xdp_facts();
         let mode = match mode {
             XdpMode::Native => "in the driver",
             XdpMode::Generic => "behind the driver (generic XDP)",
         };
         let copy = if is_zero_copy { "no copies" } else { "copies" };
         let queues = if queues == 1 { "1 queue".into() } else { format!("{queues} queues") };
-        let busy = if polls_busily { ", busy polling" } else { "" };
-        Some(format!("{mode}, {copy}, {queues}{busy}"))
+        Some(format!("{mode}, {copy}, {queues}"))
     }
 }
 

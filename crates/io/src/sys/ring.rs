@@ -9,7 +9,7 @@
 
 use super::map::Map;
 use super::socket::{bind, get, grow, packet_socket, set};
-use super::{Fanout, device, fanout, whole};
+use super::{device, whole};
 use crate::offload::HEADER;
 use crate::port::{MAX_FRAME, OpenError, State};
 use rustix::net::sockopt;
@@ -67,21 +67,18 @@ pub(crate) struct Ring {
     /// Frames for which the queue had no room.
     cut: u64,
     index: u32,
-    group: Option<u16>,
 }
 
-/// A packet socket that sends on the device with this number, and receives nothing. With
-/// `bypass`, frames do not wait in the device's queue (its qdisc).
-pub(crate) fn sender(index: u32, bypass: bool) -> Result<OwnedFd, OpenError> {
+/// A packet socket that sends on the device with this number, and receives nothing.
+pub(crate) fn sender(index: u32) -> Result<OwnedFd, OpenError> {
     let socket = packet_socket()?;
     grow(&socket, 0, SENDING)?;
-    set(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &i32::from(bypass))?;
     bind(&socket, i32::try_from(index).map_err(|_| OpenError::NoDevice)?, false)?;
     Ok(socket)
 }
 
 impl Ring {
-    pub(crate) fn open(name: &str, fanout: Option<&Fanout>) -> Result<Self, OpenError> {
+    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
         let index = device::index(&socket, name)?;
         device::ethernet(&socket, name)?;
@@ -93,19 +90,13 @@ impl Ring {
         let slots = map_slots(&socket, slot)?;
         device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
-        let group = fanout.map(|fanout| fanout::join(&socket, fanout)).transpose()?;
         let whole = vec![0; HEADER + MAX_FRAME];
-        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index, group })
+        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index })
     }
 
     /// The number of the device.
     pub(crate) fn index(&self) -> u32 {
         self.index
-    }
-
-    /// The number of the fan-out group.
-    pub(crate) fn group(&self) -> Option<u16> {
-        self.group
     }
 
     /// Calls `each` with frames that have arrived, at most `most`, and gives their slots back to

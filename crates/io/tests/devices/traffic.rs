@@ -81,7 +81,8 @@ pub fn carry(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port, frames: &[
             }
         }
     }
-    assert_eq!(found.len(), frames.len());
+    let foreign: Vec<_> = found.iter().filter(|found| !frames.contains(found)).collect();
+    assert_eq!(found.len(), frames.len(), "others: {foreign:02x?}");
     for (number, (found, sent)) in found.iter().zip(frames).enumerate() {
         assert_eq!(found, sent, "frame {number}");
     }

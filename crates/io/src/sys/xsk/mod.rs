@@ -30,7 +30,7 @@ use std::time::Duration;
 const SENDING: i32 = 4 << 20;
 
 /// How often a socket is bound again to a queue that is not yet free.
-const ATTEMPTS: u32 = 20;
+const ATTEMPTS: u32 = 200;
 
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -119,15 +119,6 @@ impl Xsk {
         self.is_zero_copy
     }
 
-    /// Lets the kernel process the queue within calls of this program instead of interrupts.
-    /// Returns whether this is permitted.
-    pub(crate) fn poll_busily(&self, microseconds: i32) -> bool {
-        let set = |option, value: i32| set(&self.socket, libc::SOL_SOCKET, option, &value).is_ok();
-        set(libc::SO_PREFER_BUSY_POLL, 1)
-            && set(libc::SO_BUSY_POLL, microseconds)
-            && set(libc::SO_BUSY_POLL_BUDGET, 64)
-    }
-
     /// Hands free frames of the pool to the kernel, for frames that arrive.
     pub(crate) fn refill(&mut self, pool: &mut Pool) {
         for _ in 0..self.fill.room() {
@@ -162,11 +153,10 @@ impl Xsk {
         Some(frame)
     }
 
-    /// Gives the entries of received frames back to the kernel, and calls it if it waits for that,
-    /// or if it is to process the queue within this call.
-    pub(crate) fn end_receive(&mut self, polls_busily: bool) {
+    /// Gives the entries of received frames back to the kernel, and calls it if it waits for that.
+    pub(crate) fn end_receive(&mut self) {
         self.received.give_back();
-        if polls_busily || self.fill.needs_wakeup() {
+        if self.fill.needs_wakeup() {
             let mut nothing: [u8; 0] = [];
             let _ = recv(&self.socket, &mut nothing, RecvFlags::DONTWAIT);
         }
