@@ -9,7 +9,6 @@ use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
-use braid_ir::residual::Point;
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -120,13 +119,6 @@ impl Engine for Compiled {
     fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
         let (packets, layouts, reached) = burst.parts();
         reached.clear();
-        for packet in &mut *packets {
-            packet.backward = matches!(
-                self.executor.entry(packet.ingress),
-                At::Point(Point { backward: true, .. })
-            );
-            packet.held = false;
-        }
         while let at = reached.len()
             && at < packets.len()
         {
