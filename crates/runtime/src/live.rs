@@ -5,10 +5,11 @@
 //! engine's time, so that time-outs and timers run. A packet that a device refuses is lost for a
 //! named reason, so that packets are accounted for as in captures.
 
-use crate::ctl::{Asked, Serving, Socket, Subject};
+use crate::ctl::{Job, Request, Serving, Socket, state};
 use crate::load::Load;
 use crate::outcome::{RunError, Shown, Summary};
 use crate::outputs::{Leaving, Output};
+use crate::report::report;
 use crate::script::Script;
 use braid_io::{PacketSink, State, Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
@@ -254,14 +255,9 @@ impl Driver<'_> {
                 (chore.work)(self.engine);
                 chore.next_ns = self.clock.now_ns().saturating_add(chore.period_ns);
             }
-            if let Some(shown) = &mut self.shown {
-                let Self { engine, lost, sink, .. } = self;
-                shown.if_asked(|| {
-                    let mut counters = engine.counters();
-                    add_lost(lost, &mut counters);
-                    sink.settle(&mut counters);
-                    counters
-                });
+            if self.shown.as_ref().is_some_and(Shown::is_asked) {
+                let so_far = self.so_far();
+                self.shown.iter_mut().for_each(|shown| shown.show(&so_far));
             }
             let is_busy = self.turn()?;
             if !self.serve(stop) && !is_busy {
@@ -275,32 +271,62 @@ impl Driver<'_> {
 
     /// Answers a request, if one waits. Returns whether there was one.
     fn serve(&mut self, stop: &AtomicBool) -> bool {
-        let Some(mut serving) = self.sink.serving.take() else { return false };
-        let (_, mut out) = self.load.parts();
-        let mut subject = Subject {
-            chain: self.sink.leaving.chain,
-            engine: self.engine,
-            out: &mut out,
-            stop,
-            now_ns: self.clock.now_ns(),
-        };
-        let Self { sink, lost, packets, clock, .. } = self;
-        let settle = |counters: &mut Counters, sink: &Sink<'_>| {
-            add_lost(lost, counters);
-            sink.settle(counters);
-        };
-        let served = serving.serve(&mut subject, |what| match what {
-            Asked::Counters(counters) => {
-                settle(counters, sink);
-                Value::Null
+        let now = self.clock.now_ns();
+        let job = self.sink.serving.as_mut().and_then(|serving| serving.next(now));
+        let Some(Job { request, answer }) = job else { return false };
+        let value = self.answer(request, stop, now);
+        // The client may have gone.
+        let _ = answer.try_send(value);
+        true
+    }
+
+    fn answer(&mut self, request: Request, stop: &AtomicBool, now: u64) -> Value {
+        let chain = self.sink.leaving.chain;
+        let done = json!({ "ok": true });
+        match request {
+            Request::Status => self.sink.status(&self.clock, self.packets),
+            Request::Counters { text } => {
+                let so_far = self.so_far();
+                match self.sink.serving.as_ref().filter(|_| text) {
+                    Some(serving) => json!({ "text": serving.text(&so_far) }),
+                    None => report(chain, &so_far),
+                }
             }
-            Asked::Status => sink.status(clock, *packets),
-        });
-        self.sink.serving = Some(serving);
-        if served {
-            self.sink.deliver(&mut self.load);
+            Request::State(page) => state(chain, self.engine, &page),
+            Request::Change(changes) => {
+                let (_, mut out) = self.load.parts();
+                let made = changes.into_iter().try_for_each(|mut change| {
+                    change.time_ns = now;
+                    self.engine.control(&change, &mut out)
+                });
+                self.sink.deliver(&mut self.load);
+                made.map_or_else(|why| json!({ "error": why }), |()| done)
+            }
+            Request::Events(listener) => {
+                self.sink.serving.iter_mut().for_each(|serving| serving.listen(listener.clone()));
+                done
+            }
+            Request::Stop => {
+                stop.store(true, Ordering::Relaxed);
+                done
+            }
         }
-        served
+    }
+
+    /// The results so far.
+    fn so_far(&self) -> Summary {
+        Summary::so_far(self.counters())
+    }
+
+    /// The counters of the engine and of the driver.
+    fn counters(&self) -> Counters {
+        let mut counters = self.engine.counters();
+        for (reason, count) in &self.lost {
+            counters.packets_in += count;
+            *counters.lost.entry((*reason).into()).or_default() += count;
+        }
+        self.sink.settle(&mut counters);
+        counters
     }
 
     /// Reads the frames that have arrived at each interface. Returns whether there were any.
@@ -357,23 +383,13 @@ impl Driver<'_> {
     }
 
     fn summary(mut self) -> Result<Summary, RunError> {
-        let mut counters = self.engine.counters();
-        add_lost(&self.lost, &mut counters);
-        self.sink.settle(&mut counters);
+        let counters = self.counters();
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
         }
         let warnings = self.sink.warnings(&counters);
         let unwritten = self.sink.leaving.failed;
         Ok(Summary { counters, follow: None, warnings, unwritten })
-    }
-}
-
-/// Counts packets that were lost on reading.
-fn add_lost(lost: &BTreeMap<&'static str, u64>, counters: &mut Counters) {
-    for (reason, count) in lost {
-        counters.packets_in += count;
-        *counters.lost.entry((*reason).into()).or_default() += count;
     }
 }
 

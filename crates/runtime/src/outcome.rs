@@ -20,6 +20,13 @@ pub struct Summary {
     pub unwritten: Vec<Unwritten>,
 }
 
+impl Summary {
+    /// The results so far, while a run goes on.
+    pub(crate) fn so_far(counters: Counters) -> Self {
+        Self { counters, follow: None, warnings: Vec::new(), unwritten: Vec::new() }
+    }
+}
+
 /// Shows how a run stands whenever somebody sets a flag.
 pub(crate) struct Shown<'a> {
     flag: &'a AtomicBool,
@@ -35,12 +42,10 @@ impl<'a> Shown<'a> {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// Shows the counters if the flag is set, and takes the flag back.
-    pub(crate) fn if_asked(&mut self, counters: impl FnOnce() -> Counters) {
-        if self.flag.swap(false, Ordering::Relaxed) {
-            let (warnings, unwritten) = (Vec::new(), Vec::new());
-            (self.show)(&Summary { counters: counters(), follow: None, warnings, unwritten });
-        }
+    /// Shows the results so far, and takes the flag back.
+    pub(crate) fn show(&mut self, so_far: &Summary) {
+        self.flag.store(false, Ordering::Relaxed);
+        (self.show)(so_far);
     }
 }
 

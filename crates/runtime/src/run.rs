@@ -277,8 +277,8 @@ impl<'a> Driver<'a> {
 
     /// Shows how the run stands, if somebody has asked for it.
     fn show(&mut self) {
-        if let Some(shown) = &mut self.shown {
-            shown.if_asked(|| counters(&*self.engine, self.no_interface));
+        if let Some(shown) = self.shown.as_mut().filter(|shown| shown.is_asked()) {
+            shown.show(&Summary::so_far(counters(&*self.engine, self.no_interface)));
         }
     }
 

@@ -4,7 +4,7 @@ mod support;
 
 use braid_io::{Port, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
-use braid_runtime::ctl::{Parse, Socket, SocketError};
+use braid_runtime::ctl::{Parse, Present, Socket, SocketError};
 use braid_runtime::live::{Attached, Clock, Limits, Live};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -54,11 +54,15 @@ fn no_changes() -> Parse {
     })
 }
 
+fn as_number() -> Present {
+    Box::new(|so_far| format!("{} packets", so_far.counters.packets_in))
+}
+
 /// Runs a chain with a control socket while `client` talks to it. The client must stop the run.
 fn run(name: &str, client: impl FnOnce(&Path) + Send) {
     let path = path(name);
     let (chain, mut engine) = (lan_wan(), Fake::new(through));
-    let socket = Socket::listen(&path, no_changes()).unwrap();
+    let socket = Socket::listen(&path, no_changes(), as_number()).unwrap();
     let port = Box::new(Silent(UnixDatagram::unbound().unwrap()));
     std::thread::scope(|scope| {
         scope.spawn(|| client(&path));
@@ -113,6 +117,8 @@ fn requests_are_answered_and_stop_ends_the_run() {
         assert_eq!((&status["chain"], &status["packets"]), (&"test".into(), &0.into()));
         assert_eq!(status["devices"][0]["interface"], "lan");
         assert_eq!(client.ask(r#"{"do":"counters"}"#)["packets_in"], 0);
+        let text = client.ask(r#"{"do":"counters","text":true}"#);
+        assert_eq!(text["text"], "0 packets");
         let state = client.ask(r#"{"do":"state"}"#);
         assert_eq!((&state["entries"], &state["next"]), (&Value::Array(vec![]), &Value::Null));
         assert!(error(&client.ask(r#"{"do":"state","function":"x"}"#)).contains("no function `x`"));
@@ -156,14 +162,14 @@ fn hostile_requests_get_errors_and_the_run_goes_on() {
 fn path_in_use_is_refused_and_a_dead_socket_is_replaced() {
     let file = path("file");
     File::create(&file).unwrap();
-    assert!(matches!(Socket::listen(&file, no_changes()), Err(SocketError::NoSocket)));
+    assert!(matches!(Socket::listen(&file, no_changes(), as_number()), Err(SocketError::NoSocket)));
     fs::remove_file(&file).unwrap();
     let used = path("used");
     let other = UnixListener::bind(&used).unwrap();
-    assert!(matches!(Socket::listen(&used, no_changes()), Err(SocketError::InUse)));
+    assert!(matches!(Socket::listen(&used, no_changes(), as_number()), Err(SocketError::InUse)));
     drop(other);
-    drop(Socket::listen(&used, no_changes()).unwrap());
+    drop(Socket::listen(&used, no_changes(), as_number()).unwrap());
     assert!(!used.exists());
     let nowhere = path("missing").join("socket");
-    assert!(matches!(Socket::listen(&nowhere, no_changes()), Err(SocketError::Io(_))));
+    assert!(matches!(Socket::listen(&nowhere, no_changes(), as_number()), Err(SocketError::Io(_))));
 }

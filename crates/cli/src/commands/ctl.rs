@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
-use crate::table::{Align, count, table};
 
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,11 +70,12 @@ struct Change {
 }
 
 impl Verb {
-    fn request(&self) -> Value {
+    /// The request. `json` says whether the answer is shown as JSON.
+    fn request(&self, json: bool) -> Value {
         let change = |verb: &str, change: &Change| json!({ "do": "change", "change": format!("{verb} {}", change.words.join(" ")) });
         match self {
             Verb::Status => json!({ "do": "status" }),
-            Verb::Counters => json!({ "do": "counters" }),
+            Verb::Counters => json!({ "do": "counters", "text": !json }),
             Verb::State { function, table, contains, from, limit } => json!({
                 "do": "state", "function": function, "table": table, "contains": contains,
                 "from": from, "limit": limit,
@@ -97,7 +97,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let mut socket = UnixStream::connect(&args.socket).map_err(failure)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(failure)?;
-    writeln!(socket, "{}", args.verb.request()).map_err(failure)?;
+    writeln!(socket, "{}", args.verb.request(output.json)).map_err(failure)?;
     let mut lines = BufReader::new(&socket).lines();
     let mut next = || match lines.next() {
         Some(line) => line.map(Some).map_err(failure),
@@ -135,51 +135,14 @@ fn text(verb: &Verb, answer: &Value) -> String {
             }
             text
         }
-        Verb::Status => shown(answer),
-        Verb::Counters => {
-            let mut rest = answer.clone();
-            let functions = rest.as_object_mut().and_then(|members| members.remove("functions"));
-            format!("{}\n{}", functions_table(&functions.unwrap_or_default()), shown(&rest))
+        Verb::Status => {
+            let mut text = String::new();
+            show(&mut text, 0, answer);
+            text
         }
+        Verb::Counters => answer["text"].as_str().unwrap_or_default().to_owned(),
         _ => "done\n".to_owned(),
     }
-}
-
-/// The packets and the state entries of each function.
-fn functions_table(functions: &Value) -> String {
-    let number = |value: &Value| count(value.as_u64().unwrap_or(0));
-    let of = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let entries = |function: &Value| {
-        let tables = list(&function["tables"]);
-        let texts =
-            tables.iter().map(|one| format!("{} {}", of(one, "table"), number(&one["entries"])));
-        texts.collect::<Vec<_>>().join(", ")
-    };
-    let row = |function: &Value| {
-        let packets = |direction: &str| number(&function[direction]["packets"]);
-        vec![
-            of(function, "name"),
-            of(function, "model"),
-            packets("forward"),
-            packets("backward"),
-            entries(function),
-        ]
-    };
-    let head = [
-        ("function", Align::Left),
-        ("model", Align::Left),
-        ("forward", Align::Right),
-        ("backward", Align::Right),
-        ("state entries", Align::Left),
-    ];
-    table(&head, &list(functions).iter().map(row).collect::<Vec<_>>())
-}
-
-fn shown(value: &Value) -> String {
-    let mut text = String::new();
-    show(&mut text, 0, value);
-    text
 }
 
 /// Writes a value as indented lines. Zeros and empty values in lists are left out.

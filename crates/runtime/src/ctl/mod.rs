@@ -9,6 +9,7 @@ mod request;
 mod serve;
 mod socket;
 
-pub use request::Parse;
-pub(crate) use serve::{Asked, Serving, Subject};
+pub(crate) use request::{Job, Request};
+pub use request::{Parse, Present};
+pub(crate) use serve::{Serving, state};
 pub use socket::{Socket, SocketError};

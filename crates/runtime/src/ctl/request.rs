@@ -1,5 +1,6 @@
 //! Requests: their JSON form.
 
+use crate::outcome::Summary;
 use braid_ir::chain::Control;
 use serde_json::Value;
 use std::sync::mpsc::SyncSender;
@@ -13,12 +14,18 @@ const ENTRIES: usize = 100;
 /// for the user.
 pub type Parse = Box<dyn Fn(&str) -> Result<Vec<Control>, String> + Send + Sync>;
 
+/// Writes a summary as text for people.
+pub type Present = Box<dyn Fn(&Summary) -> String + Send>;
+
 /// What a client wants.
 pub(crate) enum Request {
     /// How the run is.
     Status,
-    /// The counters, as at the end of a run.
-    Counters,
+    /// The counters, as at the end of a run: as text for people, or as JSON.
+    Counters {
+        /// As text.
+        text: bool,
+    },
     /// A page of the state entries.
     State(Page),
     /// Changes of configuration, to be made now.
@@ -71,6 +78,10 @@ pub(crate) fn parse(
             .and_then(|number| usize::try_from(number).ok())
             .ok_or_else(|| format!("`{key}` is no whole number")),
     };
+    let flag = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(false),
+        Some(value) => value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false")),
+    };
     let known = |allowed: &[&str]| match object.keys().find(|key| !allowed.contains(&&***key)) {
         Some(key) => Err(format!("`{key}` is not known; known are {}", allowed.join(", "))),
         None => Ok(()),
@@ -79,11 +90,12 @@ pub(crate) fn parse(
     match word.as_str() {
         "state" => known(&["do", "function", "table", "contains", "from", "limit"])?,
         "change" => known(&["do", "change"])?,
+        "counters" => known(&["do", "text"])?,
         _ => known(&["do"])?,
     }
     Ok(match word.as_str() {
         "status" => Request::Status,
-        "counters" => Request::Counters,
+        "counters" => Request::Counters { text: flag("text")? },
         "state" => Request::State(Page {
             function: text("function")?,
             table: text("table")?,
@@ -136,6 +148,7 @@ mod tests {
             (r#"{"do":"dance"}"#, "there is no `dance`; known are status"),
             (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
             (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
+            (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
             (r#"{"do":"change"}"#, "lacks `change`"),
             (r#"{"do":"change","change":"a b"}"#, "`a b` cannot be changed"),
         ] {

@@ -1,20 +1,18 @@
-//! Answers requests between two bursts.
+//! The driver's side of a control socket.
 
-use super::request::{Job, Page, Request};
+use super::request::{Job, Page};
 use super::socket::Socket;
 use crate::json::{event, state_entry};
 use crate::outcome::Summary;
-use crate::report::report;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Counters, Engine, Event, Outputs};
+use braid_ir::engine::{Engine, Event, StateEntry};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-/// The least time between two answers while packets arrive (ns).
+/// The least time between two answers (ns).
 const PAUSE_NS: u64 = 1_000_000;
 
-/// The driver's side of a control socket.
+/// The requests of a control socket, and the clients that follow events.
 pub(crate) struct Serving {
     socket: Socket,
     /// Before this time, no request is answered.
@@ -23,63 +21,29 @@ pub(crate) struct Serving {
     listeners: Vec<(SyncSender<String>, u64)>,
 }
 
-/// What only the driver knows.
-pub(crate) enum Asked<'a> {
-    /// How the run is, as the answer.
-    Status,
-    /// The driver's own counts, to be added to these.
-    Counters(&'a mut Counters),
-}
-
-/// What requests are about.
-pub(crate) struct Subject<'a> {
-    pub(crate) chain: &'a Chain,
-    pub(crate) engine: &'a mut dyn Engine,
-    pub(crate) out: &'a mut dyn Outputs,
-    pub(crate) stop: &'a AtomicBool,
-    pub(crate) now_ns: u64,
-}
-
 impl Serving {
     pub(crate) fn new(socket: Socket) -> Self {
         Self { socket, next_ns: 0, listeners: Vec::new() }
     }
 
-    /// Answers a request that waits, if it is time for one. Asks the driver for its part of the
-    /// answer. Returns whether there was a request.
-    pub(crate) fn serve(
-        &mut self,
-        subject: &mut Subject<'_>,
-        driver: impl FnOnce(Asked<'_>) -> Value,
-    ) -> bool {
-        if subject.now_ns < self.next_ns {
-            return false;
+    /// A request that waits, if it is time for one.
+    pub(crate) fn next(&mut self, now_ns: u64) -> Option<Job> {
+        if now_ns < self.next_ns {
+            return None;
         }
-        let Some(Job { request, answer }) = self.socket.next() else { return false };
-        self.next_ns = subject.now_ns + PAUSE_NS;
-        let value = match request {
-            Request::Status => driver(Asked::Status),
-            Request::Counters => counters(subject, driver),
-            Request::State(page) => state(subject, &page),
-            Request::Change(changes) => {
-                let made = changes.into_iter().try_for_each(|mut change| {
-                    change.time_ns = subject.now_ns;
-                    subject.engine.control(&change, subject.out)
-                });
-                made.map_or_else(|why| json!({ "error": why }), |()| json!({ "ok": true }))
-            }
-            Request::Events(listener) => {
-                self.listeners.push((listener, 0));
-                json!({ "ok": true })
-            }
-            Request::Stop => {
-                subject.stop.store(true, Ordering::Relaxed);
-                json!({ "ok": true })
-            }
-        };
-        // The client may have gone.
-        let _ = answer.try_send(value);
-        true
+        let job = self.socket.next()?;
+        self.next_ns = now_ns + PAUSE_NS;
+        Some(job)
+    }
+
+    /// A summary as text for people.
+    pub(crate) fn text(&self, summary: &Summary) -> String {
+        (self.socket.present)(summary)
+    }
+
+    /// From now on, a client gets all events.
+    pub(crate) fn listen(&mut self, listener: SyncSender<String>) {
+        self.listeners.push((listener, 0));
     }
 
     /// Gives an event to all clients that want events.
@@ -104,15 +68,8 @@ impl Serving {
     }
 }
 
-fn counters(subject: &Subject<'_>, driver: impl FnOnce(Asked<'_>) -> Value) -> Value {
-    let mut counters = subject.engine.counters();
-    driver(Asked::Counters(&mut counters));
-    let summary = Summary { counters, follow: None, warnings: Vec::new(), unwritten: Vec::new() };
-    report(subject.chain, &summary)
-}
-
-fn state(subject: &Subject<'_>, page: &Page) -> Value {
-    let Subject { chain, engine, .. } = subject;
+/// A page of an engine's state entries.
+pub(crate) fn state(chain: &Chain, engine: &dyn Engine, page: &Page) -> Value {
     let node = match &page.function {
         None => None,
         Some(name) => match (0..).zip(&chain.nodes).find(|(_, node)| node.name == *name) {
@@ -120,19 +77,16 @@ fn state(subject: &Subject<'_>, page: &Page) -> Value {
             None => return json!({ "error": format!("there is no function `{name}`") }),
         },
     };
-    let entries = engine.state();
-    let mut matching = entries.iter().filter(|entry| {
+    let is_wanted = |entry: &&StateEntry| {
+        let is_of_function = node.is_none_or(|node: u16| entry.node == node);
         let is_of_table = page.table.as_ref().is_none_or(|table| entry.table == *table);
-        let is_it = node.is_none_or(|node| entry.node == node) && is_of_table;
-        is_it
-            && page
-                .contains
-                .as_ref()
-                .is_none_or(|text| state_entry(chain, entry).to_string().contains(text.as_str()))
-    });
-    let page_of = matching.by_ref().skip(page.from).take(page.limit);
-    let shown: Vec<Value> = page_of.map(|entry| state_entry(chain, entry)).collect();
-    let next = page.from + shown.len();
-    let has_more = matching.next().is_some();
-    json!({ "entries": shown, "next": if has_more { json!(next) } else { Value::Null } })
+        let has = |text: &String| state_entry(chain, entry).to_string().contains(text.as_str());
+        is_of_function && is_of_table && page.contains.as_ref().is_none_or(has)
+    };
+    let entries = engine.state();
+    let mut wanted = entries.iter().filter(is_wanted).skip(page.from);
+    let shown = wanted.by_ref().take(page.limit).map(|entry| state_entry(chain, entry));
+    let shown: Vec<Value> = shown.collect();
+    let next = wanted.next().map(|_| page.from + shown.len());
+    json!({ "entries": shown, "next": next })
 }

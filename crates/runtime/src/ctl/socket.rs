@@ -1,6 +1,6 @@
 //! The socket: takes clients and their requests.
 
-use super::request::{Job, Parse, Request, parse};
+use super::request::{Job, Parse, Present, Request, parse};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ const EVENTS: usize = 1_024;
 pub struct Socket {
     path: PathBuf,
     jobs: Receiver<Job>,
+    pub(super) present: Present,
     is_closed: Arc<AtomicBool>,
 }
 
@@ -52,12 +53,13 @@ struct Shared {
 }
 
 impl Socket {
-    /// Listens at a path. Only the user who runs this process, and root, may use the socket. A
-    /// socket that a dead process has left there is replaced.
+    /// Listens at a path. `changes` reads configuration changes, and `present` writes summaries.
+    /// Only the user who runs this process, and root, may use the socket. A socket that a dead
+    /// process has left there is replaced.
     ///
     /// # Errors
     /// When the path is in use or cannot be made.
-    pub fn listen(path: &Path, changes: Parse) -> Result<Self, SocketError> {
+    pub fn listen(path: &Path, changes: Parse, present: Present) -> Result<Self, SocketError> {
         if let Ok(metadata) = path.symlink_metadata() {
             if !metadata.file_type().is_socket() {
                 return Err(SocketError::NoSocket);
@@ -76,7 +78,7 @@ impl Socket {
         let shared = Shared { changes, jobs: send, clients: AtomicUsize::new(0) };
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
-        Ok(Self { path: path.to_owned(), jobs, is_closed })
+        Ok(Self { path: path.to_owned(), jobs, present, is_closed })
     }
 
     /// A request that waits, if there is one.

@@ -12,7 +12,7 @@ use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_packet::Pool;
 use braid_runtime::Summary;
-use braid_runtime::ctl::{Parse, Socket};
+use braid_runtime::ctl::{Parse, Present, Socket};
 use braid_runtime::live::{Attached, Live};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -22,6 +22,7 @@ use crate::answer::Failure;
 use crate::captures::{self, Named};
 use crate::load;
 use crate::output::tell;
+use crate::summary::summary;
 
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
 /// A number without a unit is in seconds.
@@ -90,9 +91,10 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
 
 /// Makes the control socket of a run.
 pub fn listen(path: &Path, chain: &Chain) -> Result<Socket, Failure> {
-    let chain = chain.clone();
-    let changes: Parse = Box::new(move |text| load::change(text, &chain));
-    Socket::listen(path, changes).map_err(|why| Failure::file(path, why))
+    let [one, other] = [chain.clone(), chain.clone()];
+    let changes: Parse = Box::new(move |text| load::change(text, &one));
+    let present: Present = Box::new(move |so_far| summary(&other, so_far));
+    Socket::listen(path, changes, present).map_err(|why| Failure::file(path, why))
 }
 
 /// `IF=KIND:DEVICE`
