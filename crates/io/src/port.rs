@@ -16,7 +16,7 @@ pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 /// A device that receives and sends frames, all of them Ethernet. One pool belongs to all ports of
 /// a thread: frames that one port has received are sent by another one without a copy, where the
 /// ports can do that.
-pub trait Port {
+pub trait Port: Send {
     /// Reads the frames that have arrived, at most [`braid_packet::BURST`], and appends them to
     /// `frames`. A frame that stands for several becomes several. Calls `lost` for each frame that
     /// is lost on reading. Never waits. Returns how many frames were read or lost: 0 if there is none

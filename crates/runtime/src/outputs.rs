@@ -4,7 +4,7 @@ use crate::json;
 use crate::load::Load;
 use braid_io::{PacketSink, WriteError};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Event, Outputs};
+use braid_ir::engine::Event;
 use braid_packet::Packet;
 use std::io::Write;
 
@@ -21,8 +21,8 @@ pub(crate) type Events<'a> = (String, Box<dyn Write + Send + 'a>);
 
 /// Writes the packets and events that an engine sends out. An engine cannot be told that writing
 /// failed. So the first error is kept, and nothing is written after it.
+#[derive(Default)]
 pub(crate) struct Leaving<'a> {
-    pub(crate) chain: &'a Chain,
     pub(crate) outputs: Vec<Output<'a>>,
     pub(crate) events: Option<Events<'a>>,
     pub(crate) failed: Vec<Unwritten>,
@@ -48,12 +48,7 @@ impl Unwritten {
     }
 }
 
-impl<'a> Leaving<'a> {
-    /// Creates a value without outputs.
-    pub(crate) fn new(chain: &'a Chain) -> Self {
-        Self { chain, outputs: Vec::new(), events: None, failed: Vec::new() }
-    }
-
+impl Leaving<'_> {
     /// Whether an output could not be written.
     pub(crate) fn has_failed(&self) -> bool {
         !self.failed.is_empty()
@@ -89,16 +84,16 @@ impl<'a> Leaving<'a> {
     }
 
     /// Writes the packets and events of a load.
-    pub(crate) fn write_load(&mut self, load: &mut Load) {
-        load.events.drain(..).for_each(|event| self.event(event));
-        load.deliver(|interface, packet| {
-            if !self.has_failed() {
-                self.write(interface, packet);
-            }
-        });
+    pub(crate) fn write_load(&mut self, chain: &Chain, load: &mut Load) {
+        load.events.drain(..).for_each(|event| self.event(chain, &event));
+        load.deliver(|interface, packet| self.packet(interface, packet));
     }
 
-    fn write(&mut self, interface: u16, packet: &Packet) {
+    /// Writes a packet that left by an interface.
+    pub(crate) fn packet(&mut self, interface: u16, packet: &Packet) {
+        if self.has_failed() {
+            return;
+        }
         for output in &mut self.outputs {
             if output.interface.is_none_or(|only| only == interface)
                 && let Err(why) = output.sink.write_packet(packet)
@@ -108,21 +103,14 @@ impl<'a> Leaving<'a> {
             }
         }
     }
-}
 
-impl Outputs for Leaving<'_> {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        if !self.has_failed() {
-            self.write(interface, &packet);
-        }
-    }
-
-    fn event(&mut self, event: Event) {
+    /// Writes an event of the chain.
+    pub(crate) fn event(&mut self, chain: &Chain, event: &Event) {
         if self.has_failed() {
             return;
         }
         if let Some((name, events)) = &mut self.events
-            && let Err(why) = writeln!(events, "{}", json::event(self.chain, &event))
+            && let Err(why) = writeln!(events, "{}", json::event(chain, event))
         {
             self.failed.push(Unwritten::events(name, &why));
             self.events = None;

@@ -51,7 +51,7 @@ impl<'a> Run<'a> {
             chain,
             engine,
             inputs: Vec::new(),
-            leaving: Leaving::new(chain),
+            leaving: Leaving::default(),
             control: Vec::new(),
             follow: false,
             progress: None,
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
             chain: self.chain,
             engine: self.engine,
             splitter: splitter.clone(),
-            control: Script::new(self.chain, self.control),
+            control: Script::new(self.control),
             follow: self.follow.then(Follow::default),
             part: Load::new(),
             pending: Vec::new(),
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         let is_stopped = || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         let progress = self.progress;
         let (ran, unwritten) = if self.leaving.is_used() {
-            write_beside(self.leaving, &used, |pass_on, has_failed| {
+            write_beside((self.chain, self.leaving), &used, |pass_on, has_failed| {
                 let goes_on = || !is_stopped() && !has_failed.load(Ordering::Relaxed);
                 driver.packets(&reader, progress, pass_on, goes_on)
             })
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
 /// Runs the engine's part of a run, while another thread writes what leaves. Returns the result of
 /// the engine's part, and the outputs that could not be written.
 fn write_beside<'a, T>(
-    mut leaving: Leaving<'a>,
+    (chain, mut leaving): (&Chain, Leaving<'a>),
     used: &Sender<Load>,
     engine: impl FnOnce(&dyn Fn(Load), &AtomicBool) -> T,
 ) -> (T, Vec<Unwritten>) {
@@ -182,7 +182,7 @@ fn write_beside<'a, T>(
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             while let Some(mut load) = loads.next() {
-                leaving.write_load(&mut load);
+                leaving.write_load(chain, &mut load);
                 if leaving.has_failed() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
@@ -218,7 +218,7 @@ struct Driver<'a> {
     chain: &'a Chain,
     engine: &'a mut dyn Engine,
     splitter: Splitter,
-    control: Script<'a>,
+    control: Script,
     follow: Option<Follow>,
     /// The part of a burst that is being put together.
     part: Load,
@@ -303,7 +303,7 @@ impl<'a> Driver<'a> {
             if self.control.is_due(packet.time_ns) {
                 self.finish_part(load);
                 let (_, mut out) = load.parts();
-                done = self.control.until(packet.time_ns, self.engine, &mut out);
+                done = self.control.until(packet.time_ns, self.chain, self.engine, &mut out);
                 if done.is_err() {
                     break;
                 }

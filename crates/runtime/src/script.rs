@@ -6,16 +6,15 @@ use braid_ir::engine::{Engine, Outputs};
 use std::collections::VecDeque;
 
 /// The changes of a control file that have not been made yet, in the order of their times.
-pub(crate) struct Script<'a> {
-    chain: &'a Chain,
+pub(crate) struct Script {
     waiting: VecDeque<Control>,
 }
 
-impl<'a> Script<'a> {
+impl Script {
     /// Creates the script. Changes of equal time keep their order.
-    pub(crate) fn new(chain: &'a Chain, mut changes: Vec<Control>) -> Self {
+    pub(crate) fn new(mut changes: Vec<Control>) -> Self {
         changes.sort_by_key(|change| change.time_ns);
-        Self { chain, waiting: changes.into() }
+        Self { waiting: changes.into() }
     }
 
     /// The number of changes that have not been made.
@@ -28,16 +27,17 @@ impl<'a> Script<'a> {
         self.waiting.front().is_some_and(|next| next.time_ns <= time_ns)
     }
 
-    /// Makes all changes up to a time.
+    /// Makes all changes up to a time. The engine runs this chain.
     pub(crate) fn until(
         &mut self,
         time_ns: u64,
+        chain: &Chain,
         engine: &mut dyn Engine,
         out: &mut dyn Outputs,
     ) -> Result<(), RunError> {
         while let Some(change) = self.waiting.pop_front_if(|next| next.time_ns <= time_ns) {
             engine.control(&change, out).map_err(|reason| {
-                let node = self.chain.nodes.get(usize::from(change.node));
+                let node = chain.nodes.get(usize::from(change.node));
                 let function = node.map_or_else(String::new, |node| node.name.clone());
                 RunError::Control { function, time_ns: change.time_ns, reason }
             })?;

@@ -4,7 +4,7 @@ mod support;
 
 use braid_io::{Port, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
-use braid_runtime::ctl::{Parse, Present, Socket, SocketError};
+use braid_runtime::ctl::{Socket, SocketError};
 use braid_runtime::live::{Attached, Clock, Limits, Live};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -13,9 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use support::{Fake, lan_wan, through};
+use support::{Around, Fake, drive, lan_wan, through};
 
 /// A device that receives nothing.
 struct Silent(UnixDatagram);
@@ -47,33 +46,21 @@ fn path(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("braid-ctl-{}-{name}", std::process::id()))
 }
 
-fn no_changes() -> Parse {
-    Box::new(|text| match text {
-        "nothing" => Ok(Vec::new()),
-        _ => Err(format!("`{text}` is no change")),
-    })
-}
-
-fn as_number() -> Present {
-    Box::new(|so_far| format!("{} packets", so_far.counters.packets_in))
-}
-
 /// Runs a chain with a control socket while `client` talks to it. The client must stop the run.
 fn run(name: &str, client: impl FnOnce(&Path) + Send) {
     let path = path(name);
-    let (chain, mut engine) = (lan_wan(), Fake::new(through));
-    let socket = Socket::listen(&path, no_changes(), as_number()).unwrap();
+    let socket = Socket::listen(&path).unwrap();
     let port = Box::new(Silent(UnixDatagram::unbound().unwrap()));
     std::thread::scope(|scope| {
         scope.spawn(|| client(&path));
         let pool = Pool::new(64, 2048).unwrap();
         let limits = Limits { time: Some(Duration::from_secs(20)), packets: None };
-        let live = Live::new(&chain, &mut engine, Clock::start(), pool)
+        let live = Live::new(lan_wan(), Box::new(Fake::new(through)), Clock::start(), pool)
             .limits(limits)
             .device(Attached { interface: 0, name: "silent".to_owned(), port })
             .socket(socket);
         let start = std::time::Instant::now();
-        live.run(&AtomicBool::new(false)).unwrap();
+        drive(live, &mut Around::default()).result.unwrap();
         assert!(start.elapsed() < Duration::from_secs(15), "the client stops the run");
     });
     assert!(!path.exists(), "the socket goes with the run");
@@ -118,12 +105,14 @@ fn requests_are_answered_and_stop_ends_the_run() {
         assert_eq!(status["devices"][0]["interface"], "lan");
         assert_eq!(client.ask(r#"{"do":"counters"}"#)["packets_in"], 0);
         let text = client.ask(r#"{"do":"counters","text":true}"#);
-        assert_eq!(text["text"], "0 packets");
+        assert_eq!(text["text"], "test: 0 packets");
         let state = client.ask(r#"{"do":"state"}"#);
         assert_eq!((&state["entries"], &state["next"]), (&Value::Array(vec![]), &Value::Null));
         assert!(error(&client.ask(r#"{"do":"state","function":"x"}"#)).contains("no function `x`"));
         assert_eq!(client.ask(r#"{"do":"change","change":"nothing"}"#)["ok"], true);
         assert!(error(&client.ask(r#"{"do":"change","change":"a"}"#)).contains("is no change"));
+        let reload = client.ask(r#"{"do":"reload"}"#);
+        assert_eq!(error(&reload), "it does not compile");
         assert_eq!(client.ask(r#"{"do":"stop"}"#)["ok"], true);
     });
 }
@@ -162,14 +151,14 @@ fn hostile_requests_get_errors_and_the_run_goes_on() {
 fn path_in_use_is_refused_and_a_dead_socket_is_replaced() {
     let file = path("file");
     File::create(&file).unwrap();
-    assert!(matches!(Socket::listen(&file, no_changes(), as_number()), Err(SocketError::NoSocket)));
+    assert!(matches!(Socket::listen(&file), Err(SocketError::NoSocket)));
     fs::remove_file(&file).unwrap();
     let used = path("used");
     let other = UnixListener::bind(&used).unwrap();
-    assert!(matches!(Socket::listen(&used, no_changes(), as_number()), Err(SocketError::InUse)));
+    assert!(matches!(Socket::listen(&used), Err(SocketError::InUse)));
     drop(other);
-    drop(Socket::listen(&used, no_changes(), as_number()).unwrap());
+    drop(Socket::listen(&used).unwrap());
     assert!(!used.exists());
     let nowhere = path("missing").join("socket");
-    assert!(matches!(Socket::listen(&nowhere, no_changes(), as_number()), Err(SocketError::Io(_))));
+    assert!(matches!(Socket::listen(&nowhere), Err(SocketError::Io(_))));
 }

@@ -3,19 +3,22 @@
 mod support;
 
 use braid_io::{MemorySink, Port, Unreceived, Unsent};
+use braid_ir::chain::Chain;
 use braid_ir::engine::Counters;
 use braid_packet::{Frame, Pool};
-use braid_runtime::live::{Attached, Clock, Limits, Live};
+use braid_runtime::live::{Attached, Clock, Flags, Limits, Live};
 use braid_runtime::{RunError, Summary};
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Fake, lan_wan, through, udp};
+use support::{Around, Fake, chain, drive, lan_wan, through, udp};
+
+/// The frames that a device has sent.
+type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// The result of one read of a device. After the last step, reads give nothing.
 enum Step {
@@ -26,7 +29,7 @@ enum Step {
 
 struct Device {
     steps: VecDeque<Step>,
-    sent: Rc<RefCell<Vec<Vec<u8>>>>,
+    sent: Sent,
     refuses: Option<Unsent>,
     /// A socket to wait for that never becomes ready.
     socket: UnixDatagram,
@@ -67,7 +70,7 @@ impl Port for Device {
         for (place, frame) in frames.drain(..).enumerate() {
             match self.refuses {
                 Some(why) => lost(place, why),
-                None => self.sent.borrow_mut().push(frame.bytes().to_vec()),
+                None => self.sent.lock().unwrap().push(frame.bytes().to_vec()),
             }
             pool.put(frame);
         }
@@ -83,14 +86,10 @@ impl Port for Device {
 }
 
 /// A device, and the packets that are sent by it.
-fn device(
-    interface: u16,
-    steps: Vec<Step>,
-    refuses: Option<Unsent>,
-) -> (Attached, Rc<RefCell<Vec<Vec<u8>>>>) {
-    let sent = Rc::new(RefCell::new(Vec::new()));
+fn device(interface: u16, steps: Vec<Step>, refuses: Option<Unsent>) -> (Attached, Sent) {
+    let sent = Sent::default();
     let socket = UnixDatagram::unbound().unwrap();
-    let device = Device { steps: steps.into(), sent: Rc::clone(&sent), refuses, socket };
+    let device = Device { steps: steps.into(), sent: Arc::clone(&sent), refuses, socket };
     (Attached { interface, name: format!("device {interface}"), port: Box::new(device) }, sent)
 }
 
@@ -98,12 +97,15 @@ fn pool() -> Pool {
     Pool::new(256, 2048).unwrap()
 }
 
+/// A run of a chain that passes all packets through.
+fn live<'a>(clock: Clock) -> Live<'a> {
+    Live::new(lan_wan(), Box::new(Fake::new(through)), clock, pool())
+}
+
 /// Runs a chain that passes all packets through.
 fn run(devices: Vec<Attached>, limits: Limits) -> Result<Summary, RunError> {
-    let chain = lan_wan();
-    let mut engine = Fake::new(through);
-    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(limits);
-    devices.into_iter().fold(live, Live::device).run(&AtomicBool::new(false))
+    let live = live(Clock::start()).limits(limits);
+    drive(devices.into_iter().fold(live, Live::device), &mut Around::default()).result
 }
 
 fn after(packets: u64) -> Limits {
@@ -119,7 +121,7 @@ fn packets_go_from_device_to_device() {
     let (lan, to_lan) = device(0, vec![Step::Frames(1), Step::Frames(3)], None);
     let (wan, to_wan) = device(1, vec![Step::Frames(2)], None);
     let done = run(vec![lan, wan], after(6)).unwrap();
-    assert_eq!((to_lan.borrow().len(), to_wan.borrow().len()), (2, 4));
+    assert_eq!((to_lan.lock().unwrap().len(), to_wan.lock().unwrap().len()), (2, 4));
     assert_eq!(done.counters.packets_in, 6);
     assert_eq!(done.counters.out, [(0, 2), (1, 4)].into());
     assert_eq!(done.warnings.len(), 2, "each device dropped frames: {:?}", done.warnings);
@@ -142,24 +144,26 @@ fn frames_that_are_not_read_or_sent_are_lost_by_name() {
 fn copies_of_what_was_sent_are_written_in_order() {
     let (lan, _) = device(0, vec![Step::Frames(100)], None);
     let (wan, to_wan) = device(1, vec![Step::Frames(3)], None);
-    let (chain, mut engine) = (lan_wan(), Fake::new(through));
     let (mut all, mut from_lan) = (MemorySink::default(), MemorySink::default());
-    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(after(103));
+    let live = live(Clock::start()).limits(after(103));
     let live = live.output("all", None, &mut all).output("lan", Some(0), &mut from_lan);
-    live.device(lan).device(wan).run(&AtomicBool::new(false)).unwrap();
-    assert_eq!((all.packets.len(), from_lan.packets.len(), to_wan.borrow().len()), (103, 3, 100));
+    drive(live.device(lan).device(wan), &mut Around::default()).result.unwrap();
+    assert_eq!(
+        (all.packets.len(), from_lan.packets.len(), to_wan.lock().unwrap().len()),
+        (103, 3, 100)
+    );
     assert!(all.packets.is_sorted_by_key(|packet| packet.time_ns));
-    assert!(all.packets.iter().take(100).map(|packet| packet.data()).eq(&*to_wan.borrow()));
+    assert!(all.packets.iter().take(100).map(|packet| packet.data()).eq(&*to_wan.lock().unwrap()));
 }
 
 #[test]
 fn copies_of_what_was_not_sent_are_not_written() {
     let (lan, _) = device(0, vec![Step::Frames(2)], None);
     let (wan, _) = device(1, vec![Step::Frames(1)], Some(Unsent::QueueFull));
-    let (chain, mut engine, mut all) = (lan_wan(), Fake::new(through), MemorySink::default());
-    let live = Live::new(&chain, &mut engine, Clock::start(), pool()).limits(after(3));
+    let mut all = MemorySink::default();
+    let live = live(Clock::start()).limits(after(3));
     let live = live.output("all", None, &mut all).device(lan).device(wan);
-    live.run(&AtomicBool::new(false)).unwrap();
+    drive(live, &mut Around::default()).result.unwrap();
     assert_eq!(all.packets.len(), 1);
 }
 
@@ -173,15 +177,15 @@ fn packets_that_leave_where_no_device_is_are_lost() {
 
 #[test]
 fn time_goes_on_while_nothing_arrives() {
-    let chain = lan_wan();
-    let mut engine = Fake::new(through);
+    let engine = Fake::new(through);
+    let advanced = Arc::clone(&engine.advanced);
     let clock = Clock::start();
     let limits = Limits { time: Some(Duration::from_millis(60)), packets: None };
-    let live = Live::new(&chain, &mut engine, clock, pool())
+    let live = Live::new(lan_wan(), Box::new(engine), clock, pool())
         .device(device(0, vec![], None).0)
         .limits(limits);
-    live.run(&AtomicBool::new(false)).unwrap();
-    let times = &engine.advanced;
+    drive(live, &mut Around::default()).result.unwrap();
+    let times = advanced.lock().unwrap();
     assert!(times.len() >= 3, "{times:?}");
     assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
     assert!(times.iter().all(|time| (clock.start_ns()..=clock.now_ns()).contains(time)));
@@ -189,11 +193,11 @@ fn time_goes_on_while_nothing_arrives() {
 
 #[test]
 fn stop_ends_it_at_once() {
-    let chain = lan_wan();
-    let mut engine = Fake::new(through);
-    let live = Live::new(&chain, &mut engine, Clock::start(), pool());
-    let live = live.device(device(0, vec![Step::Frames(1)], None).0);
-    assert_eq!(live.run(&AtomicBool::new(true)).unwrap().counters.packets_in, 0);
+    let live = live(Clock::start()).device(device(0, vec![Step::Frames(1)], None).0);
+    let (stop, other) = (AtomicBool::new(true), AtomicBool::new(false));
+    let flags = Flags { stop: &stop, show: &other, reload: &other };
+    let done = live.run(&mut Around::default(), flags).result.unwrap();
+    assert_eq!(done.counters.packets_in, 0);
 }
 
 #[test]
@@ -204,20 +208,50 @@ fn device_that_has_gone_is_named() {
 }
 
 #[test]
-fn work_is_done_every_so_often_even_if_nothing_arrives() {
-    let chain = lan_wan();
-    let mut engine = Fake::new(through);
-    let mut seen = Vec::new();
-    let (lan, _) = device(0, vec![Step::Frames(2)], None);
-    let (wan, _) = device(1, Vec::new(), None);
+fn state_is_saved_every_so_often_even_if_nothing_arrives() {
+    let limits = Limits { time: Some(Duration::from_millis(300)), packets: None };
+    let live = live(Clock::start()).limits(limits).save_every(Duration::from_millis(50));
+    let mut around = Around::default();
+    drive(live.device(device(0, Vec::new(), None).0), &mut around).result.unwrap();
+    assert!((2..=6).contains(&around.saved), "{}", around.saved);
+}
+
+/// Runs for a short time with devices at both interfaces, with the flag to show the results or the
+/// flag to load the chain again set. Returns what the user was told, and the chain at the end.
+fn flagged(show: bool, reload: bool, next: Option<Chain>) -> (String, Arc<Chain>) {
     let limits = Limits { time: Some(Duration::from_millis(200)), packets: None };
-    Live::new(&chain, &mut engine, Clock::start(), pool())
-        .limits(limits)
-        .every(Duration::from_millis(20), |engine| seen.push(engine.counters().packets_in))
-        .device(lan)
-        .device(wan)
-        .run(&AtomicBool::new(false))
-        .unwrap();
-    assert!((2..=10).contains(&seen.len()), "{seen:?}");
-    assert_eq!(seen.last(), Some(&2));
+    let devices = [0, 1].map(|interface| device(interface, Vec::new(), None).0);
+    let live = devices.into_iter().fold(live(Clock::start()).limits(limits), Live::device);
+    let mut around = Around { next, ..Around::default() };
+    let [stop, show, reload] = [false, show, reload].map(AtomicBool::new);
+    let done = live.run(&mut around, Flags { stop: &stop, show: &show, reload: &reload });
+    done.result.unwrap();
+    (around.told, done.chain)
+}
+
+#[test]
+fn results_are_shown_while_the_run_goes_on() {
+    assert_eq!(flagged(true, false, None).0, "test: 0 packets");
+}
+
+#[test]
+fn chain_that_is_loaded_again_takes_over() {
+    let next = chain(&[("wan", &[]), ("dmz", &[]), ("lan", &[10])]);
+    let (told, ran) = flagged(false, true, Some(next.clone()));
+    assert!(told.starts_with("braid: the chain was loaded again; packets waited "), "{told}");
+    assert_eq!(ran.interfaces, next.interfaces);
+}
+
+#[test]
+fn chain_stays_when_another_one_cannot_take_over() {
+    let other = Chain { name: "other".into(), ..lan_wan() };
+    for (next, why) in [
+        (None, "it does not compile"),
+        (Some(other), "the chain is called `test`, and `other` after the change"),
+        (Some(chain(&[("lan", &[10])])), "it has no interface `wan`, which device 1 needs"),
+    ] {
+        let (told, ran) = flagged(false, true, next);
+        assert_eq!(told, format!("braid: the chain stays as it is: {why}\n"));
+        assert_eq!(ran.interfaces, lan_wan().interfaces);
+    }
 }

@@ -55,6 +55,12 @@ enum Verb {
     RemoveRule(Change),
     /// Change a backend: FUNCTION.PARAM up|down|remove|add VALUE
     Backend(Change),
+    /// Load the chain's file again, and go on with it and with the state that fits it
+    Reload {
+        /// Only say what would move, what would be new, and what would be lost
+        #[arg(long)]
+        plan: bool,
+    },
     /// Follow the events from now on, one JSON line each
     Events,
     /// End the run, as Ctrl-C does
@@ -84,6 +90,7 @@ impl Verb {
             Verb::AddRule(words) => change("add-rule", words),
             Verb::RemoveRule(words) => change("remove-rule", words),
             Verb::Backend(words) => change("backend", words),
+            Verb::Reload { plan } => json!({ "do": "reload", "plan": plan }),
             Verb::Events => json!({ "do": "events" }),
             Verb::Stop => json!({ "do": "stop" }),
         }
@@ -138,6 +145,13 @@ fn text(verb: &Verb, answer: &Value) -> String {
         Verb::Status => {
             let mut text = String::new();
             show(&mut text, 0, answer);
+            text
+        }
+        Verb::Reload { .. } => {
+            let mut text = answer["plan"].as_str().unwrap_or_default().to_owned();
+            if let Some(us) = answer["pause_us"].as_u64() {
+                text.push_str(&format!("packets waited {:.1} ms\n", us as f64 / 1e3));
+            }
             text
         }
         Verb::Counters => answer["text"].as_str().unwrap_or_default().to_owned(),

@@ -22,7 +22,7 @@ struct Outages {
 }
 
 /// Opens a device.
-type Open = Box<dyn FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError>>;
+type Open = Box<dyn FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + Send>;
 
 /// A port whose device may go down, be removed, and be made again. Meanwhile nothing is received,
 /// and frames to send are refused. When the device is back, the port opens it.
@@ -49,7 +49,7 @@ impl Lasting {
     /// When the device cannot be opened. Later errors are no errors of this port.
     pub fn open(
         pool: &mut Pool,
-        mut open: impl FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + 'static,
+        mut open: impl FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
         let mut inner = open(pool)?;
         Ok(Self {

@@ -1,7 +1,5 @@
 //! Requests: their JSON form.
 
-use crate::outcome::Summary;
-use braid_ir::chain::Control;
 use serde_json::Value;
 use std::sync::mpsc::SyncSender;
 
@@ -9,13 +7,6 @@ use std::sync::mpsc::SyncSender;
 /// does not say.
 pub(crate) const MOST_ENTRIES: usize = 1_000;
 const ENTRIES: usize = 100;
-
-/// Reads configuration changes as a control file has them, without a time. The error is a message
-/// for the user.
-pub type Parse = Box<dyn Fn(&str) -> Result<Vec<Control>, String> + Send + Sync>;
-
-/// Writes a summary as text for people.
-pub type Present = Box<dyn Fn(&Summary) -> String + Send>;
 
 /// What a client wants.
 pub(crate) enum Request {
@@ -28,10 +19,15 @@ pub(crate) enum Request {
     },
     /// A page of the state entries.
     State(Page),
-    /// Changes of configuration, to be made now.
-    Change(Vec<Control>),
+    /// Changes of configuration, to be made now, as a control file has them without times.
+    Change(String),
     /// All events from now on, one JSON line each.
     Events(SyncSender<String>),
+    /// The chain, loaded again.
+    Reload {
+        /// Only say what would move.
+        plan: bool,
+    },
     /// The end of the run.
     Stop,
 }
@@ -60,7 +56,6 @@ pub(crate) struct Job {
 /// Reads a request. `events` makes the receiver's end of a stream of events.
 pub(crate) fn parse(
     line: &str,
-    changes: &Parse,
     events: impl FnOnce() -> SyncSender<String>,
 ) -> Result<Request, String> {
     let value: Value =
@@ -91,6 +86,7 @@ pub(crate) fn parse(
         "state" => known(&["do", "function", "table", "contains", "from", "limit"])?,
         "change" => known(&["do", "change"])?,
         "counters" => known(&["do", "text"])?,
+        "reload" => known(&["do", "plan"])?,
         _ => known(&["do"])?,
     }
     Ok(match word.as_str() {
@@ -103,13 +99,12 @@ pub(crate) fn parse(
             from: number("from", 0)?,
             limit: number("limit", ENTRIES)?.min(MOST_ENTRIES),
         }),
-        "change" => {
-            Request::Change(changes(&text("change")?.ok_or("the request lacks `change`")?)?)
-        }
+        "change" => Request::Change(text("change")?.ok_or("the request lacks `change`")?),
+        "reload" => Request::Reload { plan: flag("plan")? },
         "events" => Request::Events(events()),
         "stop" => Request::Stop,
         other => {
-            let known = "status, counters, state, change, events, stop";
+            let known = "status, counters, state, change, events, reload, stop";
             return Err(format!("there is no `{other}`; known are {known}"));
         }
     })
@@ -121,8 +116,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     fn read(line: &str) -> Result<Request, String> {
-        let changes: Parse = Box::new(|text| Err(format!("`{text}` cannot be changed")));
-        parse(line, &changes, || sync_channel(1).0)
+        parse(line, || sync_channel(1).0)
     }
 
     #[test]
@@ -150,7 +144,8 @@ mod tests {
             (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
             (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
             (r#"{"do":"change"}"#, "lacks `change`"),
-            (r#"{"do":"change","change":"a b"}"#, "`a b` cannot be changed"),
+            (r#"{"do":"change","change":["a"]}"#, "`change` is no text"),
+            (r#"{"do":"reload","plan":"yes"}"#, "`plan` is neither true nor false"),
         ] {
             let said = read(line).err().unwrap_or_default();
             assert!(said.contains(why), "{line}: {said}");

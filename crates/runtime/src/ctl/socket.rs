@@ -1,6 +1,6 @@
 //! The socket: takes clients and their requests.
 
-use super::request::{Job, Parse, Present, Request, parse};
+use super::request::{Job, Request, parse};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use serde_json::{Value, json};
@@ -27,7 +27,6 @@ const EVENTS: usize = 1_024;
 pub struct Socket {
     path: PathBuf,
     jobs: Receiver<Job>,
-    pub(super) present: Present,
     is_closed: Arc<AtomicBool>,
 }
 
@@ -47,19 +46,17 @@ pub enum SocketError {
 
 /// What the threads of all clients share.
 struct Shared {
-    changes: Parse,
     jobs: SyncSender<Job>,
     clients: AtomicUsize,
 }
 
 impl Socket {
-    /// Listens at a path. `changes` reads configuration changes, and `present` writes summaries.
-    /// Only the user who runs this process, and root, may use the socket. A socket that a dead
+    /// Listens at a path. Only the user who runs this process, and root, may use the socket. A socket that a dead
     /// process has left there is replaced.
     ///
     /// # Errors
     /// When the path is in use or cannot be made.
-    pub fn listen(path: &Path, changes: Parse, present: Present) -> Result<Self, SocketError> {
+    pub fn listen(path: &Path) -> Result<Self, SocketError> {
         if let Ok(metadata) = path.symlink_metadata() {
             if !metadata.file_type().is_socket() {
                 return Err(SocketError::NoSocket);
@@ -75,15 +72,15 @@ impl Socket {
         set_permissions(path, Permissions::from_mode(0o600))?;
         let (send, jobs) = sync_channel(CLIENTS);
         let is_closed = Arc::new(AtomicBool::new(false));
-        let shared = Shared { changes, jobs: send, clients: AtomicUsize::new(0) };
+        let shared = Shared { jobs: send, clients: AtomicUsize::new(0) };
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
-        Ok(Self { path: path.to_owned(), jobs, present, is_closed })
+        Ok(Self { path: path.to_owned(), jobs, is_closed })
     }
 
-    /// A request that waits, if there is one.
-    pub(crate) fn next(&self) -> Option<Job> {
-        self.jobs.try_recv().ok()
+    /// The next request, if there is one within this time.
+    pub(crate) fn next(&self, within: Duration) -> Option<Job> {
+        self.jobs.recv_timeout(within).ok()
     }
 }
 
@@ -163,7 +160,7 @@ fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
 fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -> Value {
     let mut ask = || {
         let line = std::str::from_utf8(line).map_err(|why| format!("no UTF-8 text: {why}"))?;
-        let request: Request = parse(line, &shared.changes, || {
+        let request: Request = parse(line, || {
             let (send, receive) = sync_channel(EVENTS);
             *events = Some(receive);
             send

@@ -8,7 +8,11 @@ use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::value::IntervalSet;
 use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Input;
+use braid_runtime::Summary;
+use braid_runtime::live::{Done, Flags, Live, Operator};
 use std::net::Ipv4Addr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 /// An engine that calls a closure for each packet, and counts the packets that leave.
 pub struct Fake<F> {
@@ -19,7 +23,7 @@ pub struct Fake<F> {
     /// The times of control changes, with the number of packets before each.
     pub controls: Vec<(u64, usize)>,
     /// The times to which the engine was advanced.
-    pub advanced: Vec<u64>,
+    pub advanced: Arc<Mutex<Vec<u64>>>,
     pub refuse_control: bool,
 }
 
@@ -30,7 +34,7 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
             counters: Counters::default(),
             entered: Vec::new(),
             controls: Vec::new(),
-            advanced: Vec::new(),
+            advanced: Arc::default(),
             refuse_control: false,
         }
     }
@@ -60,7 +64,7 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send> Engine for Fake<F> {
     }
 
     fn advance(&mut self, time_ns: u64, _out: &mut dyn Outputs) {
-        self.advanced.push(time_ns);
+        self.advanced.lock().unwrap().push(time_ns);
     }
 
     fn control(&mut self, control: &Control, _out: &mut dyn Outputs) -> Result<(), String> {
@@ -153,4 +157,47 @@ pub fn ends(packet: &Packet) -> String {
 /// The packets that entered an engine, as text with the interface's number.
 pub fn entered<F>(engine: &Fake<F>) -> Vec<String> {
     engine.entered.iter().map(|(at, packet)| format!("{at} {}", ends(packet))).collect()
+}
+
+/// The program around a live run, for tests.
+#[derive(Default)]
+pub struct Around {
+    /// What the user was told.
+    pub told: String,
+    /// The number of snapshots to save.
+    pub saved: usize,
+    /// The chain that is loaded again.
+    pub next: Option<Chain>,
+}
+
+impl Operator for Around {
+    fn changes(&mut self, text: &str, _: &Chain) -> Result<Vec<Control>, String> {
+        match text {
+            "nothing" => Ok(Vec::new()),
+            _ => Err(format!("`{text}` is no change")),
+        }
+    }
+
+    fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {
+        format!("{}: {} packets", chain.name, so_far.counters.packets_in)
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.told.push_str(text);
+    }
+
+    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String> {
+        let chain = self.next.clone().ok_or("it does not compile")?;
+        Ok((chain, Box::new(Fake::new(through))))
+    }
+
+    fn save(&mut self, _: &Snapshot) {
+        self.saved += 1;
+    }
+}
+
+/// Runs until a limit or a client ends the run.
+pub fn drive(live: Live<'_>, around: &mut Around) -> Done {
+    let [stop, show, reload] = [const { AtomicBool::new(false) }; 3];
+    live.run(around, Flags { stop: &stop, show: &show, reload: &reload })
 }

@@ -38,9 +38,9 @@ impl Kept {
         resumed.map_or_else(begin, Ok)
     }
 
-    /// Saves an engine's state.
-    pub fn save(&mut self, engine: &mut dyn Engine) -> Result<(), Unwritten> {
-        self.files.save(&engine.export()).map_err(|refused| Unwritten {
+    /// Saves a state of the chain.
+    pub fn save(&mut self, snapshot: &Snapshot) -> Result<(), Unwritten> {
+        self.files.save(snapshot).map_err(|refused| Unwritten {
             name: self.folder.display().to_string(),
             why: format!("the state cannot be saved: {refused}"),
         })

@@ -7,22 +7,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use braid_io::{Device, Faults, Faulty, Precision, pool_for};
-use braid_ir::chain::Chain;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::Engine;
+use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_packet::Pool;
 use braid_runtime::Summary;
-use braid_runtime::ctl::{Parse, Present, Socket};
-use braid_runtime::live::{Attached, Live};
+use braid_runtime::live::{Attached, Done, Flags, Live, Operator};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
+use super::kept::Kept;
 use super::outputs::LineFile;
 use crate::answer::Failure;
 use crate::captures::{self, Named};
-use crate::load;
-use crate::output::tell;
+use crate::load::{self, Choice};
+use crate::output::{tell, warn};
 use crate::summary::summary;
+use crate::{engines, native};
 
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
 /// A number without a unit is in seconds.
@@ -89,14 +92,6 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
     Ok(Devices { attached, pool })
 }
 
-/// Makes the control socket of a run.
-pub fn listen(path: &Path, chain: &Chain) -> Result<Socket, Failure> {
-    let [one, other] = [chain.clone(), chain.clone()];
-    let changes: Parse = Box::new(move |text| load::change(text, &one));
-    let present: Present = Box::new(move |so_far| summary(&other, so_far));
-    Socket::listen(path, changes, present).map_err(|why| Failure::file(path, why))
-}
-
 /// `IF=KIND:DEVICE`
 fn named(text: &str, chain: &Chain) -> Result<(u16, Device), Failure> {
     let names = || chain.interfaces.iter().map(|interface| interface.name.as_str());
@@ -116,15 +111,59 @@ fn named(text: &str, chain: &Chain) -> Result<(u16, Device), Failure> {
     Ok((interface, device))
 }
 
+/// What a live run asks of this program.
+pub struct Surroundings<'a> {
+    pub file: &'a Path,
+    pub choice: &'a Choice,
+    pub engine: &'a str,
+    pub check_native: bool,
+    pub kept: Option<&'a mut Kept>,
+}
+
+impl Operator for Surroundings<'_> {
+    fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
+        load::change(text, chain)
+    }
+
+    fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {
+        summary(chain, so_far)
+    }
+
+    fn tell(&mut self, text: &str) {
+        tell(text);
+    }
+
+    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String> {
+        let loaded = || {
+            let mut chain = load::program(self.file)?.chain(self.choice)?;
+            if self.check_native {
+                native::check_records(&mut chain);
+            }
+            let engine = engines::make(self.engine, &chain)?;
+            Ok((chain, engine))
+        };
+        loaded().map_err(|failure: Failure| failure.text)
+    }
+
+    fn save(&mut self, snapshot: &Snapshot) {
+        if let Some(Err(why)) = self.kept.as_mut().map(|kept| kept.save(snapshot)) {
+            warn(why);
+        }
+    }
+}
+
 /// Runs until a signal or a limit. A second Ctrl-C ends the process at once.
 pub fn drive(
     mut run: Live<'_>,
-    devices: Vec<Attached>,
-    outputs: Vec<Named>,
-    events: Option<LineFile>,
+    surroundings: &mut Surroundings<'_>,
+    (devices, outputs, events): (Vec<Attached>, Vec<Named>, Option<LineFile>),
     is_endless: bool,
-) -> Result<Summary, Failure> {
-    let stop = stop_on_signals()?;
+) -> Result<Done, Failure> {
+    let [stop, show, reload] = [
+        signal_flag(&[SIGINT, SIGTERM], true)?,
+        signal_flag(&[SIGUSR1], false)?,
+        signal_flag(&[SIGHUP], false)?,
+    ];
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, Precision::Nano)?;
         run = run.output(path.display().to_string(), interface, sink);
@@ -142,33 +181,25 @@ pub fn drive(
     for device in devices {
         run = run.device(device);
     }
-    Ok(run.run(&stop)?)
+    Ok(run.run(surroundings, Flags { stop: &stop, show: &show, reload: &reload }))
 }
 
-/// A flag that the first SIGINT, SIGTERM or SIGHUP sets; the second one ends the process. SIGHUP
-/// stays ignored where it was ignored before, as `nohup` does.
-pub fn stop_on_signals() -> Result<Arc<AtomicBool>, Failure> {
-    register_signals().map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))
-}
-
-fn register_signals() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        if signal == SIGHUP && is_ignored(signal) {
-            continue;
-        }
-        // The conditional shutdown is registered first, so it acts first, and sees the flag only
-        // from the second signal on.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
-}
-
-/// A flag that each SIGUSR1 sets.
-pub fn shown_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+/// A flag that each of these signals sets. SIGHUP stays ignored where it was ignored before, as
+/// `nohup` does. With `ends`, the second signal ends the process.
+pub fn signal_flag(signals: &[i32], ends: bool) -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
-    flag::register(SIGUSR1, Arc::clone(&flag))
+    let register = |signal: i32| -> io::Result<()> {
+        if ends {
+            // The conditional shutdown is registered first, so it acts first, and sees the flag
+            // only from the second signal on.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
+        }
+        flag::register(signal, Arc::clone(&flag))?;
+        Ok(())
+    };
+    let mut signals = signals.iter().filter(|signal| **signal != SIGHUP || !is_ignored(SIGHUP));
+    signals
+        .try_for_each(|signal| register(*signal))
         .map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))?;
     Ok(flag)
 }
@@ -213,13 +244,13 @@ mod tests {
     fn child_that_is_hung_up() {
         // Under `nohup`, the signal is ignored, and must stay so.
         let is_ignored = is_ignored(SIGHUP);
-        let stop = stop_on_signals().unwrap();
+        let stop = signal_flag(&[SIGHUP], true).unwrap();
         signal_hook::low_level::raise(SIGHUP).unwrap();
         assert_eq!(stop.load(std::sync::atomic::Ordering::Relaxed), !is_ignored);
     }
 
     #[test]
-    fn hangup_ends_a_run_as_ctrl_c_does() {
+    fn hangup_sets_a_flag() {
         let child = "commands::run::live::tests::child_that_is_hung_up";
         let test = std::env::current_exe().unwrap();
         let args = ["--ignored", "--exact", child, "--nocapture"];

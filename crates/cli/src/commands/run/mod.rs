@@ -5,14 +5,16 @@ mod live;
 mod outputs;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_runtime::live::{Attached, Clock, Limits, Live};
-use braid_runtime::{Run, Summary, Unwritten, report};
+use braid_runtime::ctl::Socket;
+use braid_runtime::live::{Clock, Done, Limits, Live};
+use braid_runtime::{Run, RunError, Summary, Unwritten, report};
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs, Named};
@@ -23,7 +25,7 @@ use crate::output::{Output, tell, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
-use live::Devices;
+use live::{Devices, Surroundings};
 use outputs::LineFile;
 
 /// Run a chain over captures, or over live interfaces
@@ -108,7 +110,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let is_live = !args.devices.is_empty();
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
-    let socket = args.ctl.as_deref().map(|path| live::listen(path, &chain)).transpose()?;
+    let socket = args
+        .ctl
+        .as_deref()
+        .map(|path| Socket::listen(path).map_err(|why| Failure::file(path, why)));
+    let socket = socket.transpose()?;
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
@@ -120,25 +126,35 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(kept) => kept.resume(&args.engine, &chain)?,
         None => engines::make(&args.engine, &chain)?,
     };
-    let shown = live::shown_on_signal()?;
-    let done = match devices {
+    let Done { chain, mut engine, result } = match devices {
         None => {
-            let outputs = (inputs, outputs, events);
-            drive(args, &chain, engine.as_mut(), outputs, (control, &shown))
+            let result = drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control);
+            Done { chain: Arc::new(chain), engine, result: result? }
         }
         Some(Devices { attached, pool }) => {
-            let mut run = Live::new(&chain, engine.as_mut(), clock, pool)
+            let mut run = Live::new(chain, engine, clock, pool)
                 .control(control)
-                .show(&shown, |so_far| tell(summary(&chain, so_far)));
+                .limits(Limits { time: args.time, packets: args.packets });
+            if let Some(period) = args.state_every {
+                run = run.save_every(period);
+            }
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            drive_live(args, run, kept.as_mut(), attached, (outputs, events))
+            let mut surroundings = Surroundings {
+                file: &args.file,
+                choice: &args.choice,
+                engine: &args.engine,
+                check_native: args.check_native,
+                kept: kept.as_mut(),
+            };
+            let is_endless = args.time.is_none() && args.packets.is_none();
+            live::drive(run, &mut surroundings, (attached, outputs, events), is_endless)?
         }
     };
     // A run that failed has state, too: a device that is gone must not end connections.
-    let unsaved = kept.and_then(|mut kept| kept.save(engine.as_mut()).err());
-    let mut done = done.inspect_err(|_| unsaved.iter().for_each(warn))?;
+    let unsaved = kept.and_then(|mut kept| kept.save(&engine.export()).err());
+    let mut done = result.inspect_err(|_| unsaved.iter().for_each(warn))?;
     done.unwritten.extend(unsaved);
     if let Some(state) = state {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
@@ -167,26 +183,6 @@ fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Outpu
     failure.map_or(Ok(answer), Err)
 }
 
-/// Runs over live interfaces, and saves the state now and then if it is asked to.
-fn drive_live<'a>(
-    args: &Args,
-    run: Live<'a>,
-    kept: Option<&'a mut Kept>,
-    devices: Vec<Attached>,
-    (outputs, events): (Vec<Named>, Option<LineFile>),
-) -> Result<Summary, Failure> {
-    let mut run = run.limits(Limits { time: args.time, packets: args.packets });
-    if let Some((period, kept)) = args.state_every.zip(kept) {
-        run = run.every(period, |engine| {
-            if let Err(why) = kept.save(engine) {
-                warn(why);
-            }
-        });
-    }
-    let is_endless = args.time.is_none() && args.packets.is_none();
-    live::drive(run, devices, outputs, events, is_endless)
-}
-
 /// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.
 fn unwritten(outputs: &[Unwritten]) -> Option<Failure> {
     let text: Vec<String> = outputs.iter().map(Unwritten::to_string).collect();
@@ -199,12 +195,13 @@ fn drive(
     chain: &Chain,
     engine: &mut dyn Engine,
     (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
-    (control, shown): (Vec<Control>, &AtomicBool),
-) -> Result<Summary, Failure> {
-    let stop = live::stop_on_signals()?;
+    control: Vec<Control>,
+) -> Result<Result<Summary, RunError>, Failure> {
+    let stop = live::signal_flag(&[SIGINT, SIGTERM, SIGHUP], true)?;
+    let shown = live::signal_flag(&[SIGUSR1], false)?;
     let precision = inputs.precision();
     let mut run = Run::new(chain, engine).control(control).follow(args.follow).stop(&stop);
-    run = run.show(shown, |so_far| tell(summary(chain, so_far)));
+    run = run.show(&shown, |so_far| tell(summary(chain, so_far)));
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, precision)?;
         run = run.output(path.display().to_string(), interface, sink);
@@ -224,5 +221,5 @@ fn drive(
             bar.set(now.read);
         }
     });
-    Ok(run.run()?)
+    Ok(run.run())
 }

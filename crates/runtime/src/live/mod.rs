@@ -1,0 +1,248 @@
+//! The live driver: it exchanges packets with network devices until it is told to stop.
+//!
+//! A worker thread reads bursts of frames, runs the engine on them, and sends the packets that
+//! leave, in bursts, too. Packets stay in frames of one pool. While no frames arrive, the worker
+//! advances the engine's time, so that time-outs and timers run. A packet that a device refuses is
+//! lost for a named reason, so that packets are accounted for as in captures.
+//!
+//! The thread that called [`Live::run`] is the control thread. It answers requests, saves state and
+//! loads changed chains. All that it asks of the worker is a message, which the worker answers
+//! between two bursts.
+
+mod control;
+mod sink;
+mod worker;
+
+use crate::ctl::Socket;
+use crate::outcome::{RunError, Summary};
+use crate::outputs::{Leaving, Output};
+use braid_io::PacketSink;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::Engine;
+use braid_ir::snapshot::Snapshot;
+use braid_packet::Pool;
+use control::Controller;
+use sink::Sink;
+use std::io::Write;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+use worker::{Worker, mailbox};
+
+/// A clock in nanoseconds since the epoch. It never goes back, even if someone sets the machine's
+/// clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start_ns: u64,
+    since: Instant,
+}
+
+impl Clock {
+    /// Reads the machine's clock once; from then on time passes evenly.
+    #[must_use]
+    pub fn start() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self { start_ns: nanoseconds(epoch.unwrap_or_default()), since: Instant::now() }
+    }
+
+    /// The time at which the clock was started.
+    #[must_use]
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// The current time.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.start_ns.saturating_add(nanoseconds(self.since.elapsed()))
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A device at an interface of the chain.
+pub struct Attached {
+    /// The interface, by number.
+    pub interface: u16,
+    /// The device's name in messages.
+    pub name: String,
+    /// The device.
+    pub port: Box<dyn braid_io::Port>,
+}
+
+/// The limits at which a live run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// After this time.
+    pub time: Option<Duration>,
+    /// After this many packets have been read. Packets that are read together are all processed.
+    pub packets: Option<u64>,
+}
+
+/// What others want of a live run. Signals set these flags.
+#[derive(Clone, Copy)]
+pub struct Flags<'a> {
+    /// The run is to end.
+    pub stop: &'a AtomicBool,
+    /// The results so far are to be shown.
+    pub show: &'a AtomicBool,
+    /// The chain is to be loaded again.
+    pub reload: &'a AtomicBool,
+}
+
+/// The program around a live run. The thread that called [`Live::run`] makes all calls.
+pub trait Operator {
+    /// Reads changes of configuration, as a control file has them without times.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
+
+    /// A summary as text for people.
+    fn present(&mut self, chain: &Chain, summary: &Summary) -> String;
+
+    /// Tells the user something.
+    fn tell(&mut self, text: &str);
+
+    /// Loads the chain again, and makes an engine for it.
+    ///
+    /// # Errors
+    /// Why the chain cannot be loaded.
+    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String>;
+
+    /// Saves the state of the chain. Tells the user if that fails.
+    fn save(&mut self, snapshot: &Snapshot);
+}
+
+/// A live run that is being set up.
+pub struct Live<'a> {
+    chain: Chain,
+    engine: Box<dyn Engine>,
+    clock: Clock,
+    pool: Pool,
+    devices: Vec<Attached>,
+    control: Vec<Control>,
+    limits: Limits,
+    saves: Option<Duration>,
+    leaving: Leaving<'a>,
+    socket: Option<Socket>,
+}
+
+/// A live run that has ended.
+pub struct Done {
+    /// The chain that ran last, as it was loaded.
+    pub chain: Arc<Chain>,
+    /// Its engine.
+    pub engine: Box<dyn Engine>,
+    /// The results. If an output cannot be written, the run ends with a summary that contains the
+    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, a change cannot
+    /// be made, or packets are unaccounted for.
+    pub result: Result<Summary, RunError>,
+}
+
+impl<'a> Live<'a> {
+    /// Creates a live run of a chain on an engine that was made for this chain. The devices were
+    /// opened with this pool.
+    pub fn new(chain: Chain, engine: Box<dyn Engine>, clock: Clock, pool: Pool) -> Self {
+        Self {
+            chain,
+            engine,
+            clock,
+            pool,
+            devices: Vec::new(),
+            control: Vec::new(),
+            limits: Limits::default(),
+            saves: None,
+            leaving: Leaving::default(),
+            socket: None,
+        }
+    }
+
+    /// Adds a device.
+    #[must_use]
+    pub fn device(mut self, device: Attached) -> Self {
+        self.devices.push(device);
+        self
+    }
+
+    /// Adds a sink for copies of the packets that leave by an interface, or by any interface.
+    /// Messages use `name` for the sink.
+    #[must_use]
+    pub fn output(
+        mut self,
+        name: impl Into<String>,
+        interface: Option<u16>,
+        sink: impl PacketSink + Send + 'a,
+    ) -> Self {
+        self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
+        self
+    }
+
+    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
+    #[must_use]
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
+        self.leaving.events = Some((name.into(), Box::new(events)));
+        self
+    }
+
+    /// Adds changes of configuration, which are made when their time comes.
+    #[must_use]
+    pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
+        self.control.extend(control);
+        self
+    }
+
+    /// Adds a socket by which the run can be looked at and changed.
+    #[must_use]
+    pub fn socket(mut self, socket: Socket) -> Self {
+        self.socket = Some(socket);
+        self
+    }
+
+    /// Sets the limits at which the run ends.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Has the operator save the state each time that this period has passed.
+    #[must_use]
+    pub fn save_every(mut self, period: Duration) -> Self {
+        self.saves = Some(period);
+        self
+    }
+
+    /// Runs until `stop` is set or a limit is reached.
+    pub fn run(self, operator: &mut dyn Operator, flags: Flags<'_>) -> Done {
+        let chain = Arc::new(self.chain);
+        let sink = Sink::new(self.leaving, self.devices, self.pool);
+        let parts = (Arc::clone(&chain), self.engine);
+        let mut worker = Worker::new(parts, self.clock, self.control, sink);
+        let (mailbox, mut messages) = mailbox();
+        let controller = Controller {
+            chain,
+            worker: mailbox,
+            operator,
+            flags,
+            socket: self.socket,
+            saves: self.saves.map(|period| (period, Instant::now() + period)),
+        };
+        let (stop, limits) = (flags.stop, self.limits);
+        let (mut worker, ran) = std::thread::scope(|scope| {
+            let packets = scope.spawn(move || {
+                let ran = worker.run(&mut messages, stop, limits);
+                worker.sink.leaving.finish();
+                (worker, ran)
+            });
+            controller.serve(|| packets.is_finished());
+            packets.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        let result = ran.and_then(|()| worker.summary());
+        let Worker { chain, engine, .. } = worker;
+        Done { chain, engine, result }
+    }
+}

@@ -1,0 +1,200 @@
+//! Where the packets of a live run leave: devices, and copies of them in files.
+
+use super::Attached;
+use crate::ctl::Listeners;
+use crate::load::Load;
+use crate::outputs::Leaving;
+use braid_io::State;
+use braid_ir::chain::Chain;
+use braid_ir::engine::Counters;
+use braid_packet::{Frame, Packet, Pool};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The reason for which packets that leave by an interface without a device are lost.
+pub(super) const NO_DEVICE: &str = "no_device";
+
+/// Sends the packets that leave the chain.
+pub(super) struct Sink<'a> {
+    pub(super) leaving: Leaving<'a>,
+    pub(super) devices: Vec<Attached>,
+    pub(super) pool: Pool,
+    /// The clients that follow events.
+    pub(super) listeners: Listeners,
+    /// By device, the frames that leave by it.
+    queues: Vec<Vec<Frame>>,
+    /// Copies of leaving packets, for the outputs: each with its device and its place in the
+    /// device's queue.
+    copies: Vec<(usize, usize, Packet)>,
+    /// The devices and places of frames that were not sent.
+    failed: Vec<(usize, usize)>,
+    /// Packets that left the chain and were not sent, by interface and reason.
+    unsent: BTreeMap<(u16, &'static str), u64>,
+}
+
+impl<'a> Sink<'a> {
+    /// A sink that has sent nothing yet.
+    pub(super) fn new(leaving: Leaving<'a>, devices: Vec<Attached>, pool: Pool) -> Self {
+        Self {
+            leaving,
+            devices,
+            pool,
+            listeners: Listeners::default(),
+            queues: Vec::new(),
+            copies: Vec::new(),
+            failed: Vec::new(),
+            unsent: BTreeMap::new(),
+        }
+    }
+
+    /// How the devices are, for a client of the control socket.
+    pub(super) fn devices(&mut self, chain: &Chain) -> Vec<Value> {
+        let device = |device: &mut Attached| {
+            let name = chain.interfaces.get(usize::from(device.interface));
+            json!({
+                "interface": name.map(|interface| interface.name.as_str()),
+                "device": device.name,
+                "state": match device.port.state() {
+                    State::Up => "up",
+                    State::Down => "down",
+                    State::Missing => "missing",
+                },
+                "port": device.port.facts(),
+                "notes": device.port.notes(),
+            })
+        };
+        self.devices.iter_mut().map(device).collect()
+    }
+
+    /// Sends all that a load has made leave.
+    pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
+        let Self { leaving, devices, queues, copies, unsent, listeners, .. } = self;
+        for event in load.events.drain(..) {
+            listeners.event(chain, &event);
+            leaving.event(chain, &event);
+        }
+        let is_copied = !leaving.outputs.is_empty();
+        queues.resize_with(devices.len(), Vec::new);
+        load.deliver(|interface, packet| {
+            let device = devices.iter().position(|device| device.interface == interface);
+            let Some(device) = device else {
+                *unsent.entry((interface, NO_DEVICE)).or_default() += 1;
+                return;
+            };
+            if is_copied {
+                copies.push((device, queues[device].len(), packet.clone()));
+            }
+            let packet = std::mem::replace(packet, Packet::empty(packet.link));
+            queues[device].push(packet.into_frame());
+        });
+        load.burst.recycle(&mut self.pool);
+        self.send();
+    }
+
+    /// Sends the frames of all queues.
+    fn send(&mut self) {
+        let Self { devices, queues, pool, failed, unsent, .. } = self;
+        let waiting = devices.iter_mut().zip(queues).enumerate();
+        for (at, (Attached { interface, port, .. }, queue)) in waiting {
+            if !queue.is_empty() {
+                port.send(pool, queue, &mut |place, why| {
+                    failed.push((at, place));
+                    *unsent.entry((*interface, why.reason())).or_default() += 1;
+                });
+            }
+        }
+        for (device, place, packet) in self.copies.drain(..) {
+            if !self.failed.contains(&(device, place)) {
+                self.leaving.packet(self.devices[device].interface, &packet);
+            }
+        }
+        self.failed.clear();
+    }
+
+    /// Counts packets that were not sent as lost instead of out.
+    pub(super) fn settle(&self, counters: &mut Counters) {
+        for ((interface, reason), count) in &self.unsent {
+            if let Some(out) = counters.out.get_mut(interface) {
+                *out = out.saturating_sub(*count);
+            }
+            *counters.lost.entry((*reason).into()).or_default() += count;
+        }
+        counters.out.retain(|_, count| *count > 0);
+    }
+
+    /// The numbers that the interfaces of this run have in another chain, by name.
+    ///
+    /// # Errors
+    /// An interface with a device or an output that the other chain lacks.
+    pub(super) fn interfaces_in(
+        &self,
+        chain: &Chain,
+        other: &Chain,
+    ) -> Result<BTreeMap<u16, u16>, String> {
+        let number = |name: &str| other.interfaces.iter().position(|one| one.name == name);
+        let named = (0..).zip(&chain.interfaces);
+        let numbers: BTreeMap<u16, u16> = named
+            .filter_map(|(old, one)| Some((old, u16::try_from(number(&one.name)?).ok()?)))
+            .collect();
+        let devices = self.devices.iter().map(|device| (device.interface, &device.name));
+        let outputs = self.leaving.outputs.iter();
+        let outputs = outputs.filter_map(|output| Some((output.interface?, &output.name)));
+        match devices.chain(outputs).find(|(interface, _)| !numbers.contains_key(interface)) {
+            None => Ok(numbers),
+            Some((interface, user)) => {
+                let name = chain.interfaces.get(usize::from(interface));
+                let name = name.map_or("", |interface| interface.name.as_str());
+                Err(format!("it has no interface `{name}`, which {user} needs"))
+            }
+        }
+    }
+
+    /// Takes the numbers that interfaces have in another chain ([`Self::interfaces_in`]).
+    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
+        let take = |interface: &mut u16| {
+            if let Some(number) = numbers.get(interface) {
+                *interface = *number;
+            }
+        };
+        self.devices.iter_mut().for_each(|device| take(&mut device.interface));
+        self.leaving.outputs.iter_mut().filter_map(|one| one.interface.as_mut()).for_each(take);
+        // The engine counts what left by interfaces that are gone.
+        let unsent = std::mem::take(&mut self.unsent).into_iter();
+        self.unsent = unsent
+            .filter_map(|((interface, why), count)| Some(((*numbers.get(&interface)?, why), count)))
+            .collect();
+    }
+
+    /// What the user should know at the end.
+    pub(super) fn warnings(&mut self, counters: &Counters) -> Vec<String> {
+        let mut found = Vec::new();
+        for Attached { name, port, .. } in &mut self.devices {
+            found.extend(port.notes().iter().map(|note| format!("{name}: {note}")));
+            let dropped = port.overrun();
+            if dropped > 0 {
+                found.push(format!(
+                    "{name}: the kernel dropped {dropped} frames that arrived too fast"
+                ));
+            }
+        }
+        let remedies = [
+            (
+                "received_offload",
+                "were merged by the kernel or a network card and could not be split; run \
+                 `ethtool -K DEVICE gro off gso off tso off` where the packets come from",
+            ),
+            (
+                "send_too_long",
+                "were longer than the device allows; give both sides one MTU, or add a function \
+                 that answers them",
+            ),
+            (NO_DEVICE, "left by an interface without a device; give it one with --if"),
+        ];
+        for (reason, remedy) in remedies {
+            if let Some(count) = counters.lost.get(reason) {
+                found.push(format!("{count} packets {remedy}"));
+            }
+        }
+        found
+    }
+}
