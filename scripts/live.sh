@@ -8,9 +8,16 @@ PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:/usr/sbin:/sbin"
 skip() { echo "NOT RUN between real hosts: $*"; exit 0; }
 
 [ "$(id -u)" = 0 ] || skip "this needs root"
-for tool in python3 ip sysctl; do
-    command -v "$tool" > /dev/null || skip "install $tool"
-done
+missing=()
+need() { command -v "$1" > /dev/null || missing+=("$2"); }
+need python3 python3; need ip iproute2; need sysctl procps; need ethtool ethtool
+need curl curl; need ping iputils-ping; need iperf3 iperf3; need wrk wrk; need nginx nginx-light
+if [ ${#missing[@]} -gt 0 ] && command -v apt-get > /dev/null; then
+    echo "live: installing with apt-get: ${missing[*]}" >&2
+    apt-get update -q > /dev/null && DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -q --no-install-recommends "${missing[@]}" > /dev/null && missing=()
+fi
+[ ${#missing[@]} = 0 ] || skip "install ${missing[*]}"
 trial=braid-trial-$$
 ip netns add "$trial" 2> /dev/null || skip "no network namespaces can be made here"
 works=yes
@@ -23,4 +30,5 @@ if [ -z "${BRAID:-}" ]; then
     target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     BRAID=$target/release/braid
 fi
-exec timeout 400 python3 -B tests/live/live.py "$BRAID" "$@"
+timeout 400 python3 -B tests/live/live.py "$BRAID" "$@"
+exec timeout $((400 + ${TIME:-20})) python3 -B tests/live/operate.py "$BRAID" "${TIME:-20}"

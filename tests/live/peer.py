@@ -6,6 +6,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 IP_RECVERR = 11
 SOL_PACKET, PACKET_AUXDATA = 263, 8
@@ -121,6 +122,48 @@ def hop(address):
         # A `sock_extended_err`, and behind its 16 bytes the address of who sent the error.
         for _, _, data in beside:
             print("type", data[5], "from", socket.inet_ntoa(data[20:24]))
+
+
+def echo(*addresses):
+    """Sends back all that comes on connections to port 5700, until killed."""
+    def answer(connection):
+        while data := connection.recv(65536):
+            connection.sendall(data)
+
+    def accept(server):
+        while True:
+            connection, _ = server.accept()
+            threading.Thread(target=answer, args=[connection], daemon=True).start()
+
+    threads = [threading.Thread(target=accept, args=[socket.create_server((address, 5700))])
+               for address in addresses]
+    for thread in threads:
+        thread.start()
+    print("ready", flush=True)
+
+
+def beat(address, seconds):
+    """Says a number twenty times a second on one connection for so many seconds, and hears it. Prints
+    whether all came back, and the longest time between two."""
+    with socket.create_connection((address, 5700), timeout=20) as made:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        print("ready", flush=True)
+        end, last, longest, number = time.monotonic() + float(seconds), time.monotonic(), 0, 0
+        while time.monotonic() < end:
+            number += 1
+            said, heard = number.to_bytes(8, "big"), b""
+            made.sendall(said)
+            while len(heard) < 8:
+                more = made.recv(8 - len(heard))
+                if not more:
+                    return print("closed", number)
+                heard += more
+            if heard != said:
+                return print("changed", number)
+            now = time.monotonic()
+            last, longest = now, max(longest, now - last)
+            time.sleep(0.05)
+        print("whole", round(longest, 2))
 
 
 def send_tagged(device):
