@@ -34,8 +34,17 @@ pub fn check(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
-/// Makes the engine of this name for a chain.
+/// Makes the engine of this name for a chain. Packets wait while their program is compiled.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+    with(name, chain, false)
+}
+
+/// Makes the engine of this name for a live chain. No packet waits for the compiler.
+pub fn live(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+    with(name, chain, true)
+}
+
+fn with(name: &str, chain: &Chain, aside: bool) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
     let (extent, options) = match name {
         "sequential" => (Extent::Function, Options::default()),
@@ -43,7 +52,7 @@ pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
         "fused" => (Extent::Chain, Options::fused()),
         _ => return Ok(Box::new(reference(chain)?)),
     };
-    let engine = Compiled::new(chain.clone(), extent, options);
+    let engine = Compiled::new(chain.clone(), extent, Options { aside, ..options });
     Ok(Box::new(engine.map_err(refused)?))
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Combinations {
 }
 
 /// Route tables that machine code searches for the same address.
-struct Combination {
+pub(crate) struct Combination {
     tables: Vec<(u16, ParamId)>,
     wide: bool,
     /// `None` if there are too many address groups.
@@ -36,10 +36,10 @@ struct Combination {
 }
 
 impl Combinations {
-    /// The address groups of a combination of tables.
-    pub(crate) fn of(
+    /// The address groups of a combination of tables. `routes` gives the tables.
+    pub(crate) fn of<'a>(
         &mut self,
-        instances: &[Instance],
+        routes: impl Fn(&(u16, ParamId)) -> Option<&'a Lpm>,
         tables: &[(u16, ParamId)],
         wide: bool,
     ) -> Option<AddressGroups> {
@@ -50,9 +50,6 @@ impl Combinations {
         if self.all.len() >= COMBINATIONS {
             return None;
         }
-        let routes = |(node, param): &(u16, ParamId)| {
-            instances.get(usize::from(*node))?.routes.get(param.index())?.as_ref()
-        };
         let members: Vec<&Lpm> = tables.iter().map(routes).collect::<Option<_>>()?;
         let (groups, trie) = self.make(&members, wide);
         self.all.push(Combination { tables: tables.to_vec(), wide, groups, trie });
@@ -98,6 +95,29 @@ impl Combinations {
         let (node, param) = *one.tables.first()?;
         let table = instances.get(usize::from(node))?.routes.get(param.index())?.as_ref()?;
         Some(table.class(addr, one.wide))
+    }
+
+    /// The combinations from this number on, which go to the engine. The search structures do not
+    /// stay here.
+    pub(crate) fn hand_over(&mut self, from: usize) -> Vec<Combination> {
+        let new = self.all.iter_mut().skip(from);
+        new.map(|one| Combination {
+            tables: one.tables.clone(),
+            wide: one.wide,
+            groups: one.groups.clone(),
+            trie: one.trie.take(),
+        })
+        .collect()
+    }
+
+    /// Adds combinations that were handed over, in order.
+    pub(crate) fn take_over(&mut self, new: Vec<Combination>) {
+        self.all.extend(new);
+    }
+
+    /// The number of combinations.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
     }
 
     /// Forgets all address groups.

@@ -4,6 +4,7 @@ use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::options::Options;
 use crate::programs::Programs;
+use crate::workshop::Workshop;
 #[cfg(feature = "mutants")]
 use braid_flowcache::RecordMutant;
 use braid_flowcache::{FlowCache, FlowTable, Flows};
@@ -33,7 +34,10 @@ impl Compiled {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
         let graph = Graph::new(&chain)?;
-        let programs = Programs::new(&chain, &graph, extent, options.jit);
+        let mut programs = Programs::new(&chain, &graph, extent, options.jit);
+        if options.aside {
+            programs.workshop = Some(Workshop::open(&chain, &graph, extent, options.jit));
+        }
         let mut functions = Functions::new(chain, options.hash);
         functions.load(options.records > 0)?;
         let (records, tables) = functions.store.parts();

@@ -5,6 +5,7 @@
 )]
 
 use crate::compiled::Compiled;
+use crate::executor::Executor;
 use crate::instance::{Instance, Rules, quotas, routes};
 use crate::report;
 use braid_externs::Backend as _;
@@ -71,20 +72,45 @@ impl Compiled {
         let value = &params[param.index()];
         let instance = &mut functions.instances[usize::from(node)];
         instance.take_value(param, value);
-        if let ParamValue::Routes(_) = value {
-            functions.address_groups.clear();
-            self.executor
-                .programs
-                .set
-                .all
-                .iter_mut()
-                .for_each(|program| program.stage.routes_changed());
-        }
         // Capacities and time-outs may have changed.
         functions.store.change(node, params);
-        if is_compiled_in(&instance.model, param, value) {
+        let is_routes = matches!(value, ParamValue::Routes(_));
+        if is_routes {
+            functions.address_groups.clear();
+            let programs = &mut self.executor.programs.set.all;
+            programs.iter_mut().for_each(|program| program.stage.routes_changed());
+        }
+        let is_compiled_in = is_compiled_in(&instance.model, param, value);
+        if is_compiled_in {
             report::forget_programs(&mut self.executor, self.cache.as_deref_mut());
         }
+        if is_routes || is_compiled_in {
+            self.executor.tell_workshop(node, param);
+        }
+    }
+}
+
+impl Executor {
+    /// Tells the workshop, if there is one, a parameter's value, which programs or machine code
+    /// depend on.
+    fn tell_workshop(&mut self, node: u16, param: ParamId) {
+        let Self { programs, functions, .. } = self;
+        if let Some(workshop) = &mut programs.workshop {
+            // The workshop numbers the address groups of the new configuration from 0.
+            functions.address_groups.clear();
+            let value = &functions.chain.nodes[usize::from(node)].params[param.index()];
+            workshop.change(node, param, value);
+        }
+    }
+
+    /// Tells the workshop all values that are not those with which it was opened.
+    pub(crate) fn tell_workshop_all(&mut self) {
+        let functions = &self.functions;
+        let differs = functions.configured.iter().filter(|((node, param), value)| {
+            functions.chain.nodes[usize::from(*node)].params[param.index()] != **value
+        });
+        let changed: Vec<_> = differs.map(|(place, _)| *place).collect();
+        changed.into_iter().for_each(|(node, param)| self.tell_workshop(node, param));
     }
 }
 

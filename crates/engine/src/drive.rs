@@ -117,6 +117,7 @@ fn same_ingress(packets: &[Packet]) -> usize {
 impl Engine for Compiled {
     #[expect(clippy::indexing_slicing, reason = "`at` and `end` are places of packets")]
     fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        self.executor.take_programs();
         let (packets, layouts, reached) = burst.parts();
         reached.clear();
         while let at = reached.len()
@@ -128,6 +129,7 @@ impl Engine for Compiled {
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.executor.take_programs();
         self.executor.advance_to(time_ns, out);
         self.executor.functions.advance_natives(out);
     }

@@ -26,7 +26,7 @@ impl braid_flowcache::Programs for ProgramSet {
 
     #[inline]
     fn residual(&self, program: usize) -> Option<&Residual> {
-        self.all.get(program).map(|program| &program.residual)
+        self.all.get(program).map(|program| &*program.residual)
     }
 
     #[inline(always)]

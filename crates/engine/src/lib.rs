@@ -38,6 +38,7 @@ mod snapshot;
 mod state;
 mod walk;
 mod work;
+mod workshop;
 
 pub use braid_flowcache::{
     Basis, Change, Dependency, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord,

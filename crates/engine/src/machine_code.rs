@@ -11,6 +11,8 @@ use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
 use crate::work::{Emission, Walk, Work};
+use crate::workshop::Workshop;
+use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
@@ -21,6 +23,7 @@ use braid_jit::{AddressGroups, Call, Code, Count, Ended, Host, Resource, Resourc
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// The largest number of blocks of a program that is compiled. A longer compilation would delay
 /// packets too much.
@@ -44,6 +47,8 @@ pub(crate) enum Stage {
     Interpreted,
     /// The program is compiled after this number of packets.
     Waiting(u32),
+    /// The workshop compiles the program.
+    Ordered,
     Compiled(Box<MachineCode>),
 }
 
@@ -81,7 +86,25 @@ impl Stage {
                 };
             }
             Stage::Waiting(packets) => *packets -= 1,
-            Stage::Interpreted | Stage::Compiled(_) => {}
+            Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
+        }
+        self.machine_code()
+    }
+
+    /// As [`Self::next`], with a workshop that compiles the program with this number.
+    pub(crate) fn next_aside(
+        &mut self,
+        number: usize,
+        program: &Arc<Residual>,
+        workshop: &Workshop,
+    ) -> Option<&MachineCode> {
+        match self {
+            Stage::Waiting(0) => {
+                workshop.order_code(number, program);
+                *self = Stage::Ordered;
+            }
+            Stage::Waiting(packets) => *packets -= 1,
+            Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
         }
         self.machine_code()
     }
@@ -91,7 +114,7 @@ impl Stage {
     pub(crate) fn machine_code(&self) -> Option<&MachineCode> {
         match self {
             Stage::Compiled(machine_code) => Some(machine_code),
-            Stage::Interpreted | Stage::Waiting(_) => None,
+            Stage::Interpreted | Stage::Waiting(_) | Stage::Ordered => None,
         }
     }
 }
@@ -101,37 +124,47 @@ struct Means<'a>(&'a mut Functions);
 
 impl Resources for Means<'_> {
     fn number(&mut self, node: u16, resource: Resource) -> Option<u32> {
-        number(self.0, node, resource)
+        let first_locator = |node: u16| self.0.instances[usize::from(node)].first_locator;
+        number(first_locator, node, resource)
     }
 
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups> {
-        self.0.address_groups.of(&self.0.instances, tables, wide)
+        let Functions { address_groups, instances, .. } = &mut *self.0;
+        let routes = |(node, param): &(u16, ParamId)| {
+            instances.get(usize::from(*node))?.routes.get(param.index())?.as_ref()
+        };
+        address_groups.of(routes, tables, wide)
     }
 
     fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
-        let is_large = prefetch::is_large(&self.0.instances[usize::from(node)], param);
+        let is_large = prefetch::is_large(&self.0.chain, node, param);
         self.0.prefetch.is_used |= is_large;
         is_large
     }
 
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
-        // The constant members of a list. A change of a list replaces the programs.
-        match self.0.chain.nodes.get(usize::from(node))?.params.get(param.index())? {
-            ParamValue::List(rows) => Some(rows),
-            _ => None,
-        }
+        list(&self.0.chain, node, param)
+    }
+}
+
+/// The constant members of a list. A change of a list replaces the programs.
+pub(crate) fn list(chain: &Chain, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
+    match chain.nodes.get(usize::from(node))?.params.get(param.index())? {
+        ParamValue::List(rows) => Some(rows),
+        _ => None,
     }
 }
 
 /// The number of a function's resource in machine code. A table has its number among the tables of
-/// all functions. Any other resource has a number that combines the function and the resource's
-/// number there.
-fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
+/// all functions, where those of a function begin at `first_locator`. Any other resource has a number
+/// that combines the function and the resource's number there.
+pub(crate) fn number(
+    first_locator: impl Fn(u16) -> usize,
+    node: u16,
+    resource: Resource,
+) -> Option<u32> {
     let own = match resource {
-        Resource::Table(state) => {
-            let locator = functions.instances[usize::from(node)].first_locator + state.index();
-            return u32::try_from(locator).ok();
-        }
+        Resource::Table(state) => return u32::try_from(first_locator(node) + state.index()).ok(),
         Resource::Rules(ParamId(own))
         | Resource::Routes(ParamId(own))
         | Resource::List(ParamId(own))
@@ -146,7 +179,7 @@ fn resource(number: u32) -> (usize, u32) {
 }
 
 impl MachineCode {
-    fn new(code: Code, program: &Residual) -> Self {
+    pub(crate) fn new(code: Code, program: &Residual) -> Self {
         let steps = program.blocks.iter().map(|block| {
             let steps = block.steps.iter();
             let io = steps.map(|step| Io { uses: step.what.uses(), outs: step.what.outs() });

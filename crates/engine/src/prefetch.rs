@@ -6,16 +6,19 @@
 //! so the next result is nearly always the right one. Otherwise the rule set is searched again.
 
 use crate::instance::Instance;
+use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::rules::RuleWords;
+use braid_ir::value::ParamValue;
 
 /// The number of rules above which a rule set does not stay in the nearest cache.
 const LARGE: usize = 1000;
 
 /// Whether a rule set has enough rules for a prefetch to pay.
-pub(crate) fn is_large(instance: &Instance, param: ParamId) -> bool {
-    let rules = instance.rules.get(param.index()).and_then(Option::as_ref);
-    rules.is_some_and(|rules| rules.table.set().rules.len() > LARGE)
+pub(crate) fn is_large(chain: &Chain, node: u16, param: ParamId) -> bool {
+    let params = chain.nodes.get(usize::from(node)).map(|node| &node.params);
+    let value = params.and_then(|params| params.get(param.index()));
+    matches!(value, Some(ParamValue::Rules(set)) if set.rules.len() > LARGE)
 }
 
 /// The prefetched rule lookups of a batch.

@@ -16,10 +16,11 @@ use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Count;
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// A residual program and its counters.
 pub(crate) struct Program {
-    pub(crate) residual: Residual,
+    pub(crate) residual: Arc<Residual>,
     pub(crate) stage: Stage,
     /// The count of each counter list.
     pub(crate) counts: Vec<Cell<Count>>,
@@ -65,7 +66,7 @@ impl Program {
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
-            residual,
+            residual: Arc::new(residual),
         };
         program.ends =
             (0..program.residual.blocks.len()).map(|at| program.at_end(at, graph)).collect();

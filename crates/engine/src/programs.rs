@@ -9,6 +9,7 @@ use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::options::Jit;
 use crate::program::Program;
+use crate::workshop::Workshop;
 use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
@@ -28,6 +29,8 @@ pub(crate) struct Programs {
     pub(crate) set: ProgramSet,
     /// Memory for the values of the running program, large enough for the largest program.
     pub(crate) words: Vec<Word>,
+    /// The thread that makes programs, if packets do not wait for them.
+    pub(crate) workshop: Option<Workshop>,
     #[cfg(feature = "mutants")]
     pub(crate) bug: Option<synth::SynthMutant>,
 }
@@ -96,6 +99,7 @@ impl Programs {
             jit,
             set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
             words: Vec::new(),
+            workshop: None,
             #[cfg(feature = "mutants")]
             bug: None,
         }
@@ -110,7 +114,8 @@ impl Programs {
         synth::residual(chain, graph, point, presence, self.extent)
     }
 
-    /// The program at a point for packets with these headers. Makes it if necessary.
+    /// The program at a point for packets with these headers. Makes it if necessary, or orders it
+    /// from the workshop.
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -124,16 +129,26 @@ impl Programs {
         if self.set.points.0[place(point)].without || self.set.all.len() == MOST {
             return None;
         }
-        let residual = self.residual(point, presence, chain, graph);
-        let made = (residual.shape, self.set.all.len());
-        if self.words.len() < residual.values.len() {
-            self.words.resize(residual.values.len(), 0);
+        if let Some(workshop) = &mut self.workshop {
+            workshop.order_program(point, presence);
+            return None;
         }
-        self.set.all.push(Program::new(residual, graph, self.jit));
-        let known = &mut self.set.points.0[place(point)];
+        let residual = self.residual(point, presence, chain, graph);
+        Some(self.add(Program::new(residual, graph, self.jit)))
+    }
+
+    /// Adds a program. Returns its number.
+    pub(crate) fn add(&mut self, program: Program) -> usize {
+        let Residual { point, shape, values, .. } = &*program.residual;
+        if self.words.len() < values.len() {
+            self.words.resize(values.len(), 0);
+        }
+        let made = (*shape, self.set.all.len());
+        let known = &mut self.set.points.0[place(*point)];
         known.shapes.push(made);
         known.last.set(Some(made));
-        Some(made.1)
+        self.set.all.push(program);
+        made.1
     }
 
     /// The program that ran last at a point.

@@ -97,6 +97,7 @@ pub(crate) fn import(engine: &mut Compiled, snapshot: Snapshot) -> Result<(), Im
             }
         }
     }
+    executor.tell_workshop_all();
     // The next packet looks for due work.
     executor.wake = 0;
     for change in &changes {

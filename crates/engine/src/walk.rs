@@ -345,7 +345,11 @@ impl Executor {
         let functions = &mut self.functions;
         let words = &mut *self.programs.words;
         let mut ended = None;
-        if let Some(machine_code) = program.stage.next(&program.residual, functions) {
+        let machine_code = match &self.programs.workshop {
+            None => program.stage.next(&program.residual, functions),
+            Some(workshop) => program.stage.next_aside(number, &program.residual, workshop),
+        };
+        if let Some(machine_code) = machine_code {
             let work = Work { packet, layout, emissions: &mut self.emissions };
             let counts = &program.counts;
             ended = machine_code.run(&program.residual, words, functions, walk, work, counts);

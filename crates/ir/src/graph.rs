@@ -4,6 +4,7 @@ use crate::chain::{Chain, Sink, Source};
 use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
 
 /// Links and groups.
+#[derive(Clone)]
 pub struct Graph {
     /// Where each interface leads.
     entries: Vec<Option<Sink>>,

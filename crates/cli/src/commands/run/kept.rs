@@ -9,7 +9,6 @@ use braid_runtime::Unwritten;
 use braid_runtime::state_files::StateFiles;
 
 use crate::answer::Failure;
-use crate::engines;
 use crate::output::{tell, warn};
 
 /// The state of a chain in a folder.
@@ -26,12 +25,15 @@ impl Kept {
         Ok(Self { folder: folder.to_owned(), files })
     }
 
-    /// An engine that goes on from the latest state that it can take. Without any, the engine
-    /// begins anew. Warns of files that are not used, and tells what does not move.
-    pub fn resume(&mut self, engine: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
-        let begin = || engines::make(engine, chain);
+    /// An engine, as `begin` makes it, that goes on from the latest state that it can take. Without
+    /// any, the engine begins anew. Warns of files that are not used, and tells what does not move.
+    pub fn resume(
+        &mut self,
+        chain: &Chain,
+        begin: impl Fn() -> Result<Box<dyn Engine>, Failure>,
+    ) -> Result<Box<dyn Engine>, Failure> {
         let (resumed, refused) =
-            self.files.load(|path, snapshot| resumed(begin, chain, path, snapshot));
+            self.files.load(|path, snapshot| resumed(&begin, chain, path, snapshot));
         for refused in &refused {
             warn(format!("{refused}; it is not used"));
         }

@@ -139,7 +139,7 @@ impl Operator for Surroundings<'_> {
             if self.check_native {
                 native::check_records(&mut chain);
             }
-            let engine = engines::make(self.engine, &chain)?;
+            let engine = engines::live(self.engine, &chain)?;
             Ok((chain, engine))
         };
         loaded().map_err(|failure: Failure| failure.text)

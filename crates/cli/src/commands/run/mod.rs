@@ -122,9 +122,13 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         None => Vec::new(),
     };
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
+    let begin = || match is_live {
+        true => engines::live(&args.engine, &chain),
+        false => engines::make(&args.engine, &chain),
+    };
     let mut engine = match &mut kept {
-        Some(kept) => kept.resume(&args.engine, &chain)?,
-        None => engines::make(&args.engine, &chain)?,
+        Some(kept) => kept.resume(&chain, begin)?,
+        None => begin()?,
     };
     let Done { chain, mut engine, result } = match devices {
         None => {
