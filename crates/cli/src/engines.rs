@@ -44,7 +44,7 @@ pub fn live(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     with(name, chain, true)
 }
 
-fn with(name: &str, chain: &Chain, aside: bool) -> Result<Box<dyn Engine>, Failure> {
+fn with(name: &str, chain: &Chain, workshop: bool) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
     let (extent, options) = match name {
         "sequential" => (Extent::Function, Options::default()),
@@ -52,7 +52,7 @@ fn with(name: &str, chain: &Chain, aside: bool) -> Result<Box<dyn Engine>, Failu
         "fused" => (Extent::Chain, Options::fused()),
         _ => return Ok(Box::new(reference(chain)?)),
     };
-    let engine = Compiled::new(chain.clone(), extent, Options { aside, ..options });
+    let engine = Compiled::new(chain.clone(), extent, Options { workshop, ..options });
     Ok(Box::new(engine.map_err(refused)?))
 }
 

@@ -34,17 +34,16 @@ impl Compiled {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
         let graph = Graph::new(&chain)?;
-        let mut programs = Programs::new(&chain, &graph, extent, options.jit);
-        if options.aside {
-            programs.workshop = Some(Workshop::open(&chain, &graph, extent, options.jit));
-        }
+        let programs = Programs::new(&chain, &graph, extent, options.jit);
+        let workshop =
+            options.workshop.then(|| Workshop::open(&chain, &graph, extent, options.jit));
         let mut functions = Functions::new(chain, options.hash);
         functions.load(options.records > 0)?;
         let (records, tables) = functions.store.parts();
         records.allow(tables, options.records);
         let cache = (options.records > 0)
             .then(|| Box::new(FlowCache::new(&functions.chain, options.records, options.eager)));
-        Ok(Self { executor: Executor::new(functions, graph, programs), cache })
+        Ok(Self { executor: Executor::new(functions, graph, programs, workshop), cache })
     }
 
     /// As [`Compiled::new`], with a mutant of the synthesis.

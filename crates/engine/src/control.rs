@@ -5,26 +5,30 @@
 )]
 
 use crate::compiled::Compiled;
-use crate::executor::Executor;
 use crate::instance::{Instance, Rules, quotas, routes};
 use crate::report;
+use braid_classify::Lpm;
 use braid_externs::Backend as _;
 use braid_flowcache::Changed;
 use braid_ir::chain::{Change, Control};
+use braid_ir::engine::Prepared;
 use braid_ir::model::{Model, Op, ParamDecl, ParamId, SetRef, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
+use std::any::Any;
 use std::cell::Cell;
 
 impl Compiled {
-    /// Applies a change now.
-    pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
+    /// Applies a change now. Afterwards it holds what it has replaced.
+    pub(crate) fn change(&mut self, change: &mut Prepared) -> Result<(), String> {
+        let control = &change.control;
         let config = self.executor.functions.chain.nodes.get(usize::from(control.node));
         let native = config.filter(|config| config.model.native.is_some());
         let Some(before) = native.map(|config| config.params.clone()) else {
-            return self.change_value(control);
+            return self.change_value(change);
         };
         let node = usize::from(control.node);
-        self.change_value(control)?;
+        self.change_value(change)?;
+        let control = &change.control;
         if let Err(why) = self.executor.functions.tell_natives(control) {
             let at = control.param.index();
             let instance = &mut self.executor.functions.instances[node];
@@ -35,7 +39,8 @@ impl Compiled {
         Ok(())
     }
 
-    fn change_value(&mut self, control: &Control) -> Result<(), String> {
+    fn change_value(&mut self, change: &mut Prepared) -> Result<(), String> {
+        let Prepared { control, made } = change;
         let node = usize::from(control.node);
         let functions = &mut self.executor.functions;
         let Some(config) = functions.chain.nodes.get(node) else {
@@ -44,20 +49,30 @@ impl Compiled {
         let model = config.model.clone();
         let param = control.param;
         let decl = model.params.get(param.index()).ok_or("no such parameter")?;
-        functions.keep_configured(control.node, param);
+        let is_set = matches!(control.change, Change::Set(_));
+        if !is_set {
+            functions.keep_configured(control.node, param);
+        }
         let (instance, config) = (&mut functions.instances[node], &mut functions.chain.nodes[node]);
         let value = &mut config.params[param.index()];
         let before = match value {
             ParamValue::Backends(all) => all.clone(),
             _ => Vec::new(),
         };
-        match &control.change {
-            Change::Set(new) => set(&model, decl, param, value, new)?,
+        match &mut control.change {
+            Change::Set(new) => {
+                set(&model, decl, param, value, new)?;
+                let first = functions.configured.entry((control.node, param));
+                first.or_insert_with(|| std::mem::replace(new, ParamValue::Scalar(0)));
+            }
             change => adjust(decl, value, change, instance.rules[param.index()].as_mut())?,
         }
         let changed = Changed::new(control, &before, value);
-        if let Change::Set(_) = control.change {
-            self.take_value(control.node, param);
+        if is_set {
+            let made = made.as_mut().and_then(|made| made.downcast_mut::<Structures>());
+            let mut own = None;
+            let made = made.unwrap_or_else(|| own.insert(Structures::of(value)));
+            self.take_value(control.node, param, made);
         }
         if let Some(cache) = &mut self.cache {
             cache.outdate(&changed, &mut self.executor.functions);
@@ -66,12 +81,12 @@ impl Compiled {
     }
 
     /// Brings the function's structures up to date with a parameter's new value.
-    fn take_value(&mut self, node: u16, param: ParamId) {
+    fn take_value(&mut self, node: u16, param: ParamId, made: &mut Structures) {
         let functions = &mut self.executor.functions;
         let params = &functions.chain.nodes[usize::from(node)].params;
         let value = &params[param.index()];
         let instance = &mut functions.instances[usize::from(node)];
-        instance.take_value(param, value);
+        instance.take_value(param, value, made);
         // Capacities and time-outs may have changed.
         functions.store.change(node, params);
         let is_routes = matches!(value, ParamValue::Routes(_));
@@ -90,35 +105,12 @@ impl Compiled {
     }
 }
 
-impl Executor {
-    /// Tells the workshop, if there is one, a parameter's value, which programs or machine code
-    /// depend on.
-    fn tell_workshop(&mut self, node: u16, param: ParamId) {
-        let Self { programs, functions, .. } = self;
-        if let Some(workshop) = &mut programs.workshop {
-            // The workshop numbers the address groups of the new configuration from 0.
-            functions.address_groups.clear();
-            let value = &functions.chain.nodes[usize::from(node)].params[param.index()];
-            workshop.change(node, param, value);
-        }
-    }
-
-    /// Tells the workshop all values that are not those with which it was opened.
-    pub(crate) fn tell_workshop_all(&mut self) {
-        let functions = &self.functions;
-        let differs = functions.configured.iter().filter(|((node, param), value)| {
-            functions.chain.nodes[usize::from(*node)].params[param.index()] != **value
-        });
-        let changed: Vec<_> = differs.map(|(place, _)| *place).collect();
-        changed.into_iter().for_each(|(node, param)| self.tell_workshop(node, param));
-    }
-}
-
 impl Instance {
-    /// Brings the instance's structures up to date with a parameter's new value.
-    pub(crate) fn take_value(&mut self, param: ParamId, value: &ParamValue) {
-        self.rules[param.index()] = Rules::new(value);
-        self.routes[param.index()] = routes(value);
+    /// Brings the instance's structures up to date with a parameter's new value. Afterwards `made`
+    /// holds the old ones.
+    pub(crate) fn take_value(&mut self, param: ParamId, value: &ParamValue, made: &mut Structures) {
+        std::mem::swap(&mut self.rules[param.index()], &mut made.rules);
+        std::mem::swap(&mut self.routes[param.index()], &mut made.routes);
         if let ParamValue::Pool(_) = value {
             let quotas = quotas(value, self.shard_count());
             for (shard, quota) in self.shards.iter_mut().zip(quotas) {
@@ -148,13 +140,34 @@ fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
         })
 }
 
-/// Assigns a new value. Backends keep their numbers.
+/// The search structures of a parameter's value.
+pub(crate) struct Structures {
+    rules: Option<Rules>,
+    routes: Option<Lpm>,
+}
+
+impl Structures {
+    pub(crate) fn of(value: &ParamValue) -> Self {
+        Self { rules: Rules::new(value), routes: routes(value) }
+    }
+}
+
+/// Makes the search structures of a change's value.
+pub(crate) fn prepare(control: Control) -> Prepared {
+    let made: Option<Box<dyn Any + Send>> = match &control.change {
+        Change::Set(value) => Some(Box::new(Structures::of(value))),
+        _ => None,
+    };
+    Prepared { control, made }
+}
+
+/// Assigns a new value, and gives back the old one. Backends keep their numbers.
 fn set(
     model: &Model,
     decl: &ParamDecl,
     param: ParamId,
     value: &mut ParamValue,
-    new: &ParamValue,
+    new: &mut ParamValue,
 ) -> Result<(), String> {
     new.check(&decl.ty).map_err(|why| format!("{}: {why}", decl.name))?;
     let is_period = model.timers.iter().any(|timer| timer.period == Setting::Param(param));
@@ -163,10 +176,11 @@ fn set(
     }
     match (value, new) {
         (ParamValue::Backends(all), ParamValue::Backends(new)) => {
+            let before = all.clone();
             all.iter_mut().for_each(|old| old.health = Health::Removed);
-            new.iter().for_each(|one| admit(all, one.clone()));
+            std::mem::replace(new, before).into_iter().for_each(|one| admit(all, one));
         }
-        (value, new) => value.clone_from(new),
+        (value, new) => std::mem::swap(value, new),
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! path (its flow's record) or the slow path (its program).
 
 use crate::compiled::Compiled;
+use crate::control::prepare;
 use crate::hot::{Halt, run_compiled};
 use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::engine::{Counters, Engine, Outputs, Prepared, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -135,8 +136,20 @@ impl Engine for Compiled {
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
-        self.executor.advance_to(control.time_ns, out);
-        self.change(control)
+        self.control_prepared(&mut prepare(control.clone()), out)
+    }
+
+    fn preparer(&self) -> fn(Control) -> Prepared {
+        prepare
+    }
+
+    fn control_prepared(
+        &mut self,
+        change: &mut Prepared,
+        out: &mut dyn Outputs,
+    ) -> Result<(), String> {
+        self.executor.advance_to(change.control.time_ns, out);
+        self.change(change)
     }
 
     fn counters(&self) -> Counters {

@@ -3,11 +3,15 @@
 use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::held::Waiting;
+use crate::machine_code::Stage;
 use crate::programs::{ProgramSet, Programs};
 use crate::work::Emission;
+use crate::workshop::{Made, NewCode, Workshop};
 use braid_flowcache::Host;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::Graph;
+use braid_ir::model::ParamId;
+use braid_ir::residual::Point;
 
 /// The executor of a chain: its functions with their state, its programs, and the work that is due
 /// later.
@@ -26,13 +30,20 @@ pub(crate) struct Executor {
     /// The packets in `chain_counters` that entered before this engine went on from a snapshot.
     pub(crate) packets_before: u64,
     pub(crate) programs: Programs,
+    /// The thread that makes programs, if packets do not wait for them.
+    pub(crate) workshop: Option<Workshop>,
     /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
 }
 
 impl Executor {
     /// The executor of a chain before its first packet.
-    pub(crate) fn new(functions: Functions, graph: Graph, programs: Programs) -> Self {
+    pub(crate) fn new(
+        functions: Functions,
+        graph: Graph,
+        programs: Programs,
+        workshop: Option<Workshop>,
+    ) -> Self {
         Self {
             graph,
             workers: functions.chain.workers.max(1),
@@ -43,6 +54,7 @@ impl Executor {
             chain_counters: ChainCounters::new(&functions.chain),
             packets_before: 0,
             programs,
+            workshop,
             emissions: Vec::new(),
             functions,
         }
@@ -64,5 +76,73 @@ impl Executor {
             words,
             out,
         }
+    }
+    /// The program at a point for packets with these headers, if there is one. Makes it, or orders
+    /// it from the workshop.
+    pub(crate) fn find_program(&mut self, point: Point, presence: u128) -> Option<usize> {
+        let Self { programs, functions, graph, workshop, .. } = self;
+        let Some(workshop) = workshop else {
+            return programs.find(point, presence, &functions.chain, graph);
+        };
+        let known = programs.set.points.known(point, presence);
+        if known.is_none() && programs.has_room(point) {
+            workshop.order_program(point, presence);
+        }
+        known
+    }
+
+    /// Takes what the workshop has made.
+    pub(crate) fn take_programs(&mut self) {
+        let Self { programs, functions, workshop, .. } = self;
+        while let Some((made, is_current)) = workshop.as_mut().and_then(Workshop::next) {
+            match made {
+                Made::Program(point, presence, program) => {
+                    let is_new = programs.set.points.known(point, presence).is_none();
+                    if is_current && is_new && programs.has_room(point) {
+                        programs.add(*program);
+                    }
+                }
+                Made::Code(number, NewCode { code, groups, prefetches }) => {
+                    let program = programs.set.all.get_mut(number);
+                    let stage = program.map(|program| &mut program.stage);
+                    let stage = stage.filter(|stage| matches!(stage, Stage::Ordered));
+                    if is_current {
+                        functions.address_groups.take_over(groups);
+                        functions.prefetch.is_used |= prefetches;
+                    }
+                    if let Some(stage) = stage {
+                        *stage = match (code, is_current) {
+                            (Some(code), true) => Stage::Compiled(code),
+                            (None, true) => Stage::Interpreted,
+                            (_, false) => Stage::Waiting(0),
+                        };
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells the workshop, if there is one, a parameter's value, which programs or machine code
+    /// depend on.
+    #[expect(clippy::indexing_slicing, reason = "the caller names a parameter of the chain")]
+    pub(crate) fn tell_workshop(&mut self, node: u16, param: ParamId) {
+        let Self { workshop, functions, .. } = self;
+        if let Some(workshop) = workshop {
+            // The workshop numbers the address groups of the new configuration from 0.
+            functions.address_groups.clear();
+            let value = &functions.chain.nodes[usize::from(node)].params[param.index()];
+            workshop.change(node, param, value);
+        }
+    }
+
+    /// Tells the workshop all values that are not those with which it was opened.
+    #[expect(clippy::indexing_slicing, reason = "the chain has the configured parameters")]
+    pub(crate) fn tell_workshop_all(&mut self) {
+        let Functions { configured, chain, .. } = &self.functions;
+        let differs = configured.iter().filter(|((node, param), value)| {
+            chain.nodes[usize::from(*node)].params[param.index()] != **value
+        });
+        let changed: Vec<_> = differs.map(|(place, _)| *place).collect();
+        changed.into_iter().for_each(|(node, param)| self.tell_workshop(node, param));
     }
 }

@@ -11,7 +11,6 @@ use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
 use crate::work::{Emission, Walk, Work};
-use crate::workshop::Workshop;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
@@ -23,7 +22,6 @@ use braid_jit::{AddressGroups, Call, Code, Count, Ended, Host, Resource, Resourc
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// The largest number of blocks of a program that is compiled. A longer compilation would delay
 /// packets too much.
@@ -91,22 +89,17 @@ impl Stage {
         self.machine_code()
     }
 
-    /// As [`Self::next`], with a workshop that compiles the program with this number.
-    pub(crate) fn next_aside(
-        &mut self,
-        number: usize,
-        program: &Arc<Residual>,
-        workshop: &Workshop,
-    ) -> Option<&MachineCode> {
+    /// Counts one more packet. Returns whether it is time to order machine code.
+    pub(crate) fn is_to_order(&mut self) -> bool {
         match self {
             Stage::Waiting(0) => {
-                workshop.order_code(number, program);
                 *self = Stage::Ordered;
+                return true;
             }
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
         }
-        self.machine_code()
+        false
     }
 
     /// The program's machine code, if there is any.

@@ -14,7 +14,7 @@ pub struct Options {
     pub hash: Hashing,
     /// Whether a thread of its own compiles. Packets never wait for it: the models are interpreted
     /// until the compiled program is there. Otherwise packets wait while their program is compiled.
-    pub aside: bool,
+    pub workshop: bool,
 }
 
 /// The hash that finds entries and records. It affects only how long searches take, and which flows

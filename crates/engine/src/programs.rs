@@ -9,7 +9,6 @@ use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::options::Jit;
 use crate::program::Program;
-use crate::workshop::Workshop;
 use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
@@ -29,8 +28,6 @@ pub(crate) struct Programs {
     pub(crate) set: ProgramSet,
     /// Memory for the values of the running program, large enough for the largest program.
     pub(crate) words: Vec<Word>,
-    /// The thread that makes programs, if packets do not wait for them.
-    pub(crate) workshop: Option<Workshop>,
     #[cfg(feature = "mutants")]
     pub(crate) bug: Option<synth::SynthMutant>,
 }
@@ -99,7 +96,6 @@ impl Programs {
             jit,
             set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
             words: Vec::new(),
-            workshop: None,
             #[cfg(feature = "mutants")]
             bug: None,
         }
@@ -114,8 +110,7 @@ impl Programs {
         synth::residual(chain, graph, point, presence, self.extent)
     }
 
-    /// The program at a point for packets with these headers. Makes it if necessary, or orders it
-    /// from the workshop.
+    /// The program at a point for packets with these headers. Makes it if necessary.
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -126,15 +121,16 @@ impl Programs {
         if let Some(number) = self.set.points.known(point, presence) {
             return Some(number);
         }
-        if self.set.points.0[place(point)].without || self.set.all.len() == MOST {
-            return None;
-        }
-        if let Some(workshop) = &mut self.workshop {
-            workshop.order_program(point, presence);
+        if !self.has_room(point) {
             return None;
         }
         let residual = self.residual(point, presence, chain, graph);
         Some(self.add(Program::new(residual, graph, self.jit)))
+    }
+
+    /// Whether a point may have one more program.
+    pub(crate) fn has_room(&self, point: Point) -> bool {
+        !self.set.points.0[place(point)].without && self.set.all.len() < MOST
     }
 
     /// Adds a program. Returns its number.

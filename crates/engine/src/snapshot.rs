@@ -6,6 +6,7 @@
 
 use crate::chain_counters::ChainCounters;
 use crate::compiled::Compiled;
+use crate::control::{Structures, prepare};
 use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::held::Held;
@@ -100,10 +101,10 @@ pub(crate) fn import(engine: &mut Compiled, snapshot: Snapshot) -> Result<(), Im
     executor.tell_workshop_all();
     // The next packet looks for due work.
     executor.wake = 0;
-    for change in &changes {
-        engine.change(change).map_err(|why| {
-            let chain = &engine.executor.functions.chain;
-            let function = chain.nodes[usize::from(change.node)].name.clone();
+    for change in changes {
+        let node = usize::from(change.node);
+        engine.change(&mut prepare(change)).map_err(|why| {
+            let function = engine.executor.functions.chain.nodes[node].name.clone();
             ImportError::Refused { function, why }
         })?;
     }
@@ -124,7 +125,7 @@ fn import_function(
     let (params, instance) =
         (&chain.nodes[usize::from(node)].params, &mut instances[usize::from(node)]);
     for (id, value) in (0..).map(ParamId).zip(params) {
-        instance.take_value(id, value);
+        instance.take_value(id, value, &mut Structures::of(value));
     }
     for (rules, param) in instance.rules.iter_mut().zip(&state.params) {
         if let Some(rules) = rules {

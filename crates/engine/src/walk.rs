@@ -162,8 +162,7 @@ impl Executor {
     ) -> At {
         packet.backward = point.backward;
         packet.held = point.held;
-        let chain = &self.functions.chain;
-        if let Some(number) = self.programs.find(point, layout.presence(), chain, &self.graph)
+        if let Some(number) = self.find_program(point, layout.presence())
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
             return self.run_program(number, packet, layout, walk);
@@ -345,9 +344,14 @@ impl Executor {
         let functions = &mut self.functions;
         let words = &mut *self.programs.words;
         let mut ended = None;
-        let machine_code = match &self.programs.workshop {
+        let machine_code = match &self.workshop {
             None => program.stage.next(&program.residual, functions),
-            Some(workshop) => program.stage.next_aside(number, &program.residual, workshop),
+            Some(workshop) => {
+                if program.stage.is_to_order() {
+                    workshop.order_code(number, &program.residual);
+                }
+                program.stage.machine_code()
+            }
         };
         if let Some(machine_code) = machine_code {
             let work = Work { packet, layout, emissions: &mut self.emissions };

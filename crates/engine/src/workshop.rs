@@ -5,9 +5,8 @@
 //! changed is not used.
 
 use crate::address_groups::{Combination, Combinations};
-use crate::executor::Executor;
 use crate::instance;
-use crate::machine_code::{MachineCode, Stage, list, number};
+use crate::machine_code::{MachineCode, list, number};
 use crate::options::Jit;
 use crate::prefetch::is_large;
 use crate::program::Program;
@@ -20,6 +19,7 @@ use braid_ir::residual::{Extent, Point, Residual};
 use braid_ir::value::ParamValue;
 use braid_jit::{AddressGroups, Resource, Resources, compile_with};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -39,18 +39,22 @@ enum Order {
     Configuration(u64),
 }
 
-/// What the workshop has made, with the number of the configuration.
-enum Made {
+/// What the workshop has made.
+pub(crate) enum Made {
+    /// The program at a point for packets with these headers.
     Program(Point, u128, Box<Program>),
-    /// Machine code, unless the program stays interpreted.
-    Code {
-        number: usize,
-        code: Option<Box<MachineCode>>,
-        /// New combinations of route tables, which the code may search.
-        groups: Vec<Combination>,
-        /// Whether programs prefetch rule lookups.
-        prefetches: bool,
-    },
+    /// The machine code of the program with this number.
+    Code(usize, NewCode),
+}
+
+/// Machine code and what belongs to it.
+pub(crate) struct NewCode {
+    /// `None`: the program stays interpreted.
+    pub(crate) code: Option<Box<MachineCode>>,
+    /// New combinations of route tables, which the code may search.
+    pub(crate) groups: Vec<Combination>,
+    /// Whether programs prefetch rule lookups.
+    pub(crate) prefetches: bool,
 }
 
 /// The engine's side of the workshop.
@@ -105,42 +109,19 @@ impl Workshop {
         self.ordered.clear();
     }
 
+    /// Something that the workshop has made, and whether it is of the current configuration.
+    pub(crate) fn next(&mut self) -> Option<(Made, bool)> {
+        let (configuration, made) = self.made.try_recv().ok()?;
+        let is_current = configuration == self.configuration;
+        if let (Made::Program(point, presence, _), true) = (&made, is_current) {
+            self.ordered.retain(|order| *order != (*point, *presence));
+        }
+        Some((made, is_current))
+    }
+
     fn order(&self, order: Order) {
         // If the thread has ended, by a defect, the models stay interpreted.
         let _ = self.orders.send(order);
-    }
-}
-
-impl Executor {
-    /// Takes what the workshop has made.
-    pub(crate) fn take_programs(&mut self) {
-        while let Some(workshop) = &mut self.programs.workshop {
-            let Ok((configuration, made)) = workshop.made.try_recv() else { return };
-            let is_current = configuration == workshop.configuration;
-            match made {
-                Made::Program(point, presence, program) if is_current => {
-                    workshop.ordered.retain(|order| *order != (point, presence));
-                    if self.programs.set.points.known(point, presence).is_none() {
-                        self.programs.add(*program);
-                    }
-                }
-                Made::Program(..) => {}
-                Made::Code { number, code, groups, prefetches } => {
-                    let program = self.programs.set.all.get_mut(number);
-                    if is_current {
-                        self.functions.address_groups.take_over(groups);
-                        self.functions.prefetch.is_used |= prefetches;
-                    }
-                    match program.map(|program| &mut program.stage) {
-                        Some(stage @ Stage::Ordered) if is_current => {
-                            *stage = code.map_or(Stage::Interpreted, Stage::Compiled);
-                        }
-                        Some(stage @ Stage::Ordered) => *stage = Stage::Waiting(0),
-                        _ => {}
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -196,12 +177,8 @@ impl Bench {
         let code = compile_with(program, self).ok();
         let groups = self.groups.hand_over(self.given);
         self.given = self.groups.len();
-        Made::Code {
-            number,
-            code: code.map(|code| Box::new(MachineCode::new(code, program))),
-            groups,
-            prefetches: self.prefetches,
-        }
+        let code = code.map(|code| Box::new(MachineCode::new(code, program)));
+        Made::Code(number, NewCode { code, groups, prefetches: self.prefetches })
     }
 }
 
@@ -217,8 +194,8 @@ impl Resources for Bench {
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups> {
         for (node, param) in tables {
             let value = self.chain.nodes.get(usize::from(*node))?.params.get(param.index())?;
-            if !self.routes.contains_key(&(*node, *param)) {
-                self.routes.insert((*node, *param), instance::routes(value)?);
+            if let Entry::Vacant(new) = self.routes.entry((*node, *param)) {
+                new.insert(instance::routes(value)?);
             }
         }
         self.groups.of(|table| self.routes.get(table), tables, wide)

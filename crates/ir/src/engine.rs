@@ -6,6 +6,7 @@ use crate::model::{Kind, Word};
 use crate::native::{Noted, Profile};
 use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, FlowKey, Packet, Reached};
+use std::any::Any;
 
 /// The maximum number of function visits by one entering packet, including the visits of its copies
 /// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
@@ -90,6 +91,24 @@ pub trait Engine: Send {
     /// changed.
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String>;
 
+    /// The function that does beforehand, on any thread, the part of a change that takes time.
+    fn preparer(&self) -> fn(Control) -> Prepared {
+        |control| Prepared { control, made: None }
+    }
+
+    /// As [`Self::control`], with a change that was prepared. Afterwards the change may hold what it
+    /// has replaced, so that another thread can drop it.
+    ///
+    /// # Errors
+    /// As [`Self::control`].
+    fn control_prepared(
+        &mut self,
+        change: &mut Prepared,
+        out: &mut dyn Outputs,
+    ) -> Result<(), String> {
+        self.control(&change.control, out)
+    }
+
     /// The current counters.
     fn counters(&self) -> Counters;
 
@@ -119,6 +138,14 @@ pub trait Engine: Send {
     fn observed(&self) -> Vec<(u16, Profile)> {
         Vec::new()
     }
+}
+
+/// A change of configuration that an engine has prepared ([`Engine::preparer`]).
+pub struct Prepared {
+    /// The change.
+    pub control: Control,
+    /// What this kind of engine has made of it.
+    pub made: Option<Box<dyn Any + Send>>,
 }
 
 /// Receives the outputs of an engine, in order.

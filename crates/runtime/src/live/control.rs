@@ -1,8 +1,8 @@
 //! The control thread: it answers requests and does everything that takes time, while the worker
 //! moves packets.
 
-use super::worker::{Mailbox, Next, Replaced};
-use super::{Flags, Operator};
+use super::operator::{Flags, Operator};
+use super::worker::{Mailbox, Next, Replaced, Worker};
 use crate::ctl::{Job, Request, Socket, page};
 use crate::outcome::Summary;
 use crate::report::report;
@@ -90,12 +90,20 @@ impl Controller<'_> {
             Request::Change(text) => match self.operator.changes(&text, &self.chain) {
                 Err(why) => error(why),
                 Ok(changes) => {
-                    let made = self.worker.ask(|worker| worker.change(changes)).ok_or(Ended)?;
+                    let prepare = self.worker.ask(|worker| worker.engine.preparer());
+                    let changes = changes.into_iter().map(prepare.ok_or(Ended)?);
+                    let mut changes: Vec<_> = changes.collect();
+                    // What the changes replace comes back, because to drop it takes time.
+                    let made = self.worker.ask(move |worker| {
+                        let made = worker.change(&mut changes);
+                        (made, changes)
+                    });
+                    let (made, _) = made.ok_or(Ended)?;
                     made.map_or_else(error, |()| done)
                 }
             },
             Request::Events(listener) => {
-                let add = move |worker: &mut super::worker::Worker<'_>| {
+                let add = move |worker: &mut Worker<'_>| {
                     worker.sink.listeners.add(listener);
                 };
                 self.worker.ask(add).ok_or(Ended)?;

@@ -9,9 +9,16 @@
 //! loads changed chains. All that it asks of the worker is a message, which the worker answers
 //! between two bursts.
 
+mod clock;
 mod control;
+mod operator;
 mod sink;
 mod worker;
+
+pub use clock::Clock;
+pub use operator::{Flags, Operator};
+pub use sink::Attached;
+pub use worker::Limits;
 
 use crate::ctl::Socket;
 use crate::outcome::{RunError, Summary};
@@ -19,103 +26,14 @@ use crate::outputs::{Leaving, Output};
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_ir::snapshot::Snapshot;
 use braid_packet::Pool;
 use control::Controller;
 use sink::Sink;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use worker::{Worker, mailbox};
-
-/// A clock in nanoseconds since the epoch. It never goes back, even if someone sets the machine's
-/// clock.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    start_ns: u64,
-    since: Instant,
-}
-
-impl Clock {
-    /// Reads the machine's clock once; from then on time passes evenly.
-    #[must_use]
-    pub fn start() -> Self {
-        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Self { start_ns: nanoseconds(epoch.unwrap_or_default()), since: Instant::now() }
-    }
-
-    /// The time at which the clock was started.
-    #[must_use]
-    pub fn start_ns(&self) -> u64 {
-        self.start_ns
-    }
-
-    /// The current time.
-    #[must_use]
-    pub fn now_ns(&self) -> u64 {
-        self.start_ns.saturating_add(nanoseconds(self.since.elapsed()))
-    }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A device at an interface of the chain.
-pub struct Attached {
-    /// The interface, by number.
-    pub interface: u16,
-    /// The device's name in messages.
-    pub name: String,
-    /// The device.
-    pub port: Box<dyn braid_io::Port>,
-}
-
-/// The limits at which a live run ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Limits {
-    /// After this time.
-    pub time: Option<Duration>,
-    /// After this many packets have been read. Packets that are read together are all processed.
-    pub packets: Option<u64>,
-}
-
-/// What others want of a live run. Signals set these flags.
-#[derive(Clone, Copy)]
-pub struct Flags<'a> {
-    /// The run is to end.
-    pub stop: &'a AtomicBool,
-    /// The results so far are to be shown.
-    pub show: &'a AtomicBool,
-    /// The chain is to be loaded again.
-    pub reload: &'a AtomicBool,
-}
-
-/// The program around a live run. The thread that called [`Live::run`] makes all calls.
-pub trait Operator {
-    /// Reads changes of configuration, as a control file has them without times.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
-    fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
-
-    /// A summary as text for people.
-    fn present(&mut self, chain: &Chain, summary: &Summary) -> String;
-
-    /// Tells the user something.
-    fn tell(&mut self, text: &str);
-
-    /// Loads the chain again, and makes an engine for it.
-    ///
-    /// # Errors
-    /// Why the chain cannot be loaded.
-    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String>;
-
-    /// Saves the state of the chain. Tells the user if that fails.
-    fn save(&mut self, snapshot: &Snapshot);
-}
 
 /// A live run that is being set up.
 pub struct Live<'a> {

@@ -1,6 +1,5 @@
 //! Where the packets of a live run leave: devices, and copies of them in files.
 
-use super::Attached;
 use crate::ctl::Listeners;
 use crate::load::Load;
 use crate::outputs::Leaving;
@@ -10,6 +9,16 @@ use braid_ir::engine::Counters;
 use braid_packet::{Frame, Packet, Pool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// A device at an interface of the chain.
+pub struct Attached {
+    /// The interface, by number.
+    pub interface: u16,
+    /// The device's name in messages.
+    pub name: String,
+    /// The device.
+    pub port: Box<dyn braid_io::Port>,
+}
 
 /// The reason for which packets that leave by an interface without a device are lost.
 pub(super) const NO_DEVICE: &str = "no_device";

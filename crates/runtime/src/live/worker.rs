@@ -1,13 +1,13 @@
 //! A worker: the thread that moves packets. Between two bursts it does what its mailbox says.
 
+use super::clock::{Clock, nanoseconds};
 use super::sink::Sink;
-use super::{Clock, Limits, nanoseconds};
 use crate::load::Load;
 use crate::outcome::{RunError, Summary};
 use crate::script::Script;
 use braid_io::{Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine};
+use braid_ir::engine::{Counters, Engine, Prepared};
 use braid_ir::snapshot::Plan;
 use braid_packet::{BURST, Frame, Link, Packet};
 use serde_json::{Value, json};
@@ -23,6 +23,15 @@ const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The least time between two messages (ns), so that many messages do not hold up packets.
 const PAUSE_NS: u64 = 1_000_000;
+
+/// The limits at which a live run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// After this time.
+    pub time: Option<Duration>,
+    /// After this many packets have been read. Packets that are read together are all processed.
+    pub packets: Option<u64>,
+}
 
 /// What a worker is asked to do.
 type Message = Box<dyn for<'w> FnOnce(&mut Worker<'w>) + Send>;
@@ -87,6 +96,8 @@ pub(super) struct Worker<'a> {
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Frame>,
     load: Load,
+    /// The longest time from one look at the devices to the next one (ns) since somebody asked.
+    longest_ns: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -106,6 +117,7 @@ impl<'a> Worker<'a> {
             lost: BTreeMap::new(),
             frames: Vec::new(),
             load: Load::new(),
+            longest_ns: 0,
         }
     }
 
@@ -118,8 +130,13 @@ impl<'a> Worker<'a> {
     ) -> Result<(), RunError> {
         let end_ns =
             limits.time.map(|time| self.clock.start_ns().saturating_add(nanoseconds(time)));
+        // The time of the last look at the devices, unless the worker has slept since.
+        let mut looked_ns = None;
         loop {
             let now = self.clock.now_ns();
+            let gone_ns = looked_ns.map_or(0, |looked| now.saturating_sub(looked));
+            self.longest_ns = self.longest_ns.max(gone_ns);
+            looked_ns = Some(now);
             let over = end_ns.is_some_and(|end| now >= end)
                 || limits.packets.is_some_and(|most| self.packets >= most);
             if over || stop.load(Ordering::Relaxed) || self.sink.leaving.has_failed() {
@@ -128,6 +145,7 @@ impl<'a> Worker<'a> {
             let is_busy = self.turn()?;
             if !self.open(messages, now) && !is_busy {
                 self.idle(end_ns)?;
+                looked_ns = None;
             }
         }
     }
@@ -224,17 +242,18 @@ impl<'a> Worker<'a> {
             "chain": self.chain.name,
             "seconds": since_ns / 1_000_000_000,
             "packets": self.packets,
+            "longest_pause_us": std::mem::take(&mut self.longest_ns) / 1_000,
             "devices": self.sink.devices(&self.chain),
         })
     }
 
-    /// Changes the configuration now. Returns an answer for a client of the control socket.
-    pub(super) fn change(&mut self, changes: Vec<Control>) -> Result<(), String> {
+    /// Changes the configuration now.
+    pub(super) fn change(&mut self, changes: &mut [Prepared]) -> Result<(), String> {
         let now = self.clock.now_ns();
         let (_, mut out) = self.load.parts();
-        let made = changes.into_iter().try_for_each(|mut change| {
-            change.time_ns = now;
-            self.engine.control(&change, &mut out)
+        let made = changes.iter_mut().try_for_each(|change| {
+            change.control.time_ns = now;
+            self.engine.control_prepared(change, &mut out)
         });
         self.sink.deliver(&self.chain, &mut self.load);
         made

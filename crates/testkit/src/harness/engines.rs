@@ -21,11 +21,11 @@ pub struct Engine {
     /// Whether records are made at once, even if they do not pay.
     eager: bool,
     /// Whether a thread of its own compiles.
-    aside: bool,
+    workshop: bool,
 }
 
 const fn engine(extent: Extent, jit: Jit, burst: Option<usize>) -> Engine {
-    Engine { extent, jit, records: 0, burst, hash: Hashing::Drawn, eager: true, aside: false }
+    Engine { extent, jit, records: 0, burst, hash: Hashing::Drawn, eager: true, workshop: false }
 }
 
 /// The engine `fused` with room for this number of flow records.
@@ -37,7 +37,7 @@ const fn fused(records: usize, jit: Jit, burst: Option<usize>) -> Engine {
         burst,
         hash: Hashing::Drawn,
         eager: true,
-        aside: false,
+        workshop: false,
     }
 }
 
@@ -51,20 +51,20 @@ pub const ENGINES: &[Engine] = &[
     engine(Extent::Chain, Jit::After(0), Some(32)),
     fused(1 << 16, Jit::Off, None),
     fused(1 << 16, Jit::After(0), Some(32)),
-    fused(1 << 16, Jit::After(0), Some(32)).aside(),
+    fused(1 << 16, Jit::After(0), Some(32)).workshop(),
 ];
 
 /// An engine with the options of users.
 const fn user(extent: Extent, records: usize, burst: Option<usize>) -> Engine {
     let jit = Jit::After(500);
-    Engine { extent, jit, records, burst, hash: Hashing::Drawn, eager: false, aside: false }
+    Engine { extent, jit, records, burst, hash: Hashing::Drawn, eager: false, workshop: false }
 }
 
 /// The engines with the options of users. Records are made at a flow's fourth packet if they pay,
 /// and few packets are sampled if hardly any flow sends more.
 pub const USERS: &[Engine] = &[
     user(Extent::Chain, 1 << 20, Some(32)),
-    user(Extent::Chain, 1 << 20, Some(32)).aside(),
+    user(Extent::Chain, 1 << 20, Some(32)).workshop(),
     user(Extent::Chain, 1 << 20, None),
     user(Extent::Chain, 0, Some(32)),
     user(Extent::Function, 0, Some(32)),
@@ -75,7 +75,7 @@ pub const HOSTILE: &[Engine] = &[
     fused(1 << 16, Jit::After(0), Some(32)),
     fused(1 << 16, Jit::Off, None),
     fused(2, Jit::After(3), Some(7)),
-    fused(1 << 16, Jit::After(0), Some(32)).aside(),
+    fused(1 << 16, Jit::After(0), Some(32)).workshop(),
     user(Extent::Chain, 1 << 20, Some(32)),
     engine(Extent::Chain, Jit::After(0), Some(32)),
     engine(Extent::Function, Jit::After(0), None),
@@ -95,7 +95,7 @@ impl Engine {
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
         let eager = !Rng::new(seed ^ 0x6561_6765_7221).one_in(4);
-        let aside = Rng::new(seed ^ 0x6173_6964_6521).one_in(8);
+        let workshop = Rng::new(seed ^ 0x6173_6964_6521).one_in(8);
         let extents =
             if rng.one_in(2) { &[Extent::Chain][..] } else { &[Extent::Function, Extent::Chain] };
         let engines = extents.iter().map(|extent| {
@@ -106,14 +106,14 @@ impl Engine {
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let burst = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(64)]);
             let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
-            Engine { extent: *extent, jit, records, burst, hash, eager, aside }
+            Engine { extent: *extent, jit, records, burst, hash, eager, workshop }
         });
         engines.collect()
     }
 
     /// The same engine, which compiles on a thread of its own.
-    const fn aside(self) -> Self {
-        Self { aside: true, ..self }
+    const fn workshop(self) -> Self {
+        Self { workshop: true, ..self }
     }
 
     /// Whether it makes machine code, which takes long in unoptimised builds.
@@ -156,8 +156,8 @@ impl Engine {
     /// The extent of its programs, and its options.
     #[must_use]
     pub fn options(&self) -> (Extent, Options) {
-        let Self { extent, jit, records, hash, eager, aside, .. } = *self;
-        (extent, Options { jit, records, eager, hash, aside })
+        let Self { extent, jit, records, hash, eager, workshop, .. } = *self;
+        (extent, Options { jit, records, eager, hash, workshop })
     }
 
     /// Checks that it does on these stimuli what the reference engine did.
@@ -227,8 +227,8 @@ impl fmt::Display for Engine {
         if self.records > 0 && !self.eager {
             f.write_str(", records as users get them")?;
         }
-        if self.aside {
-            f.write_str(", compiled aside")?;
+        if self.workshop {
+            f.write_str(", with a workshop")?;
         }
         if self.hash == Hashing::Colliding {
             f.write_str(", all hashes equal")?;

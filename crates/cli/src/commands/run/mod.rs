@@ -11,7 +11,7 @@ use braid_io::Faults;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
-use braid_runtime::live::{Clock, Done, Limits, Live};
+use braid_runtime::live::{Attached, Clock, Done, Limits, Live};
 use braid_runtime::{Run, RunError, Summary, Unwritten, report};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -136,24 +136,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             Done { chain: Arc::new(chain), engine, result: result? }
         }
         Some(Devices { attached, pool }) => {
-            let mut run = Live::new(chain, engine, clock, pool)
-                .control(control)
-                .limits(Limits { time: args.time, packets: args.packets });
-            if let Some(period) = args.state_every {
-                run = run.save_every(period);
-            }
+            let mut run = Live::new(chain, engine, clock, pool).control(control);
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            let mut surroundings = Surroundings {
-                file: &args.file,
-                choice: &args.choice,
-                engine: &args.engine,
-                check_native: args.check_native,
-                kept: kept.as_mut(),
-            };
-            let is_endless = args.time.is_none() && args.packets.is_none();
-            live::drive(run, &mut surroundings, (attached, outputs, events), is_endless)?
+            drive_live(args, run, kept.as_mut(), (attached, outputs, events))?
         }
     };
     // A run that failed has state, too: a device that is gone must not end connections.
@@ -185,6 +172,28 @@ fn present(chain: &Chain, engine: &dyn Engine, mut done: Summary, output: &Outpu
         output.text(summary(chain, &done));
     }
     failure.map_or(Ok(answer), Err)
+}
+
+/// Runs over live interfaces.
+fn drive_live(
+    args: &Args,
+    run: Live<'_>,
+    kept: Option<&mut Kept>,
+    ends: (Vec<Attached>, Vec<Named>, Option<LineFile>),
+) -> Result<Done, Failure> {
+    let mut run = run.limits(Limits { time: args.time, packets: args.packets });
+    if let Some(period) = args.state_every {
+        run = run.save_every(period);
+    }
+    let mut surroundings = Surroundings {
+        file: &args.file,
+        choice: &args.choice,
+        engine: &args.engine,
+        check_native: args.check_native,
+        kept,
+    };
+    let is_endless = args.time.is_none() && args.packets.is_none();
+    live::drive(run, &mut surroundings, ends, is_endless)
 }
 
 /// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.

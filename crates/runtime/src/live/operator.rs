@@ -1,0 +1,42 @@
+//! The program around a live run.
+
+use crate::outcome::Summary;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::Engine;
+use braid_ir::snapshot::Snapshot;
+use std::sync::atomic::AtomicBool;
+
+/// What others want of a live run. Signals set these flags.
+#[derive(Clone, Copy)]
+pub struct Flags<'a> {
+    /// The run is to end.
+    pub stop: &'a AtomicBool,
+    /// The results so far are to be shown.
+    pub show: &'a AtomicBool,
+    /// The chain is to be loaded again.
+    pub reload: &'a AtomicBool,
+}
+
+/// The program around a live run. The thread that called [`Live::run`](super::Live::run) makes all calls.
+pub trait Operator {
+    /// Reads changes of configuration, as a control file has them without times.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
+
+    /// A summary as text for people.
+    fn present(&mut self, chain: &Chain, summary: &Summary) -> String;
+
+    /// Tells the user something.
+    fn tell(&mut self, text: &str);
+
+    /// Loads the chain again, and makes an engine for it.
+    ///
+    /// # Errors
+    /// Why the chain cannot be loaded.
+    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String>;
+
+    /// Saves the state of the chain. Tells the user if that fails.
+    fn save(&mut self, snapshot: &Snapshot);
+}
