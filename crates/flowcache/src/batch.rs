@@ -7,7 +7,7 @@
 use crate::extractors::Extractors;
 use crate::filter::Filter;
 use crate::host::{Programs, State};
-use crate::key::{IS_WIDE, KeyExtractor, OPEN, VARIANTS, kind, of_kind};
+use crate::key::{IS_WIDE, KeyExtractor, OPEN, kind, of_kind};
 use crate::slab::NONE;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_packet::rewrite::{NARROW, WIDE, Window};
@@ -24,7 +24,7 @@ pub(crate) struct Flow {
     /// The flow's key, if it is narrow.
     pub(crate) key: Window<NARROW>,
     pub(crate) hash: u64,
-    /// The kind of the flow's records ([`kind`]). [`NONE`] if the packet has no flow; the other
+    /// The kind of the flow's record ([`kind`]). [`NONE`] if the packet has no flow; the other
     /// fields then mean nothing.
     pub(crate) kind: u32,
     /// The number of the flow's record, or [`NONE`].
@@ -88,42 +88,6 @@ impl Batch {
             kind => records.find(flow.hash, &self.wide[at], kind),
         };
         record.unwrap_or(NONE)
-    }
-
-    /// Finds the next record of the flow for the packet at `at`, which cannot take the record found
-    /// before. Returns false if the flow has no further record.
-    pub(crate) fn vary(&mut self, state: &State, at: usize) -> bool {
-        while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
-            self.flows[at].kind += 1;
-            self.flows[at].record = self.find(state, at);
-            if self.flows[at].record != NONE {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Chooses the variant of a new record for the packet at `at`, which can take no record of its
-    /// flow. Returns false if the flow already has [`VARIANTS`] records.
-    pub(crate) fn has_variant(&mut self, state: &State, at: usize) -> bool {
-        let first = self.flows[at].kind / VARIANTS * VARIANTS;
-        (first..first + VARIANTS).any(|kind| {
-            self.flows[at].kind = kind;
-            self.find(state, at) == NONE
-        })
-    }
-
-    /// Selects an outdated record of the flow for the packet at `at`. Returns false if there is
-    /// none.
-    pub(crate) fn turn_to_outdated(&mut self, state: &State, at: usize) -> bool {
-        let first = self.flows[at].kind / VARIANTS * VARIANTS;
-        (first..first + VARIANTS).any(|kind| {
-            self.flows[at].kind = kind;
-            let record = self.find(state, at);
-            self.flows[at].record = record;
-            let records = state.dependents();
-            record != NONE && records.is_template_outdated(records.template(record))
-        })
     }
 
     /// Notes that packets have no flows.

@@ -13,7 +13,7 @@ use crate::extractors::Extractors;
 use crate::field_names::named_guard;
 use crate::findings::Findings;
 use crate::host::{Functions, Host, Programs};
-use crate::key::{VARIANTS, is_key};
+use crate::key::is_key;
 use crate::segments::{Stop, Why};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
@@ -148,10 +148,12 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             return miss(self.without_flow(point, layout));
         }
         let is_due = packet.time_ns.max(self.host.functions.now()) >= self.host.due();
-        let (failure, is_outdated) = match self.with_records(flow, is_due, packet, layout) {
-            Some((outcome, _)) if outcome.taken == Taken::Hit || is_due => return outcome,
-            Some((failure, is_outdated)) => (Some(failure), is_outdated),
-            None => (None, false),
+        let (failure, is_outdated) = match flow.record {
+            NONE => (None, false),
+            record => match self.with_record(record, is_due, packet, layout) {
+                (outcome, _) if outcome.taken == Taken::Hit || is_due => return outcome,
+                (failure, is_outdated) => (Some(failure), is_outdated),
+            },
         };
         let extractor = self.cache.extractors.get(flow.extractor());
         let is_left_out = extractor.is_some_and(|extractor| extractor.is_left_out());
@@ -174,43 +176,23 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// The path of a packet whose flow has records, and whether the packet cannot take a record
-    /// because one of them is outdated. `None` if the flow has no records.
-    fn with_records(
-        &mut self,
-        flow: Flow,
+    /// The path of a packet whose flow has a record, and whether the record is outdated.
+    fn with_record(
+        &self,
+        record: u32,
         is_due: bool,
         packet: &Packet,
         layout: &Layout,
-    ) -> Option<(PacketPath, bool)> {
-        let mut failure: Option<(PacketPath, bool)> = None;
-        for variant in 0..VARIANTS {
-            self.cache.batch.flows[0].kind = flow.kind + variant;
-            let state = self.host.functions.state();
-            let records = state.dependents();
-            let record = match self.cache.batch.find(state, 0) {
-                NONE if variant == 0 => return None,
-                NONE => continue,
-                record => record,
-            };
-            let template = records.template(record);
-            if is_due {
-                return Some((outcome(Taken::GuardFailure, "something is due"), false));
-            }
-            if records.is_template_outdated(template) {
-                failure = failure.filter(|(_, is_outdated)| *is_outdated);
-                failure.get_or_insert_with(|| {
-                    (outcome(Taken::GuardFailure, self.outdated(template)), true)
-                });
-                continue;
-            }
-            let outcome = self.with_record(record, template, packet, layout);
-            if outcome.taken == Taken::Hit {
-                return Some((outcome, false));
-            }
-            failure.get_or_insert((outcome, false));
+    ) -> (PacketPath, bool) {
+        let records = self.host.functions.state().dependents();
+        let template = records.template(record);
+        if is_due {
+            (outcome(Taken::GuardFailure, "something is due"), false)
+        } else if records.is_template_outdated(template) {
+            (outcome(Taken::GuardFailure, self.outdated(template)), true)
+        } else {
+            (self.with_template(record, template, packet, layout), false)
         }
-        failure
     }
 
     /// Says that a record of a template is outdated.
@@ -226,8 +208,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         format!("its record is outdated: {} changed, on which it depended", names.join(" or "))
     }
 
-    /// Whether a packet can take a record of its flow that has this template.
-    fn with_record(
+    /// Whether a packet can take its flow's record, which has this template.
+    fn with_template(
         &self,
         record: u32,
         template: u32,

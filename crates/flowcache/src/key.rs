@@ -139,31 +139,27 @@ impl KeyExtractor {
     }
 }
 
-/// The largest number of records of a flow. They serve packets that differ in bits that guards
-/// test. A power of two.
-pub(crate) const VARIANTS: u32 = 4;
-
 /// The bit of a kind that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// The kind of a flow's first record: the number of the extractor and, if the record is wide, the
-/// packets' outline. The numbers after it are the kinds of the flow's other records.
+/// The kind of a flow's record: the number of the extractor and, if the record is wide, the
+/// packets' outline.
 #[inline(always)]
 pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
     let kind = program.wrapping_mul(outlines) + outline.map_or(0, |number| number + 1);
     let is_wide = if outline.is_some() { IS_WIDE } else { 0 };
-    kind.wrapping_mul(VARIANTS) & !IS_WIDE | is_wide
+    kind & !IS_WIDE | is_wide
 }
 
 /// The extractor and the outline of a kind of records, and whether the records are narrow.
 pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
-    let (outlines, first) = (OUTLINES as u32 + 1, (kind & !IS_WIDE) / VARIANTS);
-    let (outline, is_narrow) = match first % outlines {
+    let (outlines, kind) = (OUTLINES as u32 + 1, kind & !IS_WIDE);
+    let (outline, is_narrow) = match kind % outlines {
         0 => (Outline::PLAIN, true),
         number => (outline(number as usize - 1), false),
     };
-    (first / outlines, outline, is_narrow)
+    (kind / outlines, outline, is_narrow)
 }
 
 /// The bits of a narrow key at their places in a packet, for a packet that is no fragment.

@@ -15,8 +15,7 @@ pub struct Listed {
     /// The key of the record's flow. A narrow key is followed by zeros. This field and the fields
     /// up to `sums` are as in [`crate::records::NewRecord`].
     pub key: [u64; WIDE.0],
-    /// The kind of the record: its extractor, its outline and its number among the records of the
-    /// flow.
+    /// The kind of the record: its extractor and its outline.
     pub kind: u32,
     /// The record's template.
     pub template: u32,

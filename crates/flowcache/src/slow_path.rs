@@ -11,7 +11,7 @@ use crate::cache::FlowCache;
 use crate::fuel::Refill;
 use crate::goal::Goal;
 use crate::host::{Functions, Host, Programs};
-use crate::key::{KeyExtractor, VARIANTS, of_kind};
+use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::records::NewRecord;
 use crate::slab::NONE;
@@ -52,8 +52,9 @@ impl FlowCache {
         if self.extractors.is_open { 1 } else { self.meet(from..from + packets.len()) }
     }
 
-    /// Finds or makes another record for the packet at `from`, which has a flow. Returns the number
-    /// of packets that must run their programs. `None` if the caller should ask the filter.
+    /// Refills the record of the packet at `from`, which has a flow, or makes a record in place of
+    /// it. Returns the number of packets that must run their programs.
+    /// `None` if the caller should ask the filter.
     fn try_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -64,42 +65,52 @@ impl FlowCache {
         let (due, now) = (host.due(), host.functions.now());
         let (_, state) = host.functions.parts();
         let flow = self.batch.flows[from];
-        let record = flow.record;
-        if record != NONE && packets[0].time_ns.max(now) >= due {
+        let had_record = flow.record != NONE;
+        if had_record && packets[0].time_ns.max(now) >= due {
             self.guard_failures += 1;
             return Some(1);
         }
-        // A record without fuel may get some, or the packet may take another record.
         let bytes = packets[0].wire_len;
         let (records, tables) = state.parts();
-        let is_full = record != NONE && !records.can_count(record, bytes);
-        let refill = is_full.then(|| records.refill(tables, record, bytes));
-        if refill == Some(Refill::Filled) || record != NONE && self.batch.vary(state, from) {
-            return Some(0);
+        let is_full = had_record && !records.can_count(flow.record, bytes);
+        let refill = is_full.then(|| records.refill(tables, flow.record, bytes));
+        match refill {
+            Some(Refill::Filled) => return Some(0),
+            Some(Refill::Kept) => {
+                self.guard_failures += 1;
+                return Some(1);
+            }
+            Some(Refill::Ended) | None => {}
         }
-        if refill == Some(Refill::Kept) {
-            // The flow's other records would be as close to the same bounds.
-            self.guard_failures += 1;
-            return Some(1);
+        let is_outdated = had_record
+            && refill.is_none()
+            && records.is_template_outdated(records.template(flow.record));
+        if is_outdated {
+            records.end(tables, flow.record);
+            // Accounts for this end: only packets of the flow need another lookup.
+            self.batch.ended += 1;
         }
-        let is_over = refill == Some(Refill::Ended);
+        let is_over = is_outdated || refill.is_some();
         if is_over {
             self.filter.expect(flow.hash);
+            self.batch.flows[from].record = NONE;
         }
-        let record = if is_over { NONE } else { record };
-        let has_outdated = record != NONE && state.dependents().has_outdated();
-        if has_outdated && self.batch.turn_to_outdated(state, from) {
-            let some = from..from + packets.len();
-            return Some(usize::from(!self.renew_record(host, some, &packets[0], &layouts[0])));
-        }
-        let met = if record == NONE { flow.hash } else { !flow.hash };
-        let is_counted = record == NONE && from < self.batch.counted;
-        let is_admitted = !is_counted && self.filter.meets(met, true);
-        let is_tried = is_admitted && self.batch.has_variant(state, from);
-        if is_tried && self.make_record(host, from, &packets[0], &layouts[0]) {
-            self.filter.forget(met);
+        let has_record = had_record && !is_over;
+        // Packets that fail the guards of their record count as another flow. The filter never
+        // forgets this flow, so a flow whose packets differ changes its record ever more rarely.
+        let met = if has_record { !flow.hash } else { flow.hash };
+        let is_counted = !had_record && from < self.batch.counted;
+        let is_tried = !is_counted && self.filter.meets(met, true);
+        let is_made = is_tried && self.make_record(host, from, &packets[0], &layouts[0]);
+        if is_tried || is_over {
             let (all, state) = (from..from + packets.len(), host.functions.state());
             self.batch.find_again(state, all, |hash| hash == flow.hash);
+        }
+        if is_made {
+            self.renewed += u64::from(is_outdated);
+            if !has_record {
+                self.filter.forget(met);
+            }
             return Some(0);
         }
         if is_over {
@@ -107,8 +118,8 @@ impl FlowCache {
             // gets another attempt.
             self.filter.expect(flow.hash);
         }
-        self.guard_failures += u64::from(flow.record != NONE);
-        (is_tried || flow.record != NONE).then_some(1)
+        self.guard_failures += u64::from(had_record);
+        (is_tried || had_record).then_some(1)
     }
 
     /// The first of these packets runs its program. Returns how many packets do so: the following
@@ -127,37 +138,8 @@ impl FlowCache {
         packets.len()
     }
 
-    /// Ends the outdated record of the first of these packets and makes another one. Returns
-    /// whether there is one now. If not, the flow's next packet tries again.
-    fn renew_record<P: Programs, F: Functions>(
-        &mut self,
-        host: &mut Host<'_, P, F>,
-        packets: Range<usize>,
-        packet: &Packet,
-        layout: &Layout,
-    ) -> bool {
-        let at = packets.start;
-        let flow = self.batch.flows[at];
-        let (records, tables) = host.functions.parts().1.parts();
-        records.end(tables, flow.record);
-        // Accounts for the record that ended above. Only packets of its flow need another lookup.
-        self.batch.ended += 1;
-        let is_made = self.make_record(host, at, packet, layout);
-        let state = host.functions.state();
-        if is_made {
-            self.renewed += 1;
-        } else {
-            self.guard_failures += 1;
-            self.batch.flows[at].kind = flow.kind / VARIANTS * VARIANTS;
-            let has_first = self.batch.find(state, at) != NONE;
-            self.filter.expect(if has_first { !flow.hash } else { flow.hash });
-        }
-        self.batch.find_again(state, packets, |hash| hash == flow.hash);
-        is_made
-    }
-
-    /// Makes a record for the packet at `at`, which is about to enter. Returns whether there is one
-    /// now.
+    /// Makes a record for the packet at `at`, which is about to enter, in place of the flow's record.
+    /// Returns whether there is one now.
     fn make_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -212,6 +194,10 @@ impl FlowCache {
             absent: &found.absent,
         };
         let (records, tables) = host.functions.parts().1.parts();
+        if flow.record != NONE {
+            records.end(tables, flow.record);
+            self.batch.ended += 1;
+        }
         let is_made = match flow.is_narrow() {
             false => records.make(tables, &wide),
             true => records.make(tables, &wide.with(flow.key, narrowed(&found.bytes))),
