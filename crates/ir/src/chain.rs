@@ -2,6 +2,7 @@
 
 use crate::model::{Model, ParamId, PortId};
 use crate::value::{IntervalSet, ParamValue};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A service chain (a graph without cycles of functions and interfaces).
@@ -28,7 +29,7 @@ pub struct Chain {
 }
 
 /// An interface.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Interface {
     /// Its name.
     pub name: String,
@@ -36,6 +37,79 @@ pub struct Interface {
     pub behind4: IntervalSet,
     /// The IPv6 addresses that are reached through it.
     pub behind6: IntervalSet,
+    /// Its own addresses in live runs. Without one, it is the end of a wire.
+    pub addresses: Vec<OwnAddress>,
+    /// The next hops of packets to addresses that are in no prefix of `addresses`: at most one for
+    /// each IP version.
+    pub gateways: Vec<IpAddr>,
+    /// Its own MAC address. `None`: the device's.
+    pub mac: Option<[u8; 6]>,
+    /// What happens to packets that are longer than the device allows.
+    pub too_long: TooLong,
+}
+
+impl Interface {
+    /// Whether a host with this address is on the interface's own link: the address is in a prefix of
+    /// the interface's addresses, or it is link-local and the interface has an IPv6 address.
+    #[must_use]
+    pub fn is_on_link(&self, address: IpAddr) -> bool {
+        let is_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        self.addresses
+            .iter()
+            .any(|own| own.is_on_link(address) || is_local && own.address.is_ipv6())
+    }
+}
+
+/// An address of an interface, with the prefix of the addresses on its link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnAddress {
+    /// The address.
+    pub address: IpAddr,
+    /// The length of the prefix in bits.
+    pub prefix_len: u8,
+}
+
+impl OwnAddress {
+    /// Whether an address is in the prefix.
+    #[must_use]
+    pub fn is_on_link(&self, other: IpAddr) -> bool {
+        let len = u32::from(self.prefix_len);
+        match (self.address, other) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.checked_shr(u32::BITS.saturating_sub(len)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let differs = own.to_bits() ^ other.to_bits();
+                differs.checked_shr(u128::BITS.saturating_sub(len)).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// The broadcast address of an IPv4 prefix that has one.
+    #[must_use]
+    pub fn broadcast(&self) -> Option<IpAddr> {
+        match self.address {
+            IpAddr::V4(own) if self.prefix_len <= 30 => {
+                let host = u32::MAX.checked_shr(self.prefix_len.into()).unwrap_or(0);
+                Some(IpAddr::V4((own.to_bits() | host).into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What an interface does with a packet that is longer than its device allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TooLong {
+    /// The packet's sender gets an ICMP error from the interface's own address, if it has one.
+    #[default]
+    Icmp,
+    /// IPv4 without DF leaves in fragments. For other packets, as [`TooLong::Icmp`].
+    Fragment,
+    /// The packet is lost.
+    Drop,
 }
 
 /// An instance of a model.
@@ -162,5 +236,34 @@ impl Scheduled {
             When::AfterFirst(delay_ns) => first_packet_ns.saturating_add(delay_ns),
         };
         Control { time_ns, node: self.node, param: self.param, change: self.change.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(address: &str, prefix_len: u8) -> OwnAddress {
+        OwnAddress { address: address.parse().unwrap(), prefix_len }
+    }
+
+    #[test]
+    fn prefix_of_an_address_holds_its_own_ip_version_only() {
+        let is_on_link = |own: OwnAddress, other: &str| own.is_on_link(other.parse().unwrap());
+        assert!(is_on_link(own("10.0.0.1", 24), "10.0.0.255"));
+        assert!(!is_on_link(own("10.0.0.1", 24), "10.0.1.0"));
+        assert!(is_on_link(own("10.0.0.1", 0), "255.0.0.1"));
+        assert!(!is_on_link(own("10.0.0.1", 32), "10.0.0.0"));
+        assert!(is_on_link(own("fe80::1", 64), "fe80::ffff:0:0:1"));
+        assert!(!is_on_link(own("fe80::1", 64), "fe80:0:0:1::1"));
+        assert!(!is_on_link(own("::", 0), "10.0.0.1"));
+        assert!(!is_on_link(own("0.0.0.0", 0), "::"));
+    }
+
+    #[test]
+    fn broadcast_addresses_end_short_prefixes() {
+        assert_eq!(own("10.0.0.1", 24).broadcast(), Some("10.0.0.255".parse().unwrap()));
+        assert_eq!(own("10.0.0.1", 31).broadcast(), None);
+        assert_eq!(own("fd00::1", 64).broadcast(), None);
     }
 }

@@ -445,8 +445,8 @@ pub struct Chain {
 /// A part of a chain.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ChainItem {
-    /// `interface lan { behind 10.0.0.0/8, fd00::/8; }` or `interface wan;`
-    Interface { name: Ident, behind: Vec<Expr>, span: Span },
+    /// `interface lan { behind 10.0.0.0/8, fd00::/8; address 10.0.0.1/24; }` or `interface wan;`
+    Interface { name: Ident, parts: Vec<InterfacePart>, span: Span },
     /// `NAME = FUNCTION(param: VALUE, …);`
     Instance { name: Ident, function: Ident, args: Vec<Arg>, span: Span },
     /// `path a <-> b -> c;`
@@ -459,6 +459,16 @@ pub enum ChainItem {
     Malformed(Ident),
     /// `seed 7;` or `workers 4;`
     Setting { name: Ident, value: Expr },
+}
+
+/// A part of an interface.
+#[derive(Clone, PartialEq, Debug)]
+pub enum InterfacePart {
+    /// `behind 10.0.0.0/8, fd00::/8`, `address 10.0.0.1/24`, `gateway 10.0.0.254` or
+    /// `mac 02:00:00:00:00:01`
+    Values { name: Ident, values: Vec<Expr> },
+    /// `too_long icmp`
+    TooLong { name: Ident, what: Ident },
 }
 
 /// An end of a link: `NAME` or `NAME.PORT`. A path may also contain a function with arguments, as

@@ -191,7 +191,6 @@ mod tests {
     use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
     use braid_ir::engine::{Engine, Event};
     use braid_ir::model::LEFT;
-    use braid_ir::value::IntervalSet;
     use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 
     struct Nothing;
@@ -216,10 +215,9 @@ mod tests {
              b2: consume at row0 }} }}"
         );
         let model = std::sync::Arc::new(braid_ir::text::parse(&text).unwrap());
-        let behind = IntervalSet::default;
         Reference::new(Chain {
             name: "test".into(),
-            interfaces: vec![Interface { name: "in".into(), behind4: behind(), behind6: behind() }],
+            interfaces: vec![Interface { name: "in".into(), ..Interface::default() }],
             nodes: vec![Node { name: "f".into(), model, params: Vec::new() }],
             links: vec![(Source::Interface(0), Sink::Port(0, LEFT))],
             priorities: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use braid_ir::chain::{self as ir, Sink, Source};
 use braid_ir::model::{Model, ParamTy};
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::value::ParamValue;
 use rustc_hash::FxHashMap;
 
 use crate::ast::{self, Expr, Span};
@@ -16,6 +16,8 @@ use crate::sema::eval::param_value;
 pub const MAX_FUNCTIONS: usize = 1024;
 /// The most interfaces of a chain.
 pub const MAX_INTERFACES: usize = 256;
+/// The most addresses of an interface.
+pub const MAX_ADDRESSES: usize = 16;
 /// The most links of a chain. Each direction counts.
 pub const MAX_LINKS: usize = 4096;
 /// The most rules of a policy.
@@ -93,12 +95,10 @@ pub(super) enum End {
 }
 
 pub(super) struct Interface {
-    pub(super) name: String,
+    pub(super) ir: ir::Interface,
     /// The place of the declaration. `None` for the implicit interfaces of a chain that declares
     /// none.
     pub(super) span: Option<Span>,
-    pub(super) behind4: IntervalSet,
-    pub(super) behind6: IntervalSet,
 }
 
 pub(super) struct Node {
@@ -142,7 +142,7 @@ impl<'a> Draft<'a> {
 
     /// Names of interfaces and functions, for suggestions.
     pub(super) fn end_names(&self) -> impl Iterator<Item = &str> {
-        let interfaces = self.interfaces.iter().map(|interface| interface.name.as_str());
+        let interfaces = self.interfaces.iter().map(|interface| interface.ir.name.as_str());
         interfaces.chain(self.node_names())
     }
 
@@ -159,15 +159,13 @@ impl<'a> Draft<'a> {
         policy: Vec<ir::PolicyRule>,
         priorities: Vec<ir::Priority>,
     ) -> ir::Chain {
-        let interface =
-            |i: Interface| ir::Interface { name: i.name, behind4: i.behind4, behind6: i.behind6 };
         let node = |n: Node| {
             let (name, params) = (n.name, n.params);
             n.model.map(|model| ir::Node { name, model, params })
         };
         ir::Chain {
             name: self.ast.name.text.clone(),
-            interfaces: self.interfaces.into_iter().map(interface).collect(),
+            interfaces: self.interfaces.into_iter().map(|i| i.ir).collect(),
             nodes: self.nodes.into_iter().filter_map(node).collect(),
             links: self.links.iter().map(|link| (link.source, link.sink)).collect(),
             priorities,

@@ -114,7 +114,7 @@ impl<'d, 'a> Graph<'d, 'a> {
                 link.source == Source::Interface(at) || link.sink == Sink::Interface(at)
             };
             if !self.draft.links.iter().any(touches) {
-                let message = format!("nothing is linked to the interface `{}`", interface.name);
+                let message = format!("nothing is linked to the interface `{}`", interface.ir.name);
                 diags.push(
                     Diagnostic::new(codes::UNLINKED_INTERFACE, message, span, "declared here")
                         .help("put it on a path, or remove it"),

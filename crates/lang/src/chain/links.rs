@@ -46,9 +46,9 @@ fn no_path(draft: &Draft<'_>) -> Diagnostic {
     let declared: Vec<_> = draft.interfaces.iter().filter(|i| i.span.is_some()).collect();
     let help = match declared.as_slice() {
         [a, b, ..] => {
-            format!("`path {} <-> {};` passes packets on between these two", a.name, b.name)
+            format!("`path {} <-> {};` passes packets on between these two", a.ir.name, b.ir.name)
         }
-        [a] => format!("write `path {} -> …;` with where its packets go", a.name),
+        [a] => format!("write `path {} -> …;` with where its packets go", a.ir.name),
         [] => "`path in <-> out;` passes everything on".into(),
     };
     Diagnostic::new(codes::NO_PATH, message, name.span, "packets could go nowhere").help(help)
@@ -185,7 +185,7 @@ fn port(draft: &Draft<'_>, end: End, name: Option<&Ident>, diags: &mut Diagnosti
     let Some(name) = name else { return PortChoice::Side };
     let node = match end {
         End::Interface(at) => {
-            let interface = draft.interfaces.get(usize::from(at)).map_or("?", |i| &i.name);
+            let interface = draft.interfaces.get(usize::from(at)).map_or("?", |i| &i.ir.name);
             let message = format!("`{interface}` is an interface, which has no ports");
             diags.push(
                 Diagnostic::new(codes::CHAIN_UNKNOWN_PORT, message, name.span, "no such port")
@@ -279,7 +279,7 @@ fn add(draft: &mut Draft<'_>, link: Link, diags: &mut Diagnostics) {
 pub(super) fn source_name(draft: &Draft<'_>, source: Source) -> String {
     match source {
         Source::Interface(at) => {
-            draft.interfaces.get(usize::from(at)).map_or_else(String::new, |i| i.name.clone())
+            draft.interfaces.get(usize::from(at)).map_or_else(String::new, |i| i.ir.name.clone())
         }
         Source::Port(at, port) => {
             format!("{}.{}", draft.node_name(at), port_name(draft, at, port))

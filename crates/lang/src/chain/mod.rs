@@ -1,6 +1,6 @@
 //! Chains: from the syntax tree to `ir::chain::Chain`, with all checks that need no packets.
 //!
-//! `nodes` declares interfaces and instances, `args` gives them their parameters, and `links` reads
+//! `nodes` declares instances, and `interfaces` interfaces; `args` gives them their parameters, and `links` reads
 //! paths and links. `graph` checks the graph of the links, with the help of `reach`, which finds
 //! where a model may send packets. `policy` checks NFP's rules. All findings of a chain are
 //! reported at once. Later checks skip broken parts.
@@ -8,6 +8,7 @@
 pub(crate) mod args;
 mod draft;
 mod graph;
+mod interfaces;
 mod links;
 mod nodes;
 mod policy;

@@ -1,14 +1,14 @@
-//! Declares interfaces and instances: their names, prefixes and models.
+//! Declares interfaces and instances: their names and models.
 
 use std::sync::Arc;
 
 use braid_ir::chain as ir;
-use braid_ir::model::{Model, Word};
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::model::Model;
+use braid_ir::value::ParamValue;
 
-use super::args;
-use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, Scope};
-use crate::ast::{Arg, ChainItem, Expr, ExprKind, Ident, Span};
+use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, Node, Scope};
+use super::{args, interfaces};
+use crate::ast::{Arg, ChainItem, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// Declares the interfaces and instances of the chain, in order.
@@ -16,7 +16,9 @@ pub(super) fn declare(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut 
     let ast = draft.ast;
     for item in &ast.items {
         match item {
-            ChainItem::Interface { name, behind, .. } => interface(draft, name, behind, diags),
+            ChainItem::Interface { name, parts, .. } => {
+                interfaces::declare(draft, name, parts, diags);
+            }
             ChainItem::Instance { name, function, args, .. } => {
                 if let Some(at) = instance(draft, name, function, args, scope, diags) {
                     name_it(draft, name, End::Node(at), diags);
@@ -29,17 +31,15 @@ pub(super) fn declare(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut 
     if !declared {
         implicit(draft);
     }
-    overlaps(draft, diags);
+    interfaces::compare(draft, diags);
 }
 
 /// Adds the interfaces `in` and `out` to a chain that declares none.
 fn implicit(draft: &mut Draft<'_>) {
     for (at, name) in [(0, "in"), (1, "out")] {
         draft.interfaces.push(Interface {
-            name: name.into(),
+            ir: ir::Interface { name: name.into(), ..ir::Interface::default() },
             span: None,
-            behind4: IntervalSet::default(),
-            behind6: IntervalSet::default(),
         });
         draft.names.entry(name).or_insert(End::Interface(at));
     }
@@ -119,56 +119,12 @@ fn unknown_function(function: &Ident, scope: &Scope<'_>) -> Diagnostic {
     .help_if(help)
 }
 
-fn interface<'a>(draft: &mut Draft<'a>, name: &'a Ident, behind: &[Expr], diags: &mut Diagnostics) {
-    if draft.interfaces.len() >= MAX_INTERFACES {
-        let message = format!("a chain has at most {MAX_INTERFACES} interfaces");
-        diags.push(Diagnostic::new(codes::CHAIN_TOO_LARGE, message, name.span, "one too many"));
-        return;
-    }
-    let mut intervals4 = Vec::new();
-    let mut intervals6 = Vec::new();
-    for prefix in behind {
-        match addresses(prefix) {
-            Some((false, interval)) => intervals4.push(interval),
-            Some((true, interval)) => intervals6.push(interval),
-            None if prefix.kind == ExprKind::Error => {}
-            None => {
-                let message = "expected a prefix or an address";
-                diags.push(
-                    Diagnostic::new(codes::NOT_A_PREFIX, message, prefix.span, "not one")
-                        .help("write it like `10.0.0.0/8` or `fd00::/8`"),
-                );
-            }
-        }
-    }
-    let at = u16::try_from(draft.interfaces.len()).unwrap_or(u16::MAX);
-    draft.interfaces.push(Interface {
-        name: name.text.clone(),
-        span: Some(name.span),
-        behind4: IntervalSet::new(intervals4),
-        behind6: IntervalSet::new(intervals6),
-    });
-    name_it(draft, name, End::Interface(at), diags);
-}
-
-/// The addresses of a prefix (without host bits) or of an address, and whether they are IPv6.
-fn addresses(prefix: &Expr) -> Option<(bool, (Word, Word))> {
-    match prefix.kind {
-        ExprKind::Ip4(addr) => Some((false, (addr.into(), addr.into()))),
-        ExprKind::Ip6(addr) => Some((true, (addr, addr))),
-        ExprKind::Prefix4(addr, len) => {
-            let host = u32::MAX.checked_shr(u32::from(len)).unwrap_or(0);
-            Some((false, ((addr & !host).into(), (addr | host).into())))
-        }
-        ExprKind::Prefix6(addr, len) => {
-            let host = u128::MAX.checked_shr(u32::from(len)).unwrap_or(0);
-            Some((true, (addr & !host, addr | host)))
-        }
-        _ => None,
-    }
-}
-
-fn name_it<'a>(draft: &mut Draft<'a>, name: &'a Ident, end: End, diags: &mut Diagnostics) {
+pub(super) fn name_it<'a>(
+    draft: &mut Draft<'a>,
+    name: &'a Ident,
+    end: End,
+    diags: &mut Diagnostics,
+) {
     if let Some(before) = draft.names.get(name.text.as_str()) {
         let message = format!("`{}` is declared twice in this chain", name.text);
         let mut diagnostic =
@@ -187,46 +143,4 @@ fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
         End::Interface(at) => draft.interfaces.get(usize::from(at)).and_then(|i| i.span),
         End::Node(at) => draft.nodes.get(usize::from(at)).map(|node| node.span),
     }
-}
-
-/// Reports addresses that are behind two interfaces.
-fn overlaps(draft: &Draft<'_>, diags: &mut Diagnostics) {
-    for (at, second) in draft.interfaces.iter().enumerate() {
-        for first in &draft.interfaces[..at] {
-            let common = shared(&first.behind4, &second.behind4)
-                .map(|addr| u32::try_from(addr).unwrap_or(u32::MAX))
-                .map(|addr| std::net::Ipv4Addr::from(addr).to_string())
-                .or_else(|| {
-                    shared(&first.behind6, &second.behind6)
-                        .map(|addr| std::net::Ipv6Addr::from(addr).to_string())
-                });
-            if let (Some(common), Some(span)) = (common, second.span) {
-                let message =
-                    format!("{common} is behind both `{}` and `{}`", first.name, second.name);
-                let mut diagnostic =
-                    Diagnostic::new(codes::PREFIX_OVERLAP, message, span, "behind this one");
-                if let Some(span) = first.span {
-                    diagnostic = diagnostic.label(span, "and behind this one");
-                }
-                diags.push(diagnostic.help("make the prefixes behind interfaces disjoint"));
-            }
-        }
-    }
-}
-
-/// The lowest common member of two sets, found in one pass over both.
-fn shared(a: &IntervalSet, b: &IntervalSet) -> Option<Word> {
-    let (mut left, mut right) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
-    while let (Some(x), Some(y)) = (left.peek(), right.peek()) {
-        let low = x.0.max(y.0);
-        if low <= x.1.min(y.1) {
-            return Some(low);
-        }
-        if x.1 < y.1 {
-            left.next()
-        } else {
-            right.next()
-        };
-    }
-    None
 }

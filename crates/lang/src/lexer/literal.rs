@@ -117,23 +117,25 @@ pub(super) fn classify(text: &str) -> Result<Tok, Wrong> {
         Some(Address::Ip4(_)) => Ok(Tok::Ip4),
         Some(Address::Ip6(_)) => Ok(Tok::Ip6),
         Some(Address::Mac(_)) => Ok(Tok::Mac),
-        Some(Address::Prefix4(addr, len)) => {
-            let kept = addr & u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
-            let right = || format!("{}/{len}", Ipv4Addr::from_bits(kept));
-            if kept == addr { Ok(Tok::Prefix4) } else { Err(host_bits(text, len, &right())) }
-        }
-        Some(Address::Prefix6(addr, len)) => {
-            let kept = addr & u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
-            let right = || format!("{}/{len}", Ipv6Addr::from_bits(kept));
-            if kept == addr { Ok(Tok::Prefix6) } else { Err(host_bits(text, len, &right())) }
-        }
+        Some(Address::Prefix4(..)) => Ok(Tok::Prefix4),
+        Some(Address::Prefix6(..)) => Ok(Tok::Prefix6),
         None => Err(bad_address(text)),
     }
 }
 
-fn host_bits(text: &str, len: u8, right: &str) -> Wrong {
-    let message = format!("`{text}` has bits set beyond its first {len}");
-    Wrong::new(codes::BAD_PREFIX, text, message).help(format!("write the prefix as `{right}`"))
+/// The prefix of an address in the notation of a prefix, if the address has bits beyond it.
+pub(crate) fn without_host_bits(address: Address) -> Option<String> {
+    match address {
+        Address::Prefix4(addr, len) => {
+            let kept = addr & u32::MAX.checked_shl(32 - u32::from(len)).unwrap_or(0);
+            (kept != addr).then(|| format!("{}/{len}", Ipv4Addr::from_bits(kept)))
+        }
+        Address::Prefix6(addr, len) => {
+            let kept = addr & u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+            (kept != addr).then(|| format!("{}/{len}", Ipv6Addr::from_bits(kept)))
+        }
+        _ => None,
+    }
 }
 
 fn bad_address(text: &str) -> Wrong {

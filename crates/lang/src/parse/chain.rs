@@ -1,10 +1,10 @@
 //! Parses chains: interfaces, instances, paths, links, policy.
 
 use super::expr;
-use super::marks::{GLUE, LINE};
+use super::marks::{GLUE, LINE, STMT};
 use super::state::{Bail, Parsed, Parser};
-use super::words::CHAIN_ITEMS;
-use crate::ast::{Arrow, Chain, ChainItem, Expr, PathEnd, PolicyKind, PolicyRule};
+use super::words::{CHAIN_ITEMS, INTERFACE_ITEMS};
+use crate::ast::{Arrow, Chain, ChainItem, InterfacePart, PathEnd, PolicyKind, PolicyRule};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::Tok;
 
@@ -59,35 +59,45 @@ fn instance(p: &mut Parser<'_>) -> Parsed<ChainItem> {
     Ok(ChainItem::Instance { name, function, args, span: p.span_from(start) })
 }
 
-/// `interface NAME;` or `interface NAME { behind PREFIX, …; }`. The inner `;` is optional.
+/// `interface NAME;` or `interface NAME { behind PREFIX, …; address ADDRESS/LENGTH; … }`. The last
+/// `;` in the braces is optional.
 fn interface(p: &mut Parser<'_>) -> Parsed<ChainItem> {
     let start = p.pos;
     p.bump();
     let name = p.any_word("the name of the interface")?;
-    let mut behind = Vec::new();
+    let mut parts = Vec::new();
     if p.at(Tok::LBrace) {
-        let open = p.bump();
-        if !p.at(Tok::RBrace) {
-            behind = prefixes_behind(p)?;
-        }
-        p.close(open, Tok::RBrace, "")?;
+        p.body(STMT, |p| {
+            parts.push(interface_part(p)?);
+            if !p.at(Tok::RBrace) {
+                p.semicolon()?;
+            }
+            Ok(())
+        })?;
     } else {
         p.semicolon()?;
     }
-    Ok(ChainItem::Interface { name, behind, span: p.span_from(start) })
+    Ok(ChainItem::Interface { name, parts, span: p.span_from(start) })
 }
 
-fn prefixes_behind(p: &mut Parser<'_>) -> Parsed<Vec<Expr>> {
-    p.expect_word("behind")?;
-    let mut prefixes = vec![expr::expr(p)?];
+fn interface_part(p: &mut Parser<'_>) -> Parsed<InterfacePart> {
+    if !INTERFACE_ITEMS.contains(&p.word()) {
+        return Err(p.unknown_item("a part of the interface", INTERFACE_ITEMS));
+    }
+    let name = p.any_word("a part of the interface")?;
+    if name.text == "too_long" {
+        let what = p.any_word("`icmp`, `fragment` or `drop`")?;
+        return Ok(InterfacePart::TooLong { name, what });
+    }
+    let one = if name.text == "address" { expr::own_address } else { expr::expr };
+    let mut values = vec![one(p)?];
     while p.eat(Tok::Comma) {
         if matches!(p.kind(), Tok::Semi | Tok::RBrace) {
             break;
         }
-        prefixes.push(expr::expr(p)?);
+        values.push(one(p)?);
     }
-    p.eat(Tok::Semi);
-    Ok(prefixes)
+    Ok(InterfacePart::Values { name, values })
 }
 
 fn arrow(p: &mut Parser<'_>) -> Option<Arrow> {
@@ -146,7 +156,7 @@ fn policy(p: &mut Parser<'_>) -> Parsed<ChainItem> {
     let start = p.pos;
     p.bump();
     let mut rules = Vec::new();
-    p.body(super::marks::STMT, |p| {
+    p.body(STMT, |p| {
         rules.push(policy_rule(p)?);
         Ok(())
     })?;

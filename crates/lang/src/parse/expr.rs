@@ -7,7 +7,7 @@ use super::words::{RATES, UNITS, is_keyword};
 use super::{ops, types};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
-use crate::lexer::{Address, Tok, address, int_value, string_value};
+use crate::lexer::{Address, Tok, address, int_value, string_value, without_host_bits};
 
 pub(super) fn expr(p: &mut Parser<'_>) -> Parsed<Expr> {
     binary(p, level::OR)
@@ -150,7 +150,8 @@ fn primary(p: &mut Parser<'_>) -> Parsed<Expr> {
     let kind = match p.kind() {
         Tok::Int => number(p),
         Tok::Str => ExprKind::Str(string_value(take_text(p)).unwrap_or_default()),
-        Tok::Ip4 | Tok::Ip6 | Tok::Mac | Tok::Prefix4 | Tok::Prefix6 => address_kind(take_text(p)),
+        Tok::Ip4 | Tok::Ip6 | Tok::Mac => address_kind(take_text(p)),
+        Tok::Prefix4 | Tok::Prefix6 => prefix(p),
         Tok::Ident => return word_expr(p),
         Tok::LParen => {
             let open = p.bump();
@@ -173,6 +174,27 @@ fn primary(p: &mut Parser<'_>) -> Parsed<Expr> {
         _ => return Err(p.expected("an expression")),
     };
     Ok(Expr { kind, span: p.span_from(start) })
+}
+
+/// An address with the length of its prefix, such as `10.0.0.1/24`, or another expression.
+pub(super) fn own_address(p: &mut Parser<'_>) -> Parsed<Expr> {
+    if !matches!(p.kind(), Tok::Prefix4 | Tok::Prefix6) {
+        return expr(p);
+    }
+    let span = p.here();
+    Ok(Expr { kind: address_kind(take_text(p)), span })
+}
+
+/// A prefix, which has no bits behind its length.
+fn prefix(p: &mut Parser<'_>) -> ExprKind {
+    let span = p.here();
+    let text = take_text(p);
+    let Some(right) = address(text).and_then(without_host_bits) else { return address_kind(text) };
+    let len = text.rsplit('/').next().unwrap_or_default();
+    let message = format!("`{text}` has bits set beyond its first {len}");
+    let found = Diagnostic::new(codes::BAD_PREFIX, message, span, "");
+    p.report(found.help(format!("write the prefix as `{right}`")));
+    ExprKind::Error
 }
 
 fn take_text<'t>(p: &mut Parser<'t>) -> &'t str {

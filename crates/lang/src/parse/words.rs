@@ -34,6 +34,9 @@ pub(super) const FILE_ITEMS: &[&str] =
 pub(super) const CHAIN_ITEMS: &[&str] =
     &["interface", "path", "link", "policy", "malformed", "seed", "workers"];
 
+/// Words that start a part of an interface.
+pub(super) const INTERFACE_ITEMS: &[&str] = &["behind", "address", "gateway", "mac", "too_long"];
+
 /// The options of a state.
 pub(super) const STATE_OPTIONS: &[&str] =
     &["idle", "hard", "tick", "capacity", "full", "lives", "sharded"];

@@ -10,7 +10,9 @@ use crate::diag::Diagnostics;
 use crate::parse::parse;
 use crate::sema::env::{Env, Loader};
 use crate::source::SourceMap;
-use braid_ir::chain::{Chain, Malformed, PolicyRule, Priority, Sink, Source};
+use braid_ir::chain::{
+    Chain, Interface, Malformed, OwnAddress, PolicyRule, Priority, Sink, Source, TooLong,
+};
 use braid_ir::model::{
     Block, BlockId, Dest, LEFT, Model, Op, ParamDecl, ParamTy, PortId, Program, QueueDecl, QueueId,
     RIGHT, ReasonId, RowDecl, RowId, Setting, Target, Term, Timer, Ty, ValueId,
@@ -218,6 +220,67 @@ fn prefixes_behind_interfaces_become_intervals() {
         path a <-> b;";
     error(body, "E0515", "10.9.0.0 is behind both `a` and `b`");
     error("interface a { behind 10; } interface b; path a <-> b;", "E0516", "prefix");
+}
+
+#[test]
+fn interfaces_have_addresses_gateways_a_mac_and_a_way_with_long_packets() {
+    let c = chain(
+        "interface a { address 10.0.0.1/24, fd00::1/64; gateway 10.0.0.9, fe80::1;
+         mac 02:00:00:00:00:0a; too_long fragment } interface b; path a <-> b;",
+    )
+    .unwrap();
+    let own =
+        |address: &str, prefix_len| OwnAddress { address: address.parse().unwrap(), prefix_len };
+    let expected = Interface {
+        name: "a".into(),
+        addresses: vec![own("10.0.0.1", 24), own("fd00::1", 64)],
+        gateways: vec!["10.0.0.9".parse().unwrap(), "fe80::1".parse().unwrap()],
+        mac: Some([2, 0, 0, 0, 0, 10]),
+        too_long: TooLong::Fragment,
+        ..Interface::default()
+    };
+    assert_eq!(c.interfaces[0], expected);
+    assert_eq!(c.interfaces[1], Interface { name: "b".into(), ..Interface::default() });
+}
+
+#[test]
+fn wrong_parts_of_interfaces_are_refused() {
+    let wrong = |part: &str, says: &str| {
+        let body = format!("interface a {{ {part} }} interface b; path a <-> b;");
+        error(&body, "E0522", says);
+    };
+    wrong("address 10.0.0.1", "with the length of its prefix");
+    wrong("address 10.0.0.0/24", "it is the prefix itself");
+    wrong("address fd00::/64", "it is the prefix itself");
+    wrong("address 10.0.0.255/24", "broadcast");
+    wrong("address 224.0.0.1/24", "multicast");
+    wrong("address ff02::1/64", "multicast");
+    wrong("address 127.0.0.1/8", "loopback");
+    wrong("address 0.0.0.1/8", "reserved");
+    wrong("address ::/0", "no address");
+    wrong("address 10.0.0.1/24; address 10.1.0.1/24", "`address` is given twice");
+    wrong("address 10.0.0.1/24; gateway 10.0.1.1", "in no prefix");
+    wrong("address 10.0.0.1/24; gateway fe80::1", "in no prefix");
+    wrong("address 10.0.0.1/24; gateway 10.0.0.1", "own address");
+    wrong("address 10.0.0.1/24; gateway 10.0.0.2, 10.0.0.3", "one gateway for IPv4");
+    wrong("address 10.0.0.1/24; gateway 10.0.0.0/24", "expected an address");
+    wrong("mac 03:00:00:00:00:00", "one host");
+    wrong("mac 00:00:00:00:00:00", "one host");
+    wrong("mac 10.0.0.1", "one MAC address");
+    wrong("address 10.0.0.1/24; too_long ping", "`icmp`, `fragment` or `drop`");
+    wrong("too_long icmp", "no address");
+    for fine in
+        ["address 10.0.0.0/31", "address 10.0.0.0/32", "address fd00::/127", "too_long drop"]
+    {
+        let body = format!("interface a {{ {fine} }} interface b; path a <-> b;");
+        assert!(chain(&body).is_ok(), "{fine}");
+    }
+    let common = "interface a { address fe80::1/64, 10.0.0.1/24 }
+        interface b { address fe80::1/64, 10.0.0.1/8 } path a <-> b;";
+    error(common, "E0522", "10.0.0.1 is the address of both `a` and `b`");
+    let many: Vec<String> = (1..=17).map(|host| format!("10.0.0.{host}/24")).collect();
+    let body = format!("interface a {{ address {} }} interface b; path a <-> b;", many.join(", "));
+    error(&body, "E0520", "at most 16 addresses");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn survive(text: &str) {
     }
 }
 
-const WORDS: [&str; 78] = [
+const WORDS: [&str; 82] = [
     "nf",
     "chain",
     "f",
@@ -100,6 +100,10 @@ const WORDS: [&str; 78] = [
     "Order",
     "interface",
     "behind",
+    "address",
+    "gateway",
+    "too_long",
+    "10.0.0.1/24",
     "10.0.0.1",
     "::1",
     "1..5",

@@ -2,7 +2,9 @@
 //! remains of broken programs.
 
 use super::support::print;
-use crate::ast::{ChainItem, ExprKind, File, Item, KeyDef, KeyPart, NfItem, Span, StmtKind};
+use crate::ast::{
+    ChainItem, ExprKind, File, InterfacePart, Item, KeyDef, KeyPart, NfItem, Span, StmtKind,
+};
 use crate::parse::{parse, parse_expr};
 
 fn expr(text: &str) -> String {
@@ -154,7 +156,10 @@ fn interfaces_take_prefixes_with_or_without_a_semicolon() {
     let text = "chain c { interface a { behind 10.0.0.0/8, ::/0; } interface b { behind ::/0 } interface in; }";
     let Some(Item::Chain(chain)) = good(text).items.into_iter().next() else { panic!("a chain") };
     let behind = |item: &ChainItem| match item {
-        ChainItem::Interface { behind, .. } => behind.len(),
+        ChainItem::Interface { parts, .. } => match parts.as_slice() {
+            [InterfacePart::Values { values, .. }] => values.len(),
+            _ => parts.len(),
+        },
         other => panic!("{other:?}"),
     };
     assert_eq!(chain.items.iter().map(behind).collect::<Vec<_>>(), [2, 1, 0]);

@@ -104,7 +104,7 @@ pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
         Interface {
             name: (*name).into(),
             behind4: IntervalSet::new(networks.iter().map(network)),
-            behind6: IntervalSet::default(),
+            ..Interface::default()
         }
     };
     Chain {

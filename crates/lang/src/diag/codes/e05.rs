@@ -105,4 +105,9 @@ codes! {
     "The chain asks for several workers, but no steering lets workers share nothing: packets that use the same entry of a state table would go to different workers. The message names the tables. `braid check` finds this, also for chains without `workers` if you give it `--workers N`. Remove `workers` or the function.",
     wrong: "nf two() { state s: u8 per ip.src = 0; state d: u8 per ip.dst = 0; match { has ip and s == d => { s = 1; d = 2; output; } else => output; } }\nchain c { path two(); workers 2; }",
     right: "nf one() { state s: u8 per ip.src = 0; match { has ip and s == 0 => { s = 1; output; } else => drop; } }\nchain c { path one(); workers 2; }";
+
+    BAD_INTERFACE = 522, Error, "an interface that cannot be",
+    "The parts of an interface are `behind`, `address` (addresses of hosts, each with the length of its prefix, as in `10.0.0.1/24`), `gateway` (at most one address for each IP version, in a prefix of `address`), `mac` (the address of one host) and `too_long` (`icmp`, `fragment` or `drop`; `icmp` needs an address). Each may be given once. Two interfaces have no address in common.",
+    wrong: "chain c { interface a { address 10.0.0.0/24; gateway 10.1.0.1; } interface b; path a <-> b; }",
+    right: "chain c { interface a { address 10.0.0.1/24; gateway 10.0.0.254; } interface b; path a <-> b; }";
 }

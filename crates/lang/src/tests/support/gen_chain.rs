@@ -1,8 +1,9 @@
 //! Generates random files: functions and chains.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart,
-    NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef, StateOption,
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, InterfacePart, Item, KeyDef,
+    KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef,
+    StateOption,
 };
 
 use super::entropy::Entropy;
@@ -129,14 +130,27 @@ fn end(e: &mut Entropy) -> PathEnd {
     PathEnd { name: name(e), port, args, span: span() }
 }
 
+fn interface_part(e: &mut Entropy) -> InterfacePart {
+    let words = ["behind", "address", "gateway", "mac", "too_long"];
+    match e.of(&words) {
+        "too_long" => {
+            let what = ident(e.of(&["icmp", "fragment", "drop"]));
+            InterfacePart::TooLong { name: ident("too_long"), what }
+        }
+        word => {
+            let mut values = vec![expr(e, 0)];
+            values.extend(e.some(9, |e| expr(e, 0)));
+            InterfacePart::Values { name: ident(word), values }
+        }
+    }
+}
+
 fn chain_item(e: &mut Entropy) -> ChainItem {
     match e.below(9) {
         0 | 1 => {
             ChainItem::Instance { name: name(e), function: name(e), args: args(e, 3), span: span() }
         }
-        2 => {
-            ChainItem::Interface { name: name(e), behind: e.some(9, |e| expr(e, 0)), span: span() }
-        }
+        2 => ChainItem::Interface { name: name(e), parts: e.some(4, interface_part), span: span() },
         3 => {
             let arrows = e.some(5, arrow);
             let ends = (0..=arrows.len()).map(|_| end(e)).collect();

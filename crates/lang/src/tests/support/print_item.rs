@@ -1,8 +1,8 @@
 //! Prints declarations simply.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart, Nf,
-    NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, InterfacePart, Item, KeyDef,
+    KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
 };
 
 use super::print::{args, block, expr, list, path, stmt, string, ty, typed};
@@ -122,13 +122,21 @@ fn end(e: &PathEnd) -> String {
     format!("{}{port}{list}", e.name.text)
 }
 
+fn interface_part(part: &InterfacePart) -> String {
+    match part {
+        InterfacePart::Values { name, values } => format!("{} {}", name.text, list(values, expr)),
+        InterfacePart::TooLong { name, what } => format!("{} {}", name.text, what.text),
+    }
+}
+
 fn chain_item(i: &ChainItem) -> String {
     match i {
-        ChainItem::Interface { name, behind, .. } if behind.is_empty() => {
+        ChainItem::Interface { name, parts, .. } if parts.is_empty() => {
             format!("interface {};", name.text)
         }
-        ChainItem::Interface { name, behind, .. } => {
-            format!("interface {} {{ behind {}; }}", name.text, list(behind, expr))
+        ChainItem::Interface { name, parts, .. } => {
+            let parts: String = parts.iter().map(|part| interface_part(part) + "; ").collect();
+            format!("interface {} {{ {parts}}}", name.text)
         }
         ChainItem::Instance { name, function, args: list, .. } => {
             format!("{} = {}({});", name.text, function.text, args(list))
