@@ -31,7 +31,7 @@ pub use facts::{DeviceFacts, device_facts, has_xdp};
 pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
 pub use netlink::XdpSupport;
-pub use port::{OpenError, Port, State, Unreceived, Unsent, wait};
+pub use port::{Ethernet, OpenError, Port, State, Unreceived, Unsent, wait};
 pub use ports::{Faults, Faulty, Lasting, PacketPort, TapPort, XdpFacts, XdpPort};
 pub use sys::XdpMode;
 

@@ -57,11 +57,25 @@ pub trait Port: Send {
         None
     }
 
+    /// What the device is on its link. `None` if it does not tell, or does not exist.
+    fn ethernet(&self) -> Option<Ethernet> {
+        None
+    }
+
     /// What happened to the device so far that the user should know, such as how often its link
     /// went down.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// What a device is on its link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ethernet {
+    /// The MAC address from which frames are sent.
+    pub mac: [u8; 6],
+    /// The most bytes that a frame has behind its Ethernet header.
+    pub mtu: u32,
 }
 
 /// Whether a device carries frames.

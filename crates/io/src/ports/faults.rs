@@ -1,6 +1,6 @@
 //! A port with injected faults, to see how chains and hosts bear them.
 
-use crate::port::{Port, State, Unreceived, Unsent};
+use crate::port::{Ethernet, Port, State, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -323,6 +323,10 @@ impl Port for Faulty {
 
     fn facts(&self) -> Option<String> {
         self.inner.facts()
+    }
+
+    fn ethernet(&self) -> Option<Ethernet> {
+        self.inner.ethernet()
     }
 
     fn notes(&self) -> Vec<String> {

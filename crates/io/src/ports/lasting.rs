@@ -1,6 +1,6 @@
 //! A port that outlasts the failures of its device.
 
-use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -154,6 +154,10 @@ impl Port for Lasting {
 
     fn facts(&self) -> Option<String> {
         self.inner.as_ref()?.facts()
+    }
+
+    fn ethernet(&self) -> Option<Ethernet> {
+        self.inner.as_ref()?.ethernet()
     }
 
     fn notes(&self) -> Vec<String> {

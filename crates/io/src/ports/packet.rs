@@ -1,7 +1,7 @@
 //! A device of the machine through packet sockets: one receives by a ring, one sends.
 
 use crate::offload::Offload;
-use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Ring, sender};
 use braid_packet::{BURST, Frame, Pool};
 use std::io;
@@ -67,5 +67,9 @@ impl Port for PacketPort {
 
     fn state(&mut self) -> State {
         self.ring.state()
+    }
+
+    fn ethernet(&self) -> Option<Ethernet> {
+        self.ring.ethernet()
     }
 }

@@ -1,8 +1,8 @@
 //! A TAP device, through its file.
 
 use crate::offload::filled;
-use crate::port::{MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
-use crate::sys::{is_attached, open_tap};
+use crate::port::{Ethernet, MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
+use crate::sys::{is_attached, open_tap, tap_ethernet};
 use braid_packet::{BURST, Frame, Pool};
 use rustix::io::Errno;
 use std::fs::File;
@@ -93,6 +93,14 @@ impl Port for TapPort {
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+
+    /// The MAC address is one beside the device's, which belongs to the machine's end.
+    fn ethernet(&self) -> Option<Ethernet> {
+        let mut found = tap_ethernet(&self.file)?;
+        let [first, .., last] = &mut found.mac;
+        (*first, *last) = (*first | 2, *last ^ 1);
+        Some(found)
     }
 
     fn state(&mut self) -> State {

@@ -1,7 +1,7 @@
 //! A device of the machine through AF_XDP sockets, one for each of its queues.
 
 use crate::offload::complete;
-use crate::port::{OpenError, Port, State, Unreceived, Unsent};
+use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
 use crate::sys::{Redirect, XdpMode, Xsk};
 use braid_packet::{BURST, Frame, Pool};
@@ -261,6 +261,10 @@ impl Port for XdpPort {
 
     fn state(&mut self) -> State {
         self.device.state()
+    }
+
+    fn ethernet(&self) -> Option<Ethernet> {
+        self.device.ethernet()
     }
 
     fn facts(&self) -> Option<String> {

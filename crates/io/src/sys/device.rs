@@ -3,7 +3,7 @@
 use super::ethtool;
 use super::request::named;
 use super::socket::{packet_socket, set};
-use crate::port::{OpenError, State};
+use crate::port::{Ethernet, OpenError, State};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use std::io;
@@ -37,6 +37,10 @@ impl Reference {
 
     pub(crate) fn state(&self) -> State {
         state(&self.socket, self.index)
+    }
+
+    pub(crate) fn ethernet(&self) -> Option<Ethernet> {
+        self::ethernet_of(&self.socket, self.index)
     }
 
     pub(crate) fn mtu(&self) -> io::Result<u32> {
@@ -89,6 +93,22 @@ pub(crate) fn hardware(socket: impl AsFd, name: &str) -> io::Result<u16> {
     let request = ask(socket.as_fd(), name, libc::SIOCGIFHWADDR)?;
     // SAFETY: after this request, the union holds the hardware's address.
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
+}
+
+/// What the device with this number is on its link.
+pub(super) fn ethernet_of(socket: impl AsFd, index: u32) -> Option<Ethernet> {
+    let socket = socket.as_fd();
+    let name = netdevice::index_to_name(socket, index).ok()?;
+    ethernet_named(socket, &name)
+}
+
+/// What the device with this name is on its link.
+pub(super) fn ethernet_named(socket: impl AsFd, name: &str) -> Option<Ethernet> {
+    let request = ask(socket.as_fd(), name, libc::SIOCGIFHWADDR).ok()?;
+    // SAFETY: after this request, the union holds the hardware's address.
+    let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    let mac = *data.map(|byte| byte.to_ne_bytes()[0]).first_chunk::<6>()?;
+    Some(Ethernet { mac, mtu: mtu(socket, name).ok()? })
 }
 
 /// Refuses a device whose frames have no Ethernet headers.

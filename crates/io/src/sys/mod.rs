@@ -16,5 +16,5 @@ pub(crate) use batch::Batch;
 pub(crate) use bpf::Redirect;
 pub use bpf::XdpMode;
 pub(crate) use ring::{Arrived, Ring, sender};
-pub(crate) use tap::{is_attached, open as open_tap};
+pub(crate) use tap::{ethernet as tap_ethernet, is_attached, open as open_tap};
 pub(crate) use xsk::Xsk;

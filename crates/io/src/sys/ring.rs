@@ -11,7 +11,7 @@ use super::map::Map;
 use super::socket::{bind, get, grow, packet_socket, set};
 use super::{device, whole};
 use crate::offload::HEADER;
-use crate::port::{MAX_FRAME, OpenError, State};
+use crate::port::{Ethernet, MAX_FRAME, OpenError, State};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;
@@ -204,6 +204,11 @@ impl Ring {
     pub(crate) fn state(&self) -> State {
         let _ = sockopt::socket_error(&self.socket);
         device::state(&self.socket, self.index)
+    }
+
+    /// What the device is on its link.
+    pub(crate) fn ethernet(&self) -> Option<Ethernet> {
+        device::ethernet_of(&self.socket, self.index)
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {

@@ -1,6 +1,9 @@
 //! Opens TAP devices: Ethernet devices of the machine whose other end is this program.
 
+use super::device;
 use super::request::named;
+use crate::port::Ethernet;
+use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -23,8 +26,21 @@ pub(crate) fn open(name: &str) -> io::Result<File> {
 
 /// Whether the file is still attached to a device.
 pub(crate) fn is_attached(file: &File) -> bool {
+    attached(file).is_some()
+}
+
+/// What the machine's end of the file's device is on its link.
+pub(crate) fn ethernet(file: &File) -> Option<Ethernet> {
+    let name = attached(file)?.ifr_name.map(|char| char.to_ne_bytes()[0]);
+    let name = CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?;
+    device::ethernet_named(device::any_socket().ok()?, name)
+}
+
+/// The device that the file is attached to.
+fn attached(file: &File) -> Option<libc::ifreq> {
     let mut request = named("");
     // SAFETY: this request writes to an `ifreq`, which lives, and which nobody else borrows, until
     // the call returns.
-    unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNGETIFF, &raw mut request) == 0 }
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNGETIFF, &raw mut request) };
+    (done == 0).then_some(request)
 }

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
-use braid_io::{OpenError, State, XdpPort, XdpSupport, device_facts, has_xdp};
+use braid_io::{
+    Ethernet, OpenError, PacketPort, Port, State, TapPort, XdpPort, XdpSupport, device_facts,
+    has_xdp,
+};
 
 use crate::traffic::pool;
 use crate::world::spaces;
@@ -33,4 +36,24 @@ fn facts_of_a_veth_device_are_known() {
     assert_eq!(has_xdp(), Some(true));
     let missing = there.within(|| device_facts("va"));
     assert!(matches!(missing, Err(OpenError::NoDevice)), "{missing:?}");
+}
+
+#[test]
+fn ports_tell_the_mac_address_and_the_mtu_of_their_devices() {
+    spaces!(here, there);
+    here.join("va", &there, "vb");
+    let mac = [2, 0, 0, 0, 0, 0x10];
+    here.ip("link set va address 02:00:00:00:00:10");
+    here.ip("link set va mtu 1400");
+    let found = here.within(|| {
+        let xdp = XdpPort::open("va", &mut pool()).unwrap().ethernet();
+        (xdp, PacketPort::open("va").unwrap().ethernet())
+    });
+    let expected = Some(Ethernet { mac, mtu: 1400 });
+    assert_eq!(found, (expected, expected));
+    // The address of a TAP device is that of the machine's end. Braid's end has another one.
+    let tap = here.within(|| TapPort::open("t0").unwrap());
+    here.ip("link set t0 address 02:00:00:00:00:20");
+    let told = here.within(|| tap.ethernet());
+    assert_eq!(told, Some(Ethernet { mac: [2, 0, 0, 0, 0, 0x21], mtu: 1500 }));
 }
