@@ -28,7 +28,8 @@ def sh(*words):
 class World:
     """Namespaces of our own, named by our process id, which go when we are done."""
 
-    def __init__(self, *names):
+    def __init__(self, *names, ip6=False):
+        self.ip6 = ip6
         self.names = {name: f"braid-{name}-{os.getpid()}" for name in names}
         self.running = []
 
@@ -37,7 +38,8 @@ class World:
             for name, ns in self.names.items():
                 sh("ip", "netns", "add", ns)
                 for key in ("all", "default"):
-                    self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{key}.disable_ipv6=1")
+                    off = 0 if self.ip6 and name != "braid" else 1
+                    self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{key}.disable_ipv6={off}")
                 self.ip(name, "link", "set", "lo", "up")
         except OSError:
             self.__exit__()
@@ -87,13 +89,18 @@ class Braid:
     """The command on devices of a namespace, with what it reports at the end."""
 
     def __init__(self, world, braid, engine, chain, *devices):
-        words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", "120s"]
+        self.command, self.socket = braid, f"/tmp/braid-live-{os.getpid()}.sock"
+        words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", "120s",
+                 "--ctl", self.socket]
         for device in devices:
             words += ["--if", device]
         self.process = world.start("braid", *words, stderr=subprocess.PIPE)
         line = self.process.stderr.readline()
         if "running on" not in line:
             raise OSError(line + self.process.stderr.read())
+
+    def status(self):
+        return json.loads(sh(self.command, "ctl", self.socket, "status", "--json"))
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
@@ -171,6 +178,92 @@ def wire(braid, engine, kind="af_packet"):
         return report["packets_in"]
 
 
+def home(braid, engine, kind="af_packet"):
+    """The same on plain links: no host has a fixed neighbour, and the path has a smaller MTU."""
+    with World("client", "braid", "hop", "server") as world:
+        world.pair("braid", "lan0", "client", "eth0")
+        world.pair("braid", "wan0", "hop", "wan1")
+        world.pair("hop", "srv0", "server", "eth0")
+        world.ip("client", "addr", "add", "10.0.0.2/24", "dev", "eth0")
+        world.ip("client", "route", "add", "default", "via", "10.0.0.1")
+        world.ip("hop", "addr", "add", "203.0.113.254/24", "dev", "wan1")
+        world.ip("hop", "addr", "add", "198.51.100.1/24", "dev", "srv0")
+        world.run("hop", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        world.ip("server", "addr", "add", f"{SERVER}/24", "dev", "eth0")
+        world.ip("server", "route", "add", "default", "via", "198.51.100.1")
+        world.serve("server", SERVER)
+        for name, device in (("braid", "wan0"), ("hop", "wan1")):
+            world.ip(name, "link", "set", device, "mtu", "1400")
+        run = Braid(world, braid, engine, "home.braid", f"lan={kind}:lan0", f"wan={kind}:wan0")
+        expect(world.peer("client", "ping", "10.0.0.1"), "answered", "by the interface")
+        expect(world.peer("hop", "ping", "203.0.113.1"), "answered", "by the interface")
+        expect(world.peer("client", "ping", SERVER), "answered")
+        expect(world.peer("client", "udp", SERVER), "hello from 203.0.113.1")
+        expect(world.peer("client", "refused", SERVER), "refused")
+        expect(world.peer("client", "hop", SERVER), "type 11 from 203.0.113.254")
+        # The error comes back through NAPT, which translates what it quotes.
+        expect(world.peer("client", "discover", SERVER), "1400")
+        expect(world.peer("client", "download", SERVER), "same 203.0.113.1")
+        expect(world.peer("client", "upload", SERVER), "same")
+        expect(neighbour(world, "client", "10.0.0.1"), mac(world, "lan0"))
+        expect(neighbour(world, "hop", "203.0.113.1"), mac(world, "wan0"))
+        hosts = run.status()["hosts"]
+        expect(hosts["wan"]["mtu"], 1400)
+        found = {n["address"]: n["state"] for n in hosts["wan"]["neighbours"]}
+        expect(found, {"203.0.113.254": "confirmed"})
+        assert hosts["lan"]["answered"]["echo"] == 1 and hosts["lan"]["answered"]["arp"] >= 1, hosts
+        report = run.stop()
+        assert set(report["lost"]) == {"too_long_answered"}, report["lost"]
+        return report["packets_in"]
+
+
+def routed(braid, engine, kind="af_packet"):
+    """A router between plain links, for IPv4 and IPv6."""
+    with World("client", "braid", "server", ip6=True) as world:
+        world.pair("braid", "lan0", "client", "eth0")
+        world.pair("braid", "wan0", "server", "eth0")
+        for name, side in (("client", 1), ("server", 2)):
+            world.ip(name, "addr", "add", f"10.{side}.0.2/24", "dev", "eth0")
+            world.ip(name, "addr", "add", f"fd00:{side}::2/64", "dev", "eth0", "nodad")
+            world.ip(name, "route", "add", "default", "via", f"10.{side}.0.1")
+            world.ip(name, "route", "add", "default", "via", f"fd00:{side}::1")
+        for name, device in (("braid", "wan0"), ("server", "eth0")):
+            world.ip(name, "link", "set", device, "mtu", "1400")
+        for address in ("10.2.0.2", "fd00:2::2"):
+            world.serve("server", address)
+        run = Braid(world, braid, engine, "routed.braid", f"lan={kind}:lan0", f"wan={kind}:wan0")
+        expect(world.peer("client", "ping", "fd00:1::1"), "answered", "by the interface")
+        for server, client in (("10.2.0.2", "10.1.0.2"), ("fd00:2::2", "fd00:1::2")):
+            expect(world.peer("client", "ping", server), "answered")
+            expect(world.peer("client", "udp", server), f"hello from {client}")
+            expect(world.peer("client", "discover", server), "1400", server)
+            expect(world.peer("client", "download", server), f"same {client}")
+            expect(world.peer("client", "upload", server), "same")
+        world.ip("client", "route", "flush", "cache")
+        expect(world.peer("client", "fragments", "10.2.0.2"), "same")
+        for name, address, device in (("client", "10.1.0.1", "lan0"), ("client", "fd00:1::1", "lan0"),
+                                      ("server", "10.2.0.1", "wan0"), ("server", "fd00:2::1", "wan0")):
+            expect(neighbour(world, name, address), mac(world, device), address)
+        report = run.stop()
+        assert set(report["lost"]) == {"too_long_answered"}, report["lost"]
+        return report["packets_in"]
+
+
+def neighbour(world, name, address):
+    """The MAC address at which a host reaches another one."""
+    words = world.ip(name, "neigh", "show", "to", address).split()
+    return words[words.index("lladdr") + 1] if "lladdr" in words else " ".join(words)
+
+
+def mac(world, device):
+    return world.run("braid", "cat", f"/sys/class/net/{device}/address").strip()
+
+
+def home_xdp(braid, engine):
+    """The same by AF_XDP."""
+    return home(braid, engine, "xdp")
+
+
 def nat_xdp(braid, engine):
     """The same by AF_XDP: checksums that the hosts leave to a card are completed."""
     return nat(braid, engine, "xdp")
@@ -237,8 +330,8 @@ def tap(braid, engine):
 def main(braid, *engines):
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
         # How frames come does not depend on the engine.
-        ports = (nat_xdp, wire_xdp, flap) if engine == "fused" else ()
-        for scene in (nat, wire, tap, *ports):
+        ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
+        for scene in (home, routed, nat, wire, tap, *ports):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

@@ -9,10 +9,16 @@ import threading
 import time
 
 IP_RECVERR = 11
+# How a socket leaves DF set and forgets nothing of the path's MTU: level, mode, its value, MTU.
+DISCOVER = {socket.AF_INET: (0, 10, 2, 14), socket.AF_INET6: (41, 23, 2, 24)}
 SOL_PACKET, PACKET_AUXDATA = 263, 8
 # An EtherType for experiments.
 LOCAL = b"\x88\xb5"
 BODY = bytes(at * 7 % 251 for at in range(3_000_000))
+
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -36,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def serve(address):
     """HTTP on port 8000 and UDP echo on port 7, until killed."""
-    echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    echo = socket.socket(family(address), socket.SOCK_DGRAM)
     echo.bind((address, 7))
 
     def answer():
@@ -45,6 +51,7 @@ def serve(address):
             echo.sendto(data + b" from " + peer[0].encode(), peer)
 
     threading.Thread(target=answer, daemon=True).start()
+    http.server.ThreadingHTTPServer.address_family = family(address)
     server = http.server.ThreadingHTTPServer((address, 8000), Handler)
     print("ready", flush=True)
     server.serve_forever()
@@ -72,22 +79,51 @@ def checksum(data):
 
 def ping(address, size="56"):
     """An echo request with so many bytes; whether the answer comes."""
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as made:
+    is_ip6 = family(address) == socket.AF_INET6
+    proto = socket.IPPROTO_ICMPV6 if is_ip6 else socket.IPPROTO_ICMP
+    # The kernel gives IPv6 packets without their headers, and computes the checksum of ICMPv6.
+    request, reply, header = (128, 129, 0) if is_ip6 else (8, 0, 20)
+    with socket.socket(family(address), socket.SOCK_RAW, proto) as made:
         made.settimeout(3)
         made.connect((address, 0))
         rest = struct.pack("!HH", 0x4242, 1) + bytes(int(size))
-        made.send(struct.pack("!BBH", 8, 0, checksum(b"\x08\0\0\0" + rest)) + rest)
+        made.send(struct.pack("!BBH", request, 0, checksum(bytes([request, 0, 0, 0]) + rest)) + rest)
         try:
             while True:
-                packet = made.recv(65536)
-                if packet[20] == 0 and packet[24:] == rest:
+                packet = made.recv(65536)[header:]
+                if packet[0] == reply and packet[4:] == rest:
                     return print("answered")
         except TimeoutError:
             print("no answer")
 
 
-def udp(address):
+def discover(address):
+    """The path's MTU, which this host learns from an ICMP error."""
+    level, mode, always, mtu = DISCOVER[family(address)]
+    with socket.socket(family(address), socket.SOCK_DGRAM) as made:
+        made.setsockopt(level, mode, always)
+        made.connect((address, 7))
+        made.settimeout(2)
+        try:
+            made.send(bytes(1450))
+            made.recv(2048)
+        except OSError:
+            pass
+        print(made.getsockopt(level, mtu))
+
+
+def fragments(address):
+    """Sends a datagram without DF that is too long for the path; whether it comes back whole."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.setsockopt(0, 10, 0)
+        made.connect((address, 7))
+        made.settimeout(3)
+        made.send(BODY[:1450])
+        print("same" if made.recv(4096).startswith(BODY[:1450]) else "different")
+
+
+def udp(address):
+    with socket.socket(family(address), socket.SOCK_DGRAM) as made:
         made.settimeout(5)
         made.connect((address, 7))
         made.send(b"hello")

@@ -9,6 +9,7 @@
 
 pub mod ctl;
 pub mod follow;
+mod hosts;
 pub mod json;
 pub mod live;
 mod load;

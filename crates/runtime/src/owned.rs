@@ -1,6 +1,6 @@
 //! Addresses that functions of a chain own: a NAT's outside address, a load balancer's service
 //! address, a router's own addresses. No host behind an interface has them, but packets to them are
-//! for the chain.
+//! for the chain. Interfaces with addresses of their own answer for them.
 //!
 //! A function owns each address of its scalar and pool parameters. If it compares the destination
 //! under a mask with a parameter, it also owns every address that matches.
@@ -10,6 +10,7 @@ use braid_ir::model::{BinOp, CmpOp, Kind, Op, ParamTy, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::Field;
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 /// Addresses of one IP version, as values under masks and as intervals.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,11 @@ impl Addresses {
     fn contains(&self, address: Word) -> bool {
         self.masked.iter().any(|(value, mask)| address & mask == *value)
             || self.intervals.iter().any(|(low, high)| (*low..=*high).contains(&address))
+    }
+
+    /// The members of the intervals.
+    fn members(&self) -> impl Iterator<Item = Word> {
+        self.intervals.iter().flat_map(|(low, high)| *low..=*high)
     }
 }
 
@@ -51,6 +57,21 @@ impl Owned {
     /// Whether a function owns this IPv6 address.
     pub(crate) fn has_ip6(&self, address: Word) -> bool {
         self.ip6.contains(address)
+    }
+
+    /// Whether a function owns this address.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => self.has_ip4(address.to_bits().into()),
+            IpAddr::V6(address) => self.has_ip6(address.to_bits()),
+        }
+    }
+
+    /// The first addresses, at most this many for each IP version.
+    pub(crate) fn first(&self, most: usize) -> Vec<IpAddr> {
+        let ip4 = self.ip4.members().filter_map(|a| u32::try_from(a).ok());
+        let ip4 = ip4.map(|address| IpAddr::V4(address.into())).take(most);
+        ip4.chain(self.ip6.members().map(|a| IpAddr::V6(a.into())).take(most)).collect()
     }
 
     fn of_kind(&mut self, kind: Kind) -> Option<&mut Addresses> {

@@ -303,7 +303,8 @@ impl<'a> Driver<'a> {
             if self.control.is_due(packet.time_ns) {
                 self.finish_part(load);
                 let (_, mut out) = load.parts();
-                done = self.control.until(packet.time_ns, self.chain, self.engine, &mut out);
+                let (chain, engine) = (self.chain, &mut *self.engine);
+                done = self.control.until(packet.time_ns, chain, engine, &mut out, |_| {});
                 if done.is_err() {
                     break;
                 }

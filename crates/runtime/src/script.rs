@@ -27,13 +27,14 @@ impl Script {
         self.waiting.front().is_some_and(|next| next.time_ns <= time_ns)
     }
 
-    /// Makes all changes up to a time. The engine runs this chain.
+    /// Makes all changes up to a time, and calls `made` with each of them. The engine runs this chain.
     pub(crate) fn until(
         &mut self,
         time_ns: u64,
         chain: &Chain,
         engine: &mut dyn Engine,
         out: &mut dyn Outputs,
+        mut made: impl FnMut(&Control),
     ) -> Result<(), RunError> {
         while let Some(change) = self.waiting.pop_front_if(|next| next.time_ns <= time_ns) {
             engine.control(&change, out).map_err(|reason| {
@@ -41,6 +42,7 @@ impl Script {
                 let function = node.map_or_else(String::new, |node| node.name.clone());
                 RunError::Control { function, time_ns: change.time_ns, reason }
             })?;
+            made(&change);
         }
         Ok(())
     }

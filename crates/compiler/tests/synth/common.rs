@@ -5,7 +5,7 @@ use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
 use braid_ir::graph::Graph;
 use braid_ir::model::{LEFT, RIGHT};
 use braid_ir::residual::{Extent, Point, Residual, print};
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::value::ParamValue;
 use braid_packet::Header;
 use std::sync::Arc;
 
@@ -40,11 +40,7 @@ pub fn row(models: &[&str], params: &[Vec<ParamValue>]) -> Chain {
         links.push((Source::Port(node - 1, RIGHT), Sink::Port(node, LEFT)));
         links.push((Source::Port(node, LEFT), Sink::Port(node - 1, RIGHT)));
     }
-    let interface = |name: &str| Interface {
-        name: name.into(),
-        behind4: IntervalSet::default(),
-        behind6: IntervalSet::default(),
-    };
+    let interface = |name: &str| Interface { name: name.into(), ..Interface::default() };
     Chain {
         name: "c".into(),
         interfaces: vec![interface("lan"), interface("wan")],

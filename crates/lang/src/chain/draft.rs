@@ -7,8 +7,8 @@ use braid_ir::model::{Model, ParamTy};
 use braid_ir::value::ParamValue;
 use rustc_hash::FxHashMap;
 
-use crate::ast::{self, Expr, Span};
-use crate::diag::Diagnostics;
+use crate::ast::{self, Expr, Ident, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::sema::env::Env;
 use crate::sema::eval::param_value;
 
@@ -174,5 +174,32 @@ impl<'a> Draft<'a> {
             seed: self.seed,
             workers: self.workers,
         }
+    }
+}
+
+/// Gives an interface or function its name, unless another one has it.
+pub(super) fn name_it<'a>(
+    draft: &mut Draft<'a>,
+    name: &'a Ident,
+    end: End,
+    diags: &mut Diagnostics,
+) {
+    if let Some(before) = draft.names.get(name.text.as_str()) {
+        let message = format!("`{}` is declared twice in this chain", name.text);
+        let mut diagnostic =
+            Diagnostic::new(codes::CHAIN_DUPLICATE_NAME, message, name.span, "again here");
+        if let Some(span) = declared_at(draft, *before) {
+            diagnostic = diagnostic.label(span, "first here");
+        }
+        diags.push(diagnostic.help("give one of them another name"));
+        return;
+    }
+    draft.names.insert(&name.text, end);
+}
+
+fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
+    match end {
+        End::Interface(at) => draft.interfaces.get(usize::from(at)).and_then(|i| i.span),
+        End::Node(at) => draft.nodes.get(usize::from(at)).map(|node| node.span),
     }
 }

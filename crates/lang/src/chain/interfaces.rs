@@ -7,8 +7,7 @@ use braid_ir::model::Word;
 use braid_ir::value::IntervalSet;
 use rustc_hash::FxHashMap;
 
-use super::draft::{Draft, End, Interface, MAX_ADDRESSES, MAX_INTERFACES};
-use super::nodes::name_it;
+use super::draft::{Draft, End, Interface, MAX_ADDRESSES, MAX_INTERFACES, name_it};
 use crate::ast::{Expr, ExprKind, Ident, InterfacePart, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 

@@ -6,9 +6,9 @@ use braid_ir::chain as ir;
 use braid_ir::model::Model;
 use braid_ir::value::ParamValue;
 
-use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, Node, Scope};
+use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, Node, Scope, name_it};
 use super::{args, interfaces};
-use crate::ast::{Arg, ChainItem, Ident, Span};
+use crate::ast::{Arg, ChainItem, Ident};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// Declares the interfaces and instances of the chain, in order.
@@ -117,30 +117,4 @@ fn unknown_function(function: &Ident, scope: &Scope<'_>) -> Diagnostic {
     )
     .help("`braid nfs` lists the library")
     .help_if(help)
-}
-
-pub(super) fn name_it<'a>(
-    draft: &mut Draft<'a>,
-    name: &'a Ident,
-    end: End,
-    diags: &mut Diagnostics,
-) {
-    if let Some(before) = draft.names.get(name.text.as_str()) {
-        let message = format!("`{}` is declared twice in this chain", name.text);
-        let mut diagnostic =
-            Diagnostic::new(codes::CHAIN_DUPLICATE_NAME, message, name.span, "again here");
-        if let Some(span) = declared_at(draft, *before) {
-            diagnostic = diagnostic.label(span, "first here");
-        }
-        diags.push(diagnostic.help("give one of them another name"));
-        return;
-    }
-    draft.names.insert(&name.text, end);
-}
-
-fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
-    match end {
-        End::Interface(at) => draft.interfaces.get(usize::from(at)).and_then(|i| i.span),
-        End::Node(at) => draft.nodes.get(usize::from(at)).map(|node| node.span),
-    }
 }

@@ -5,7 +5,7 @@ use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
 use braid_ir::engine::{Counters, Engine, Event, EventValue, Outputs, StateEntry};
 use braid_ir::model::{LEFT, Model, ParamId, RIGHT};
 use braid_ir::text;
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::value::ParamValue;
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use braid_reference::Reference;
 use std::sync::Arc;
@@ -59,11 +59,7 @@ pub fn line(nodes: Vec<(Arc<Model>, Vec<ParamValue>)>) -> Chain {
     }
     let last = if count == 0 { Sink::Interface(LAN) } else { Sink::Port(count - 1, RIGHT) };
     links.push((Source::Interface(WAN), last));
-    let interface = |name: &str| Interface {
-        name: name.to_owned(),
-        behind4: IntervalSet::default(),
-        behind6: IntervalSet::default(),
-    };
+    let interface = |name: &str| Interface { name: name.to_owned(), ..Interface::default() };
     let named = |(place, (model, params))| Node { name: format!("f{place}"), model, params };
     Chain {
         name: "test".to_owned(),

@@ -9,6 +9,7 @@
 //! loads changed chains. All that it asks of the worker is a message, which the worker answers
 //! between two bursts.
 
+mod attend;
 mod clock;
 mod control;
 mod operator;
@@ -137,7 +138,7 @@ impl<'a> Live<'a> {
     /// Runs until `stop` is set or a limit is reached.
     pub fn run(self, operator: &mut dyn Operator, flags: Flags<'_>) -> Done {
         let chain = Arc::new(self.chain);
-        let sink = Sink::new(self.leaving, self.devices, self.pool);
+        let sink = Sink::new(&chain, self.leaving, self.devices, self.pool);
         let parts = (Arc::clone(&chain), self.engine);
         let mut worker = Worker::new(parts, self.clock, self.control, sink);
         let (mailbox, mut messages) = mailbox();
@@ -153,6 +154,7 @@ impl<'a> Live<'a> {
         let (mut worker, ran) = std::thread::scope(|scope| {
             let packets = scope.spawn(move || {
                 let ran = worker.run(&mut messages, stop, limits);
+                worker.sink.end_hosts();
                 worker.sink.leaving.finish();
                 (worker, ran)
             });

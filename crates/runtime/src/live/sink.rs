@@ -1,6 +1,7 @@
 //! Where the packets of a live run leave: devices, and copies of them in files.
 
 use crate::ctl::Listeners;
+use crate::hosts::{Hosts, Leaving as Way, NO_GATEWAY};
 use crate::load::Load;
 use crate::outputs::Leaving;
 use braid_io::State;
@@ -30,21 +31,29 @@ pub(super) struct Sink<'a> {
     pub(super) pool: Pool,
     /// The clients that follow events.
     pub(super) listeners: Listeners,
+    /// The interfaces with addresses of their own.
+    pub(super) hosts: Option<Hosts>,
     /// By device, the frames that leave by it.
-    queues: Vec<Vec<Frame>>,
+    pub(super) queues: Vec<Vec<Frame>>,
     /// Copies of leaving packets, for the outputs: each with its device and its place in the
     /// device's queue.
-    copies: Vec<(usize, usize, Packet)>,
+    pub(super) copies: Vec<(usize, usize, Packet)>,
     /// The devices and places of frames that were not sent.
     failed: Vec<(usize, usize)>,
     /// Packets that left the chain and were not sent, by interface and reason.
-    unsent: BTreeMap<(u16, &'static str), u64>,
+    pub(super) unsent: BTreeMap<(u16, &'static str), u64>,
 }
 
 impl<'a> Sink<'a> {
     /// A sink that has sent nothing yet.
-    pub(super) fn new(leaving: Leaving<'a>, devices: Vec<Attached>, pool: Pool) -> Self {
+    pub(super) fn new(
+        chain: &Chain,
+        leaving: Leaving<'a>,
+        devices: Vec<Attached>,
+        pool: Pool,
+    ) -> Self {
         Self {
+            hosts: Hosts::new(chain),
             leaving,
             devices,
             pool,
@@ -77,7 +86,7 @@ impl<'a> Sink<'a> {
 
     /// Sends all that a load has made leave.
     pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
-        let Self { leaving, devices, queues, copies, unsent, listeners, .. } = self;
+        let Self { leaving, hosts, devices, queues, copies, unsent, listeners, .. } = self;
         for event in load.events.drain(..) {
             listeners.event(chain, &event);
             leaving.event(chain, &event);
@@ -90,6 +99,11 @@ impl<'a> Sink<'a> {
                 *unsent.entry((interface, NO_DEVICE)).or_default() += 1;
                 return;
             };
+            match hosts.as_mut().map_or(Way::Sends, |hosts| hosts.leave(interface, packet)) {
+                Way::Sends => {}
+                Way::Waits => return,
+                Way::Lost(why) => return *unsent.entry((interface, why)).or_default() += 1,
+            }
             if is_copied {
                 copies.push((device, queues[device].len(), packet.clone()));
             }
@@ -101,7 +115,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Sends the frames of all queues.
-    fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         let Self { devices, queues, pool, failed, unsent, .. } = self;
         let waiting = devices.iter_mut().zip(queues).enumerate();
         for (at, (Attached { interface, port, .. }, queue)) in waiting {
@@ -118,6 +132,7 @@ impl<'a> Sink<'a> {
             }
         }
         self.failed.clear();
+        self.send_own();
     }
 
     /// Counts packets that were not sent as lost instead of out.
@@ -176,7 +191,7 @@ impl<'a> Sink<'a> {
 
     /// What the user should know at the end.
     pub(super) fn warnings(&mut self, counters: &Counters) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut found = self.hosts.as_ref().map_or_else(Vec::new, Hosts::warnings);
         for Attached { name, port, .. } in &mut self.devices {
             found.extend(port.notes().iter().map(|note| format!("{name}: {note}")));
             let dropped = port.overrun();
@@ -194,9 +209,10 @@ impl<'a> Sink<'a> {
             ),
             (
                 "send_too_long",
-                "were longer than the device allows; give both sides one MTU, or add a function \
-                 that answers them",
+                "were longer than the device allows; give both sides one MTU, or the interface an \
+                 address, so that it tells their senders",
             ),
+            (NO_GATEWAY, "left by an interface for another link; give it a gateway"),
             (NO_DEVICE, "left by an interface without a device; give it one with --if"),
         ];
         for (reason, remedy) in remedies {

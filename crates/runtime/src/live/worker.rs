@@ -2,6 +2,7 @@
 
 use super::clock::{Clock, nanoseconds};
 use super::sink::Sink;
+use crate::hosts::new_addresses;
 use crate::load::Load;
 use crate::outcome::{RunError, Summary};
 use crate::script::Script;
@@ -95,7 +96,7 @@ pub(super) struct Worker<'a> {
     /// The frames lost on reading, by reason.
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Frame>,
-    load: Load,
+    pub(super) load: Load,
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
 }
@@ -163,7 +164,7 @@ impl<'a> Worker<'a> {
 
     /// Reads the frames that have arrived at each interface. Returns whether there were any.
     fn turn(&mut self) -> Result<bool, RunError> {
-        let mut any = false;
+        let mut any = self.attend();
         for at in 0..self.sink.devices.len() {
             let Self { sink, frames, lost, packets, .. } = self;
             let mut note = |why: Unreceived| {
@@ -172,7 +173,9 @@ impl<'a> Worker<'a> {
             };
             let received = sink.devices[at].port.receive(&mut sink.pool, frames, &mut note);
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
-            self.process(self.sink.devices[at].interface)?;
+            let interface = self.sink.devices[at].interface;
+            self.packets += self.sink.hear(interface, &mut self.frames);
+            self.process(interface)?;
         }
         Ok(any)
     }
@@ -191,7 +194,8 @@ impl<'a> Worker<'a> {
                 packet.ingress = interface;
                 burst.push(packet);
             }
-            self.control.until(now, &self.chain, &mut *self.engine, &mut out)?;
+            let made = |change: &Control| self.sink.changed(change);
+            self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
             self.engine.burst(burst, &mut out);
             self.sink.deliver(&self.chain, &mut self.load);
         }
@@ -213,7 +217,8 @@ impl<'a> Worker<'a> {
 
     fn advance(&mut self, now: u64) -> Result<(), RunError> {
         let (_, mut out) = self.load.parts();
-        self.control.until(now, &self.chain, &mut *self.engine, &mut out)?;
+        let made = |change: &Control| self.sink.changed(change);
+        self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
         self.engine.advance(now, &mut out);
         self.sink.deliver(&self.chain, &mut self.load);
         Ok(())
@@ -244,6 +249,7 @@ impl<'a> Worker<'a> {
             "packets": self.packets,
             "longest_pause_us": std::mem::take(&mut self.longest_ns) / 1_000,
             "devices": self.sink.devices(&self.chain),
+            "hosts": self.sink.hosts_status(&self.chain),
         })
     }
 
@@ -253,7 +259,11 @@ impl<'a> Worker<'a> {
         let (_, mut out) = self.load.parts();
         let made = changes.iter_mut().try_for_each(|change| {
             change.control.time_ns = now;
-            self.engine.control_prepared(change, &mut out)
+            // The engine takes the new value out.
+            let addresses = new_addresses(&change.control);
+            self.engine.control_prepared(change, &mut out)?;
+            addresses.iter().for_each(|change| self.sink.changed(change));
+            Ok(())
         });
         self.sink.deliver(&self.chain, &mut self.load);
         made
@@ -279,7 +289,9 @@ impl<'a> Worker<'a> {
         let snapshot = self.engine.export();
         let plan = Plan::new(&snapshot, &chain);
         engine.import(snapshot).map_err(|why| why.to_string())?;
+        self.sink.end_hosts_not_in(&chain);
         self.sink.renumber(&numbers);
+        self.sink.replace_hosts(&chain);
         self.chain = chain;
         let before = std::mem::replace(&mut self.engine, engine);
         Ok(Replaced { plan, pause: start.elapsed(), _before: before })

@@ -1,0 +1,577 @@
+//! An interface as a host on its link: it answers for its addresses, finds the MAC address of the
+//! next hop of packets that leave, and has its own way with packets that are too long.
+
+use super::limit::Limit;
+use super::messages::{self, BROADCAST, Host, Mac, Said};
+use super::out::{NEIGHBOUR_LIMIT, NO_GATEWAY, NO_NEIGHBOUR, Out, TOO_LONG, TOO_LONG_ANSWERED};
+use super::table::{State, Table, Way};
+use super::too_long::{self, ETHERNET};
+use crate::owned::Owned;
+use braid_io::Ethernet;
+use braid_ir::chain::{self, OwnAddress, TooLong};
+use braid_packet::{Field, Frame, Link as LinkType, Packet};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+/// EtherTypes.
+const ARP: [u8; 2] = [0x08, 0x06];
+const IP4: [u8; 2] = [0x08, 0x00];
+const IP6: [u8; 2] = [0x86, 0xdd];
+
+/// The protocols ICMP and ICMPv6.
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+
+/// The most addresses of functions for which an interface asks and speaks at its start. It answers
+/// for all of them.
+const MOST_CLAIMED: usize = 256;
+
+/// The most addresses of functions that the interface leaves to hosts on its link.
+const MOST_LEFT: usize = 1024;
+
+/// The times from one step of a start to the next: after the question whether somebody else has the
+/// addresses, and between two announcements (RFC 5227 has longer ones).
+const STEPS_NS: [u64; 3] = [200_000_000, 2_000_000_000, u64::MAX];
+
+/// The least time between two announcements that defend an address (RFC 5227 2.4).
+const DEFENCE_NS: u64 = 10_000_000_000;
+
+/// The most neighbours of a report.
+const MOST_SHOWN: usize = 1000;
+
+/// What an interface has done.
+#[derive(Debug, Default)]
+struct Counts {
+    answered_arp: u64,
+    answered_ndp: u64,
+    answered_echo: u64,
+    told_too_long: u64,
+    asked: u64,
+    for_others: u64,
+    invalid: u64,
+    not_answered: u64,
+    unsent: u64,
+}
+
+/// What becomes of a frame that has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arriving {
+    /// It enters the chain.
+    Enters,
+    /// It is for another host.
+    Ends,
+    /// It may be for the interface itself.
+    IsHeard,
+}
+
+/// The way of a packet that leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Leaving {
+    /// It is sent.
+    Sends,
+    /// It waits for the MAC address of its next hop.
+    Waits,
+    /// It is lost for this reason.
+    Lost(&'static str),
+}
+
+/// An interface on its link.
+#[derive(Debug)]
+pub(super) struct Link {
+    number: u16,
+    declared: chain::Interface,
+    mac: Mac,
+    /// The MTU of the device, if it is known.
+    mtu: Option<u32>,
+    is_up: bool,
+    has_ip4: bool,
+    has_ip6: bool,
+    neighbours: Table,
+    /// Hosts that have an address that is also the interface's or a function's.
+    others: BTreeMap<IpAddr, Mac>,
+    answers: Limit,
+    questions: Limit,
+    errors: Limit,
+    /// The next step of the start, and its time.
+    step: (usize, u64),
+    defended_ns: u64,
+    counts: Counts,
+}
+
+impl Link {
+    /// An interface with this number. `None` if it has nothing to do.
+    pub(super) fn new(number: u16, declared: &chain::Interface) -> Option<Self> {
+        let is_needed = !declared.addresses.is_empty() || declared.too_long == TooLong::Fragment;
+        let has = |is_ip6| declared.addresses.iter().any(|own| own.address.is_ipv6() == is_ip6);
+        let [high, low] = number.to_be_bytes();
+        is_needed.then(|| Self {
+            number,
+            declared: declared.clone(),
+            // For devices that tell none.
+            mac: declared.mac.unwrap_or([2, b'b', b'r', 0, high, low]),
+            mtu: None,
+            is_up: false,
+            has_ip4: has(false),
+            has_ip6: has(true),
+            neighbours: Table::default(),
+            others: BTreeMap::new(),
+            answers: Limit::new(1000, 200),
+            questions: Limit::new(500, 500),
+            errors: Limit::new(100, 50),
+            step: (0, u64::MAX),
+            defended_ns: 0,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Whether the interface is a host, and not only the end of a wire.
+    fn is_host(&self) -> bool {
+        self.has_ip4 || self.has_ip6
+    }
+
+    /// Takes over what the device tells. The interface starts anew if its MAC address is new or the
+    /// device has come up.
+    pub(super) fn device(&mut self, told: Option<Ethernet>, is_up: bool, now_ns: u64) {
+        let mac = self.declared.mac.or(told.map(|told| told.mac)).unwrap_or(self.mac);
+        self.mtu = told.map(|told| told.mtu);
+        let starts = is_up && !self.is_up || mac != self.mac;
+        (self.mac, self.is_up) = (mac, is_up);
+        if starts {
+            self.start_anew(now_ns);
+        }
+    }
+
+    /// Looks for other hosts with the same addresses, and tells neighbours of the addresses.
+    pub(super) fn start_anew(&mut self, now_ns: u64) {
+        if self.is_host() {
+            self.step = (0, now_ns);
+        }
+    }
+
+    fn own(&self, address: IpAddr) -> bool {
+        self.declared.addresses.iter().any(|own| own.address == address)
+    }
+
+    /// Whether the interface answers for an address: its own one, or one of a function on its link
+    /// that no other host has.
+    fn answers_for(&self, address: IpAddr, owned: &Owned) -> bool {
+        let is_on_link = || self.declared.addresses.iter().any(|own| own.is_on_link(address));
+        self.own(address)
+            || owned.has(address)
+                && is_on_link()
+                && !self.others.contains_key(&address)
+                && !self.declared.gateways.contains(&address)
+    }
+
+    /// What becomes of a frame that has arrived, without a look at its rare contents.
+    pub(super) fn arrive(&mut self, frame: &[u8]) -> Arriving {
+        let Some(header) = frame.first_chunk::<ETHERNET>() else { return Arriving::Enters };
+        if !self.is_host() {
+            return Arriving::Enters;
+        }
+        if header[0] & 1 == 0 && header[..6] != self.mac {
+            self.counts.for_others += 1;
+            return Arriving::Ends;
+        }
+        let is_heard = match [header[12], header[13]] {
+            ARP => self.has_ip4,
+            IP4 => frame.get(ETHERNET + 9) == Some(&ICMP) && self.is_for_own(frame),
+            IP6 if frame.get(ETHERNET + 6) == Some(&ICMP6) => {
+                let is_ndp = matches!(frame.get(ETHERNET + 40), Some(135 | 136));
+                is_ndp && self.has_ip6 || self.is_for_own(frame)
+            }
+            _ => false,
+        };
+        if is_heard { Arriving::IsHeard } else { Arriving::Enters }
+    }
+
+    fn is_for_own(&self, frame: &[u8]) -> bool {
+        destination(frame).is_some_and(|to| self.own(to))
+    }
+
+    /// Takes a frame for the interface itself. Returns it if it is for the chain after all.
+    pub(super) fn hear(
+        &mut self,
+        frame: Frame,
+        now_ns: u64,
+        owned: &Owned,
+        out: &mut Out,
+    ) -> Option<Frame> {
+        let is_arp = frame.bytes().get(12..ETHERNET) == Some(&ARP);
+        let packet = Packet::in_frame(LinkType::Ethernet, now_ns, frame, 0);
+        if is_arp {
+            self.heard(messages::read_arp(&packet), &packet, now_ns, owned, out);
+            return None;
+        }
+        let layout = packet.parse();
+        if let Some(said) = messages::read_ndp(&packet, &layout) {
+            self.heard(said, &packet, now_ns, owned, out);
+            return None;
+        }
+        if !messages::is_echo_request(&packet, &layout) || layout.is_fragment() {
+            return Some(packet.into_frame());
+        }
+        match messages::echo_reply(&packet, &layout) {
+            None => self.counts.invalid += 1,
+            Some(_) if !self.answers.allows(now_ns) => self.counts.not_answered += 1,
+            Some(answer) => {
+                self.counts.answered_echo += 1;
+                out.own.push((self.number, answer.into_frame()));
+            }
+        }
+        None
+    }
+
+    /// Learns from what a neighbour says, and answers it.
+    fn heard(
+        &mut self,
+        said: Option<Said>,
+        packet: &Packet,
+        now_ns: u64,
+        owned: &Owned,
+        out: &mut Out,
+    ) {
+        let Some(said) = said else {
+            self.counts.invalid += 1;
+            return;
+        };
+        match said {
+            Said::Asks { target, asker, mac } => {
+                if let (Some(asker), Some(mac)) = (asker, mac)
+                    && !self.is_taken(asker, mac, now_ns, owned, out)
+                {
+                    let is_for_us = self.answers_for(target, owned);
+                    let is_new = is_for_us && self.declared.is_on_link(asker);
+                    self.learn(asker, mac, State::Heard, is_new, out);
+                }
+                if self.answers_for(target, owned) {
+                    let from = packet.get(&packet.parse(), Field::EthSrc).map(messages::mac_of);
+                    self.answer(target, asker, mac.or(from), now_ns, out);
+                }
+            }
+            Said::Has { address, mac, is_answer, overrides } => {
+                let known = self.neighbours.known(address);
+                let mac = mac.or(known.and_then(|(mac, _)| mac));
+                let Some(mac) = mac else { return };
+                if self.is_taken(address, mac, now_ns, owned, out) {
+                    return;
+                }
+                let before = known.and_then(|(mac, _)| mac);
+                if !overrides && before.is_some_and(|before| before != mac) {
+                    return;
+                }
+                let was_asked = matches!(known, Some((_, State::Asked { .. })));
+                let state =
+                    if is_answer && was_asked { State::confirmed(now_ns) } else { State::Heard };
+                self.learn(address, mac, state, false, out);
+            }
+        }
+    }
+
+    /// Whether a host that says it has an address has one of the interface's or of a function's.
+    fn is_taken(
+        &mut self,
+        address: IpAddr,
+        mac: Mac,
+        now_ns: u64,
+        owned: &Owned,
+        out: &mut Out,
+    ) -> bool {
+        let is_own = self.own(address);
+        if mac == self.mac || !is_own && !owned.has(address) {
+            return false;
+        }
+        if self.others.len() < MOST_LEFT {
+            self.others.insert(address, mac);
+        }
+        if is_own && now_ns.saturating_sub(self.defended_ns) >= DEFENCE_NS {
+            self.defended_ns = now_ns;
+            let host = Host { mac: self.mac, address };
+            out.own.push((self.number, messages::statement(host, None)));
+        }
+        is_own
+    }
+
+    fn learn(&mut self, address: IpAddr, mac: Mac, state: State, is_new: bool, out: &mut Out) {
+        let (waited, lost) = self.neighbours.learn(address, mac, state, is_new);
+        self.lose(lost, NEIGHBOUR_LIMIT, out);
+        self.release(waited, mac, out);
+    }
+
+    /// Sends the packets that have waited for a MAC address.
+    fn release(&mut self, waited: VecDeque<Packet>, mac: Mac, out: &mut Out) {
+        for mut packet in waited {
+            self.finish(&mut packet, Some(mac), out);
+            out.waited.push((self.number, packet));
+        }
+    }
+
+    fn lose(&self, packets: usize, reason: &'static str, out: &mut Out) {
+        out.lost.extend((0..packets).map(|_| (self.number, reason)));
+    }
+
+    fn answer(
+        &mut self,
+        target: IpAddr,
+        asker: Option<IpAddr>,
+        mac: Option<Mac>,
+        now_ns: u64,
+        out: &mut Out,
+    ) {
+        let Some(mac) = mac.filter(|mac| messages::is_host(*mac)) else {
+            self.counts.invalid += 1;
+            return;
+        };
+        if !self.answers.allows(now_ns) {
+            self.counts.not_answered += 1;
+            return;
+        }
+        match target {
+            IpAddr::V4(_) => self.counts.answered_arp += 1,
+            IpAddr::V6(_) => self.counts.answered_ndp += 1,
+        }
+        let host = Host { mac: self.mac, address: target };
+        out.own.push((self.number, messages::statement(host, Some((mac, asker)))));
+    }
+
+    /// Prepares a packet that leaves: it goes to the MAC address of its next hop, from the
+    /// interface's own one.
+    pub(super) fn leave(&mut self, packet: &mut Packet, now_ns: u64, out: &mut Out) -> Leaving {
+        let Some(to) = destination(packet.data()) else { return Leaving::Sends };
+        if self.is_too_long(packet)
+            && let Some(reason) = self.too_long(packet, to, now_ns, out)
+        {
+            return Leaving::Lost(reason);
+        }
+        let mac = if self.is_host() {
+            match self.mac_of(to, packet, now_ns, out) {
+                Ok(mac) => Some(mac),
+                Err(leaving) => return leaving,
+            }
+        } else {
+            None
+        };
+        self.finish(packet, mac, out);
+        Leaving::Sends
+    }
+
+    /// The MAC address to which a packet goes, or its way if it cannot go now.
+    fn mac_of(
+        &mut self,
+        to: IpAddr,
+        packet: &mut Packet,
+        now_ns: u64,
+        out: &mut Out,
+    ) -> Result<Mac, Leaving> {
+        if let Some(mac) = messages::group(to) {
+            return Ok(mac);
+        }
+        let hop = self.next_hop(to).ok_or(Leaving::Lost(NO_GATEWAY))?;
+        match self.neighbours.way(hop, now_ns) {
+            Way::Known(mac) => return Ok(mac),
+            Way::Doubtful(mac) => {
+                if self.questions.allows(now_ns) {
+                    self.ask(hop, Some(mac), now_ns, out);
+                }
+                return Ok(mac);
+            }
+            Way::Silent => return Err(Leaving::Lost(NO_NEIGHBOUR)),
+            Way::Asked => {}
+            Way::Unknown => {
+                let own = &self.declared.addresses;
+                if own.iter().any(|own| own.broadcast() == Some(hop)) {
+                    return Ok(BROADCAST);
+                }
+                if self.own(hop) {
+                    return Err(Leaving::Lost(NO_NEIGHBOUR));
+                }
+                if !self.questions.allows(now_ns) {
+                    return Err(Leaving::Lost(NEIGHBOUR_LIMIT));
+                }
+                self.ask(hop, None, now_ns, out);
+            }
+        }
+        let link = packet.link;
+        let packet = std::mem::replace(packet, Packet::empty(link));
+        let lost = self.neighbours.wait(hop, packet);
+        self.lose(lost, NEIGHBOUR_LIMIT, out);
+        Err(Leaving::Waits)
+    }
+
+    /// The neighbour that a packet to an address goes to.
+    fn next_hop(&self, to: IpAddr) -> Option<IpAddr> {
+        if self.declared.is_on_link(to) {
+            return Some(to);
+        }
+        let is_same = |gateway: &&IpAddr| gateway.is_ipv6() == to.is_ipv6();
+        self.declared.gateways.iter().find(is_same).copied()
+    }
+
+    /// Asks for a neighbour, by a message to it alone if its MAC address is known.
+    fn ask(&mut self, hop: IpAddr, mac: Option<Mac>, now_ns: u64, out: &mut Out) {
+        let lost = self.neighbours.ask(hop, now_ns);
+        self.lose(lost, NEIGHBOUR_LIMIT, out);
+        self.counts.asked += 1;
+        let from = asker(&self.declared.addresses, hop);
+        out.own.push((self.number, messages::question(self.mac, from, hop, mac)));
+    }
+
+    fn is_too_long(&self, packet: &Packet) -> bool {
+        let most = self.mtu.and_then(|mtu| usize::try_from(mtu).ok());
+        most.is_some_and(|most| packet.data().len() > most + ETHERNET)
+    }
+
+    /// Has its way with a packet that is too long: the reason for which it is lost, or `None` if it
+    /// leaves in fragments.
+    fn too_long(
+        &mut self,
+        packet: &Packet,
+        to: IpAddr,
+        now_ns: u64,
+        out: &mut Out,
+    ) -> Option<&'static str> {
+        match self.declared.too_long {
+            TooLong::Drop => return Some(TOO_LONG),
+            TooLong::Fragment if too_long::may_fragment(packet) => return None,
+            TooLong::Fragment | TooLong::Icmp => {}
+        }
+        let from = asker(&self.declared.addresses, to).zip(self.mtu);
+        let error = from.and_then(|(own, mtu)| too_long::error(packet, (own, self.mac), mtu));
+        let Some(mut error) = error.filter(|_| self.errors.allows(now_ns)) else {
+            return Some(TOO_LONG);
+        };
+        error.ingress = self.number;
+        self.counts.told_too_long += 1;
+        out.errors.push(error);
+        Some(TOO_LONG_ANSWERED)
+    }
+
+    /// Writes the MAC addresses of a packet, and makes fragments of it where it is too long.
+    fn finish(&mut self, packet: &mut Packet, mac: Option<Mac>, out: &mut Out) {
+        if let (Some(mac), Some(bytes)) = (mac, packet.data_mut().first_chunk_mut::<12>()) {
+            bytes[..6].copy_from_slice(&mac);
+            bytes[6..].copy_from_slice(&self.mac);
+        }
+        if self.is_too_long(packet)
+            && let Some(mtu) = self.mtu.and_then(|mtu| usize::try_from(mtu).ok())
+        {
+            too_long::fragment(packet, mtu, |frame| out.own.push((self.number, Frame::of(frame))));
+        }
+    }
+
+    /// Does what is due: announcements, and questions to neighbours that have not answered.
+    pub(super) fn advance(&mut self, now_ns: u64, owned: &Owned, out: &mut Out) {
+        while now_ns >= self.step.1 {
+            let (step, at_ns) = self.step;
+            self.start(step, owned, out);
+            self.step = (step + 1, at_ns.saturating_add(STEPS_NS[step.min(2)]));
+        }
+        let Self { neighbours, questions, counts, declared, number, mac: own, .. } = self;
+        let lost = neighbours.advance(now_ns, |address, mac| {
+            let asks = questions.allows(now_ns);
+            if asks {
+                counts.asked += 1;
+                let from = asker(&declared.addresses, address);
+                out.own.push((*number, messages::question(*own, from, address, mac)));
+            }
+            asks
+        });
+        self.lose(lost, NO_NEIGHBOUR, out);
+    }
+
+    /// Asks whether others have the interface's and the functions' addresses (step 0), and later
+    /// tells its neighbours of them, so that they learn of a new MAC address.
+    fn start(&mut self, step: usize, owned: &Owned, out: &mut Out) {
+        let own = self.declared.addresses.iter().map(|own| own.address);
+        let of_functions = owned.first(MOST_CLAIMED);
+        let all = own.chain(of_functions.into_iter().filter(|address| !self.own(*address)));
+        let claimed: Vec<IpAddr> =
+            all.filter(|address| self.answers_for(*address, owned)).collect();
+        for address in claimed {
+            let frame = match step {
+                0 => messages::question(self.mac, None, address, None),
+                _ => messages::statement(Host { mac: self.mac, address }, None),
+            };
+            out.own.push((self.number, frame));
+        }
+    }
+
+    /// Notes that a frame of the interface's own was not sent.
+    pub(super) fn note_unsent(&mut self) {
+        self.counts.unsent += 1;
+    }
+
+    /// Loses all packets that wait.
+    pub(super) fn end(&mut self, out: &mut Out) {
+        let lost = self.neighbours.clear_waiting();
+        self.lose(lost, NO_NEIGHBOUR, out);
+    }
+
+    /// Own addresses that other hosts on the link have, too.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let own = self.others.iter().filter(|(address, _)| self.own(**address));
+        let name = &self.declared.name;
+        own.map(move |(address, mac)| {
+            format!("{name}: the host {} on the link has the same address {address}", show(*mac))
+        })
+    }
+
+    /// How the interface is, for a client of the control socket.
+    pub(super) fn status(&self, now_ns: u64) -> Value {
+        let Self { declared, counts, neighbours, others, .. } = self;
+        let own = |own: &OwnAddress| format!("{}/{}", own.address, own.prefix_len);
+        let neighbour = |one: &super::table::Neighbour| {
+            json!({
+                "address": one.address.to_string(),
+                "mac": one.mac.map(show),
+                "state": one.state.name(now_ns),
+            })
+        };
+        let shown = neighbours.neighbours().iter().take(MOST_SHOWN);
+        json!({
+            "mac": show(self.mac),
+            "mtu": self.mtu,
+            "addresses": declared.addresses.iter().map(own).collect::<Vec<_>>(),
+            "gateways": declared.gateways.iter().map(IpAddr::to_string).collect::<Vec<_>>(),
+            "answered": {
+                "arp": counts.answered_arp,
+                "ndp": counts.answered_ndp,
+                "echo": counts.answered_echo,
+                "too_long": counts.told_too_long,
+            },
+            "left_to_others": others.keys().map(IpAddr::to_string).collect::<Vec<_>>(),
+            "asked": counts.asked,
+            "for_other_hosts": counts.for_others,
+            "invalid": counts.invalid,
+            "not_answered": counts.not_answered,
+            "not_sent": counts.unsent,
+            "neighbours_known": neighbours.neighbours().len(),
+            "neighbours": shown.map(neighbour).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The address from which an interface asks for another one: one with the same prefix if possible.
+fn asker(own: &[OwnAddress], wanted: IpAddr) -> Option<IpAddr> {
+    let same = || own.iter().filter(|own| own.address.is_ipv6() == wanted.is_ipv6());
+    let near = same().find(|own| own.is_on_link(wanted));
+    // A link-local address says less to hosts that are far away.
+    let is_local = |a: &OwnAddress| matches!(a.address, IpAddr::V6(a) if a.is_unicast_link_local());
+    let found = near.or_else(|| same().find(|own| !is_local(own))).or_else(|| same().next());
+    found.map(|own| own.address)
+}
+
+/// The destination of an IP packet without VLAN tags.
+fn destination(frame: &[u8]) -> Option<IpAddr> {
+    let at = |offset: usize| frame.get(ETHERNET + offset..);
+    match *frame.get(12..ETHERNET)?.first_chunk::<2>()? {
+        IP4 => Some(IpAddr::from(*at(16)?.first_chunk::<4>()?)),
+        IP6 => Some(IpAddr::from(*at(24)?.first_chunk::<16>()?)),
+        _ => None,
+    }
+}
+
+fn show(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}

@@ -1,0 +1,162 @@
+//! Interfaces with addresses of their own, in live runs.
+//!
+//! Such an interface is a host on its link: it answers ARP, neighbour discovery and echo requests
+//! for its addresses, answers for the addresses of functions, and finds the next hops of packets
+//! that leave. It neither reads nor sends: the driver gives it frames that have arrived, packets
+//! that leave, and the time, and sends what is in [`Out`]. Interfaces without addresses are not
+//! touched.
+
+mod limit;
+mod link;
+mod messages;
+mod out;
+mod table;
+#[cfg(test)]
+mod tests;
+mod too_long;
+
+pub(crate) use link::Leaving;
+pub(crate) use out::{NO_GATEWAY, Out};
+
+use crate::owned::Owned;
+use braid_io::Ethernet;
+use braid_ir::chain::{Chain, Change, Control};
+use braid_packet::{Frame, Packet};
+use link::{Arriving, Link};
+use serde_json::Value;
+
+/// The time between two looks at what is due.
+const TICK_NS: u64 = 50_000_000;
+/// The time between two questions to the devices.
+const DEVICES_NS: u64 = 1_000_000_000;
+
+/// The interfaces of a chain that are hosts on their links.
+pub(crate) struct Hosts {
+    /// By interface number.
+    links: Vec<Option<Link>>,
+    chain: Chain,
+    owned: Owned,
+    now_ns: u64,
+    tick_ns: u64,
+    devices_ns: u64,
+    out: Out,
+}
+
+impl Hosts {
+    /// The hosts of a chain; `None` if there are none.
+    pub(crate) fn new(chain: &Chain) -> Option<Self> {
+        let links: Vec<_> =
+            (0..).zip(&chain.interfaces).map(|(number, i)| Link::new(number, i)).collect();
+        links.iter().any(Option::is_some).then(|| Self {
+            links,
+            chain: chain.clone(),
+            owned: Owned::of(chain),
+            now_ns: 0,
+            tick_ns: 0,
+            devices_ns: 0,
+            out: Out::default(),
+        })
+    }
+
+    fn link(&mut self, interface: u16) -> Option<&mut Link> {
+        self.links.get_mut(usize::from(interface))?.as_mut()
+    }
+
+    /// Sets the time, and does what is due. Returns whether [`Self::device`] should be called now.
+    pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
+        self.now_ns = now_ns;
+        if now_ns >= self.tick_ns {
+            self.tick_ns = now_ns.saturating_add(TICK_NS);
+            let Self { links, owned, out, .. } = self;
+            links.iter_mut().flatten().for_each(|link| link.advance(now_ns, owned, out));
+        }
+        let is_due = now_ns >= self.devices_ns;
+        if is_due {
+            self.devices_ns = now_ns.saturating_add(DEVICES_NS);
+        }
+        is_due
+    }
+
+    /// Takes over what the device of an interface tells: its MAC address and MTU, and whether it
+    /// carries frames.
+    pub(crate) fn device(&mut self, interface: u16, told: Option<Ethernet>, is_up: bool) {
+        let now_ns = self.now_ns;
+        if let Some(link) = self.link(interface) {
+            link.device(told, is_up, now_ns);
+            self.tick_ns = now_ns;
+        }
+    }
+
+    /// Takes over a change of configuration that was made.
+    pub(crate) fn change(&mut self, control: &Control) {
+        let Change::Set(value) = &control.change else { return };
+        let node = self.chain.nodes.get_mut(usize::from(control.node));
+        if let Some(param) = node.and_then(|node| node.params.get_mut(control.param.index())) {
+            *param = value.clone();
+            self.owned = Owned::of(&self.chain);
+            self.links.iter_mut().flatten().for_each(|link| link.start_anew(self.now_ns));
+        }
+    }
+
+    /// Removes the frames that do not enter the chain from the frames that have arrived at an
+    /// interface: messages of the link, frames for other hosts, and echo requests to the interface.
+    /// Returns their number.
+    pub(crate) fn receive(&mut self, interface: u16, frames: &mut Vec<Frame>) -> u64 {
+        let Self { links, owned, now_ns, out, .. } = self;
+        let link = links.get_mut(usize::from(interface)).and_then(Option::as_mut);
+        let Some(link) = link else { return 0 };
+        let before = frames.len();
+        frames.retain_mut(|frame| match link.arrive(frame.bytes()) {
+            Arriving::Enters => true,
+            Arriving::Ends => false,
+            Arriving::IsHeard => {
+                let heard = std::mem::replace(frame, Frame::empty());
+                link.hear(heard, *now_ns, owned, out).is_some_and(|entering| {
+                    *frame = entering;
+                    true
+                })
+            }
+        });
+        (before - frames.len()) as u64
+    }
+
+    /// Prepares a packet that leaves by an interface: it gets the MAC addresses of its next hop and of
+    /// the interface. A packet that waits is taken.
+    #[inline]
+    pub(crate) fn leave(&mut self, interface: u16, packet: &mut Packet) -> Leaving {
+        let Self { links, now_ns, out, .. } = self;
+        match links.get_mut(usize::from(interface)) {
+            Some(Some(link)) => link.leave(packet, *now_ns, out),
+            _ => Leaving::Sends,
+        }
+    }
+
+    /// What is to be done. The caller takes it.
+    pub(crate) fn out(&mut self) -> &mut Out {
+        &mut self.out
+    }
+
+    /// Notes that a frame of an interface's own was not sent.
+    pub(crate) fn note_unsent(&mut self, interface: u16) {
+        if let Some(link) = self.link(interface) {
+            link.note_unsent();
+        }
+    }
+
+    /// Loses the packets that wait, because the run ends.
+    pub(crate) fn end(&mut self) {
+        let Self { links, out, .. } = self;
+        links.iter_mut().flatten().for_each(|link| link.end(out));
+    }
+
+    /// How an interface is, for a client of the control socket; `None` without a host there.
+    pub(crate) fn status(&self, interface: u16) -> Option<Value> {
+        let link = self.links.get(usize::from(interface))?.as_ref()?;
+        Some(link.status(self.now_ns))
+    }
+
+    /// Warnings for the user.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.links.iter().flatten().flat_map(Link::warnings).collect()
+    }
+}
