@@ -2,8 +2,9 @@
 
 client (10.0.0.2) - lan0 [braid] wan0 - hop (203.0.113.254) - server (198.51.100.2)
 
-Braid stands where a wire would be, so that the hosts at both ends know each other's MAC addresses
-beforehand (NAPT is for IPv4, and drops ARP)."""
+In `home` and `routed`, Braid is a host on both links. In the other scenes, it stands where a wire
+would be, so that the hosts at both ends know each other's MAC addresses beforehand (NAPT is for
+IPv4, and drops ARP)."""
 
 import json
 import os
@@ -241,9 +242,9 @@ def routed(braid, engine, kind="af_packet"):
             expect(world.peer("client", "upload", server), "same")
         world.ip("client", "route", "flush", "cache")
         expect(world.peer("client", "fragments", "10.2.0.2"), "same")
-        for name, address, device in (("client", "10.1.0.1", "lan0"), ("client", "fd00:1::1", "lan0"),
-                                      ("server", "10.2.0.1", "wan0"), ("server", "fd00:2::1", "wan0")):
-            expect(neighbour(world, name, address), mac(world, device), address)
+        for name, side, device in (("client", 1, "lan0"), ("server", 2, "wan0")):
+            for address in (f"10.{side}.0.1", f"fd00:{side}::1"):
+                expect(neighbour(world, name, address), mac(world, device), address)
         report = run.stop()
         assert set(report["lost"]) == {"too_long_answered"}, report["lost"]
         return report["packets_in"]

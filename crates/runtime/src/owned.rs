@@ -5,7 +5,7 @@
 //! A function owns each address of its scalar and pool parameters. If it compares the destination
 //! under a mask with a parameter, it also owns every address that matches.
 
-use braid_ir::chain::{Chain, Node};
+use braid_ir::chain::Node;
 use braid_ir::model::{BinOp, CmpOp, Kind, Op, ParamTy, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::Field;
@@ -13,14 +13,14 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// Addresses of one IP version, as values under masks and as intervals.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Addresses {
     masked: Vec<(Word, Word)>,
     intervals: Vec<(Word, Word)>,
 }
 
 /// The addresses that functions of a chain own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owned {
     ip4: Addresses,
     ip6: Addresses,
@@ -39,10 +39,10 @@ impl Addresses {
 }
 
 impl Owned {
-    /// The addresses that a chain's functions own.
-    pub(crate) fn of(chain: &Chain) -> Self {
+    /// The addresses that these functions own.
+    pub(crate) fn of(nodes: &[Node]) -> Self {
         let mut owned = Self::default();
-        for node in &chain.nodes {
+        for node in nodes {
             owned.add_params(node);
             owned.add_masked(node);
         }

@@ -53,7 +53,7 @@ impl Splitter {
             interfaces: interfaces.to_vec(),
             all_first: implicit || interfaces.len() == 1,
             rest,
-            owned: Owned::of(chain),
+            owned: Owned::of(&chain.nodes),
         }
     }
 

@@ -2,9 +2,10 @@
 
 mod support;
 
-use braid_io::{MemorySink, Port, Unreceived, Unsent};
-use braid_ir::chain::Chain;
+use braid_io::{Ethernet, MemorySink, Port, Unreceived, Unsent};
+use braid_ir::chain::{Chain, OwnAddress};
 use braid_ir::engine::Counters;
+use braid_packet::{Field, Link, Shape, build_fresh};
 use braid_packet::{Frame, Pool};
 use braid_runtime::live::{Attached, Clock, Flags, Limits, Live};
 use braid_runtime::{RunError, Summary};
@@ -23,6 +24,7 @@ type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 /// The result of one read of a device. After the last step, reads give nothing.
 enum Step {
     Frames(usize),
+    Bytes(Vec<u8>),
     Lost(Unreceived),
     Vanished,
 }
@@ -31,6 +33,7 @@ struct Device {
     steps: VecDeque<Step>,
     sent: Sent,
     refuses: Option<Unsent>,
+    mtu: u32,
     /// A socket to wait for that never becomes ready.
     socket: UnixDatagram,
 }
@@ -52,6 +55,10 @@ impl Port for Device {
                     frames.push(frame);
                 }
                 Ok(count)
+            }
+            Some(Step::Bytes(bytes)) => {
+                frames.push(Frame::of(&bytes));
+                Ok(1)
             }
             Some(Step::Lost(why)) => {
                 lost(why);
@@ -83,13 +90,22 @@ impl Port for Device {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+
+    fn ethernet(&self) -> Option<Ethernet> {
+        Some(Ethernet { mac: MAC, mtu: self.mtu })
+    }
 }
+
+/// The MAC address of all devices, and that of a host on their links.
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const HOST: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 /// A device, and the packets that are sent by it.
 fn device(interface: u16, steps: Vec<Step>, refuses: Option<Unsent>) -> (Attached, Sent) {
     let sent = Sent::default();
     let socket = UnixDatagram::unbound().unwrap();
-    let device = Device { steps: steps.into(), sent: Arc::clone(&sent), refuses, socket };
+    let device =
+        Device { steps: steps.into(), sent: Arc::clone(&sent), refuses, mtu: 1500, socket };
     (Attached { interface, name: format!("device {interface}"), port: Box::new(device) }, sent)
 }
 
@@ -254,4 +270,83 @@ fn chain_stays_when_another_one_cannot_take_over() {
         assert_eq!(told, format!("braid: the chain stays as it is: {why}\n"));
         assert_eq!(ran.interfaces, lan_wan().interfaces);
     }
+}
+
+/// `wan` is a host on its link.
+fn lan_and_host() -> Chain {
+    let mut chain = lan_wan();
+    let address = "192.0.2.9".parse().unwrap();
+    chain.interfaces[1].addresses = vec![OwnAddress { address, prefix_len: 24 }];
+    chain
+}
+
+fn number(mac: [u8; 6]) -> u128 {
+    mac.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// The answer of the host 192.0.2.1, to which all packets go.
+fn answer() -> Vec<u8> {
+    let fields = [
+        (Field::EthDst, number(MAC)),
+        (Field::EthSrc, number(HOST)),
+        (Field::ArpOp, 2),
+        (Field::ArpSha, number(HOST)),
+        (Field::ArpSpa, 0xc000_0201),
+        (Field::ArpTha, number(MAC)),
+        (Field::ArpTpa, 0xc000_0209),
+    ];
+    build_fresh(Link::Ethernet, 0, Shape::Arp, &fields, &[]).unwrap().data().to_vec()
+}
+
+fn is_arp(frame: &[u8]) -> bool {
+    frame[12..14] == [8, 6]
+}
+
+/// A run of that chain between these devices.
+fn host<'a>(lan: Attached, wan: Attached, limits: Limits) -> Live<'a> {
+    let engine = Box::new(Fake::new(through));
+    let live = Live::new(lan_and_host(), engine, Clock::start(), pool()).limits(limits);
+    live.device(lan).device(wan)
+}
+
+#[test]
+fn packets_wait_for_their_next_hop_and_are_copied_as_they_are_sent() {
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let (wan, to_wan) = device(1, vec![Step::Bytes(answer())], None);
+    let mut all = MemorySink::default();
+    let live = host(lan, wan, after(3)).output("all", None, &mut all);
+    let done = drive(live, &mut Around::default()).result.unwrap();
+    let sent = to_wan.lock().unwrap();
+    let packets: Vec<_> = sent.iter().filter(|frame| !is_arp(frame)).collect();
+    assert_eq!(packets.len(), 2);
+    assert!(packets.iter().all(|frame| frame[..12] == [HOST, MAC].concat()));
+    assert!(all.packets.iter().map(|packet| packet.data()).eq(packets));
+    assert_eq!((done.counters.packets_in, done.counters.out), (2, [(1, 2)].into()));
+}
+
+#[test]
+fn packets_that_still_wait_at_the_end_are_lost() {
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let (wan, to_wan) = device(1, Vec::new(), None);
+    let done = drive(host(lan, wan, after(2)), &mut Around::default()).result.unwrap();
+    assert_eq!(lost(&done.counters), [("no_neighbour", 2)]);
+    assert!(done.counters.out.is_empty());
+    assert!(to_wan.lock().unwrap().iter().all(|frame| is_arp(frame)));
+}
+
+#[test]
+fn error_about_a_packet_that_is_too_long_enters_where_the_packet_left() {
+    let (lan, to_lan) = device(0, vec![Step::Frames(1)], None);
+    let (mut wan, sent) = device(1, Vec::new(), None);
+    let socket = UnixDatagram::unbound().unwrap();
+    wan.port = Box::new(Device { steps: [].into(), sent, refuses: None, mtu: 28, socket });
+    let limits = Limits { time: Some(Duration::from_millis(50)), packets: None };
+    let done = drive(host(lan, wan, limits), &mut Around::default()).result.unwrap();
+    assert_eq!(lost(&done.counters), [("too_long_answered", 1)]);
+    assert_eq!((done.counters.packets_in, done.counters.out), (2, [(0, 1)].into()));
+    let error = &to_lan.lock().unwrap()[0];
+    // From 192.0.2.9 to 10.0.0.1: fragmentation needed, 28 bytes at most.
+    assert_eq!(error[26..36], [192, 0, 2, 9, 10, 0, 0, 1, 3, 4]);
+    assert_eq!(error[38..42], [0, 0, 0, 28]);
+    assert!(done.warnings.iter().all(|warning| !warning.contains("MTU")), "{:?}", done.warnings);
 }

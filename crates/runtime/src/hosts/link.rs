@@ -79,8 +79,8 @@ pub(crate) enum Leaving {
 /// An interface on its link.
 #[derive(Debug)]
 pub(super) struct Link {
-    number: u16,
-    declared: chain::Interface,
+    pub(super) number: u16,
+    pub(super) declared: chain::Interface,
     mac: Mac,
     /// The MTU of the device, if it is known.
     mtu: Option<u32>,
@@ -123,6 +123,11 @@ impl Link {
             defended_ns: 0,
             counts: Counts::default(),
         })
+    }
+
+    /// Whether the interface has been declared like this.
+    pub(super) fn is_same(&self, declared: &chain::Interface) -> bool {
+        self.declared == *declared
     }
 
     /// Whether the interface is a host, and not only the end of a wire.
@@ -540,7 +545,7 @@ impl Link {
                 "echo": counts.answered_echo,
                 "too_long": counts.told_too_long,
             },
-            "left_to_others": others.keys().map(IpAddr::to_string).collect::<Vec<_>>(),
+            "others_have": others.keys().map(IpAddr::to_string).collect::<Vec<_>>(),
             "asked": counts.asked,
             "for_other_hosts": counts.for_others,
             "invalid": counts.invalid,

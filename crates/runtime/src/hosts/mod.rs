@@ -20,7 +20,8 @@ pub(crate) use out::{NO_GATEWAY, Out};
 
 use crate::owned::Owned;
 use braid_io::Ethernet;
-use braid_ir::chain::{Chain, Change, Control};
+use braid_ir::chain::{Chain, Change, Control, Node};
+use braid_ir::value::ParamValue;
 use braid_packet::{Frame, Packet};
 use link::{Arriving, Link};
 use serde_json::Value;
@@ -34,7 +35,8 @@ const DEVICES_NS: u64 = 1_000_000_000;
 pub(crate) struct Hosts {
     /// By interface number.
     links: Vec<Option<Link>>,
-    chain: Chain,
+    /// The chain's functions. Only parameters that may be addresses have their values.
+    nodes: Vec<Node>,
     owned: Owned,
     now_ns: u64,
     tick_ns: u64,
@@ -49,8 +51,8 @@ impl Hosts {
             (0..).zip(&chain.interfaces).map(|(number, i)| Link::new(number, i)).collect();
         links.iter().any(Option::is_some).then(|| Self {
             links,
-            chain: chain.clone(),
-            owned: Owned::of(chain),
+            owned: Owned::of(&chain.nodes),
+            nodes: chain.nodes.iter().map(small).collect(),
             now_ns: 0,
             tick_ns: 0,
             devices_ns: 0,
@@ -87,13 +89,48 @@ impl Hosts {
         }
     }
 
+    /// The hosts of a chain that takes the place of another one. An interface that is the same knows
+    /// what it knew.
+    pub(crate) fn replace(before: Option<Self>, chain: &Chain) -> Option<Self> {
+        let mut next = Self::new(chain)?;
+        let Some(before) = before else { return Some(next) };
+        next.now_ns = before.now_ns;
+        for mut old in before.links.into_iter().flatten() {
+            let same = next.links.iter_mut().flatten().find(|link| link.is_same(&old.declared));
+            if let Some(link) = same {
+                old.number = link.number;
+                *link = old;
+            }
+        }
+        if next.owned != before.owned {
+            next.links.iter_mut().flatten().for_each(|link| link.start_anew(next.now_ns));
+        }
+        Some(next)
+    }
+
+    /// Loses the packets that wait at interfaces that another chain has not, or has otherwise, and
+    /// the errors that have not entered this chain.
+    pub(crate) fn end_not_in(&mut self, chain: &Chain) {
+        let Self { links, out, .. } = self;
+        let is_same = |link: &&mut Link| chain.interfaces.iter().any(|one| link.is_same(one));
+        let gone = links.iter_mut().flatten().filter(|link| !is_same(link));
+        gone.for_each(|link| link.end(out));
+        out.errors.clear();
+    }
+
     /// Takes over a change of configuration that was made.
     pub(crate) fn change(&mut self, control: &Control) {
         let Change::Set(value) = &control.change else { return };
-        let node = self.chain.nodes.get_mut(usize::from(control.node));
+        if !may_be_addresses(value) {
+            return;
+        }
+        let node = self.nodes.get_mut(usize::from(control.node));
         if let Some(param) = node.and_then(|node| node.params.get_mut(control.param.index())) {
             *param = value.clone();
-            self.owned = Owned::of(&self.chain);
+        }
+        let owned = Owned::of(&self.nodes);
+        if owned != self.owned {
+            self.owned = owned;
             self.links.iter_mut().flatten().for_each(|link| link.start_anew(self.now_ns));
         }
     }
@@ -159,4 +196,24 @@ impl Hosts {
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.links.iter().flatten().flat_map(Link::warnings).collect()
     }
+}
+
+/// A change of configuration that may change the addresses of functions.
+pub(crate) fn new_addresses(control: &Control) -> Option<Control> {
+    let is_needed = matches!(&control.change, Change::Set(value) if may_be_addresses(value));
+    is_needed.then(|| control.clone())
+}
+
+/// A function without parameters that may be large.
+fn small(node: &Node) -> Node {
+    let param = |value: &ParamValue| match may_be_addresses(value) {
+        true => value.clone(),
+        false => ParamValue::Str(String::new()),
+    };
+    let params = node.params.iter().map(param).collect();
+    Node { name: node.name.clone(), model: node.model.clone(), params }
+}
+
+fn may_be_addresses(value: &ParamValue) -> bool {
+    matches!(value, ParamValue::Scalar(_) | ParamValue::Pool(_))
 }

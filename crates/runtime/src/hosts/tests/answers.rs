@@ -127,7 +127,7 @@ fn functions_addresses_are_answered_until_a_host_has_them() {
     assert_eq!(world.answers(asks("203.0.113.9", "203.0.113.7")).len(), 1);
     assert!(world.answers(tells("203.0.113.7", OTHER)).is_empty());
     assert!(world.answers(asks("203.0.113.9", "203.0.113.7")).is_empty());
-    assert_eq!(world.hosts.status(0).unwrap()["left_to_others"][0], "203.0.113.7");
+    assert_eq!(world.hosts.status(0).unwrap()["others_have"][0], "203.0.113.7");
     // It is a neighbour like others then.
     assert_eq!(world.send("203.0.113.7"), Err(Leaving::Waits));
     let elsewhere = Interface { addresses: vec![own("203.0.112.1/24")], gateways: vec![], ..wan() };

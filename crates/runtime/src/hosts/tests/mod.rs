@@ -7,8 +7,7 @@ mod too_long;
 
 use super::messages::{self, Host, Mac};
 use super::*;
-use braid_ir::chain::{Interface, Malformed, Node, OwnAddress};
-use braid_ir::value::ParamValue;
+use braid_ir::chain::{Interface, Malformed, OwnAddress};
 use braid_packet::build::{Shape, build_fresh};
 use braid_packet::{Field, Link as LinkType};
 use std::net::IpAddr;

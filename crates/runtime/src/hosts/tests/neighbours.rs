@@ -202,3 +202,33 @@ fn questions_and_answers_have_limits() {
     assert_eq!(answered.count(), 200);
     assert_eq!(world.count("not_answered"), 800);
 }
+
+#[test]
+fn interface_that_stays_the_same_in_another_chain_keeps_its_neighbours() {
+    let mut world = World::new(wan());
+    world.send("203.0.113.9").unwrap_err();
+    world.answers(answer("203.0.113.9", PEER));
+    assert_eq!(world.waited().len(), 1);
+    assert_eq!(world.send("203.0.113.8"), Err(Leaving::Waits));
+    let next = chain(vec![Interface::default(), wan()]);
+    world.hosts.end_not_in(&next);
+    assert!(world.lost().is_empty());
+    let mut hosts = Hosts::replace(Some(world.hosts), &next).unwrap();
+    let mut packet = udp("198.51.100.1", "203.0.113.9", 10);
+    assert_eq!((hosts.leave(1, &mut packet), macs(&packet)), (Leaving::Sends, (PEER, OWN)));
+    let mut frames = vec![answer("203.0.113.8", PEER)];
+    assert_eq!(hosts.receive(1, &mut frames), 1);
+    assert_eq!(hosts.out().waited.iter().map(|(interface, _)| *interface).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn interface_that_changes_with_the_chain_loses_the_packets_that_wait() {
+    let mut world = World::new(wan());
+    assert_eq!(world.send("203.0.113.8"), Err(Leaving::Waits));
+    let next = chain(vec![Interface { gateways: Vec::new(), ..wan() }]);
+    world.hosts.end_not_in(&next);
+    assert_eq!(world.lost(), ["no_neighbour"]);
+    let hosts = Hosts::replace(Some(world.hosts), &next).unwrap();
+    assert_eq!(hosts.status(0).unwrap()["neighbours_known"], 0);
+    assert!(Hosts::replace(None, &next).is_some());
+}
