@@ -135,11 +135,11 @@ impl Link {
         self.has_ip4 || self.has_ip6
     }
 
-    /// Takes over what the device tells. The interface starts anew if its MAC address is new or the
-    /// device has come up.
+    /// Takes over what the device tells; the rest stays as it was. The interface starts anew if its
+    /// MAC address is new or the device has come up.
     pub(super) fn device(&mut self, told: Option<Ethernet>, is_up: bool, now_ns: u64) {
         let mac = self.declared.mac.or(told.map(|told| told.mac)).unwrap_or(self.mac);
-        self.mtu = told.map(|told| told.mtu);
+        self.mtu = told.map(|told| told.mtu).or(self.mtu);
         let starts = is_up && !self.is_up || mac != self.mac;
         (self.mac, self.is_up) = (mac, is_up);
         if starts {
