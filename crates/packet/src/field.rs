@@ -277,7 +277,7 @@ impl Header {
         matches!(self.info().parse, Parse::Rules(rules) if rules.least == 0)
     }
 
-    /// The headers of transport protocols: those that hold a transport checksum.
+    /// The headers of transport protocols: each holds a transport checksum.
     pub fn transports() -> impl Iterator<Item = Header> {
         Header::LIST.iter().copied().filter(|header| header.info().holds.is_some())
     }

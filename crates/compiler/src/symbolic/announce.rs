@@ -16,15 +16,18 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
         let by = header.info().follows.iter().filter(|(field, _)| field.owner() == cell);
         let values = by.flat_map(|(_, values)| *values).map(|value| (*value).into());
         let values = IntervalSet::new(values.map(|value| (value, value)));
-        if values.is_empty() {
+        if values.is_empty() || !is_possible(state, header, decided) {
             continue;
         }
+        let was = state.headers.has(header);
         // The header, and the headers that come and go with it.
-        let with = decided & with(header);
-        let with: Vec<Header> =
-            listed(with).filter(|one| is_possible(state, *one, decided)).collect();
-        let was: Vec<_> = with.iter().map(|header| state.headers.has(*header)).collect();
-        let Some(was) = was.first().copied() else { continue };
+        let with: Vec<Header> = listed(decided & family(header))
+            .filter(|one| is_possible(state, *one, decided))
+            .collect();
+        // The program relies on what the shape says of them.
+        for one in &with {
+            let _ = state.headers.has(*one);
+        }
         let hit = intersect(range, &values);
         let is = match hit == *range {
             _ if hit.is_empty() => Some(false),
@@ -52,7 +55,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
 }
 
 /// A header and the headers that imply it, as bits.
-fn with(header: Header) -> u128 {
+fn family(header: Header) -> u128 {
     let all = super::headers::all().filter(|one| one.implies().contains(&header));
     all.fold(bit(header), |bits, one| bits | bit(one))
 }
