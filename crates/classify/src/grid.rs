@@ -12,13 +12,11 @@
 //! destinations. Rules with few destinations are found the other way round. The few rules that are
 //! wide on both sides are found in a table of cells.
 
-mod build;
+pub mod build;
 
 use crate::flat::Query;
-use crate::packed::{Ask, NONE, Service};
+use crate::packed::{Ask, Entry, NONE, Service};
 use crate::sparse::{self, Sparse};
-
-pub use build::Plan;
 
 /// The structure.
 #[derive(Clone, Debug)]
@@ -27,15 +25,6 @@ pub struct Grid {
     /// Lists of rules, one after the other.
     entries: Vec<Entry>,
     groups: Vec<Group>,
-}
-
-/// A rule in a list.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Entry {
-    /// The rule's service. The top bit marks the last rule of the list.
-    pub service: u32,
-    /// The rule's number.
-    pub rule: u32,
 }
 
 const LAST: u32 = 1 << 31;

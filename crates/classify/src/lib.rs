@@ -6,9 +6,9 @@
 )]
 
 mod bits;
-mod classes;
 mod flat;
 mod grid;
+mod groups;
 mod lpm;
 mod packed;
 mod rules;
@@ -20,7 +20,7 @@ mod tree;
 mod trie;
 mod tuples;
 
-pub use classes::{ClassTrie, Classes};
+pub use groups::{GroupTrie, Groups};
 pub use lpm::Lpm;
 pub use rules::RuleTable;
 pub use side::Family;

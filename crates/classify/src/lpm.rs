@@ -68,17 +68,17 @@ impl Lpm {
         self.v6.lookup(addr)
     }
 
-    /// The address group of an address (IPv6 if `wide`), below [`Self::classes`]. All addresses of
+    /// The address group of an address (IPv6 if `wide`), below [`Self::groups`]. All addresses of
     /// a group have the same next hop until a route is added or removed.
     #[must_use]
     #[inline]
-    pub fn class(&self, addr: u128, wide: bool) -> u32 {
+    pub fn group(&self, addr: u128, wide: bool) -> u32 {
         if wide { self.v6.trie.get(addr) } else { self.v4.trie.get(u32::cut(addr)) }
     }
 
     /// The number of address groups.
     #[must_use]
-    pub fn classes(&self, wide: bool) -> u32 {
+    pub fn groups(&self, wide: bool) -> u32 {
         let hops = if wide { self.v6.hops.len() } else { self.v4.hops.len() };
         u32::try_from(hops).unwrap_or(u32::MAX)
     }

@@ -222,3 +222,12 @@ impl<K: Key> Packed<K> {
 fn meet<T: PartialOrd>(a: Range<T>, b: Range<T>) -> bool {
     a.0 <= b.1 && b.0 <= a.1
 }
+
+/// A rule in a list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Entry {
+    /// The rule's service. The top bit marks the last rule of the list.
+    pub service: u32,
+    /// The rule's number.
+    pub rule: u32,
+}

@@ -3,7 +3,8 @@
 
 use crate::bits::Bits;
 use crate::flat::{FlatSet, Query, Starts};
-use crate::grid::{Grid, Plan};
+use crate::grid::Grid;
+use crate::grid::build::Plan;
 use crate::packed::{Ask, NONE, Packed};
 use crate::steps::Steps;
 use crate::tree::Tree;

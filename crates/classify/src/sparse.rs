@@ -4,7 +4,7 @@
 //! Tarjan and Yao, "Storing a sparse table", 1979). A cell names its row, so that a lookup is one
 //! access to one array.
 
-use crate::grid::Entry;
+use crate::packed::Entry;
 use crate::packed::NONE;
 
 /// A cell that is not empty.
@@ -146,7 +146,7 @@ impl Layers {
 #[cfg(test)]
 mod tests {
     use super::{NONE, SMALL, Sparse};
-    use crate::grid::Entry;
+    use crate::packed::Entry;
 
     const fn entry(rule: u32) -> Entry {
         Entry { service: 0, rule }

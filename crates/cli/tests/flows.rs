@@ -50,7 +50,7 @@ fn flows_shows_what_each_record_does_and_depends_on() {
         folder().braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap"]).code(0);
     ended
         .says("packets: 10 hits, 0 guard failures, 11 misses\n")
-        .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, 0 refused, 0 contended; 2 classes\n")
+        .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, 0 refused, 0 contended; 2 templates\n")
         .says("  enters hop forward: program ")
         .says("  hop (hop) forward\n    row 1: ip.ttl > 1\n  seen (sources) forward\n")
         .says("    row 9: forward and exists map\n  if ip.ttl >= 2\n")
@@ -117,14 +117,14 @@ fn flows_in_json_names_keys_constants_and_state() {
     });
     assert_eq!(record["depends_on"][0], depends_on);
     assert_eq!(record["depends_on"][1]["reads"], json!({ "": 1025 }));
-    let classes = value["classes"].as_array().expect("a list");
-    let class = &classes[record["class"].as_u64().expect("a number") as usize];
-    assert_eq!(class["end"], json!({ "what": "leave", "interface": "wan" }));
+    let templates = value["templates"].as_array().expect("a list");
+    let template = &templates[record["template"].as_u64().expect("a number") as usize];
+    assert_eq!(template["end"], json!({ "what": "leave", "interface": "wan" }));
     assert_eq!(
-        (&class["ttl"], &class["records"], &class["packets"]),
+        (&template["ttl"], &template["records"], &template["packets"]),
         (&json!(1), &json!(2), &json!(7))
     );
-    assert_eq!(class["guards"][0]["text"], "ip.ttl >= 2");
+    assert_eq!(template["guards"][0]["text"], "ip.ttl >= 2");
 }
 
 /// Functions that change tags, publish events, and send copies.
@@ -165,29 +165,29 @@ fn flows_shows_tags_events_and_copies() {
         .says("  tag zone = 9\n  a copy leaves by log\n  leaves by wan\n");
     let args = ["flows", "chain.braid", "--in", "lan=in.pcap", "--json"];
     let value = folder.braid(&args).code(0).json();
-    let class = &value["classes"][0];
+    let template = &value["templates"][0];
     let tag = json!([{ "tpid": 0x8100, "id": 9, "pcp": 0, "dei": false }]);
-    assert_eq!((&class["pushes"], &class["pops"]), (&tag, &json!(0)));
-    assert_eq!(class["tags"], json!([{ "tag": "zone", "value": "9" }]));
-    assert_eq!(class["copies"], json!(["log"]));
-    assert_eq!(class["functions"][1]["events"], json!(["SEEN"]));
+    assert_eq!((&template["pushes"], &template["pops"]), (&tag, &json!(0)));
+    assert_eq!(template["tags"], json!([{ "tag": "zone", "value": "9" }]));
+    assert_eq!(template["copies"], json!(["log"]));
+    assert_eq!(template["functions"][1]["events"], json!(["SEEN"]));
 }
 
 #[test]
-fn flows_shows_as_many_records_as_asked_or_only_classes() {
+fn flows_shows_as_many_records_as_asked_or_only_templates() {
     let folder = folder();
     let one = folder
         .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--limit", "1"])
         .code(0);
     assert_eq!(one.out.matches("last at").count(), 1, "{}", one.out);
     one.says("\nand 2 more records\n");
-    let classes = folder
-        .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--classes"])
+    let templates = folder
+        .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--templates"])
         .code(0);
-    assert!(!classes.out.contains("last at"), "{}", classes.out);
-    classes.says("class 0: ").says("class 1: ");
+    assert!(!templates.out.contains("last at"), "{}", templates.out);
+    templates.says("template 0: ").says("template 1: ");
     let args =
-        ["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--classes", "--json"];
+        ["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--templates", "--json"];
     assert!(folder.braid(&args).code(0).json().get("records").is_none());
 }
 

@@ -2,7 +2,7 @@
 //! search.
 
 use crate::instance::Instance;
-use braid_classify::{ClassTrie, Lpm};
+use braid_classify::{GroupTrie, Lpm};
 use braid_ir::model::ParamId;
 use braid_jit::{AddressGroups, Index, Search};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Combination {
     groups: Option<AddressGroups>,
     /// The search structure for searches by the host. Machine code names the combination by its
     /// number.
-    trie: Option<ClassTrie>,
+    trie: Option<GroupTrie>,
 }
 
 impl Combinations {
@@ -60,18 +60,18 @@ impl Combinations {
         clippy::cast_possible_truncation,
         reason = "the runs of IPv4 tables have addresses of 32 bits"
     )]
-    fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<ClassTrie>) {
+    fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<GroupTrie>) {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         let by_host = |count| AddressGroups { count, search: Search::Host(number) };
         let routes: usize = members.iter().map(|table| table.len()).sum();
         if routes > ROUTES || self.bytes > BYTES {
             // A single route table can find address groups by itself.
             return match members {
-                [table] => (Some(by_host(table.classes(wide))), None),
+                [table] => (Some(by_host(table.groups(wide))), None),
                 _ => (None, None),
             };
         }
-        let all = braid_classify::Classes::of(members, wide);
+        let all = braid_classify::Groups::of(members, wide);
         if !wide {
             let runs: Vec<_> = all.runs().iter().map(|run| (run.0 as u32, run.1)).collect();
             if let Some(index) = Index::new(&runs, all.count(), ENTRIES) {
@@ -94,7 +94,7 @@ impl Combinations {
         }
         let (node, param) = *one.tables.first()?;
         let table = instances.get(usize::from(node))?.routes.get(param.index())?.as_ref()?;
-        Some(table.class(addr, one.wide))
+        Some(table.group(addr, one.wide))
     }
 
     /// The combinations from this number on, which go to the engine. The search structures do not

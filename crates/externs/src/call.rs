@@ -1,6 +1,7 @@
 //! The calling convention of operators: the inputs and the results of a call.
 
-use crate::ops::maglev::Table;
+use crate::backends::Backends;
+use crate::maglev::Table;
 use crate::rng::Rng;
 
 /// An argument: value and width in bits (1 to 128).
@@ -25,63 +26,6 @@ pub struct CallCtx<'a> {
     /// Data that the operator keeps between calls. Each parameter of a function instance has its
     /// own cache; operators without a parameter may use any cache.
     pub cache: &'a mut Cache,
-}
-
-/// The backends of a parameter: a slice or a `Vec` of [`Backend`]s.
-pub trait Backends {
-    /// The number of backends, up or down.
-    fn count(&self) -> usize;
-    /// The name (first column) of a backend; `index` is below `count`.
-    fn name(&self, index: usize) -> u128;
-    /// Whether a backend is up; `index` is below `count`.
-    fn is_up(&self, index: usize) -> bool;
-}
-
-/// A backend in a list of backends.
-pub trait Backend {
-    /// The name (first column).
-    fn name(&self) -> u128;
-    /// Whether the backend is up.
-    fn is_up(&self) -> bool;
-}
-
-/// A name and a health, for callers without a type of their own.
-impl Backend for (u128, bool) {
-    fn name(&self) -> u128 {
-        self.0
-    }
-
-    fn is_up(&self) -> bool {
-        self.1
-    }
-}
-
-impl<B: Backend> Backends for &[B] {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn name(&self, index: usize) -> u128 {
-        self[index].name()
-    }
-
-    fn is_up(&self, index: usize) -> bool {
-        self[index].is_up()
-    }
-}
-
-impl<B: Backend> Backends for Vec<B> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn name(&self, index: usize) -> u128 {
-        self[index].name()
-    }
-
-    fn is_up(&self, index: usize) -> bool {
-        self[index].is_up()
-    }
 }
 
 /// Data that operators keep between calls. It makes calls faster and never changes a result.

@@ -6,15 +6,19 @@
 //! operations on patterns and pools. `rng` is the seeded generator for every random choice.
 #![forbid(unsafe_code)]
 
+mod backends;
 pub mod call;
+pub mod maglev;
 pub mod manual;
+mod mix;
 pub mod ops;
 pub mod patterns;
 pub mod pool;
 pub mod rng;
 pub mod signature;
 
-pub use call::{Arg, Backend, Backends, Cache, CallCtx, MAX_RESULTS, Results};
+pub use backends::{Backend, Backends};
+pub use call::{Arg, Cache, CallCtx, MAX_RESULTS, Results};
 pub use ops::{all, lookup};
 pub use patterns::PatternSet;
 pub use pool::Pool;

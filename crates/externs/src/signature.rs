@@ -203,3 +203,18 @@ impl Extern {
         (self.run)(ctx)
     }
 }
+
+/// The signature of operators that choose a backend by a hash.
+pub(crate) const CHOICE: Signature = Signature {
+    name: "",
+    args: &[ArgSpec { name: "hash", width: Width::Bits(32) }],
+    variadic: false,
+    takes_param: Some(ParamKind::Backends),
+    results: &[
+        ResultSpec { name: "found", kind: ResultKind::Found },
+        ResultSpec { name: "index", kind: ResultKind::Index },
+    ],
+    profile: Profile { payload: Touch::No, state: Touch::Reads },
+    doc: "",
+    examples: &[],
+};

@@ -13,10 +13,10 @@ use crate::listing::Listed;
 use crate::path::{Path, Segment};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
-use braid_packet::field::{FieldInfo, Where};
+use braid_packet::field::Where;
 use braid_packet::rewrite::{Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::show::format_field;
-use braid_packet::{Field, Header};
+use braid_packet::{Base, Field, HEADERS, Header};
 use std::fmt;
 
 /// The sources of a path's fields: key extractors and programs.
@@ -168,16 +168,26 @@ fn named(
     found
 }
 
-/// Fields of the header that a UDP port announces, as far as all packets of a flow share them. Each
-/// has its offset from UDP's first byte and its length, in bytes.
-fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
-    let Some(header) = Header::announced(Field::UdpDport, port) else { return Vec::new() };
-    let fields = header.info().fields.iter().filter(|info| info.is_flow);
-    let place = |info: &FieldInfo| match info.place {
-        Where::Bits(bits) => Some((info.field, header.info().at.1 + bits.offset, bits.len.into())),
+/// Fields of a header behind the IP header, as far as all packets of a flow share them. Each has
+/// its offset from the IP header's end and its length, in bytes.
+fn shared(header: Header) -> impl Iterator<Item = (Field, usize, usize)> {
+    let (base, start) = header.info().at;
+    let fields = header.info().fields.iter().filter(move |info| info.is_flow && base == Base::L4);
+    fields.filter_map(move |info| match info.place {
+        Where::Bits(bits) => Some((info.field, start + bits.offset, bits.len.into())),
         _ => None,
+    })
+}
+
+/// The headers that a protocol number or a UDP port announces, with the headers that they stand for
+/// and the parts that need no bytes of their own.
+fn announced(field: Field, value: u16) -> impl Iterator<Item = Header> {
+    let first = Header::announced(field, value);
+    let is_with = move |header: Header| {
+        let is_part = |first: Header| header.is_certain() && header.implies().contains(&first);
+        first.is_some_and(|first| [first, first.group()].contains(&header) || is_part(first))
     };
-    fields.filter_map(place).collect()
+    HEADERS.iter().map(|(header, _)| *header).filter(move |header| is_with(*header))
 }
 
 /// The link addresses of a path's packets.
@@ -194,24 +204,18 @@ pub(crate) fn key(
     key: &[u8; WIDE_BYTES],
 ) -> Vec<FlowField> {
     let Outline { ip, is_ip6 } = outline;
-    let behind: &[(Field, usize, usize)] = match key[outline.proto()] {
-        1 => &[(Field::IcmpType, 0, 1), (Field::IcmpCode, 1, 1), (Field::IcmpId, 4, 2)],
-        58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
-        47 => &[(Field::GreProto, 2, 2)],
-        50 => &[(Field::EspSpi, 0, 4)],
-        _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
-    };
+    let proto = key[outline.proto()].into();
+    let behind = announced(if is_ip6 { Field::Ip6Proto } else { Field::IpProto }, proto);
+    let port = u16::from_be_bytes([key[outline.l4() + 2], key[outline.l4() + 3]]);
+    let is_udp = Header::Udp.announced_by(Field::IpProto).contains(&proto);
+    let above = announced(Field::UdpDport, port).filter(|_| is_udp);
     let network = if is_ip6 {
         [(Field::Ip6Proto, 6, 1), (Field::Ip6Src, 8, 16), (Field::Ip6Dst, 24, 16)]
     } else {
         [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
     };
     let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
-    let above = match key[outline.proto()] {
-        17 => above_udp(u16::from_be_bytes([key[outline.l4() + 2], key[outline.l4() + 3]])),
-        _ => Vec::new(),
-    };
-    let behind = behind.iter().copied().chain(above);
+    let behind = behind.chain(above).flat_map(shared);
     let behind = behind.map(|(field, at, len)| (field, outline.l4() + at, len));
     let mut left = *mask;
     left[ip - 2..=ip].fill(0);

@@ -4,7 +4,7 @@
 use crate::bindings::HeaderChange;
 use crate::dependence::Dependence;
 use crate::guard::Guards;
-use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_address, is_key};
+use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_key};
 use crate::mutants::{Mutants, RecordMutant};
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
@@ -198,20 +198,20 @@ impl<'a> Headers<'a> {
     fn sums_follow(&mut self, field: Field) -> Option<()> {
         let follows = self.follows;
         let sums = &mut self.rewrite.sums;
-        match field.info().header {
-            Header::Eth | Header::Vlan | Header::Vlan2 => {}
-            Header::Ip4 | Header::Ip6 | Header::Inet => {
+        let info = field.info();
+        let header = info.header.info();
+        match header.sum {
+            Cover::None => {}
+            Cover::Ip4 | Cover::Ip6 | Cover::Inet => {
                 sums[0] = !self.outline.is_ip6;
-                if is_address(field) {
+                if info.address.is_some() {
                     let (has, lacks) = (self.layout.has_pseudo_sum(), self.layout.lacks_sum());
                     sums[1] |= follows && (has || lacks);
                 }
             }
             // TCP options may lie at odd offsets.
-            header if header.info().sum == Cover::Transport && header.info().at.0 == Base::L4 => {
-                sums[1] = true;
-            }
-            _ => return None,
+            Cover::Transport if header.at.0 == Base::L4 => sums[1] = true,
+            Cover::Transport | Cover::Gre | Cover::Quoted => return None,
         }
         Some(())
     }

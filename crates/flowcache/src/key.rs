@@ -8,6 +8,7 @@
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Residual, What};
+use braid_packet::field::Cover;
 use braid_packet::rewrite::{
     NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_window, widened, words,
 };
@@ -284,18 +285,13 @@ fn add_tags(outline: Outline, mask: &mut [u8; WIDE_BYTES]) {
 
 /// Whether a checksum covers a field.
 pub(crate) fn in_sum(outline: Outline, field: Field) -> bool {
-    match field.info().header {
-        Header::Eth | Header::Vlan | Header::Vlan2 => false,
+    let info = field.info();
+    match info.header.info().sum {
+        Cover::None => false,
         // The IPv6 header has no checksum. The transport checksum covers its addresses.
-        Header::Ip6 | Header::Inet if outline.is_ip6 => is_address(field),
+        Cover::Ip6 | Cover::Inet if outline.is_ip6 => info.address.is_some(),
         _ => true,
     }
-}
-
-/// Whether a field is an IP address.
-pub(crate) fn is_address(field: Field) -> bool {
-    use Field::*;
-    matches!(field, IpSrc | IpDst | Ip6Src | Ip6Dst | InetSrc | InetDst)
 }
 
 /// Whether a field is the same in all packets of a flow.

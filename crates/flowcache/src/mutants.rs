@@ -26,7 +26,7 @@ pub enum RecordMutant {
     /// Records do not end when the configuration changes.
     ControlIgnored,
     /// The last of the templates that depend on the changed parameter is not marked as outdated.
-    ClassNotOutdated,
+    TemplateNotOutdated,
     /// Records do not depend on the backend that was chosen.
     BackendIgnored,
     /// After a change of rules, the counts of outdated records go to the old numbers of rules.
@@ -109,7 +109,7 @@ pub const RECORD_MUTANTS: [RecordMutant; 43] = [
     RecordMutant::StaleTime,
     RecordMutant::ContentionIgnored,
     RecordMutant::ControlIgnored,
-    RecordMutant::ClassNotOutdated,
+    RecordMutant::TemplateNotOutdated,
     RecordMutant::BackendIgnored,
     RecordMutant::RulesNotMoved,
     RecordMutant::OutdatedCountsLost,

@@ -273,7 +273,7 @@ impl Templates {
     pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
         let (records, _) = state.parts();
         let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));
-        let left_out = match records.has_mutant(RecordMutant::ClassNotOutdated) {
+        let left_out = match records.has_mutant(RecordMutant::TemplateNotOutdated) {
             true => self.paths.iter().rposition(touched),
             false => None,
         };
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_by_too_many_backends_share_a_class() {
+    fn ways_by_too_many_backends_share_a_template() {
         let mut templates = Templates::default();
         let mut number = |backend| {
             let mut path = path(backend);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn class_takes_the_place_of_another_one() {
+    fn template_takes_the_place_of_another_one() {
         let mut templates = Templates::default();
         assert_eq!(templates.add(path(0), goal(), None), Some(0));
         templates.numbers.clear();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_link_that_no_class_has_any_more_are_forgotten() {
+    fn addresses_of_the_link_that_no_template_has_any_more_are_forgotten() {
         let mut templates = Templates::default();
         let to = |address: u64| Path { first: [address, 0], ..Path::new() };
         for address in 0..2 * MOST_LINKS as u64 {

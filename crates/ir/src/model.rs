@@ -91,6 +91,28 @@ pub struct Model {
     pub native: Option<crate::native::Native>,
 }
 
+impl Model {
+    /// A model without declarations, and without a program.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ports: vec!["left".to_owned(), "right".to_owned()],
+            params: Vec::new(),
+            state: Vec::new(),
+            queues: Vec::new(),
+            events: Vec::new(),
+            tags: Vec::new(),
+            rows: Vec::new(),
+            reasons: Vec::new(),
+            packet: Program::default(),
+            expire: Vec::new(),
+            timers: Vec::new(),
+            native: None,
+        }
+    }
+}
+
 /// A parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ParamDecl {

@@ -3,8 +3,8 @@
 
 use crate::saved::{bytes_of, narrow, rows_of};
 use braid_externs::Backends;
+use braid_externs::maglev::Table;
 use braid_externs::ops::hash::of_args;
-use braid_externs::ops::maglev::Table;
 use braid_native::{
     Action, Flow, Full, Function, Host, Info, PacketRef, Payload, ProfileInfo, Verdict,
 };

@@ -16,6 +16,7 @@ mod flows;
 mod host;
 mod instance;
 mod library;
+mod load_error;
 mod record;
 mod saved;
 mod subject;
@@ -28,7 +29,8 @@ pub use braid_ir::native::{Checks, FieldSet, Noted, Problem, Profile, Reference,
 pub use dump::{Entry, Kind};
 pub use host::Log;
 pub use instance::{FLOWS, Failed, IDLE, Instance};
-pub use library::{LoadError, find, is_path, register};
+pub use library::{find, is_path, register};
+pub use load_error::LoadError;
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
 pub use sys::guest::{
     Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,

@@ -1,7 +1,7 @@
 //! Reads and assigns fields. An assignment leaves a right checksum right and a wrong one wrong.
 
 use crate::checksum::{self, Delta};
-use crate::field::{Access, Address, Cover, Field, Header};
+use crate::field::{Access, Address, Cover, Field, Header, Where};
 use crate::layout::Layout;
 use crate::packet::Packet;
 use crate::place::{Place, number, place, words};
@@ -27,7 +27,9 @@ impl Packet {
         if let Some(place) = words(layout, field) {
             return Some(4 * (number(self.data(), place)? >> place.shift & place.mask()));
         }
-        let byte = |offset: usize| self.data().get(offset).copied();
+        if let Where::Number(header, yes, no) = field.info().place {
+            return Some(if layout.has(header) { yes } else { no }.into());
+        }
         let wire = |len: usize| u128::try_from(len).ok();
         Some(match field {
             PktLen => u128::from(self.wire_len),
@@ -41,9 +43,7 @@ impl Packet {
             PktTruncated => u128::from(wire(self.data().len())? < u128::from(self.wire_len)),
             EthType => u128::from(layout.ether_type()),
             Ip6Proto | InetProto => u128::from(layout.proto()),
-            InetVersion => u128::from(byte(layout.ip())? >> 4),
             InetSport | InetDport => 0,
-            QuotedInetVersion => u128::from(layout.quoted()?.version),
             QuotedProto => u128::from(layout.quoted()?.proto),
             QuotedInetSport | QuotedInetDport => 0,
             _ => return None,

@@ -1,7 +1,7 @@
 //! The types that declare a header. The declarations are constants in `wire`, in one file for each
 //! protocol.
 
-use crate::layout::Layout;
+use crate::layout::{Layout, Sum};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window, be16};
@@ -29,6 +29,8 @@ pub struct Declaration {
     pub parse: Parse,
     /// The checksums that cover its fields.
     pub sum: Cover,
+    /// The transport checksum that it holds, and the checksum's offset in it.
+    pub holds: Option<Sum>,
     /// How a packet's summary shows the header: a word, then fields with their labels.
     pub summary: Option<(&'static str, &'static [(&'static str, Field)])>,
     /// Its fields.
@@ -240,6 +242,9 @@ pub enum Where {
     Bits(Bits),
     /// In its header. The first place holds if another header is present, otherwise the second.
     Either(Header, Bits, Bits),
+    /// In its header. If another header is present, its two fields hold the upper and the lower
+    /// half.
+    Halves(Header, [Field; 2], Bits),
     /// In another field, from this bit on.
     Part(Field, u8),
     /// The field equals the first field if the header is present, otherwise the second.
@@ -248,6 +253,8 @@ pub enum Where {
     First(&'static [(Header, Field)]),
     /// In its header, as a number of words. The field's value is the number of bytes.
     Words(Bits),
+    /// The field is the first number if the header is present, otherwise the second.
+    Number(Header, u8, u8),
     /// The field has no bits of its own: code computes it.
     Computed,
 }
@@ -324,6 +331,7 @@ impl Declaration {
             at: (Base::Packet, 0),
             parse: Parse::Other,
             sum: Cover::None,
+            holds: None,
             summary: None,
             fields: &[],
         }

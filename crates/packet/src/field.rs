@@ -8,7 +8,7 @@
 )]
 
 pub use crate::declare::{
-    Access, Address, Bits, Cover, Declaration, FieldInfo, Parts, Rules, Show, Where,
+    Access, Address, Bits, Cover, Declaration, FieldInfo, Parse, Parts, Rules, Show, Where,
 };
 pub use crate::names::{Base, Field, Header};
 
@@ -260,6 +260,26 @@ impl Header {
     #[must_use]
     pub fn announced(field: Field, value: u16) -> Option<Header> {
         behind(field, value).map(|declaration| declaration.header)
+    }
+
+    /// The header that stands for this one or another, such as `l4` for `tcp`. If there is none,
+    /// the header itself.
+    #[must_use]
+    pub fn group(self) -> Header {
+        let mut all = Header::LIST.iter().copied();
+        all.find(|header| header.info().one_of.contains(&self)).unwrap_or(self)
+    }
+
+    /// Whether the header is present whenever a field announces it, because it has no bytes of its
+    /// own that may be missing.
+    #[must_use]
+    pub fn is_certain(self) -> bool {
+        matches!(self.info().parse, Parse::Rules(rules) if rules.least == 0)
+    }
+
+    /// The headers of transport protocols: each holds a transport checksum.
+    pub fn transports() -> impl Iterator<Item = Header> {
+        Header::LIST.iter().copied().filter(|header| header.info().holds.is_some())
     }
 
     /// Headers that a UDP port announces.

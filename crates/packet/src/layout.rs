@@ -5,31 +5,36 @@ use crate::names::{Base, Header};
 use crate::window::Window;
 
 /// The protocol whose rules a transport checksum follows.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum SumKind {
+pub enum SumKind {
     Tcp = 1,
     Udp = parts::SUM_UDP,
     Icmp = parts::SUM_ICMP,
     Icmp6 = 4,
 }
 
-/// A transport checksum that is captured.
+/// A transport checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Sum {
-    pub(crate) kind: SumKind,
-    /// Absolute offset of the checksum field.
-    pub(crate) at: usize,
+pub struct Sum {
+    /// The protocol whose rules it follows.
+    pub kind: SumKind,
+    /// Offset of the checksum field: in a packet if the checksum is captured, in the header if the
+    /// header's declaration gives it.
+    pub at: usize,
 }
 
 impl Sum {
     /// Whether a pseudo header with the IP addresses is covered.
-    pub(crate) fn has_pseudo(self) -> bool {
+    #[must_use]
+    pub fn has_pseudo(self) -> bool {
         self.kind != SumKind::Icmp
     }
 
     /// Whether 0 stands for "no checksum", and 0xffff for a sum of 0.
-    pub(crate) fn is_udp(self) -> bool {
+    #[must_use]
+    pub fn is_udp(self) -> bool {
         self.kind == SumKind::Udp
     }
 }
@@ -433,9 +438,9 @@ impl Layout {
 
     /// Records a transport checksum, even when the header around it turns out to be cut or wrong.
     /// Address rewrites then keep the checksum as right or wrong as it was.
-    pub(crate) fn checksum(&mut self, window: Window<'_>, kind: SumKind, offset: usize) {
-        if let Some(at) = window.captured16(offset) {
-            (self.sum, self.sum_at) = (Some(kind), short(at));
+    pub(crate) fn checksum(&mut self, window: Window<'_>, sum: Sum) {
+        if let Some(at) = window.captured16(sum.at) {
+            (self.sum, self.sum_at) = (Some(sum.kind), short(at));
         }
     }
 

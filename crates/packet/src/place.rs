@@ -50,6 +50,22 @@ impl Spot {
         if has(field.info().header) != Some(true) { None } else { Spot::within(field, has) }
     }
 
+    /// Where the number of words is for a field that is a number of bytes.
+    #[must_use]
+    pub fn words(field: Field) -> Option<Spot> {
+        let Where::Words(bits) = field.info().place else { return None };
+        Some(Spot::new(field.info().header, bits))
+    }
+
+    fn place(self, layout: &Layout) -> Place {
+        Place {
+            offset: layout.base(self.base) + usize::from(self.offset),
+            len: usize::from(self.len),
+            shift: u32::from(self.shift),
+            width: u32::from(self.width),
+        }
+    }
+
     fn new(header: Header, bits: Bits) -> Spot {
         let (base, start) = header.info().at;
         let Bits { offset, len, shift, width } = bits;
@@ -61,7 +77,7 @@ impl Spot {
     fn within(field: Field, has: &dyn Fn(Header) -> Option<bool>) -> Option<Spot> {
         let info = field.info();
         match info.place {
-            Where::Bits(bits) => Some(Spot::new(info.header, bits)),
+            Where::Bits(bits) | Where::Halves(_, _, bits) => Some(Spot::new(info.header, bits)),
             Where::Either(header, yes, no) => {
                 Some(Spot::new(info.header, if has(header)? { yes } else { no }))
             }
@@ -75,7 +91,7 @@ impl Spot {
                 let (_, same) = fields.iter().find(|(header, _)| has(*header) == Some(true))?;
                 Spot::within(*same, has)
             }
-            Where::Words(_) | Where::Computed => None,
+            Where::Words(_) | Where::Number(..) | Where::Computed => None,
         }
     }
 }
@@ -111,25 +127,13 @@ pub(crate) fn place(layout: &Layout, field: Field) -> Option<Place> {
         Where::Bits(_) => return None,
         _ => Spot::of(field, &|header| Some(layout.has(header)))?,
     };
-    Some(Place {
-        offset: layout.base(spot.base) + usize::from(spot.offset),
-        len: usize::from(spot.len),
-        shift: u32::from(spot.shift),
-        width: u32::from(spot.width),
-    })
+    Some(spot.place(layout))
 }
 
 /// Where the number of words is for a field that is a number of bytes. The field's header is
 /// present.
 pub(crate) fn words(layout: &Layout, field: Field) -> Option<Place> {
-    let Where::Words(bits) = field.info().place else { return None };
-    let (base, start) = field.info().header.info().at;
-    Some(Place {
-        offset: layout.base(base) + start + bits.offset,
-        len: usize::from(bits.len),
-        shift: u32::from(bits.shift),
-        width: u32::from(bits.width),
-    })
+    Spot::words(field).map(|spot| spot.place(layout))
 }
 
 /// The big-endian number in at most 16 bytes.

@@ -6,7 +6,7 @@ use crate::declare::Parse;
 use crate::field::{Field, Header, Parts};
 
 /// Every set of headers that a parse can give, as bits by [`Header`] number, in ascending order.
-/// There are about two thousand.
+/// There are fewer than a thousand.
 #[must_use]
 pub fn presences() -> Vec<u128> {
     use Header::{Eth, Pkt, Vlan, Vlan2};
@@ -35,28 +35,22 @@ fn from(header: Header) -> Vec<u128> {
             all.push(own | parts | behind);
         }
     }
-    if matches!(header, Header::Ip4 | Header::Ip6) {
-        // An authentication header does not change which headers may follow.
-        let with = all.iter().map(|headers| headers | bits(&[Header::Ah])).collect::<Vec<_>>();
-        all.extend(with);
-    }
     all
 }
 
 /// The sets of headers that may follow a header, including the empty set.
 fn behind(header: Header) -> Vec<u128> {
     let mut all = vec![0];
-    for next in Header::LIST.iter().filter(|next| **next != Header::Ah) {
+    for next in Header::LIST {
         let by = next.info().follows.iter().any(|(field, _)| field.info().header == header);
         let by = by || header.info().fields.iter().any(|info| leads(header, info.field, *next));
         if by {
-            all.extend(from(*next));
+            // Which one of several headers it stands for follows from the header in front.
+            let mut one_of = next.info().one_of.iter();
+            let one =
+                one_of.find(|one| one.implies().contains(&header)).map_or(0, |one| bits(&[*one]));
+            all.extend(from(*next).into_iter().map(|headers| headers | one));
         }
-    }
-    if let Header::Icmp | Header::Icmp6 = header {
-        let version = if header == Header::Icmp { Header::Quoted4 } else { Header::Quoted6 };
-        let quoted = |headers: &u128| *headers & bits(&[Header::Quoted]) != 0;
-        all.iter_mut().filter(|headers| quoted(headers)).for_each(|set| *set |= bits(&[version]));
     }
     all
 }

@@ -195,26 +195,35 @@ fn jump_of_centuries_ends_soon() {
     assert_eq!(bench.events().last(), Some(&(u64::MAX, u128::from(u64::MAX))));
 }
 
+/// A function that reports 1 when its entry has been idle for `idle`, and 3 when the packet comes
+/// back that it held for `held`. A timer may report something else.
+fn reporter(idle: u64, held: u64, timer: &str) -> Arc<braid_ir::model::Model> {
+    nf_with(
+        &format!(
+            "state seen: u8 per [u8] idle {idle} capacity 9 full refuse tick 1
+             queue q capacity 9
+             event SAYS {{ what: u8 }}
+             reason \"q full\""
+        ),
+        &format!(
+            "b0: v0:bool = load pkt.held
+                 branch v0, b1, b2
+             b1: v1:u8 = const 3
+                 emit SAYS(v1)
+                 output onward at row0
+             b2: v2:u8 = const 1
+                 v3:bool = set seen[v2], (v2)
+                 v4:duration = const {held}
+                 hold q for v4 at row0 else b3
+             b3: drop \"q full\" at row0"
+        ),
+        &format!("expire seen {{ b0: v0:u8 = const 1 emit SAYS(v0) return }} {timer}"),
+    )
+}
+
 #[test]
 fn expiry_runs_before_timer_before_held_packet_at_equal_times() {
-    let model = nf_with(
-        "state seen: u8 per [u8] idle 100 capacity 9 full refuse tick 1
-         queue q capacity 9
-         event SAYS { what: u8 }
-         reason \"q full\"",
-        "b0: v0:bool = load pkt.held
-             branch v0, b1, b2
-         b1: v1:u8 = const 3
-             emit SAYS(v1)
-             output onward at row0
-         b2: v2:u8 = const 1
-             v3:bool = set seen[v2], (v2)
-             v4:duration = const 100
-             hold q for v4 at row0 else b3
-         b3: drop \"q full\" at row0",
-        "expire seen { b0: v0:u8 = const 1 emit SAYS(v0) return }
-         every 100 { b0: v0:u8 = const 2 emit SAYS(v0) return }",
-    );
+    let model = reporter(100, 100, "every 100 { b0: v0:u8 = const 2 emit SAYS(v0) return }");
     let mut bench = Bench::new(alone(model));
     bench.send(LAN, from_port(1000, 1)).advance(1100);
     assert_eq!(bench.events(), [(1100, 1), (1100, 2), (1100, 3)]);
@@ -222,23 +231,7 @@ fn expiry_runs_before_timer_before_held_packet_at_equal_times() {
 
 #[test]
 fn earlier_held_packet_comes_before_later_expiry() {
-    let model = nf_with(
-        "state seen: u8 per [u8] idle 100 capacity 9 full refuse tick 1
-         queue q capacity 9
-         event SAYS { what: u8 }
-         reason \"q full\"",
-        "b0: v0:bool = load pkt.held
-             branch v0, b1, b2
-         b1: v1:u8 = const 3
-             emit SAYS(v1)
-             output onward at row0
-         b2: v2:u8 = const 1
-             v3:bool = set seen[v2], (v2)
-             v4:duration = const 99
-             hold q for v4 at row0 else b3
-         b3: drop \"q full\" at row0",
-        "expire seen { b0: v0:u8 = const 1 emit SAYS(v0) return }",
-    );
+    let model = reporter(100, 99, "");
     let mut bench = Bench::new(alone(model));
     bench.send(LAN, from_port(1000, 1)).advance(1200);
     assert_eq!(bench.events(), [(1099, 3), (1100, 1)]);
@@ -371,24 +364,7 @@ fn earlier_tick_expires_first_whatever_the_position() {
 fn timers_expiries_and_held_packets_take_turns_within_one_jump() {
     // A timer reports 2 every 10. The entry, idle for 25, reports 1. The packet, held for 35,
     // reports 3.
-    let model = nf_with(
-        "state seen: u8 per [u8] idle 25 capacity 9 full refuse tick 1
-         queue q capacity 9
-         event SAYS { what: u8 }
-         reason \"q full\"",
-        "b0: v0:bool = load pkt.held
-             branch v0, b1, b2
-         b1: v1:u8 = const 3
-             emit SAYS(v1)
-             output onward at row0
-         b2: v2:u8 = const 1
-             v3:bool = set seen[v2], (v2)
-             v4:duration = const 35
-             hold q for v4 at row0 else b3
-         b3: drop \"q full\" at row0",
-        "expire seen { b0: v0:u8 = const 1 emit SAYS(v0) return }
-         every 10 { b0: v0:u8 = const 2 emit SAYS(v0) return }",
-    );
+    let model = reporter(25, 35, "every 10 { b0: v0:u8 = const 2 emit SAYS(v0) return }");
     let mut bench = Bench::new(alone(model));
     bench.send(LAN, from_port(1000, 1)).advance(1045);
     let said = [(1010, 2), (1020, 2), (1025, 1), (1030, 2), (1035, 3), (1040, 2)];

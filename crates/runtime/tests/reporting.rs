@@ -5,7 +5,7 @@ mod support;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, StateEntry, TableCounters, Traffic};
 use braid_ir::model::{
-    Granularity, Kind, Model, ParamDecl, ParamTy, Program, RowDecl, Setting, StateDecl, WhenFull,
+    Granularity, Kind, Model, ParamDecl, ParamTy, RowDecl, Setting, StateDecl, WhenFull,
 };
 use braid_ir::value::ParamValue;
 use braid_runtime::follow::FollowCounters;
@@ -18,8 +18,6 @@ fn model() -> Model {
     let row =
         |label: &str, text: &str, line| RowDecl { label: label.into(), text: text.into(), line };
     Model {
-        name: "filter".into(),
-        ports: vec!["left".into(), "right".into()],
         params: vec![ParamDecl { name: "ok".into(), ty: ParamTy::Rules, default: None }],
         state: vec![StateDecl {
             name: "seen".into(),
@@ -34,15 +32,8 @@ fn model() -> Model {
             lives_with: None,
             sharded: false,
         }],
-        queues: Vec::new(),
-        events: Vec::new(),
-        tags: Vec::new(),
         rows: vec![row("1", "forward", 4), row("fault", "", 0)],
-        reasons: Vec::new(),
-        packet: Program::default(),
-        expire: Vec::new(),
-        timers: Vec::new(),
-        native: None,
+        ..Model::new("filter")
     }
 }
 

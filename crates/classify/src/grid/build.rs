@@ -1,8 +1,8 @@
 //! Builds a grid within limits of time and memory.
 
-use super::{Cell, Entry, Grid, Group, LAST, Row};
+use super::{Cell, Grid, Group, LAST, Row};
 use crate::flat::{Flat, FlatSet};
-use crate::packed::{NONE, Range};
+use crate::packed::{Entry, NONE, Range};
 use crate::sparse::Sparse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -35,8 +35,8 @@ struct Rows {
 }
 
 /// Ranks grouped by the set of ranges that contain them.
-struct Classes {
-    /// The first rank of each run of ranks, in order, and the equivalence class of the run.
+struct RankGroups {
+    /// The first rank of each run of ranks, in order, and the group of the run.
     runs: Vec<(u32, u32)>,
     count: usize,
 }
@@ -90,7 +90,7 @@ impl Builder<'_> {
         if !rest.is_empty() {
             let rows = self.rows(&rest, src, dst)?;
             groups.push(if self.table_cells(&rest)? <= TABLE_CELLS {
-                rows.in_table(&self.classes(&rest, dst)?, self.flat, &self.entries)
+                rows.in_table(&self.rank_groups(&rest, dst)?, self.flat, &self.entries)
             } else {
                 rows.in_rows(true, self.flat.src_ranks)
             });
@@ -100,13 +100,13 @@ impl Builder<'_> {
 
     /// Number of cells of a table for these rules.
     fn table_cells(&mut self, rules: &[&Flat]) -> Option<usize> {
-        let src = self.classes(rules, |rule| rule.src)?.count;
-        let dst = self.classes(rules, |rule| rule.dst)?.count;
+        let src = self.rank_groups(rules, |rule| rule.src)?.count;
+        let dst = self.rank_groups(rules, |rule| rule.dst)?.count;
         Some((src + 1) * (dst + 1))
     }
 
     /// Groups ranks by the set of ranges that contain them.
-    fn classes(&mut self, rules: &[&Flat], side: Side) -> Option<Classes> {
+    fn rank_groups(&mut self, rules: &[&Flat], side: Side) -> Option<RankGroups> {
         let mut ranges: Vec<Range<u32>> = rules.iter().map(|rule| side(rule)).collect();
         ranges.sort_unstable();
         ranges.dedup();
@@ -121,10 +121,10 @@ impl Builder<'_> {
             apply(&mut open, at);
             self.spend(open.len() as u64, 0)?;
             let next = u32::try_from(known.len()).ok()?;
-            let class = *known.entry(open.iter().copied().collect()).or_insert(next);
-            runs.extend(at.first().map(|end| (end.0, class)));
+            let group = *known.entry(open.iter().copied().collect()).or_insert(next);
+            runs.extend(at.first().map(|end| (end.0, group)));
         }
-        Some(Classes { runs, count: known.len() })
+        Some(RankGroups { runs, count: known.len() })
     }
 
     /// Builds a row for each set of rules that a rank on the first side has.
@@ -267,24 +267,24 @@ impl Rows {
     /// rules.
     #[expect(
         clippy::indexing_slicing,
-        reason = "`lists` has a place for each class behind the start of a row"
+        reason = "`lists` has a place for each group behind the start of a row"
     )]
-    fn in_table(&self, classes: &Classes, flat: &FlatSet, entries: &[Entry]) -> Group {
-        let width = classes.count + 1;
+    fn in_table(&self, rank_groups: &RankGroups, flat: &FlatSet, entries: &[Entry]) -> Group {
+        let width = rank_groups.count + 1;
         let mut lists = vec![NONE; width];
         for row in &self.rows {
             let start = lists.len();
             lists.resize(start + width, NONE);
-            for (rank, class) in &classes.runs {
+            for (rank, group) in &rank_groups.runs {
                 let after = row.partition_point(|cell| cell.from <= *rank);
-                lists[start + 1 + *class as usize] =
+                lists[start + 1 + *group as usize] =
                     row.get(..after).and_then(<[_]>::last).map_or(NONE, |cell| cell.list);
             }
         }
         let at = |row: usize| u32::try_from((row + 1) * width).unwrap_or(0);
         let rows = by_rank(&self.runs, flat.src_ranks, 0, at);
-        let columns = by_rank(&classes.runs, flat.dst_ranks, 0, |class| {
-            u32::try_from(class + 1).unwrap_or(0)
+        let columns = by_rank(&rank_groups.runs, flat.dst_ranks, 0, |group| {
+            u32::try_from(group + 1).unwrap_or(0)
         });
         match Sparse::new((&lists, width), (&rows, &columns), entries) {
             Some(sparse) => Group::Sparse(sparse),

@@ -91,7 +91,7 @@ pub struct Conflict {
     /// The consequence for parallel execution.
     pub parallel: Parallel,
     /// Something that both actions change besides the parts that they name: a checksum or a byte.
-    pub beside: Option<&'static str>,
+    pub beside: Option<String>,
 }
 
 impl Conflict {
@@ -99,7 +99,7 @@ impl Conflict {
     #[must_use]
     pub fn text(&self, first: &str, second: &str) -> String {
         let mut text = format!("{first} {}, {second} {}", self.first, self.second);
-        if let Some(beside) = self.beside {
+        if let Some(beside) = &self.beside {
             text.push_str(&format!("; both change {beside}"));
         }
         text
@@ -165,7 +165,7 @@ fn conflicts(first: &[Action], second: &[Action], reading: Reading) -> Vec<Confl
 }
 
 /// The dependency of an ordered pair of actions, by the parts that they touch.
-fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static str>) {
+fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<String>) {
     use Parallel::{No, WithCopy, WithoutCopy};
     let when = |holds: bool, then: Parallel| (if holds { then } else { WithoutCopy }, None);
     match (a, b) {
@@ -185,7 +185,7 @@ fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static 
     }
 }
 
-fn writes(a: &Part, b: &Part, reading: Reading) -> (Parallel, Option<&'static str>) {
+fn writes(a: &Part, b: &Part, reading: Reading) -> (Parallel, Option<String>) {
     match a.overlap(b) {
         Overlap::None => (Parallel::WithoutCopy, None),
         Overlap::Same if reading == Reading::Table => (Parallel::No, None),

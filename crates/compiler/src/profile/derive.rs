@@ -11,19 +11,6 @@ use braid_ir::model::{
 use braid_ir::native::{Native, Profile as Declared};
 use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header};
 
-/// Fields that a new packet copies from the link header.
-const LINK: &[Field] = &[
-    Field::EthSrc,
-    Field::EthDst,
-    Field::VlanId,
-    Field::VlanPcp,
-    Field::VlanDei,
-    Field::VlanTpid,
-    Field::Vlan2Id,
-    Field::Vlan2Pcp,
-    Field::Vlan2Dei,
-];
-
 /// Fields that a rule set may read.
 const RULES: &[Field] = &[
     Field::InetVersion,
@@ -283,7 +270,11 @@ impl Walk<'_> {
 
     fn create(&mut self, new: &NewPacket) {
         self.profile.creates.insert(shape_name(new.shape));
-        self.read(LINK);
+        // A new packet gets the addresses and the tags of the link header.
+        let link = [Header::Eth, Header::Vlan, Header::Vlan2];
+        let copied = FIELDS.iter().filter(|info| link.contains(&info.header));
+        let copied = copied.map(|info| info.field).filter(|field| *field != Field::EthType);
+        self.read(&copied.collect::<Vec<_>>());
         match new.shape {
             Shape::Icmp | Shape::Tcp4 | Shape::Udp4 => self.read(&[Field::IpSrc, Field::IpDst]),
             Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => self.read(&[Field::Ip6Src, Field::Ip6Dst]),

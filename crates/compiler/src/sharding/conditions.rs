@@ -68,8 +68,8 @@ impl Values<'_> {
             let fits =
                 |header: Header| header.announced_by(field).is_empty() || announced(header, *kind);
             // A message may be too short to quote a packet, but its header has room for an echo.
-            let echo = |header: &Header| matches!(header, Header::IcmpEcho | Header::Icmp6Echo);
-            with(true).all(fits) && !with(false).filter(echo).any(|header| announced(header, *kind))
+            let mut certain = with(false).filter(|header| header.is_certain());
+            with(true).all(fits) && !certain.any(|header| announced(header, *kind))
         };
         let mut results = (0..=255).filter(possible).map(test);
         let first = results.next()?;
@@ -87,6 +87,6 @@ impl Values<'_> {
 /// Whether no packet of this shape has a protocol that the parser knows, unless it is a fragment.
 pub(super) fn lacks_transport(chain: &Chain, shape: HeaderMask) -> bool {
     let lacks = |header| shape.has(header) == Some(false);
-    let ports = lacks(Header::L4) || lacks(Header::Tcp) && lacks(Header::Udp);
-    ports && lacks(Header::Icmp) && lacks(Header::Icmp6) && chain.malformed == Malformed::Drop
+    let mut all = Header::transports();
+    all.all(|header| lacks(header) || lacks(header.group())) && chain.malformed == Malformed::Drop
 }

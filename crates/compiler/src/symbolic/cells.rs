@@ -1,7 +1,7 @@
 //! Cells: names for the fields of packets of a known shape, without aliases. Every field is a
 //! constant, a cell, bits of a cell, or two cells together.
 
-use super::headers::{Headers, behind_ports, listed};
+use super::headers::{Headers, transports};
 use braid_ir::model::{ValueId, Word};
 use braid_packet::field::{Address, Cover, Where};
 use braid_packet::{Field, Header};
@@ -41,21 +41,11 @@ impl Place {
 /// The place of a field. The error is a header whose presence decides the place and is not known
 /// yet. The caller makes sure that the field's own header is present.
 pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header> {
-    use Field::*;
     match field {
-        // The identifier is the same in all packets of a flow, but the sequence number is not.
-        IcmpRest if headers.has(Header::IcmpEcho)? => return Ok(Place::Halves([IcmpId, IcmpSeq])),
-        Icmp6Rest if headers.has(Header::Icmp6Echo)? => {
-            return Ok(Place::Halves([Icmp6Id, Icmp6Seq]));
-        }
-        IpProto => return proto(headers, IpProto),
-        Ip6Proto | InetProto => return proto(headers, InetProto),
-        InetVersion => return Ok(Place::Const(if headers.has(Header::Ip4)? { 4 } else { 6 })),
-        QuotedInetVersion => {
-            return Ok(Place::Const(if headers.has(Header::Quoted4)? { 4 } else { 6 }));
-        }
-        PktFragment if !headers.has(Header::Inet)? => return Ok(Place::Const(0)),
-        PktLaterFragment if is_whole(headers)? => return Ok(Place::Const(0)),
+        Field::IpProto => return proto(headers, field),
+        Field::Ip6Proto | Field::InetProto => return proto(headers, Field::InetProto),
+        Field::PktFragment if !headers.has(Header::Inet)? => return Ok(Place::Const(0)),
+        Field::PktLaterFragment if is_whole(headers)? => return Ok(Place::Const(0)),
         _ => {}
     }
     match field.info().place {
@@ -63,6 +53,12 @@ pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header
         Where::Same(header, yes, no) => {
             Ok(Place::Cell(if headers.has(header)? { yes } else { no }, 0))
         }
+        Where::Number(header, yes, no) => {
+            Ok(Place::Const(if headers.has(header)? { yes } else { no }.into()))
+        }
+        // The halves may differ: the identifier of an echo is the same in all packets of a flow,
+        // but the sequence number is not.
+        Where::Halves(header, halves, _) if headers.has(header)? => Ok(Place::Halves(halves)),
         Where::First(fields) => {
             for (header, same) in fields {
                 if headers.has(*header)? {
@@ -71,9 +67,11 @@ pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header
             }
             Ok(Place::Const(0))
         }
-        Where::Bits(_) | Where::Either(..) | Where::Words(_) | Where::Computed => {
-            Ok(Place::Cell(field, 0))
-        }
+        Where::Bits(_)
+        | Where::Either(..)
+        | Where::Halves(..)
+        | Where::Words(_)
+        | Where::Computed => Ok(Place::Cell(field, 0)),
     }
 }
 
@@ -84,10 +82,10 @@ fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
     if field == Field::IpProto && headers.has(Header::Ah)? {
         return Ok(Place::Cell(Field::IpProto, 0));
     }
-    let known = [(Header::Tcp, 6), (Header::Udp, 17), (Header::Icmp, 1), (Header::Icmp6, 58)];
-    for (header, number) in known {
+    for header in Header::transports() {
         if headers.has(header)? {
-            return Ok(Place::Const(number));
+            let mut numbers = header.info().follows.iter().flat_map(|(_, numbers)| *numbers);
+            return Ok(Place::Const(numbers.next().copied().unwrap_or(0).into()));
         }
     }
     // Without AH, both fields are the same byte of the IPv4 header.
@@ -98,10 +96,15 @@ fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
 /// Whether the packet is certainly not a later fragment. The error is a header whose presence
 /// decides this.
 fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
-    Ok(!headers.has(Header::Inet)?
-        || headers.has(Header::L4)?
-        || headers.has(Header::Icmp)?
-        || headers.has(Header::Icmp6)?)
+    if !headers.has(Header::Inet)? {
+        return Ok(true);
+    }
+    for header in transports() {
+        if headers.has(header)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The bits of [`checksums`] for TCP and UDP, whose checksums cover addresses.
@@ -131,31 +134,33 @@ pub(super) fn checksums(field: Field) -> u32 {
             Field::QuotedDport => TRANSPORT | 128,
             _ => TRANSPORT | 256,
         },
-        (Cover::Transport, _) if matches!(info.header, Header::Icmp | Header::IcmpEcho) => ICMP,
+        (Cover::Transport, _) if lacks_pseudo(info.header) => ICMP,
         (Cover::Transport | Cover::Inet, _) => TRANSPORT,
     }
 }
 
+/// Whether the transport checksum that covers a header's fields covers no addresses.
+fn lacks_pseudo(header: Header) -> bool {
+    let mut all = [header].into_iter().chain(header.implies().iter().copied());
+    all.any(|header| header.info().holds.is_some_and(|sum| !sum.has_pseudo()))
+}
+
 /// The headers whose presence decides the place of a field.
 pub(super) fn needs(field: Field) -> Vec<Header> {
-    use Field::*;
-    let own: &[Header] = match field {
-        IpProto | Ip6Proto | InetProto => {
-            &[Header::Ah, Header::Tcp, Header::Udp, Header::Icmp, Header::Icmp6]
+    match field {
+        Field::IpProto | Field::Ip6Proto | Field::InetProto => {
+            return [Header::Ah].into_iter().chain(Header::transports()).collect();
         }
-        PktLaterFragment => &[Header::L4, Header::Icmp, Header::Icmp6],
-        PktFragment => &[Header::Inet],
-        IcmpRest => &[Header::IcmpEcho],
-        Icmp6Rest => &[Header::Icmp6Echo],
-        InetVersion => &[Header::Ip4],
-        QuotedInetVersion => &[Header::Quoted4],
-        PktPayloadLen => return listed(behind_ports()).collect(),
-        _ => &[],
-    };
-    let place: Vec<Header> = match field.info().place {
-        Where::Same(header, ..) => vec![header],
+        Field::PktLaterFragment => return transports().collect(),
+        Field::PktFragment => return vec![Header::Inet],
+        Field::PktPayloadLen => return Header::behind_ports().collect(),
+        _ => {}
+    }
+    match field.info().place {
+        Where::Same(header, ..) | Where::Number(header, ..) | Where::Halves(header, ..) => {
+            vec![header]
+        }
         Where::First(fields) => fields.iter().map(|(header, _)| *header).collect(),
         _ => Vec::new(),
-    };
-    own.iter().copied().chain(place).collect()
+    }
 }

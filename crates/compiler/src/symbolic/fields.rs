@@ -4,7 +4,7 @@ use super::announce::decide_headers;
 use super::build::Way;
 use super::cells::{Cell, Place, place};
 use super::draft::Draft;
-use super::headers::{behind_icmp, behind_ports, bit, listed};
+use super::headers::bit;
 use super::mutants::SynthMutant;
 use super::values::{Def, field_ty};
 use super::visit::Visit;
@@ -12,6 +12,7 @@ use super::waiting::is_tag;
 use super::write::{flush, freshen};
 use braid_ir::model::{Op, ValueId};
 use braid_ir::residual::{RuleFields, What};
+use braid_packet::field::Where;
 use braid_packet::{Field, Header};
 
 /// A field's current value. `None` if its header is absent. The error is a header whose presence
@@ -32,7 +33,7 @@ pub(super) fn load(
         return Ok(None);
     }
     if field == Field::PktPayloadLen {
-        for header in listed(behind_ports()) {
+        for header in Header::behind_ports() {
             way.state.headers.has(header)?;
         }
     }
@@ -162,13 +163,12 @@ pub(super) fn store(
 
 /// Assigns bits of a cell, from bit `shift` on.
 fn assign(draft: &mut Draft, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
-    let decides = cell.decided_bits() != 0;
-    if decides {
-        // Fields of headers that the assignment may remove are written before.
-        let behind = |field: &Field| {
-            let header = field.info().header;
-            let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);
-            (behind_icmp() | behind_ports()) & bit(header) != 0 || is_rest
+    let decided = cell.decided_bits();
+    if decided != 0 {
+        // Fields that the assignment may remove or divide are written before.
+        let behind = |field: &Field| match field.info().place {
+            Where::Halves(header, ..) => decided & bit(header) != 0,
+            _ => decided & bit(field.info().header) != 0,
         };
         let dirty = way
             .state
@@ -191,7 +191,7 @@ fn assign(draft: &mut Draft, way: &mut Way, cell: Field, (value, shift): (ValueI
         let kept = way.state.facts.range(&draft.values, old);
         way.state.facts.note(&draft.values, new, kept);
     }
-    if decides {
+    if decided != 0 {
         let range = way.state.facts.range(&draft.values, new);
         decide_headers(&mut way.state, cell, &range);
     }

@@ -1,7 +1,8 @@
 //! The knowledge about the headers of a packet on a path: each is present, absent or unknown.
 
 use braid_ir::residual::HeaderMask;
-use braid_packet::{Field, Header};
+use braid_packet::field::Cover;
+use braid_packet::{Field, FieldInfo, Header};
 
 /// The knowledge about all headers, as bits by the headers' numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,33 +32,20 @@ pub(super) fn all() -> impl Iterator<Item = Header> {
     braid_packet::HEADERS.iter().map(|(header, _)| *header)
 }
 
-/// The headers that the type of an ICMP message decides: the quoted headers, and the identifier of
-/// an echo.
-pub(super) fn behind_icmp() -> u128 {
-    Field::IcmpType.decided_bits() | Field::Icmp6Type.decided_bits()
-}
-
-/// Headers that a UDP port announces.
-pub(super) fn behind_ports() -> u128 {
-    Field::UdpDport.decided_bits()
-}
-
 /// The headers with these bits.
 pub(super) fn listed(bits: u128) -> impl Iterator<Item = Header> {
     all().filter(move |header| bits & bit(*header) != 0)
 }
 
-/// The fields of a quoted packet.
-pub(super) fn quoted_fields() -> impl Iterator<Item = Field> {
-    let quoted = |header: Header| {
-        behind_icmp() & bit(header) != 0 && !matches!(header, Header::IcmpEcho | Header::Icmp6Echo)
-    };
-    braid_packet::FIELDS.iter().filter(move |info| quoted(info.header)).map(|info| info.field)
+/// The headers of transport protocols. One header stands for TCP and UDP.
+pub(super) fn transports() -> impl Iterator<Item = Header> {
+    Header::transports().map(Header::group)
 }
 
-/// The headers of a quoted packet.
-pub(super) fn quoted_parts() -> impl Iterator<Item = Header> {
-    listed(behind_icmp()).filter(|header| header.implies().contains(&Header::Quoted))
+/// The fields of a quoted packet.
+pub(super) fn quoted_fields() -> impl Iterator<Item = Field> {
+    let quoted = |info: &&FieldInfo| info.header.info().sum == Cover::Quoted;
+    braid_packet::FIELDS.iter().filter(quoted).map(|info| info.field)
 }
 
 /// The headers of the packets that enter a program.

@@ -2,7 +2,7 @@
 //! its changes of VLAN tags, and its live values.
 
 use super::cells::needs;
-use super::headers::{behind_icmp, behind_ports, bit, listed};
+use super::headers::bit;
 use braid_ir::model::{Granularity, Key, Model, Op, Program, ValueId};
 use braid_packet::{Field, FlowKey, Header};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
                     .into_iter()
                     .for_each(&mut add);
             }
-            Op::Patterns { .. } | Op::Extern { .. } => listed(behind_ports()).for_each(&mut add),
+            Op::Patterns { .. } | Op::Extern { .. } => Header::behind_ports().for_each(&mut add),
             _ => {}
         }
     }
@@ -54,9 +54,9 @@ pub(super) fn consulted(model: &Model) -> u128 {
         add(field.info().header);
         needs(field).into_iter().for_each(&mut add);
     }
-    let quoted = bit(Header::Quoted);
-    if bits & behind_icmp() & !quoted != 0 {
-        bits |= quoted;
+    let behind_icmp = Field::IcmpType.decided_bits() | Field::Icmp6Type.decided_bits();
+    if bits & behind_icmp != 0 {
+        bits |= bit(Header::Quoted);
     }
     bits
 }

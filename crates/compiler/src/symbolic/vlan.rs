@@ -188,9 +188,7 @@ fn pop_now(draft: &mut Draft, way: &mut Way, twice: bool) {
         // may appear.
         let mut open = bit(Header::Vlan2);
         let announced = |header: &Header| !header.announced_by(Field::EthType).is_empty();
-        let is_ip = |header: Header| header.implies().contains(&Header::Inet);
-        let either = |header| if is_ip(header) { Header::Inet } else { header };
-        let behind = super::headers::all().filter(announced).map(either);
+        let behind = super::headers::all().filter(announced).map(Header::group);
         let named: Vec<_> = behind.map(|header| headers.has(header)).collect();
         if !named.contains(&Ok(true)) {
             let (present, ..) = headers.known();

@@ -3,7 +3,7 @@
 use super::cells::Cell;
 use braid_ir::model::ValueId;
 use braid_ir::residual::Site;
-use braid_packet::Field;
+use braid_packet::{Field, Header};
 
 /// The length of a tag in bytes.
 pub(super) const LEN: i32 = 4;
@@ -69,5 +69,5 @@ impl Waiting {
 
 /// Whether a field belongs to a VLAN tag.
 pub(super) fn is_tag(field: Field) -> bool {
-    TAGS.contains(&field)
+    matches!(field.info().header, Header::Vlan | Header::Vlan2)
 }

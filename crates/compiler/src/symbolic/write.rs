@@ -3,13 +3,13 @@
 use super::build::Way;
 use super::cells::{Cell, TRANSPORTS, checksums};
 use super::draft::Draft;
-use super::headers::quoted_fields;
+use super::headers::{quoted_fields, transports};
 use super::mutants::SynthMutant;
 use super::values::{Def, Pure};
 use super::waiting::{LEN, TAGS, Waiting, is_tag};
 use braid_ir::model::Op;
 use braid_ir::residual::{Fate, Site, Step, What};
-use braid_packet::{Field, Header};
+use braid_packet::Field;
 
 /// Makes the waiting tag changes in the packet's bytes. Assigned fields stay unwritten.
 pub(super) fn settle(draft: &mut Draft, way: &mut Way) {
@@ -102,9 +102,7 @@ pub(super) fn freshen_payload(draft: &mut Draft, way: &mut Way) {
     // Without a recognised transport header, the bytes of a malformed one belong to the payload.
     // Its checksum also depends on the addresses.
     let sums = way.state.checksums() & TRANSPORTS != 0
-        && ![Header::L4, Header::Icmp, Header::Icmp6]
-            .iter()
-            .any(|header| way.state.headers.has(*header) == Ok(true));
+        && !transports().any(|header| way.state.headers.has(header) == Ok(true));
     if quoted || sums || way.state.stale || way.state.moved {
         freshen(draft, way);
     }

@@ -62,9 +62,9 @@ fn types_and_ports_decide_which_headers_there_are() {
 #[test]
 fn writers_of_different_fields_may_meet_in_a_checksum_or_a_byte() {
     let overlap = |a: &str, b: &str| field(a).overlap(&field(b));
-    assert_eq!(overlap("ip.src", "ip.ttl"), Overlap::Beside("ip.checksum"));
-    assert_eq!(overlap("ip.src", "tcp.sport"), Overlap::Beside("l4.checksum"));
-    assert_eq!(overlap("vlan.id", "vlan.pcp"), Overlap::Beside("a byte of the VLAN tag"));
+    assert_eq!(overlap("ip.src", "ip.ttl"), Overlap::Beside("ip.checksum".into()));
+    assert_eq!(overlap("ip.src", "tcp.sport"), Overlap::Beside("l4.checksum".into()));
+    assert_eq!(overlap("vlan.id", "vlan.pcp"), Overlap::Beside("a byte of vlan".into()));
     assert_eq!(overlap("ip.ttl", "tcp.sport"), Overlap::None);
     assert_eq!(overlap("eth.src", "eth.dst"), Overlap::None);
     assert_eq!(overlap("ip.tos", "ip.dscp"), Overlap::Same);

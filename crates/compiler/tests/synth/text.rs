@@ -70,7 +70,7 @@ fn value_written_earlier_decides_a_later_test() {
     let chain = row(&[&writer, &reader], &[]);
     expect(
         &text(&chain, &[Ip4, Udp]),
-        "at f0 forward for not tcp udp l4 not vxlan not geneve, 2 functions
+        "at f0 forward for inet udp l4 not vxlan not geneve, 2 functions
          b0:
            f0: v0:port = const 53
            f1: write l4.dport = v0

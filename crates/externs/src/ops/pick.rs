@@ -1,23 +1,14 @@
 //! `pick(BACKENDS, h)`: the backend whose number, among the backends that are up, is the hash
 //! modulo their count.
 
-use crate::call::{Backends, CallCtx, Results};
-use crate::signature::{
-    ArgSpec, Example, Extern, ParamKind, Profile, ResultKind, ResultSpec, Signature, Touch, Width,
-};
+use crate::backends::Backends;
+use crate::call::{CallCtx, Results};
+use crate::signature::{CHOICE, Example, Extern, Signature};
 
 /// The operator.
 pub static PICK: Extern = Extern {
     signature: Signature {
         name: "pick",
-        args: &[ArgSpec { name: "hash", width: Width::Bits(32) }],
-        variadic: false,
-        takes_param: Some(ParamKind::Backends),
-        results: &[
-            ResultSpec { name: "found", kind: ResultKind::Found },
-            ResultSpec { name: "index", kind: ResultKind::Index },
-        ],
-        profile: Profile { payload: Touch::No, state: Touch::Reads },
         doc: "The backend with number hash mod u among the u backends that are up, in list order. No \
               answer when none is up. When a backend fails most flows move: see `maglev`.",
         examples: &[
@@ -38,6 +29,7 @@ pub static PICK: Extern = Extern {
                 results: &[0, 0],
             },
         ],
+        ..CHOICE
     },
     run,
 };

@@ -1,6 +1,6 @@
 //! Free members of a pool in the order `Fifo`: a queue of intervals with an index by value.
 
-use super::{Interval, common, minus, normalised};
+use super::interval::{Interval, common, minus, normalised};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Free members. The members of an interval are taken lowest first. When a member is taken from the

@@ -1,6 +1,6 @@
 //! Free members of a pool in the order `Lowest`: disjoint intervals, which a release joins.
 
-use super::Interval;
+use super::interval::Interval;
 use std::collections::BTreeMap;
 
 /// Free members: upper ends by lower ends, of intervals that are disjoint and not adjacent.

@@ -5,7 +5,7 @@
 //! finds the k-th free rank: time and memory per taken member grow with the logarithm of the size
 //! of the pool.
 
-use super::{Interval, count};
+use super::interval::{Interval, count};
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 

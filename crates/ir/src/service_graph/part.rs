@@ -2,10 +2,11 @@
 //! fields are not: `l4.sport` is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, a write of
 //! `icmp.type` decides whether there is an identifier, and every write also changes a checksum.
 
-use braid_packet::field::Cover;
+use braid_packet::field::{Cover, Where};
 use braid_packet::{Field, Header};
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::sync::LazyLock;
 
 /// A part of a packet, or of the data that travels with it, that actions touch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -23,13 +24,13 @@ pub enum Part {
 }
 
 /// The relation of two parts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Overlap {
     /// They have nothing in common.
     None,
     /// Writing both also changes the same other bytes: a checksum that covers both, or a byte that
     /// holds bits of both. Two writers of one copy would undo each other's change.
-    Beside(&'static str),
+    Beside(String),
     /// One part decides something about the other, or they are the same.
     Same,
 }
@@ -83,11 +84,11 @@ impl Part {
     }
 
     /// The checksums that follow a write of this part.
-    fn follow(&self) -> &'static [Sum] {
+    fn follow(&self) -> Vec<Sum> {
         match self {
             Part::Field(field) => sums(*field),
-            Part::Payload => &[Sum::L4, Sum::Icmp, Sum::Icmp6],
-            Part::Presence(_) | Part::Tag(_) | Part::Whole => &[],
+            Part::Payload => vec![Sum::L4, Sum::Icmp, Sum::Icmp6],
+            Part::Presence(_) | Part::Tag(_) | Part::Whole => Vec::new(),
         }
     }
 
@@ -97,7 +98,7 @@ impl Part {
         if self.changes(other) || other.changes(self) {
             return Overlap::Same;
         }
-        let common = self.follow().iter().find(|sum| other.follow().contains(sum));
+        let common = self.follow().into_iter().find(|sum| other.follow().contains(sum));
         common.map_or(Overlap::None, |sum| Overlap::Beside(sum.name()))
     }
 
@@ -142,23 +143,18 @@ enum Sum {
     L4,
     Icmp,
     Icmp6,
-    VlanTag,
-    Vlan2Tag,
-    MplsEntry,
-    Ip6Word,
+    /// A number of a header that holds several fields: the header, and the number's offset.
+    Number(Header, usize),
 }
 
 impl Sum {
-    fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Sum::Ip4 => "ip.checksum",
-            Sum::L4 => "l4.checksum",
-            Sum::Icmp => "the ICMP checksum",
-            Sum::Icmp6 => "the ICMPv6 checksum",
-            Sum::VlanTag => "a byte of the VLAN tag",
-            Sum::Vlan2Tag => "a byte of the second VLAN tag",
-            Sum::MplsEntry => "a byte of the MPLS entry",
-            Sum::Ip6Word => "a byte of the IPv6 header",
+            Sum::Ip4 => "ip.checksum".into(),
+            Sum::L4 => "l4.checksum".into(),
+            Sum::Icmp => "the ICMP checksum".into(),
+            Sum::Icmp6 => "the ICMPv6 checksum".into(),
+            Sum::Number(header, _) => format!("a byte of {}", header.name()),
         }
     }
 
@@ -172,43 +168,34 @@ impl Sum {
     }
 }
 
-/// The basic fields that a field stands for.
+/// The basic fields that a field stands for, and the fields that decide which of them it is.
 fn places(field: Field) -> &'static [Field] {
-    use Field::*;
-    match field {
-        InetVersion => &[InetVersion],
-        InetSrc => &[IpSrc, Ip6Src],
-        InetDst => &[IpDst, Ip6Dst],
-        InetProto => &[IpProto, Ip6Proto],
-        InetTtl => &[IpTtl, Ip6Ttl],
-        InetSport => &[TcpSport, UdpSport, IcmpId, Icmp6Id, IcmpType, Icmp6Type],
-        InetDport => &[TcpDport, UdpDport, IcmpId, Icmp6Id, IcmpType, Icmp6Type],
-        L4Sport => &[TcpSport, UdpSport],
-        L4Dport => &[TcpDport, UdpDport],
-        IpTos => &[IpDscp, IpEcn],
-        IcmpRest => &[IcmpRest, IcmpId, IcmpSeq],
-        Icmp6Rest => &[Icmp6Rest, Icmp6Id, Icmp6Seq],
-        QuotedInetSrc => &[QuotedIpSrc, QuotedIp6Src],
-        QuotedInetDst => &[QuotedIpDst, QuotedIp6Dst],
-        QuotedInetSport => &[QuotedSport, QuotedId],
-        QuotedInetDport => &[QuotedDport, QuotedId],
+    static ALL: LazyLock<Vec<Vec<Field>>> =
+        LazyLock::new(|| braid_packet::FIELDS.iter().map(|info| basic(info.field)).collect());
+    ALL.get(field as usize).map_or(&[], Vec::as_slice)
+}
+
+fn basic(field: Field) -> Vec<Field> {
+    let info = field.info();
+    match info.place {
+        Where::Same(_, one, other) => [basic(one), basic(other)].concat(),
+        Where::First(fields) => {
+            let of = |(header, same): &(Header, Field)| {
+                basic(*same).into_iter().chain(deciders(*header).copied())
+            };
+            fields.iter().flat_map(of).collect()
+        }
+        Where::Halves(_, [upper, lower], _) => vec![field, upper, lower],
+        // Behind AH, the protocol is another byte, which nothing assigns.
+        _ if field == Field::InetProto => vec![Field::IpProto, Field::Ip6Proto],
         _ => {
-            let at = field as usize;
-            SINGLE.get(at..=at).unwrap_or_default()
+            let is_part = |place| matches!(place, Where::Part(owner, _) if owner == field);
+            let all = braid_packet::FIELDS.iter().filter(|part| is_part(part.place));
+            let parts: Vec<Field> = all.map(|part| part.field).collect();
+            if parts.is_empty() { vec![field] } else { parts }
         }
     }
 }
-
-/// All fields, so that a slice of one element exists for each.
-const SINGLE: &[Field] = &{
-    let mut all = [Field::PktLen; braid_packet::FIELDS.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = braid_packet::FIELDS[at].field;
-        at += 1;
-    }
-    all
-};
 
 /// Assignable fields that decide whether the parser recognises a header.
 fn deciders(header: Header) -> impl Iterator<Item = &'static Field> {
@@ -225,29 +212,26 @@ fn decides(field: Field) -> bool {
     places(field).iter().any(|place| place.decided_bits() != 0)
 }
 
-/// The checksums that follow a write of the field.
-fn sums(field: Field) -> &'static [Sum] {
-    use Field::*;
-    match field {
-        IpSrc | IpDst => &[Sum::Ip4, Sum::L4],
-        Ip6Src | Ip6Dst => &[Sum::L4, Sum::Icmp6],
-        VlanId | VlanPcp | VlanDei => &[Sum::VlanTag],
-        Vlan2Id | Vlan2Pcp | Vlan2Dei => &[Sum::Vlan2Tag],
-        MplsLabel | MplsTc | MplsTtl => &[Sum::MplsEntry],
-        Ip6Tc | Ip6Flow => &[Sum::Ip6Word],
+/// The checksums that follow a write of the field, and the number that it shares with other fields.
+fn sums(field: Field) -> Vec<Sum> {
+    let info = field.info();
+    let header = info.header;
+    let is_of = |other: Header| header == other || header.implies().contains(&other);
+    let mut all = match header.info().sum {
+        Cover::Ip4 if info.address.is_some() => vec![Sum::Ip4, Sum::L4],
+        Cover::Ip6 if info.address.is_some() => vec![Sum::L4, Sum::Icmp6],
         // Either IP version.
-        InetTtl => &[Sum::Ip4],
-        _ => {
-            let header = field.info().header;
-            let is_of = |other: Header| header == other || header.implies().contains(&other);
-            match header.info().sum {
-                Cover::Ip4 => &[Sum::Ip4],
-                Cover::Transport if is_of(Header::Icmp) => &[Sum::Icmp],
-                Cover::Transport if is_of(Header::Icmp6) => &[Sum::Icmp6],
-                Cover::Transport => &[Sum::L4],
-                Cover::Quoted => &[Sum::Icmp, Sum::Icmp6],
-                Cover::None | Cover::Ip6 | Cover::Inet | Cover::Gre => &[],
-            }
-        }
+        Cover::Ip4 | Cover::Inet => vec![Sum::Ip4],
+        Cover::Transport if is_of(Header::Icmp) => vec![Sum::Icmp],
+        Cover::Transport if is_of(Header::Icmp6) => vec![Sum::Icmp6],
+        Cover::Transport => vec![Sum::L4],
+        Cover::Quoted => vec![Sum::Icmp, Sum::Icmp6],
+        Cover::None | Cover::Ip6 | Cover::Gre => Vec::new(),
+    };
+    if let Where::Bits(bits) = info.place
+        && usize::from(bits.width) < 8 * usize::from(bits.len)
+    {
+        all.push(Sum::Number(header, bits.offset));
     }
+    all
 }

@@ -6,8 +6,8 @@ use super::parse_ops::program;
 use super::parse_value::{columns, event_ty, field, param_ty, param_value, setting, ty};
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
-    EventDecl, Granularity, Model, ParamDecl, Program, QueueDecl, RowDecl, Setting, StateDecl,
-    StateId, TagDecl, Timer, WhenFull,
+    EventDecl, Granularity, Model, ParamDecl, QueueDecl, RowDecl, Setting, StateDecl, StateId,
+    TagDecl, Timer, WhenFull,
 };
 use crate::native::{Checks, FieldSet, Native, Profile, Reference};
 use braid_packet::Field;
@@ -20,7 +20,7 @@ use braid_packet::Field;
 pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
     let mut scan = Scan::new(text);
     scan.expect_word("model")?;
-    let mut model = empty(scan.name()?);
+    let mut model = Model::new(scan.name()?);
     scan.expect("{")?;
     let mut partners = Vec::new();
     while !scan.eat("}") {
@@ -33,24 +33,6 @@ pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
         }
     }
     if scan.at_end() { Ok(model) } else { scan.error("expected nothing behind the model") }
-}
-
-fn empty(name: String) -> Model {
-    Model {
-        name,
-        ports: vec!["left".to_owned(), "right".to_owned()],
-        params: Vec::new(),
-        state: Vec::new(),
-        queues: Vec::new(),
-        events: Vec::new(),
-        tags: Vec::new(),
-        rows: Vec::new(),
-        reasons: Vec::new(),
-        packet: Program::default(),
-        expire: Vec::new(),
-        timers: Vec::new(),
-        native: None,
-    }
 }
 
 /// States that live with other states: the number of the state, the name of the other state, and

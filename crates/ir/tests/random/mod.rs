@@ -17,22 +17,7 @@ pub struct Maker {
 
 /// A random model.
 pub fn model(seed: u64) -> Model {
-    let model = Model {
-        name: String::new(),
-        ports: vec!["left".to_owned(), "right".to_owned()],
-        params: vec![],
-        state: vec![],
-        queues: vec![],
-        events: vec![],
-        tags: vec![],
-        rows: vec![],
-        reasons: vec![],
-        packet: Program::default(),
-        expire: vec![],
-        timers: vec![],
-        native: None,
-    };
-    let mut maker = Maker { rng: Rng::new(seed), model, types: vec![] };
+    let mut maker = Maker { rng: Rng::new(seed), model: Model::new(""), types: vec![] };
     maker.fill();
     maker.model
 }

@@ -4,6 +4,7 @@ use super::emitter::{Emitter, Place, at};
 use super::main_path::is_inline;
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::What;
+use braid_packet::field::Where;
 use braid_packet::layout::parts;
 use braid_packet::{Base, Field, Header, Packet, Spot};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -238,25 +239,20 @@ fn load_structural(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
     Some(match field {
         EthType => e.layout_part(parts::ETHER_TYPE, 2),
         Ip6Proto | InetProto => e.layout_part(parts::PROTO, 1),
-        InetVersion => e.imm(if headers.has(Header::Ip4)? { 4 } else { 6 }),
-        IpHlen => header_length(e, Base::Ip, 0, 0),
-        TcpHlen => header_length(e, Base::L4, 12, 4),
-        InetSport | InetDport => {
-            let ports = [Header::L4, Header::IcmpEcho, Header::Icmp6Echo];
-            if ports.iter().any(|header| headers.has(*header) != Some(false)) {
-                return None;
+        _ => match field.info().place {
+            Where::Number(header, yes, no) => {
+                e.imm(if headers.has(header)? { yes } else { no }.into())
             }
-            e.imm(0)
-        }
-        _ => return None,
+            Where::First(fields)
+                if fields.iter().all(|(header, _)| headers.has(*header) == Some(false)) =>
+            {
+                e.imm(0)
+            }
+            Where::Words(_) => {
+                let words = read_spot(e, Spot::words(field)?);
+                e.shift_left(words, 2)
+            }
+            _ => return None,
+        },
     })
-}
-
-/// The length of a header in bytes. Four bits of the header hold it in units of 32-bit words.
-fn header_length(e: &mut Emitter<'_, '_>, base: Base, offset: usize, shift: i64) -> Value {
-    let base = base_address(e, base);
-    let byte = e.load_bytes(e.memories.packet, 1, base, offset);
-    let words = e.shift_right(byte, shift);
-    let words = e.masked(words, 4);
-    e.shift_left(words, 2)
 }

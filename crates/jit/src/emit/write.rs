@@ -296,22 +296,13 @@ fn folded_short(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
 
 fn checksum_kind(e: &Emitter<'_, '_>) -> Kind {
     let headers = e.facts.headers;
-    let known = |at: usize, udp: bool, has_pseudo: bool| Kind {
-        known_at: Some(at),
-        udp: Some(udp),
-        has_pseudo: Some(has_pseudo),
-    };
-    if headers.is_present(Header::Tcp) {
-        return known(16, false, true);
-    }
-    if headers.is_present(Header::Udp) {
-        return known(6, true, true);
-    }
-    if headers.is_present(Header::Icmp) {
-        return known(2, false, false);
-    }
-    if headers.is_present(Header::Icmp6) {
-        return known(2, false, true);
+    let mut present = Header::transports().filter(|header| headers.is_present(*header));
+    if let Some(sum) = present.find_map(|header| header.info().holds) {
+        return Kind {
+            known_at: Some(sum.at),
+            udp: Some(sum.is_udp()),
+            has_pseudo: Some(sum.has_pseudo()),
+        };
     }
     let ports = headers.is_present(Header::L4);
     let version6 = headers.is_present(Header::Ip6);

@@ -37,7 +37,7 @@ mod order;
 mod path;
 mod pred;
 mod rows;
-mod say;
+pub(crate) mod say;
 mod scope;
 mod send;
 mod state;

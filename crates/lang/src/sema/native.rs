@@ -8,7 +8,6 @@ use super::decl;
 use super::env::Loader;
 use super::lower::Lower;
 use super::module::Module;
-use super::nf::empty;
 use crate::ast::{NativeCode, Nf};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::{SourceMap, beside};
@@ -23,7 +22,7 @@ pub fn lower(
     diags: &mut Diagnostics,
 ) -> Option<Model> {
     let mut found = Diagnostics::new();
-    let mut lower = Lower::new(module, sources, &mut found, empty(&nf.name.text));
+    let mut lower = Lower::new(module, sources, &mut found, Model::new(&nf.name.text));
     decl::declare(&mut lower, nf, loader);
     let params = lower.model.params;
     let failed = module.is_damaged(nf.span) || found.has_errors();

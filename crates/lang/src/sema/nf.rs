@@ -22,7 +22,7 @@ pub fn lower(
     diags: &mut Diagnostics,
 ) -> Option<Model> {
     let mut found = Diagnostics::new();
-    let model = empty(&nf.name.text);
+    let model = Model::new(&nf.name.text);
     let mut lower = Lower::new(module, sources, &mut found, model);
     let damaged = module.is_damaged(nf.span);
     lower.doubt = damaged;
@@ -59,25 +59,6 @@ pub fn lower(
     }
     debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "{}", braid_ir::text::print(&model));
     Some(model)
-}
-
-/// A model without declarations.
-pub(super) fn empty(name: &str) -> Model {
-    Model {
-        name: name.to_owned(),
-        ports: vec!["left".into(), "right".into()],
-        params: Vec::new(),
-        state: Vec::new(),
-        queues: Vec::new(),
-        events: Vec::new(),
-        tags: Vec::new(),
-        rows: Vec::new(),
-        reasons: Vec::new(),
-        packet: Program::default(),
-        expire: Vec::new(),
-        timers: Vec::new(),
-        native: None,
-    }
 }
 
 fn packet_program<'a>(lower: &mut Lower<'a>, nf: &'a Nf) {

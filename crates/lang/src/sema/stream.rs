@@ -2,12 +2,13 @@
 //! packet functions, so that types, names and state are checked in the same way. The result is
 //! discarded.
 
+use braid_ir::model::Model;
 use braid_packet::Field;
 
 use super::env::Loader;
 use super::lower::{Lower, Mode};
 use super::module::Module;
-use super::nf::{self, empty};
+use super::nf;
 use super::walk::{self, Visitor};
 use super::{decl, unused};
 use crate::ast::joined;
@@ -78,7 +79,7 @@ fn types(
     loader: &dyn Loader,
     diags: &mut Diagnostics,
 ) {
-    let mut lower = Lower::new(module, sources, diags, empty(&nf.name.text));
+    let mut lower = Lower::new(module, sources, diags, Model::new(&nf.name.text));
     lower.doubt = module.is_damaged(nf.span);
     decl::declare(&mut lower, nf, loader);
     for item in &nf.items {

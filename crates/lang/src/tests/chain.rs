@@ -77,19 +77,10 @@ fn block(ops: Vec<Op>, term: Term) -> Block {
 
 fn one_block(name: &str, term: Term) -> Model {
     Model {
-        name: name.into(),
-        ports: vec!["left".into(), "right".into()],
-        params: vec![],
-        state: vec![],
-        queues: vec![],
-        events: vec![],
-        tags: vec![],
         rows: vec![RowDecl { label: "body".into(), text: String::new(), line: 1 }],
         reasons: vec!["denied".into()],
         packet: Program { blocks: vec![block(vec![], term)], values: vec![] },
-        expire: vec![],
-        timers: vec![],
-        native: None,
+        ..Model::new(name)
     }
 }
 

@@ -37,19 +37,9 @@ fn chain() -> Chain {
         default: None,
     };
     let model = Model {
-        name: "model".into(),
-        ports: vec!["left".into(), "right".into()],
         params: params.iter().map(decl).collect(),
-        state: vec![],
-        queues: vec![],
-        events: vec![],
-        tags: vec![],
-        rows: vec![],
-        reasons: vec![],
-        packet: Program::default(),
-        expire: vec![],
         timers: vec![Timer { period: Setting::Param(ParamId(4)), body: Program::default() }],
-        native: None,
+        ..Model::new("model")
     };
     let values = params.into_iter().map(|(_, _, value)| value).collect();
     Chain {

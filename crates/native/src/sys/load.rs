@@ -2,7 +2,7 @@
 
 use super::abi::{ABI, RawNf, RawProfile};
 use crate::flows::Limits;
-use crate::library::LoadError;
+use crate::load_error::LoadError;
 use braid_ir::native::Profile;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};

@@ -1,8 +1,8 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): 8 bytes of header, then data or a quoted packet.
 
 use super::proto;
-use crate::declare::{Behind, Cover, Declaration, Own, Parse, Rules, Show, bytes, rw};
-use crate::layout::{Layout, SumKind};
+use crate::declare::{Behind, Bits, Cover, Declaration, Own, Parse, Rules, Show, Where, bytes, rw};
+use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window};
@@ -13,6 +13,10 @@ pub(crate) const TYPE: usize = 0;
 pub(crate) const CODE: usize = 1;
 /// Offset of the checksum.
 pub(crate) const CHECKSUM: usize = 2;
+/// The checksum of ICMP.
+pub(crate) const SUM: Sum = Sum { kind: SumKind::Icmp, at: CHECKSUM };
+/// The checksum of ICMPv6.
+pub(crate) const SUM6: Sum = Sum { kind: SumKind::Icmp6, at: CHECKSUM };
 /// Offset of the identifier of an echo, and of the rest of the header in other messages.
 pub(crate) const REST: usize = 4;
 /// Offset of the sequence number of an echo.
@@ -20,12 +24,16 @@ pub(crate) const SEQ: usize = 6;
 /// Length of the header.
 pub(crate) const LEN: usize = 8;
 
+/// The rest of the header as one number.
+const WORD: Bits = Bits { offset: REST, len: 4, shift: 0, width: 32 };
+
 /// ICMP for IPv4.
 pub(crate) const ICMP: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::ICMP as u16])],
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
+    holds: Some(SUM),
     summary: Some(("ICMP", &[("type ", Field::IcmpType), ("code ", Field::IcmpCode)])),
     fields: &[
         rw(Field::IcmpType, "icmp.type", 8, bytes(TYPE, 1), "ICMP type.").of_flow(),
@@ -34,7 +42,7 @@ pub(crate) const ICMP: Declaration = Declaration {
             Field::IcmpRest,
             "icmp.rest",
             32,
-            bytes(REST, 4),
+            Where::Halves(Header::IcmpEcho, [Field::IcmpId, Field::IcmpSeq], WORD),
             "Bytes 4 to 7 of the ICMP header (unused, MTU, gateway).",
         )
         .shown(Show::Hex(8)),
@@ -61,6 +69,7 @@ pub(crate) const ICMP6: Declaration = Declaration {
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse6)),
     sum: Cover::Transport,
+    holds: Some(SUM6),
     summary: Some(("ICMPv6", &[("type ", Field::Icmp6Type), ("code ", Field::Icmp6Code)])),
     fields: &[
         rw(Field::Icmp6Type, "icmp6.type", 8, bytes(TYPE, 1), "ICMPv6 type.").of_flow(),
@@ -69,7 +78,7 @@ pub(crate) const ICMP6: Declaration = Declaration {
             Field::Icmp6Rest,
             "icmp6.rest",
             32,
-            bytes(REST, 4),
+            Where::Halves(Header::Icmp6Echo, [Field::Icmp6Id, Field::Icmp6Seq], WORD),
             "Bytes 4 to 7 of the ICMPv6 header.",
         )
         .shown(Show::Hex(8)),
@@ -103,7 +112,7 @@ pub(crate) const ERROR_TYPES: &[u16] = &[3, 4, 5, 11, 12];
 pub(crate) const ERROR6_TYPES: &[u16] = &[1, 2, 3, 4];
 
 fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
-    layout.checksum(window, SumKind::Icmp, CHECKSUM);
+    layout.checksum(window, SUM);
     let (kind, rest) = check(window, Malformed::IcmpShort)?;
     layout.add(Header::Icmp);
     layout.behind(rest);
@@ -111,7 +120,7 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
 }
 
 fn parse6<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
-    layout.checksum(window, SumKind::Icmp6, CHECKSUM);
+    layout.checksum(window, SUM6);
     let (kind, rest) = check(window, Malformed::Icmp6Short)?;
     layout.add(Header::Icmp6);
     layout.behind(rest);

@@ -13,7 +13,7 @@ pub(crate) const INET: Declaration = Declaration {
     at: (Base::Ip, 0),
     sum: Cover::Inet,
     fields: &[
-        ro(Field::InetVersion, "inet.version", 8, Where::Computed, "4 or 6."),
+        ro(Field::InetVersion, "inet.version", 8, Where::Number(Header::Ip4, 4, 6), "4 or 6."),
         ro(
             Field::InetSrc,
             "inet.src",

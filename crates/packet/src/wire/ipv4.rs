@@ -1,7 +1,7 @@
 //! IPv4 with options (RFC 791).
 
 use crate::declare::{
-    Address, Behind, Bits, Cover, Declaration, Own, Parse, Show, Where, bits, bytes, ro, rw,
+    Address, Behind, Bits, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
 };
 use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
@@ -42,6 +42,8 @@ pub(crate) const IP4: Declaration = Declaration {
     follows: &[(Field::EthType, &[0x0800])],
     at: (Base::Ip, 0),
     parse: Parse::Own(Own(parse)),
+    // An authentication header does not change which headers may follow.
+    parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip4,
     fields: &[
         rw(Field::IpSrc, "ip.src", 32, bytes(SRC, 4), "IPv4 source address.")

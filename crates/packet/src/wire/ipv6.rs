@@ -2,7 +2,7 @@
 
 use super::{ipsec, proto};
 use crate::declare::{
-    Address, Behind, Cover, Declaration, Own, Parse, Show, Where, bits, bytes, ro, rw,
+    Address, Behind, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
 };
 use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
@@ -31,6 +31,8 @@ pub(crate) const IP6: Declaration = Declaration {
     follows: &[(Field::EthType, &[0x86dd])],
     at: (Base::Ip, 0),
     parse: Parse::Own(Own(parse)),
+    // An authentication header does not change which headers may follow.
+    parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip6,
     fields: &[
         rw(Field::Ip6Src, "ip6.src", 128, bytes(SRC, 16), "IPv6 source address.")

@@ -28,7 +28,7 @@ pub(crate) const QUOTED: Declaration = Declaration {
             Field::QuotedInetVersion,
             "quoted.inet.version",
             8,
-            Where::Computed,
+            Where::Number(Header::Quoted4, 4, 6),
             "IP version of the quoted packet: 4 or 6.",
         ),
         ro(
@@ -213,17 +213,17 @@ pub(crate) fn check(window: Window<'_>, version: u8) -> Option<Quoted> {
 /// Parses the bytes behind the quoted IP headers.
 fn transport(quoted: &mut Quoted, rest: Window<'_>) {
     let bytes = rest.bytes();
-    let (kind, offset) = match (quoted.version, quoted.proto) {
-        (_, proto::TCP) => (SumKind::Tcp, tcp::CHECKSUM),
-        (_, proto::UDP) => (SumKind::Udp, udp::CHECKSUM),
-        (4, proto::ICMP) => (SumKind::Icmp, icmp::CHECKSUM),
-        (6, proto::ICMP6) => (SumKind::Icmp6, icmp::CHECKSUM),
+    let sum = match (quoted.version, quoted.proto) {
+        (_, proto::TCP) => tcp::SUM,
+        (_, proto::UDP) => udp::SUM,
+        (4, proto::ICMP) => icmp::SUM,
+        (6, proto::ICMP6) => icmp::SUM6,
         _ => return,
     };
-    quoted.sum = rest.captured16(offset).map(|at| Sum { kind, at });
+    quoted.sum = rest.captured16(sum.at).map(|at| Sum { at, ..sum });
     let Some(message) = bytes.first() else { return };
     let is_echo = |types: &[u16]| types.contains(&u16::from(*message)) && bytes.len() >= 6;
-    match kind {
+    match sum.kind {
         SumKind::Tcp | SumKind::Udp => quoted.ports = bytes.len() >= 4,
         SumKind::Icmp => quoted.echo = is_echo(icmp::ECHO_TYPES),
         SumKind::Icmp6 => quoted.echo = is_echo(icmp::ECHO6_TYPES),

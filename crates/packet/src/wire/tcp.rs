@@ -4,7 +4,7 @@ use super::proto;
 use crate::declare::{
     Behind, Bits, Cover, Declaration, Own, Parse, Parts, Show, Where, bytes, ro, rw,
 };
-use crate::layout::{Layout, SumKind};
+use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window};
@@ -21,6 +21,8 @@ pub(crate) const FLAGS: usize = 13;
 pub(crate) const WINDOW: usize = 14;
 /// Offset of the checksum.
 pub(crate) const CHECKSUM: usize = 16;
+/// The checksum.
+pub(crate) const SUM: Sum = Sum { kind: SumKind::Tcp, at: CHECKSUM };
 /// Offset of the urgent pointer.
 pub(crate) const URGENT: usize = 18;
 /// Length of the header without options.
@@ -35,6 +37,7 @@ pub(crate) const TCP: Declaration = Declaration {
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
+    holds: Some(SUM),
     summary: Some(("TCP", &[("", Field::TcpFlags)])),
     fields: &[
         rw(Field::TcpSport, "tcp.sport", 16, Where::Part(Field::L4Sport, 0), "TCP source port.")
@@ -104,7 +107,7 @@ pub(crate) const TS: Declaration = Declaration {
 const LENGTH: Bits = Bits { offset: DATA_OFFSET, len: 1, shift: 4, width: 4 };
 
 fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
-    layout.checksum(window, SumKind::Tcp, CHECKSUM);
+    layout.checksum(window, SUM);
     let (options, rest) = check(window)?;
     layout.add(Header::L4);
     layout.add(Header::Tcp);

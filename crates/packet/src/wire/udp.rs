@@ -2,7 +2,7 @@
 
 use super::proto;
 use crate::declare::{Behind, Cover, Declaration, Own, Parse, Where, bytes, ro, rw};
-use crate::layout::{Layout, SumKind};
+use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window, be16};
@@ -11,6 +11,8 @@ use crate::window::{Stop, Window, be16};
 pub(crate) const LENGTH: usize = 4;
 /// Offset of the checksum.
 pub(crate) const CHECKSUM: usize = 6;
+/// The checksum.
+pub(crate) const SUM: Sum = Sum { kind: SumKind::Udp, at: CHECKSUM };
 /// Length of the header.
 pub(crate) const LEN: usize = 8;
 
@@ -20,6 +22,7 @@ pub(crate) const UDP: Declaration = Declaration {
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
+    holds: Some(SUM),
     summary: Some(("UDP", &[])),
     fields: &[
         rw(Field::UdpSport, "udp.sport", 16, Where::Part(Field::L4Sport, 0), "UDP source port.")
@@ -38,7 +41,7 @@ pub(crate) const UDP: Declaration = Declaration {
 };
 
 fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
-    layout.checksum(window, SumKind::Udp, CHECKSUM);
+    layout.checksum(window, SUM);
     let (port, rest) = check(window, layout.is_fragment(), layout.is_jumbo())?;
     layout.add(Header::L4);
     layout.add(Header::Udp);

@@ -500,6 +500,32 @@ fn packets_of_a_flow_with_other_link_addresses_are_told_apart() {
 }
 
 #[test]
+fn flow_has_a_record_for_its_usual_packets_most_of_the_time() {
+    let chain = chain(
+        "nf urgent() {
+           state seen: u32 per (ip.src, ip.dst) = 0, capacity 100;
+           match {
+             tcp.flags & URG != 0 => { seen += 1; ip.dscp = 1; output; }
+             has tcp => { seen += 1; output; }
+             else => drop \"other\";
+           }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           urgent = urgent();
+           path lan <-> urgent <-> wan;
+         }",
+        &[],
+    );
+    // One packet of eight is urgent, and so are the first eight.
+    let flags = |at: u64| if at < 8 || at % 8 == 0 { "UA" } else { "A" };
+    let stimuli: Vec<Stimulus> = (0..4000).map(|at| segment(at, 1, true, flags(at))).collect();
+    let (_, flows) = same(&chain, &stimuli);
+    assert!(flows.hits > 4000 * 3 / 4 && flows.records.made < 100, "{flows:?}");
+}
+
+#[test]
 fn events_say_texts_as_they_are_after_a_change() {
     let chain = chain(
         "event SEEN extends EVENT { by: string }

@@ -22,9 +22,9 @@ pub struct Args {
     /// The most records to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Show only what many records have in common
+    /// Show only the record templates: what many records have in common
     #[arg(long, conflicts_with = "limit")]
-    classes: bool,
+    templates: bool,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
@@ -51,8 +51,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 }
 
 fn shown(args: &Args, table: &FlowTable) -> Shown {
-    match args.classes {
-        true => Shown::Classes,
+    match args.templates {
+        true => Shown::Templates,
         false => Shown::Records(args.limit.min(table.records.len())),
     }
 }

@@ -9,7 +9,7 @@ use braid_ir::model::RowId;
 #[derive(Clone, Copy)]
 pub enum Shown {
     /// No records, only record templates.
-    Classes,
+    Templates,
     /// At most this many records.
     Records(usize),
 }

@@ -18,18 +18,18 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
     let names = Names(chain);
     let mut text = summary(table);
     let most = match shown {
-        Shown::Classes => 0,
+        Shown::Templates => 0,
         Shown::Records(most) => most,
     };
     let mut told = 0;
-    for class in &table.templates {
-        let own = table.records.iter().filter(|record| record.template == class.number);
+    for template in &table.templates {
+        let own = table.records.iter().filter(|record| record.template == template.number);
         let own: Vec<&FlowRecord> = own.take(most - told).collect();
         if matches!(shown, Shown::Records(_)) && own.is_empty() {
             continue;
         }
         text.push('\n');
-        names.class(&mut text, class);
+        names.template(&mut text, template);
         told += own.len();
         own.iter().for_each(|record| names.record(&mut text, record));
     }
@@ -42,7 +42,7 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
 /// How packets were processed, and what happened to records.
 fn summary(table: &FlowTable) -> String {
     let (flows, records) = (table.flows, table.flows.records);
-    let classes = table.templates.len() as u64;
+    let templates = table.templates.len() as u64;
     format!(
         "packets: {} hits, {} guard failures, {} misses\n\
          records: {} now, {} made, {} of them renewed, {} ended, {} refused, {} contended; {}\n",
@@ -55,42 +55,42 @@ fn summary(table: &FlowTable) -> String {
         count(records.ended),
         count(records.refused),
         count(records.contended),
-        match classes {
-            1 => "1 class".into(),
-            _ => format!("{} classes", count(classes)),
+        match templates {
+            1 => "1 template".into(),
+            _ => format!("{} templates", count(templates)),
         },
     )
 }
 
 impl Names<'_> {
-    fn class(self, text: &mut String, class: &FlowTemplate) {
+    fn template(self, text: &mut String, template: &FlowTemplate) {
         let _ = writeln!(
             text,
-            "class {}: {}{}, {}, {} bytes",
-            class.number,
-            many(class.records, "record"),
-            if class.is_outdated { " (outdated)" } else { "" },
-            many(class.packets, "packet"),
-            count(class.bytes)
+            "template {}: {}{}, {}, {} bytes",
+            template.number,
+            many(template.records, "record"),
+            if template.is_outdated { " (outdated)" } else { "" },
+            many(template.packets, "packet"),
+            count(template.bytes)
         );
-        let way = if class.point.backward { "backward" } else { "forward" };
-        let (at, shape) = (self.name(class.point.node), shape_words(class.shape));
-        let program = class.program.map(|number| format!("program {number}, "));
+        let way = if template.point.backward { "backward" } else { "forward" };
+        let (at, shape) = (self.name(template.point.node), shape_words(template.shape));
+        let program = template.program.map(|number| format!("program {number}, "));
         let program = program.unwrap_or_default();
         let _ = writeln!(text, "  enters {at} {way}: {program}{shape}");
-        class.parts.iter().for_each(|part| self.part(text, class, part));
-        let batches: Vec<String> = class.batches.iter().map(|group| self.group(group)).collect();
-        if class.batches.iter().any(|group| group.len() > 1) {
+        template.parts.iter().for_each(|part| self.part(text, template, part));
+        let batches: Vec<String> = template.batches.iter().map(|group| self.group(group)).collect();
+        if template.batches.iter().any(|group| group.len() > 1) {
             let at_once = batches.join(", then those of ");
             let _ = writeln!(text, "  at the same time could run the state functions of {at_once}");
         }
-        for FlowField { field, value } in &class.link {
+        for FlowField { field, value } in &template.link {
             let _ = writeln!(text, "  if {field} == {value}");
         }
-        for guard in &class.guards {
+        for guard in &template.guards {
             let _ = writeln!(text, "  if {guard}");
         }
-        for basis in &class.depends_on {
+        for basis in &template.depends_on {
             let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
             let _ = match basis.part {
                 Part::Whole => writeln!(text, "  depends on {name}"),
@@ -98,33 +98,33 @@ impl Names<'_> {
                 Part::Backend(number) => writeln!(text, "  depends on {name}: number {number}"),
             };
         }
-        if class.pops > 0 {
-            let _ = writeln!(text, "  pops {}", many(class.pops as u64, "VLAN tag"));
+        if template.pops > 0 {
+            let _ = writeln!(text, "  pops {}", many(template.pops as u64, "VLAN tag"));
         }
-        if !class.pushes.is_empty() {
-            let pushes: Vec<String> = class.pushes.iter().map(ToString::to_string).collect();
+        if !template.pushes.is_empty() {
+            let pushes: Vec<String> = template.pushes.iter().map(ToString::to_string).collect();
             let _ = writeln!(text, "  pushes {}", pushes.join(", "));
         }
-        for (tag, value) in &class.tags {
+        for (tag, value) in &template.tags {
             let _ = writeln!(text, "  tag {tag} = {value}");
         }
-        let mut writes: Vec<String> = class.writes.iter().map(|field| (*field).into()).collect();
-        if class.ttl > 0 {
-            writes.push(format!("ip.ttl - {}", class.ttl));
+        let mut writes: Vec<String> = template.writes.iter().map(|field| (*field).into()).collect();
+        if template.ttl > 0 {
+            writes.push(format!("ip.ttl - {}", template.ttl));
         }
         if !writes.is_empty() {
             let _ = writeln!(text, "  writes {}", writes.join(", "));
         }
-        for splice in &class.splices {
+        for splice in &template.splices {
             let _ = writeln!(text, "  {splice}");
         }
-        for copy in &class.copies {
+        for copy in &template.copies {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }
-        let _ = writeln!(text, "  {}", self.end(&class.end));
+        let _ = writeln!(text, "  {}", self.end(&template.end));
     }
 
-    fn part(self, text: &mut String, class: &FlowTemplate, part: &FlowPart) {
+    fn part(self, text: &mut String, template: &FlowTemplate, part: &FlowPart) {
         let way = if part.backward { "backward" } else { "forward" };
         let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
         for row in &part.rows {
@@ -142,7 +142,7 @@ impl Names<'_> {
         if guards > 0 {
             let _ = writeln!(text, "    looks at {} after each packet", many(guards, "condition"));
         }
-        for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
+        for (_, param, rule) in template.rules.iter().filter(|(node, ..)| *node == part.node) {
             let _ = writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
         }
     }

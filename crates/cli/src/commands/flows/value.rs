@@ -16,8 +16,8 @@ use super::names::{Names, Shown, payload_word};
 pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     let names = Names(chain);
     let (flows, records) = (table.flows, table.flows.records);
-    let classes: Vec<Value> =
-        table.templates.iter().map(|class| names.class_value(class)).collect();
+    let templates: Vec<Value> =
+        table.templates.iter().map(|template| names.template_value(template)).collect();
     let mut value = json!({
         "chain": chain.name,
         "hits": flows.hits,
@@ -29,7 +29,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
         "ended": records.ended,
         "refused": records.refused,
         "contended": records.contended,
-        "classes": classes,
+        "templates": templates,
     });
     if let Shown::Records(most) = shown {
         let records = table.records.iter().take(most);
@@ -54,7 +54,7 @@ fn direction(backward: bool) -> &'static str {
 }
 
 impl Names<'_> {
-    fn class_value(self, class: &FlowTemplate) -> Value {
+    fn template_value(self, template: &FlowTemplate) -> Value {
         let rule = |(node, param, rule): &(u16, braid_ir::model::ParamId, u32)| json!({ "function": self.name(*node), "rules": self.param(*node, *param), "rule": rule });
         let part = |part: &FlowPart| {
             let rows = part.rows.iter().map(|row| {
@@ -92,30 +92,30 @@ impl Names<'_> {
         };
         let push = |tag: &FlowTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
         json!({
-            "class": class.number,
-            "program": class.program,
-            "enters": self.name(class.point.node),
-            "direction": direction(class.point.backward),
-            "shape": shape_words(class.shape),
-            "functions": class.parts.iter().map(part).collect::<Value>(),
-            "batches": class.batches.iter().map(|group| self.names(group)).collect::<Value>(),
-            "rules": class.rules.iter().map(rule).collect::<Value>(),
-            "link": fields(&class.link),
-            "guards": class.guards.iter().map(guard).collect::<Value>(),
-            "depends_on": class.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
-            "outdated": class.is_outdated,
-            "writes": class.writes,
-            "pops": class.pops,
-            "pushes": class.pushes.iter().map(push).collect::<Value>(),
-            "tags": class.tags.iter().map(tag).collect::<Value>(),
-            "splices": class.splices.iter().map(splice).collect::<Value>(),
-            "ttl": class.ttl,
-            "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
-            "copies": class.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),
-            "end": self.end_value(&class.end),
-            "records": class.records,
-            "packets": class.packets,
-            "bytes": class.bytes,
+            "template": template.number,
+            "program": template.program,
+            "enters": self.name(template.point.node),
+            "direction": direction(template.point.backward),
+            "shape": shape_words(template.shape),
+            "functions": template.parts.iter().map(part).collect::<Value>(),
+            "batches": template.batches.iter().map(|group| self.names(group)).collect::<Value>(),
+            "rules": template.rules.iter().map(rule).collect::<Value>(),
+            "link": fields(&template.link),
+            "guards": template.guards.iter().map(guard).collect::<Value>(),
+            "depends_on": template.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
+            "outdated": template.is_outdated,
+            "writes": template.writes,
+            "pops": template.pops,
+            "pushes": template.pushes.iter().map(push).collect::<Value>(),
+            "tags": template.tags.iter().map(tag).collect::<Value>(),
+            "splices": template.splices.iter().map(splice).collect::<Value>(),
+            "ttl": template.ttl,
+            "checksums": { "ip": template.sums[0], "transport": template.sums[1] },
+            "copies": template.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),
+            "end": self.end_value(&template.end),
+            "records": template.records,
+            "packets": template.packets,
+            "bytes": template.bytes,
         })
     }
 
@@ -152,7 +152,7 @@ impl Names<'_> {
     fn record_value(self, record: &FlowRecord) -> Value {
         let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
         json!({
-            "class": record.template,
+            "template": record.template,
             "key": fields(&record.key),
             "writes": fields(&record.writes),
             "checksums": { "ip": record.sums[0], "transport": record.sums[1] },

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use crate::ast::{
     Arg, BinOp, Block, Expr, ExprKind, Ident, Path, Row, Stmt, StmtKind, Type, TypeKind,
 };
+use crate::sema::say::symbol;
 
 pub fn list<T>(items: &[T], print: impl Fn(&T) -> String) -> String {
     items.iter().map(print).collect::<Vec<_>>().join(", ")
@@ -47,26 +48,7 @@ fn operand(e: &Expr) -> String {
 }
 
 pub fn operator(op: BinOp) -> &'static str {
-    match op {
-        BinOp::Or => "or",
-        BinOp::And => "&&",
-        BinOp::Eq => "==",
-        BinOp::Ne => "!=",
-        BinOp::Lt => "<",
-        BinOp::Le => "<=",
-        BinOp::Gt => ">",
-        BinOp::Ge => ">=",
-        BinOp::BitOr => "|",
-        BinOp::BitXor => "^",
-        BinOp::BitAnd => "&",
-        BinOp::Shl => "<<",
-        BinOp::Shr => ">>",
-        BinOp::Add => "+",
-        BinOp::Sub => "-",
-        BinOp::Mul => "*",
-        BinOp::Div => "/",
-        BinOp::Rem => "%",
-    }
+    if op == BinOp::And { "&&" } else { symbol(op) }
 }
 
 fn is_special_key(key: &[Expr]) -> bool {

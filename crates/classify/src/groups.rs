@@ -11,21 +11,21 @@ use std::collections::HashMap;
 /// The address groups of some route tables. All addresses of a group have the same hop in each
 /// table.
 #[derive(Clone, Debug)]
-pub struct Classes {
+pub struct Groups {
     runs: Vec<Run>,
     count: u32,
 }
 
-/// [`Classes`] in a form that is fast to look up.
+/// [`Groups`] in a form that is fast to look up.
 #[derive(Clone, Debug)]
-pub enum ClassTrie {
+pub enum GroupTrie {
     /// Address groups of IPv4 addresses.
     V4(Trie<u32>),
     /// Address groups of IPv6 addresses.
     V6(Trie<u128>),
 }
 
-impl Classes {
+impl Groups {
     /// The address groups of IPv4 addresses, or of IPv6 addresses if `wide`.
     #[must_use]
     pub fn of(tables: &[&Lpm], wide: bool) -> Self {
@@ -57,16 +57,16 @@ impl Classes {
 
     /// The groups as a trie.
     #[must_use]
-    pub fn trie(&self, wide: bool) -> ClassTrie {
+    pub fn trie(&self, wide: bool) -> GroupTrie {
         if wide {
-            ClassTrie::V6(Trie::new(&self.runs))
+            GroupTrie::V6(Trie::new(&self.runs))
         } else {
-            ClassTrie::V4(Trie::new(&self.runs))
+            GroupTrie::V4(Trie::new(&self.runs))
         }
     }
 }
 
-impl ClassTrie {
+impl GroupTrie {
     /// The group of an address.
     #[must_use]
     #[inline]
@@ -110,9 +110,9 @@ fn distinct(columns: &[Vec<Run>]) -> (Vec<Run>, u32) {
         }
         let row: Vec<u32> = left.iter().map(|left| left.first().map_or(0, |run| run.1)).collect();
         let next = number(known.len());
-        let class = *known.entry(row).or_insert(next);
-        if runs.last().is_none_or(|last| last.1 != class) {
-            runs.push((start, class));
+        let group = *known.entry(row).or_insert(next);
+        if runs.last().is_none_or(|last| last.1 != group) {
+            runs.push((start, group));
         }
     }
     (runs, number(known.len()))
@@ -134,44 +134,44 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_a_class_have_the_same_hops_and_others_have_not() {
+    fn addresses_of_a_group_have_the_same_hops_and_others_have_not() {
         let tables = tables();
         let members: Vec<&Lpm> = tables.iter().collect();
         for wide in [false, true] {
-            let classes = Classes::of(&members, wide);
-            let trie = classes.trie(wide);
+            let groups = Groups::of(&members, wide);
+            let trie = groups.trie(wide);
             let mut known: HashMap<u32, Vec<Option<u32>>> = HashMap::new();
-            for (start, class) in classes.runs() {
+            for (start, group) in groups.runs() {
                 for addr in [*start, start.saturating_sub(1)] {
                     let hop = |table: &Lpm| {
                         if wide { table.lookup6(addr) } else { table.lookup4(u32::cut(addr)) }
                     };
                     let hops: Vec<Option<u32>> = tables.iter().map(hop).collect();
                     let found = trie.get(addr);
-                    assert!(found < classes.count() && (addr != *start || found == *class));
+                    assert!(found < groups.count() && (addr != *start || found == *group));
                     assert_eq!(
                         *known.entry(found).or_insert_with(|| hops.clone()),
                         hops,
                         "{addr:x}"
                     );
                     for (table, hop) in tables.iter().zip(&hops) {
-                        let own = table.class(addr, wide);
-                        assert!(own < table.classes(wide) && (own == 0) == hop.is_none());
+                        let own = table.group(addr, wide);
+                        assert!(own < table.groups(wide) && (own == 0) == hop.is_none());
                     }
                 }
             }
             let mut distinct: Vec<_> = known.values().collect();
             distinct.sort();
             distinct.dedup();
-            assert_eq!(distinct.len(), classes.count() as usize);
+            assert_eq!(distinct.len(), groups.count() as usize);
         }
     }
 
     #[test]
-    fn tables_without_routes_have_one_class() {
+    fn tables_without_routes_have_one_group() {
         let empty = Lpm::default();
-        let classes = Classes::of(&[&empty, &empty], false);
-        assert_eq!((classes.count(), classes.runs()), (1, &[(0, 0)][..]));
-        assert_eq!((empty.classes(true), empty.class(7, true)), (1, 0));
+        let groups = Groups::of(&[&empty, &empty], false);
+        assert_eq!((groups.count(), groups.runs()), (1, &[(0, 0)][..]));
+        assert_eq!((empty.groups(true), empty.group(7, true)), (1, 0));
     }
 }

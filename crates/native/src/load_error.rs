@@ -1,0 +1,66 @@
+//! Why a function that a chain file names cannot be used.
+
+/// The reasons why a function cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no such library, or it cannot be loaded.
+    #[error("the library {path} cannot be loaded: {why}")]
+    Library {
+        /// The path where it was searched.
+        path: String,
+        /// The system's message.
+        why: String,
+    },
+    /// The library does not have the function.
+    #[error("the library {path} has no function of this name: it lacks the symbol `{symbol}`")]
+    Symbol {
+        /// The library.
+        path: String,
+        /// The symbol that is missing.
+        symbol: String,
+    },
+    /// The function was built for another version of the interface.
+    #[error("{label} was built for version {found} of braid_nf.h, and this is version {wanted}")]
+    Abi {
+        /// Function and library.
+        label: String,
+        /// The function's version.
+        found: u32,
+        /// The version of this program.
+        wanted: u32,
+    },
+    /// The size that the function states is too small.
+    #[error("{label} says that its `braid_nf` has {found} bytes, where {least} are the least")]
+    Size {
+        /// Function and library.
+        label: String,
+        /// The size that it states.
+        found: usize,
+        /// The least size.
+        least: usize,
+    },
+    /// The function has no code for packets.
+    #[error("{label} has no `packet`: nothing would run for packets")]
+    NoPacket {
+        /// Function and library.
+        label: String,
+    },
+    /// The function asks for too much memory.
+    #[error("{label} asks for {found} bytes for each flow, where {most} are the most")]
+    FlowBytes {
+        /// Function and library.
+        label: String,
+        /// The number of bytes that it asks for.
+        found: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// The function's profile makes no sense.
+    #[error("{label}: {why}")]
+    Profile {
+        /// Function and library.
+        label: String,
+        /// The mistake.
+        why: String,
+    },
+}
