@@ -519,7 +519,7 @@ fn flow_has_a_record_for_its_usual_packets_most_of_the_time() {
         &[],
     );
     // One packet of eight is urgent, and so are the first eight.
-    let flags = |at: u64| if at < 8 || at % 8 == 0 { "UA" } else { "A" };
+    let flags = |at: u64| if at < 8 || at.is_multiple_of(8) { "UA" } else { "A" };
     let stimuli: Vec<Stimulus> = (0..4000).map(|at| segment(at, 1, true, flags(at))).collect();
     let (_, flows) = same(&chain, &stimuli);
     assert!(flows.hits > 4000 * 3 / 4 && flows.records.made < 100, "{flows:?}");
