@@ -230,14 +230,17 @@ fn filters_of_a_row_differ_and_early_drop_is_dropped_by_the_last() {
 }
 
 #[test]
-fn packets_unlike_the_others_of_their_flow_have_records_too() {
+fn packets_unlike_the_others_of_their_flow_fail_the_guards_of_its_record() {
     let definition = named("guards");
     let plan = Plan { kinds: vec![Kind::Fused], warm: 64_000, packets: 2_048, ..tiny() };
-    for chain in 0..3 {
+    // One of eight packets is unlike the others where rules ask for flags. Now and then the flow has
+    // a record for these packets, so that a few more fail.
+    for (chain, like_others, slack) in [(0, 7.0 / 8.0, 0.1), (1, 1.0, 0.01), (2, 1.0, 0.01)] {
         let case = Case { chain, ..definition.cases(false)[0] };
         let row = run("guards", case, &plan).rows.remove(0);
         let (hits, guard_failures) = (row.hit_rate.unwrap(), row.guard_failure_rate.unwrap());
-        assert!(hits > 0.99 && guard_failures < 0.01, "{chain}: {hits} {guard_failures}");
+        let is_expected = hits > like_others - slack && hits <= like_others + slack / 10.0;
+        assert!(is_expected && guard_failures < 1.0 - like_others + slack, "{chain}: {hits}");
     }
 }
 
