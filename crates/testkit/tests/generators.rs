@@ -216,7 +216,7 @@ fn taken(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> u64 {
 #[test]
 fn generated_changes_leave_some_records_and_renew_others() {
     let (mut left, mut renewed) = (0, 0);
-    for seed in 0..braid_cases::at_least(90).into() {
+    for seed in 0..braid_cases::at_least(120).into() {
         let program = any(seed);
         let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
         let chain = chain.expect("compiles");
