@@ -43,7 +43,6 @@ impl Chain {
     }
 
     /// The shards in which the timers of a function run.
-    #[must_use]
     pub fn timer_shards(&self, node: u16) -> impl Iterator<Item = u16> + use<> {
         let model = self.nodes.get(usize::from(node)).map(|node| &node.model);
         let once = model.is_none_or(|model| model.state.is_empty());

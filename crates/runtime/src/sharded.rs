@@ -2,7 +2,7 @@
 //! gives each packet its worker, and what the workers hold together is what one engine with a shard
 //! for each worker would hold.
 
-use crate::share::{Divided, Share};
+use crate::share::{Divided, Share, What};
 use crate::steer::{Steerer, workers};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
@@ -45,27 +45,22 @@ impl Sharded {
     ) -> Vec<T> {
         let mut left = Left(Vec::new());
         let done = self.engines.iter_mut().map(|engine| work(engine.as_mut(), &mut left)).collect();
-        left.0.sort_by_key(|(time_ns, _)| *time_ns);
-        for (_, what) in left.0 {
-            match what {
-                Ok((interface, packet)) => out.packet(interface, packet),
-                Err(event) => out.event(event),
-            }
-        }
+        left.0.sort_by_key(What::time_ns);
+        left.0.into_iter().for_each(|what| what.give(out));
         done
     }
 }
 
-/// Packets that left, each with its interface, and events, each with its time.
-struct Left(Vec<(u64, Result<(u16, Packet), Event>)>);
+/// What left.
+struct Left(Vec<What>);
 
 impl Outputs for Left {
     fn packet(&mut self, interface: u16, packet: Packet) {
-        self.0.push((packet.time_ns, Ok((interface, packet))));
+        self.0.push(What::Packet(interface, packet));
     }
 
     fn event(&mut self, event: Event) {
-        self.0.push((event.time_ns, Err(event)));
+        self.0.push(What::Event(event));
     }
 }
 
@@ -110,11 +105,10 @@ impl Engine for Sharded {
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        let engines = (0..).zip(&self.engines);
-        let own = |(worker, engine): (u16, &Box<dyn Engine>)| {
-            engine.state().into_iter().filter(move |entry| entry.shard == worker)
-        };
-        let mut all: Vec<_> = engines.flat_map(own).collect();
+        let mut all = Vec::new();
+        for (worker, engine) in (0..).zip(&self.engines) {
+            all.extend(engine.state().into_iter().filter(|entry| entry.shard == worker));
+        }
         let table = |entry: &StateEntry| {
             let model = &self.chain().nodes[usize::from(entry.node)].model;
             model.state.iter().position(|decl| decl.name == entry.table)

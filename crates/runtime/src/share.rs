@@ -33,16 +33,26 @@ struct Out {
     what: What,
 }
 
-enum What {
+/// A packet that left, with its interface, or an event.
+pub(crate) enum What {
     Packet(u16, Packet),
     Event(Event),
 }
 
 impl What {
-    fn time_ns(&self) -> u64 {
+    /// When it left.
+    pub(crate) fn time_ns(&self) -> u64 {
         match self {
             What::Packet(_, packet) => packet.time_ns,
             What::Event(event) => event.time_ns,
+        }
+    }
+
+    /// Gives it to `out`.
+    pub(crate) fn give(self, out: &mut dyn Outputs) {
+        match self {
+            What::Packet(interface, packet) => out.packet(interface, packet),
+            What::Event(event) => out.event(event),
         }
     }
 }
@@ -168,10 +178,7 @@ impl Divided {
         all.sort_by_key(|(order, _)| *order);
         for ((place, ..), what) in all {
             out.at(place);
-            match what {
-                What::Packet(interface, packet) => out.packet(interface, packet),
-                What::Event(event) => out.event(event),
-            }
+            what.give(out);
         }
         let mut ended: Vec<_> =
             shares.iter_mut().map(|share| share.burst.drain_reached()).collect();

@@ -4,6 +4,7 @@
 use braid_io::{MemorySink, MemorySource};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
+use braid_ir::steering::{By, Of, Part, Side, Steering};
 use braid_packet::Packet;
 use braid_reference::Reference;
 use braid_runtime::{Input, Run, RunError, Sharded, Summary};
@@ -52,7 +53,7 @@ fn with_workers(chain: Chain, seed: u64) -> Option<Chain> {
 fn kinds(seed: u64) -> Vec<Kind> {
     let user = USERS[usize::try_from(seed).unwrap_or(0) % USERS.len()];
     let drawn = Engine::drawn(seed, false).into_iter().map(Kind::Compiled);
-    let user = (seed % 16 == 0).then_some(Kind::Compiled(user));
+    let user = seed.is_multiple_of(16).then_some(Kind::Compiled(user));
     drawn.chain(user).chain([Kind::Reference]).collect()
 }
 
@@ -271,5 +272,35 @@ fn workers_on_threads_write_what_one_engine_with_shards_writes() {
         let Some(chain) = with_workers(chain.expect("a chain"), seed) else { continue };
         let (stimuli, _) = recorded(&chain, seed, STIMULI);
         check_threads(&chain, kinds(seed)[0], &stimuli, &format!("seed {seed}\n{program}"));
+    }
+}
+
+/// A rule for all interfaces.
+fn everywhere(chain: &Chain, end: Side, what: Of, errors_follow: bool) -> Steering {
+    let by = By::Part(Part { end, what });
+    Steering { entries: vec![by; chain.interfaces.len()], errors_follow }
+}
+
+#[test]
+fn workers_that_are_steered_by_another_rule_are_found() {
+    let chains = harness::library_chains().expect("chains compile");
+    let chains: Vec<_> = chains.into_iter().filter_map(|(_, one)| with_workers(one, 1)).collect();
+    let by = |chain: &Chain, at| match at {
+        0 => Steering::by_connection(),
+        1 => everywhere(chain, Side::Destination, Of::Address, false),
+        2 => everywhere(chain, Side::Source, Of::Both, false),
+        _ => everywhere(chain, Side::Source, Of::Address, true),
+    };
+    for mistake in 0..4 {
+        let is_found = chains.iter().any(|chain| {
+            let right = everywhere(chain, Side::Source, Of::Address, false);
+            let chain = Chain { steering: right, ..chain.clone() };
+            let (stimuli, expected) = recorded(&chain, 1, 400);
+            let wrong = Chain { steering: by(&chain, mistake), ..chain.clone() };
+            let mut workers = sharded(&wrong, Kind::Reference);
+            let actual = settled(record(&mut workers, &stimuli, Detail::End));
+            difference(&settled(expected), &actual).is_some()
+        });
+        assert!(is_found, "mistake {mistake} makes no difference");
     }
 }
