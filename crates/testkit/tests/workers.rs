@@ -287,13 +287,14 @@ fn workers_that_are_steered_by_another_rule_are_found() {
     let chains: Vec<_> = chains.into_iter().filter_map(|(_, one)| with_workers(one, 1)).collect();
     let by = |chain: &Chain, at| match at {
         0 => Steering::by_connection(),
-        1 => everywhere(chain, Side::Destination, Of::Address, false),
-        2 => everywhere(chain, Side::Source, Of::Both, false),
-        _ => everywhere(chain, Side::Source, Of::Address, true),
+        1 => everywhere(chain, Side::Destination, Of::Both, false),
+        2 => everywhere(chain, Side::Source, Of::Address, false),
+        // ICMP errors follow the packets that they quote.
+        _ => everywhere(chain, Side::Source, Of::Both, true),
     };
     for mistake in 0..4 {
         let is_found = chains.iter().any(|chain| {
-            let right = everywhere(chain, Side::Source, Of::Address, false);
+            let right = everywhere(chain, Side::Source, Of::Both, false);
             let chain = Chain { steering: right, ..chain.clone() };
             let (stimuli, expected) = recorded(&chain, 1, 400);
             let wrong = Chain { steering: by(&chain, mistake), ..chain.clone() };
