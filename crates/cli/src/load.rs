@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use braid_compiler::sharding::divide;
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
+use braid_ir::value::ParamValue;
 use braid_lang::control::control;
 use braid_lang::diag::{Diagnostic, Diagnostics, Style, codes, did_you_mean_help, render, to_json};
 use braid_lang::source::SourceMap;
@@ -30,9 +33,43 @@ pub struct Choice {
     /// The seed of random choices, instead of the chain's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The number of workers that share the state, instead of the chain's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub workers: Option<u16>,
+    /// The number of workers that divide the packets, instead of the chain's; with `auto`, as many
+    /// as there are cores
+    #[arg(long, value_name = "N", value_parser = workers)]
+    pub workers: Option<Workers>,
+}
+
+/// A number of workers.
+#[derive(Clone, Copy, Debug)]
+pub enum Workers {
+    /// As many as there are cores, but not more than a pool of the chain has members.
+    Auto,
+    Number(u16),
+}
+
+/// Parses a number of workers.
+fn workers(text: &str) -> Result<Workers, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(Workers::Auto),
+        Ok(number @ 1..=1024) => Ok(Workers::Number(number)),
+        _ => Err("not `auto`, and no number from 1 to 1024".to_owned()),
+    }
+}
+
+impl Workers {
+    fn of(self, chain: &Chain) -> u16 {
+        if let Workers::Number(number) = self {
+            return number;
+        }
+        let params = chain.nodes.iter().flat_map(|node| &node.params);
+        let members = params.filter_map(|param| match param {
+            ParamValue::Pool(members) => Some(members.len()),
+            _ => None,
+        });
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let most = members.min().unwrap_or(u128::MAX).clamp(1, 1024);
+        u16::try_from(most.min(cores as u128)).unwrap_or(1)
+    }
 }
 
 /// A compiled program.
@@ -217,8 +254,16 @@ impl Program {
             Failure::usage(format!("{file} has no chain `{name}`; {help}"))
         })?;
         chain.seed = choice.seed.unwrap_or(chain.seed);
-        chain.workers = choice.workers.unwrap_or(chain.workers);
-        Ok(chain)
+        chain.workers = choice.workers.map_or(chain.workers, |workers| workers.of(&chain));
+        if chain.workers <= 1 {
+            return Ok(chain);
+        }
+        let (divided, found) = divide(chain).map_err(Failure::inconsistent)?;
+        if divided.workers == 1 {
+            let why = found.why_not.join("; ");
+            tell(format!("warning: chain `{}` runs on one worker: {why}\n", divided.name));
+        }
+        Ok(divided)
     }
 
     /// Reads a control file for a chain. Its errors are added to the program's.

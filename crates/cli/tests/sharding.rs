@@ -257,7 +257,8 @@ fn answer(rng: &mut Rng, packet: &Packet, time_ns: u64) -> Option<Packet> {
 /// Entries that packets of two workers use under a steering, and the number of answers that
 /// reached the left side.
 fn conflicts(chain: &Chain, steering: &Steering, local: &[(u16, StateId)]) -> (Vec<String>, usize) {
-    let mut engine = Reference::new(sharded(chain)).expect("a chain that runs");
+    let chain = Chain { steering: steering.clone(), ..sharded(chain) };
+    let mut engine = Reference::new(chain).expect("a chain that runs");
     let mut rng = Rng::new(7);
     let mut owners = Owners::default();
     let mut arrived = 0;
@@ -267,7 +268,7 @@ fn conflicts(chain: &Chain, steering: &Steering, local: &[(u16, StateId)]) -> (V
         while let Some((interface, packet)) = next.take() {
             owners.worker = steering.worker(&packet, &packet.parse(), interface, WORKERS);
             let mut left = Left::default();
-            engine.trace_on(owners.worker, interface, packet, &mut left, &mut owners);
+            engine.trace(interface, packet, &mut left, &mut owners);
             for (interface, packet) in left.0 {
                 if interface == 1 {
                     next = answer(&mut rng, &packet, time_ns).map(|packet| (1, packet));
@@ -353,13 +354,13 @@ fn a_chain_with_workers_that_cannot_share_it_is_an_error() {
 fn check_shows_how_a_chain_is_divided() {
     let check = Command::new(env!("CARGO_BIN_EXE_braid"))
         .args(["check", "--json", "--workers", "4"])
-        .arg(root().join("examples/edge.braid"))
+        .arg(root().join("examples/demo.braid"))
         .output()
         .expect("braid runs");
     let answer: serde_json::Value = serde_json::from_slice(&check.stdout).expect("JSON");
     let found = &answer["sharding"][0];
     assert_eq!(answer["workers"], 4);
     assert_eq!(found["verdict"], "split");
-    assert_eq!(found["entries"][0]["by"], "hash of the source address");
+    assert_eq!(found["entries"][0]["by"], "hash of the source address and port");
     assert_eq!(found["pools"][0]["pool"], "ports");
 }

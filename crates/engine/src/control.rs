@@ -10,7 +10,7 @@ use crate::report;
 use braid_classify::Lpm;
 use braid_externs::Backend as _;
 use braid_flowcache::Changed;
-use braid_ir::chain::{Change, Control};
+use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::Prepared;
 use braid_ir::model::{Model, Op, ParamDecl, ParamId, SetRef, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
@@ -83,8 +83,11 @@ impl Compiled {
     /// Brings the function's structures up to date with a parameter's new value.
     fn take_value(&mut self, node: u16, param: ParamId, made: &mut Structures) {
         let functions = &mut self.executor.functions;
-        let params = &functions.chain.nodes[usize::from(node)].params;
+        let steers = functions.chain.steers();
+        let Chain { nodes, steering, .. } = &mut functions.chain;
+        let params = &nodes[usize::from(node)].params;
         let value = &params[param.index()];
+        steering.change(node, param, value);
         let instance = &mut functions.instances[usize::from(node)];
         instance.take_value(param, value, made);
         // Capacities and time-outs may have changed.
@@ -95,8 +98,10 @@ impl Compiled {
             let programs = &mut self.executor.programs.set.all;
             programs.iter_mut().for_each(|program| program.stage.routes_changed());
         }
+        // A new pool may change the workers of packets.
+        let steers = steers && matches!(value, ParamValue::Pool(_));
         let is_compiled_in = is_compiled_in(&instance.model, param, value);
-        if is_compiled_in {
+        if steers || is_compiled_in {
             report::forget_programs(&mut self.executor, self.cache.as_deref_mut());
         }
         if is_routes || is_compiled_in {

@@ -30,8 +30,9 @@ impl Compiled {
         reached: &mut Vec<Reached>,
         out: &mut dyn Outputs,
     ) {
-        let walk = &mut Walk { hops: 0, worker: 0, out };
         let Self { executor, cache, .. } = self;
+        let worker = executor.functions.chain.only.unwrap_or(0);
+        let walk = &mut Walk { hops: 0, worker, out };
         let first = reached.len();
         let count = match cache {
             Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
@@ -133,6 +134,11 @@ impl Engine for Compiled {
         self.executor.take_programs();
         self.executor.advance_to(time_ns, out);
         self.executor.functions.advance_natives(out);
+    }
+
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.executor.advance_to(time_ns, out);
+        self.executor.start_timers();
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {

@@ -115,7 +115,7 @@ impl Executor {
         let instance = &mut instances[usize::from(node)];
         let period = instance.period(&chain.nodes[usize::from(node)].params, timer);
         instance.timers[timer] = at.checked_add(period);
-        for shard in 0..instance.shard_count() {
+        for shard in self.functions.chain.timer_shards(node) {
             let mut context = self.functions.context(node, shard, Role::Timer, out);
             let model = context.model;
             model_interpreter::on_timer(&mut context, &model.timers[timer].body);
@@ -124,7 +124,7 @@ impl Executor {
 
     /// Puts a packet into a queue.
     pub(crate) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
-        self.functions.instances[usize::from(node)].held[queue.index()] += 1;
+        *self.functions.instances[usize::from(node)].held(queue, held.worker) += 1;
         self.waiting.insert((until, node, queue, self.ids), held);
         self.ids += 1;
         self.wake = self.wake.min(until);
@@ -134,7 +134,7 @@ impl Executor {
     fn release(&mut self, key: (u64, u16, QueueId, u64), out: &mut dyn Outputs) {
         let Some(Held { mut packet, hops, worker }) = self.waiting.remove(&key) else { return };
         let (_, node, queue, _) = key;
-        self.functions.instances[usize::from(node)].held[queue.index()] -= 1;
+        *self.functions.instances[usize::from(node)].held(queue, worker) -= 1;
         packet.time_ns = self.functions.now;
         let mut walk = Walk { hops, worker, out };
         let point = Point { node, backward: packet.backward, held: true };

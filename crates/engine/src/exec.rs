@@ -57,7 +57,7 @@ impl Exec<'_, '_> {
                     return Ended::End(at as u32);
                 }
                 End::Hold { node, queue, delay, counters, full } => {
-                    if self.functions.queue_has_room(*node, *queue) {
+                    if self.functions.queue_has_room(*node, *queue, self.worker) {
                         self.count(*counters);
                         let delay = u64::try_from(values.get(*delay)).unwrap_or(u64::MAX);
                         return Ended::Hold { block: at as u32, delay };

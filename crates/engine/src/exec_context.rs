@@ -175,9 +175,10 @@ impl Functions {
         (&*key, store.find(table, key))
     }
 
-    pub(crate) fn queue_has_room(&self, node: u16, queue: QueueId) -> bool {
+    pub(crate) fn queue_has_room(&self, node: u16, queue: QueueId, worker: u16) -> bool {
         let params = &self.chain.nodes[usize::from(node)].params;
-        self.instances[usize::from(node)].queue_has_room(params, queue)
+        let instance = &self.instances[usize::from(node)];
+        instance.queue_has_room(params, queue, instance.shard(worker))
     }
 
     /// The execution context of a function for a packet of a worker.

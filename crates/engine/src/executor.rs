@@ -18,7 +18,6 @@ use braid_ir::residual::Point;
 pub(crate) struct Executor {
     pub(crate) functions: Functions,
     pub(crate) graph: Graph,
-    pub(crate) workers: u16,
     /// Whether a packet has entered yet.
     pub(crate) started: bool,
     /// The time before which no timer fires and no held packet is released (ns).
@@ -46,7 +45,6 @@ impl Executor {
     ) -> Self {
         Self {
             graph,
-            workers: functions.chain.workers.max(1),
             started: false,
             wake: u64::MAX,
             waiting: Waiting::default(),
@@ -71,7 +69,6 @@ impl Executor {
             programs: set,
             functions: &mut self.functions,
             graph: &self.graph,
-            workers: self.workers,
             wake: self.wake,
             words,
             out,

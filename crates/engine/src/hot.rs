@@ -9,7 +9,6 @@ use crate::program::{AtEnd, Program};
 use crate::programs::{Points, ProgramSet, Programs};
 use crate::work::Walk;
 use braid_ir::chain::Malformed;
-use braid_ir::engine::worker;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 use braid_jit::{Ended, Runner};
@@ -38,7 +37,7 @@ pub(crate) fn run_compiled(
 ) -> Option<Halt> {
     let presence = layouts.first()?.presence();
     let drops_malformed = executor.functions.chain.malformed == Malformed::Drop;
-    let (wake, workers) = (executor.wake, executor.workers);
+    let (wake, steers) = (executor.wake, executor.functions.chain.steers());
     let Executor { functions, programs, emissions, chain_counters, .. } = executor;
     let Programs { set: ProgramSet { all, points }, words, .. } = programs;
     let Some(here) = Here::find(all, points, entry, presence, 0) else {
@@ -68,8 +67,10 @@ pub(crate) fn run_compiled(
             (first, shape) = (road.number, road.program.residual.shape);
         }
         packet.time_ns = now;
-        walk.worker = worker(packet, workers);
         let host = road.runner.host();
+        if steers {
+            walk.worker = host.functions.chain.worker(packet, layout);
+        }
         host.place = Some(reached.len());
         host.begin(now, walk.worker);
         let end = match road.run(packet, layout, now) {

@@ -9,12 +9,11 @@ use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, split};
 use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
-use braid_ir::engine::{NodeCounters, Traffic};
+use braid_ir::engine::{NodeCounters, Traffic, share};
 use braid_ir::model::{
     Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
 };
 use braid_ir::rules::{RulePacket, RuleWords};
-use braid_ir::snapshot::shards;
 use braid_ir::value::ParamValue;
 use braid_state::Pool;
 use std::cell::Cell;
@@ -31,8 +30,6 @@ pub(crate) struct Instance {
     /// The next firing of each timer (ns). `None` before the first packet, and when no firing is
     /// left before the end of time.
     pub(crate) timers: Vec<Option<u64>>,
-    /// The number of packets in each queue.
-    pub(crate) held: Vec<u64>,
     /// The rule set of each rule-set parameter.
     pub(crate) rules: Vec<Option<Rules>>,
     /// The search structure of each route-table parameter.
@@ -56,6 +53,8 @@ pub(crate) struct Shard {
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) rng: Rng,
     pub(crate) caches: HashMap<Option<ParamId>, Cache>,
+    /// The number of packets in each queue.
+    pub(crate) held: Vec<u64>,
     /// The native function, if the model has one.
     pub(crate) native: Option<braid_native::Instance>,
 }
@@ -65,11 +64,12 @@ impl Instance {
     pub(crate) fn new(chain: &Chain, position: u16, first_locator: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
-        let count = shards(model, chain.workers);
+        let count = model.shards(chain.workers);
         let shard = |number| Shard {
             pools: pools(node, count, number),
             rng: Rng::for_instance(chain.seed, position, number),
             caches: HashMap::new(),
+            held: vec![0; model.queues.len()],
             native: None,
         };
         Self {
@@ -77,7 +77,6 @@ impl Instance {
             first_locator,
             shards: (0..count).map(shard).collect(),
             timers: vec![None; model.timers.len()],
-            held: vec![0; model.queues.len()],
             rules: node.params.iter().map(Rules::new).collect(),
             routes: node.params.iter().map(routes).collect(),
             counters: NodeCounters {
@@ -96,9 +95,16 @@ impl Instance {
         u16::try_from(self.shards.len()).unwrap_or(u16::MAX)
     }
 
-    pub(crate) fn queue_has_room(&self, params: &[ParamValue], queue: QueueId) -> bool {
-        let capacity = setting64(params, self.model.queues[queue.index()].capacity);
-        self.held[queue.index()] < capacity
+    pub(crate) fn queue_has_room(&self, params: &[ParamValue], queue: QueueId, shard: u16) -> bool {
+        let total = setting64(params, self.model.queues[queue.index()].capacity);
+        let held = self.shards[usize::from(shard)].held[queue.index()];
+        held < share(total, self.shard_count(), shard)
+    }
+
+    /// The number of packets in a queue, in the shard of a worker.
+    pub(crate) fn held(&mut self, queue: QueueId, worker: u16) -> &mut u64 {
+        let shard = self.shard(worker);
+        &mut self.shards[usize::from(shard)].held[queue.index()]
     }
 
     /// A timer's period, at least 1 ns.

@@ -272,7 +272,7 @@ impl<'m> Machine<'m> {
     }
 
     fn has_room_in(&self, node: u16, queue: QueueId) -> bool {
-        self.functions.queue_has_room(node, queue)
+        self.functions.queue_has_room(node, queue, self.worker)
     }
 
     /// Finds an entry and its slots.

@@ -3,7 +3,7 @@
 
 use crate::exec_context::ExecContext;
 use crate::work::{Emission, Role, Work};
-use braid_ir::engine::{Fault, RESUBMIT_LIMIT, flow_words};
+use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
 use braid_ir::model::{
     Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target, Term,
     Word,
@@ -164,7 +164,11 @@ impl Run<'_, '_> {
                     }
                 }
                 Term::Hold { queue, full, .. }
-                    if !self.context.instance.queue_has_room(self.context.params, *queue) =>
+                    if !self.context.instance.queue_has_room(
+                        self.context.params,
+                        *queue,
+                        self.context.shard,
+                    ) =>
                 {
                     full
                 }
@@ -324,8 +328,8 @@ impl Run<'_, '_> {
                 let parts = fields.iter().map(|field| self.entry_field(*field));
                 parts.collect::<Option<_>>().ok_or(Fault::Truncated)
             }
-            Granularity::Flow => Ok(flow_words(self.flow(key)?).to_vec()),
-            Granularity::Biflow => Ok(flow_words(self.flow(key)?.bidirectional()).to_vec()),
+            Granularity::Flow => Ok(self.flow(key)?.words().to_vec()),
+            Granularity::Biflow => Ok(self.flow(key)?.bidirectional().words().to_vec()),
         }
     }
 

@@ -17,7 +17,8 @@ pub(crate) fn counters(executor: &Executor, cache: Option<&FlowCache>) -> Counte
     let (nodes, chain_counters) = totals(executor, cache);
     let some = |(number, count): (u16, &u64)| (*count > 0).then_some((number, *count));
     let lost = chain_counters.lost.iter();
-    let held = functions.instances.iter().flat_map(|instance| &instance.held);
+    let shards = functions.instances.iter().flat_map(|instance| &instance.shards);
+    let held = shards.flat_map(|shard| &shard.held);
     let nodes = (0..).zip(nodes).zip(&functions.instances);
     let nodes = nodes.map(|((node, counters), instance)| NodeCounters {
         tables: functions.store.counters(node),

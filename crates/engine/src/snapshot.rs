@@ -126,6 +126,7 @@ fn import_function(
         (&chain.nodes[usize::from(node)].params, &mut instances[usize::from(node)]);
     for (id, value) in (0..).map(ParamId).zip(params) {
         instance.take_value(id, value, &mut Structures::of(value));
+        chain.steering.change(node, id, value);
     }
     for (rules, param) in instance.rules.iter_mut().zip(&state.params) {
         if let Some(rules) = rules {

@@ -14,7 +14,7 @@ use crate::merge::merge;
 use crate::model_interpreter::{self, Outcome, Verdict, Write};
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Malformed;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::Dest;
 use braid_ir::residual::{End, Exit, Fate, Point};
@@ -62,7 +62,7 @@ impl Executor {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
-        (walk.hops, walk.worker) = (0, worker(packet, self.workers));
+        (walk.hops, walk.worker) = (0, self.functions.chain.worker(packet, layout));
         if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = layout.malformed()
         {
@@ -112,7 +112,7 @@ impl Executor {
             if has_record(at) || !shape.fits(layout.presence()) {
                 continue;
             }
-            let worker = worker(packet, self.workers);
+            let worker = self.functions.chain.worker(packet, layout);
             let (functions, emissions) = (&mut self.functions, &mut self.emissions);
             program.prefetch(functions, worker, packet, layout, out, emissions);
         }

@@ -155,12 +155,12 @@ impl Batch {
         &mut self,
         state: &State,
         extractors: &mut Extractors,
-        (entry, many_workers): (Point, bool),
+        entry: Point,
         (from, packets, layouts): (usize, &[Packet], &[Layout]),
     ) {
         let records = state.dependents();
         for (at, (packet, layout)) in (from..).zip(packets.iter().zip(layouts)) {
-            let number = extractors.entry(entry, layout, many_workers);
+            let number = extractors.entry(entry, layout);
             let found = number.and_then(|number| Some((number, extractors.get(number)?)));
             let Some((number, extractor)) = found else {
                 self.flows[at] = Flow::NO;

@@ -144,13 +144,14 @@ impl FlowCache {
         let (_, state) = host.functions.parts();
         let (records, tables) = state.parts();
         records.sweep(tables, now);
-        let ignored = records.has_mutant(RecordMutant::WorkerIgnored);
-        let by_worker = host.workers > 1 && !ignored;
+        if records.has_mutant(RecordMutant::WorkerIgnored) {
+            self.extractors.steered = None;
+        }
         self.batch.counted = 0;
         self.batch.ended = state.dependents().counters().ended;
         let Self { batch, extractors, .. } = self;
         if !extractors.is_open {
-            extractors.add(host.programs, by_worker);
+            extractors.add(host.programs);
         }
         let mut from = 0;
         for run in packets.chunk_by(|one, next| one.ingress == next.ingress) {
@@ -164,7 +165,7 @@ impl FlowCache {
             };
             let all = (range.start, run, layouts);
             if extractors.is_open {
-                batch.find_open_flows(state, extractors, (entry, by_worker), all);
+                batch.find_open_flows(state, extractors, entry, all);
                 continue;
             }
             let found = batch.find_flows(state, host.programs, extractors, entry, all);

@@ -17,7 +17,6 @@ use crate::key::is_key;
 use crate::segments::{Stop, Why};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
-use braid_ir::engine::worker;
 use braid_ir::model::{Op, StateId, ValueId};
 use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
 use braid_packet::rewrite::Outline;
@@ -287,7 +286,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         if is_due {
             return Err("something is due".into());
         }
-        let worker = worker(packet, self.host.workers);
+        let worker = self.host.functions.chain().worker(packet, layout);
         let elsewhere = || "its headers are elsewhere".to_owned();
         let start = self.cache.extractors.start(flow.extractor()).ok_or_else(elsewhere)?;
         let (at_hand, mut findings) = ((packet, layout), Findings::new());

@@ -2,7 +2,7 @@
 //! functions has one for each entry point and header shape.
 
 use crate::host::Programs;
-use crate::key::{KeyExtractor, OPEN};
+use crate::key::{KeyExtractor, OPEN, Steered};
 use braid_ir::chain::Chain;
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Point, Residual, What};
@@ -49,6 +49,8 @@ pub(crate) struct Extractors {
     last_entry: usize,
     /// Whether programs without lookups have extractors, too.
     eager: bool,
+    /// What decides the workers of packets, if the engine is several workers.
+    pub(crate) steered: Option<Steered>,
 }
 
 impl Extractors {
@@ -59,23 +61,25 @@ impl Extractors {
             entries: Vec::new(),
             last_entry: 0,
             eager,
+            steered: Steered::of(chain),
         }
     }
 
     /// Makes the extractors of programs that have none yet.
     #[inline(always)]
-    pub(crate) fn add(&mut self, programs: &impl Programs, many_workers: bool) {
+    pub(crate) fn add(&mut self, programs: &impl Programs) {
         if self.programs.len() < programs.count() {
-            self.add_new(programs, many_workers);
+            self.add_new(programs);
         }
     }
 
     #[inline(never)]
-    fn add_new(&mut self, programs: &impl Programs, many_workers: bool) {
+    fn add_new(&mut self, programs: &impl Programs) {
         for number in self.programs.len()..programs.count() {
             let residual = programs.residual(number);
             let pays = residual.filter(|residual| self.eager || looks_up(residual));
-            let extractor = pays.map(|residual| KeyExtractor::of(residual, many_workers));
+            let steered = self.steered.as_ref();
+            let extractor = pays.map(|residual| KeyExtractor::of(residual, steered));
             self.programs.push(extractor);
         }
     }
@@ -105,12 +109,7 @@ impl Extractors {
     /// The number of the entry for packets with these headers at a point. A new entry is added if
     /// there is room and if packets with these headers can have records.
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_ENTRIES` entries")]
-    pub(crate) fn entry(
-        &mut self,
-        point: Point,
-        layout: &Layout,
-        many_workers: bool,
-    ) -> Option<u32> {
+    pub(crate) fn entry(&mut self, point: Point, layout: &Layout) -> Option<u32> {
         let presence = layout.presence();
         let is_it = |entry: &Entry| entry.point == point && entry.shape.fits(presence);
         let last = Some(self.last_entry).filter(|last| self.entries.get(*last).is_some_and(is_it));
@@ -121,7 +120,7 @@ impl Extractors {
             }
             let passing = PASSING.iter().fold(0, |bits, header| bits | 1 << *header as u32);
             let shape = HeaderMask { care: !passing, present: presence & !passing };
-            let extractor = KeyExtractor::open(shape, many_workers);
+            let extractor = KeyExtractor::open(shape, self.steered.as_ref());
             self.entries.push(Entry { point, shape, extractor });
         }
         self.last_entry = known.unwrap_or(self.entries.len() - 1);

@@ -131,8 +131,6 @@ pub struct Host<'a, P, F> {
     pub functions: &'a mut F,
     /// The links between functions.
     pub graph: &'a Graph,
-    /// The number of workers.
-    pub workers: u16,
     /// The time before which no timer and no queue is due (ns).
     pub wake: u64,
     /// Memory for the values of a program, large enough for every program.

@@ -6,6 +6,7 @@
 #![expect(clippy::indexing_slicing, reason = "the headers of an outline lie in the wide words")]
 
 use crate::guard::{Link, Number, WIRE};
+use braid_ir::chain::Chain;
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Residual, What};
 use braid_packet::field::Cover;
@@ -53,6 +54,26 @@ const FREE_LOSSES: u32 = 8;
 /// made.
 const MOST_LOSSES: u32 = FREE_LOSSES + 12;
 
+/// What decides a packet's worker.
+#[derive(Debug)]
+pub(crate) struct Steered {
+    fields: Vec<Field>,
+    /// Whether the packets that ICMP errors quote decide about these errors.
+    by_quotes: bool,
+}
+
+impl Steered {
+    /// What decides the workers of a chain's packets, if one engine is several workers.
+    pub(crate) fn of(chain: &Chain) -> Option<Self> {
+        let interfaces = u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
+        let steering = &chain.steering;
+        chain.steers().then(|| Self {
+            fields: steering.fields(interfaces),
+            by_quotes: steering.errors_follow,
+        })
+    }
+}
+
 /// A field's bits in a packet's first bytes: `width` bits, from bit `shift` upward, of the
 /// big-endian number in the `len` bytes at offset `at`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -64,11 +85,11 @@ pub(crate) struct Bits {
 }
 
 impl KeyExtractor {
-    /// An extractor for the flows of a program. With `many_workers`, the keys include the fields
-    /// that determine a packet's worker, so that a flow belongs to one worker.
+    /// An extractor for the flows of a program. The keys include what decides a packet's worker, so
+    /// that a flow belongs to one worker.
     #[inline(never)]
-    pub(crate) fn of(residual: &Residual, many_workers: bool) -> Self {
-        Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), many_workers))
+    pub(crate) fn of(residual: &Residual, steered: Option<&Steered>) -> Self {
+        Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), steered))
     }
 
     /// An extractor with the key masks that `mask` gives for each outline.
@@ -81,9 +102,9 @@ impl KeyExtractor {
 
     /// An extractor for the flows of a chain with native functions. Functions may read any field,
     /// so the keys have all bits that are the same in all packets of a flow.
-    pub(crate) fn open(shape: HeaderMask, many_workers: bool) -> Self {
+    pub(crate) fn open(shape: HeaderMask, steered: Option<&Steered>) -> Self {
         let all = FIELDS.iter().map(|info| LookedAt::Loaded(info.field)).chain([LookedAt::Tags]);
-        Self::by(|outline| key_mask(shape, outline, all.clone(), many_workers))
+        Self::by(|outline| key_mask(shape, outline, all.clone(), steered))
     }
 
     /// The link addresses of a packet with a narrow key, as far as they belong to its flow.
@@ -234,7 +255,7 @@ fn key_mask(
     shape: HeaderMask,
     outline: Outline,
     looked_at: impl Iterator<Item = LookedAt>,
-    many_workers: bool,
+    steered: Option<&Steered>,
 ) -> Option<[u8; WIDE_BYTES]> {
     let header = if outline.is_ip6 { Header::Ip6 } else { Header::Ip4 };
     if shape.has(header) != Some(true) {
@@ -266,11 +287,14 @@ fn key_mask(
             bits.set(&mut mask, u128::MAX);
         }
     }
-    if many_workers {
-        // These fields determine a packet's worker.
-        let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
-        for field in fields {
-            bits(shape, outline, field)?.set(&mut mask, u128::MAX);
+    if let Some(steered) = steered {
+        if steered.by_quotes
+            && [Header::Tcp, Header::Udp].iter().all(|l4| shape.has(*l4) != Some(true))
+        {
+            return None;
+        }
+        for field in &steered.fields {
+            bits(shape, outline, *field)?.set(&mut mask, u128::MAX);
         }
     }
     Some(mask)

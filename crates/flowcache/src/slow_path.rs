@@ -16,7 +16,6 @@ use crate::mutants::RecordMutant;
 use crate::records::NewRecord;
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
-use braid_ir::engine::worker;
 use braid_ir::residual::HeaderMask;
 use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
@@ -158,7 +157,7 @@ impl FlowCache {
         if self.leaves_out(flow) {
             return false;
         }
-        let worker = worker(packet, host.workers);
+        let worker = host.functions.chain().worker(packet, layout);
         let (at_hand, findings) = ((packet, layout), &mut self.findings);
         let specialiser = Specialiser::new(
             flow.extractor(),

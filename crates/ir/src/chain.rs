@@ -1,7 +1,9 @@
 //! Chains: instances of models linked by ports, with interfaces, policy and control changes.
 
 use crate::model::{Model, ParamId, PortId};
+use crate::steering::Steering;
 use crate::value::{IntervalSet, ParamValue};
+use braid_packet::{Layout, Packet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,6 +28,39 @@ pub struct Chain {
     pub seed: u64,
     /// Number of workers that share sharded state. The default is 1.
     pub workers: u16,
+    /// The rule that gives each packet its worker.
+    pub steering: Steering,
+    /// The worker that an engine of this chain is. It gets only this worker's packets. `None`: the
+    /// engine is all workers.
+    pub only: Option<u16>,
+}
+
+impl Chain {
+    /// Whether an engine of this chain gives packets their workers.
+    #[must_use]
+    pub fn steers(&self) -> bool {
+        self.workers > 1 && self.only.is_none()
+    }
+
+    /// The shards in which the timers of a function run.
+    pub fn timer_shards(&self, node: u16) -> impl Iterator<Item = u16> + use<> {
+        let model = self.nodes.get(usize::from(node)).map(|node| &node.model);
+        let once = model.is_none_or(|model| model.state.is_empty());
+        let count = if once { 1 } else { model.map_or(1, |model| model.shards(self.workers)) };
+        let only = self.only;
+        (0..count).filter(move |shard| only.is_none_or(|only| only == *shard))
+    }
+
+    /// The worker of a packet that enters by its ingress, from 0.
+    #[inline]
+    #[must_use]
+    pub fn worker(&self, packet: &Packet, layout: &Layout) -> u16 {
+        if self.steers() {
+            self.steering.worker(packet, layout, packet.ingress, self.workers)
+        } else {
+            self.only.unwrap_or(0)
+        }
+    }
 }
 
 /// An interface.

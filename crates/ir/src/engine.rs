@@ -5,7 +5,7 @@ pub use crate::counters::{Counters, NodeCounters, TableCounters, Traffic};
 use crate::model::{Kind, Word};
 use crate::native::{Noted, Profile};
 use crate::snapshot::{ImportError, Snapshot};
-use braid_packet::{Burst, FlowKey, Packet, Reached};
+use braid_packet::{Burst, Packet, Reached};
 use std::any::Any;
 
 /// The maximum number of function visits by one entering packet, including the visits of its copies
@@ -82,6 +82,10 @@ pub trait Engine: Send {
 
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
+
+    /// The first packet of all enters at this time, but not this engine: it belongs to another
+    /// worker. Timers start.
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs);
 
     /// Applies a change of configuration at its time. First runs everything that is due by that
     /// time.
@@ -211,32 +215,6 @@ pub fn malformed_loss(packet: &Packet, policy: Malformed) -> Option<&'static str
         Malformed::Pass => None,
         Malformed::Drop => packet.parse().malformed(),
     }
-}
-
-/// The worker that a packet belongs to, from 0. The number is the extern `hash` of the packet's
-/// `biflow` key where it enters the chain, modulo the number of workers. The key is symmetric, so
-/// both directions of a connection have the same hash. Packets that are not IP belong to worker 0.
-#[inline]
-#[must_use]
-pub fn worker(packet: &Packet, workers: u16) -> u16 {
-    if workers <= 1 { 0 } else { one_of(packet, workers) }
-}
-
-fn one_of(packet: &Packet, workers: u16) -> u16 {
-    let Some(key) = packet.flow_key(&packet.parse()) else { return 0 };
-    let args: Vec<_> = flow_words(key.bidirectional()).into_iter().zip(FLOW_WIDTHS).collect();
-    let hash = braid_externs::ops::hash::of_args(&args);
-    u16::try_from(hash % u32::from(workers)).unwrap_or(0)
-}
-
-/// Widths in bits of the parts of a `flow` or `biflow` key.
-pub const FLOW_WIDTHS: [u16; 6] = [8, 128, 128, 8, 16, 16];
-
-/// The parts of a `flow` or `biflow` key in a table: IP version, source, destination, protocol,
-/// source port, destination port.
-#[must_use]
-pub fn flow_words(key: FlowKey) -> [Word; 6] {
-    [key.version.into(), key.src, key.dst, key.proto.into(), key.sport.into(), key.dport.into()]
 }
 
 /// The share of a capacity that shard `part` of `parts` shards gets. Shares are as equal as

@@ -111,6 +111,15 @@ impl Model {
             native: None,
         }
     }
+
+    /// The number of shards of a function of this model, if this number of workers share the
+    /// chain's state. A function has one for each worker if one of its tables is sharded, or if it
+    /// has no tables: the workers then divide its pools, queues and random choices.
+    #[must_use]
+    pub fn shards(&self, workers: u16) -> u16 {
+        let sharded = self.state.is_empty() || self.state.iter().any(|decl| decl.sharded);
+        if sharded || self.native.is_some() { workers.max(1) } else { 1 }
+    }
 }
 
 /// A parameter.

@@ -1,6 +1,8 @@
 //! Scalars and types as text: the notation in the text form, events, state and traces.
 
-use crate::model::{Kind, Ty, Word};
+use crate::chain::Chain;
+use crate::model::{Kind, ParamId, Ty, Word};
+use crate::steering::{By, Of, Part, Side};
 use braid_packet::Field;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -153,4 +155,37 @@ pub fn field_kind(field: Field) -> Kind {
         _ if field.info().width == 1 => Kind::Bool,
         _ => Kind::Uint,
     }
+}
+
+/// A rule of steering in words.
+#[must_use]
+pub fn steering_rule(chain: &Chain, by: &By) -> String {
+    match by {
+        By::Connection => "hash of the connection (both ends, symmetric)".to_owned(),
+        By::Part(of) => format!("hash of the {}", part(*of)),
+        By::Field(field) => format!("hash of {}", field.info().name),
+        By::Pool(of, pool) => {
+            let pool = pool_name(chain, pool.node, pool.param);
+            format!("the worker whose share of {pool} holds the {}", part(*of))
+        }
+    }
+}
+
+fn part(part: Part) -> String {
+    let end = match part.end {
+        Side::Source => "source",
+        Side::Destination => "destination",
+    };
+    match part.what {
+        Of::Both => format!("{end} address and port"),
+        Of::Address => format!("{end} address"),
+        Of::Port => format!("{end} port"),
+    }
+}
+
+/// A pool, by function and parameter.
+#[must_use]
+pub fn pool_name(chain: &Chain, node: u16, param: ParamId) -> String {
+    let node = &chain.nodes[usize::from(node)];
+    format!("{}.{}", node.name, node.model.params[param.index()].name)
 }

@@ -14,6 +14,7 @@ mod fresh;
 mod plan;
 mod schema;
 mod transfer;
+mod united;
 
 pub use bytes::BytesError;
 pub use counted::begin;
@@ -22,5 +23,6 @@ pub use data::{
     ShardState, Snapshot, TableState, TimerState, Totals,
 };
 pub use plan::{Fate, FunctionPlan, Part, Plan, What};
-pub use schema::{root_of, shards};
+pub use schema::root_of;
 pub use transfer::{Transfer, transfer};
+pub use united::{part, unite};

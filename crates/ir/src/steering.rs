@@ -1,10 +1,8 @@
 //! Steering: the choice of the worker that a packet belongs to, as data. One function,
 //! [`Steering::worker`], gives it its meaning, so that all who steer packets agree.
 
-use crate::engine::{FLOW_WIDTHS, flow_words};
 use crate::model::{ParamId, Word};
-use crate::value::IntervalSet;
-use braid_externs::ops::hash::of_args;
+use crate::value::{IntervalSet, ParamValue};
 use braid_packet::{Field, FlowKey, Layout, Packet};
 
 /// The steering of a chain.
@@ -84,6 +82,29 @@ impl Steering {
         self.entries.get(usize::from(interface)).unwrap_or(&By::Connection)
     }
 
+    /// The fields that decide about packets of this number of interfaces, unless the packets quote
+    /// others.
+    #[must_use]
+    pub fn fields(&self, interfaces: u16) -> Vec<Field> {
+        let mut fields: Vec<Field> =
+            (0..interfaces).flat_map(|number| self.by(number).fields()).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    /// Takes over a parameter's new value, if the steering goes by the shares of this pool.
+    pub fn change(&mut self, node: u16, param: ParamId, value: &ParamValue) {
+        let ParamValue::Pool(new) = value else { return };
+        for by in &mut self.entries {
+            if let By::Pool(_, pool) = by
+                && (pool.node, pool.param) == (node, param)
+            {
+                pool.members.clone_from(new);
+            }
+        }
+    }
+
     /// The worker of a packet that enters at an interface, from 0.
     #[must_use]
     pub fn worker(&self, packet: &Packet, layout: &Layout, interface: u16, workers: u16) -> u16 {
@@ -92,8 +113,7 @@ impl Steering {
         }
         let by = self.by(interface);
         if let By::Field(field) = by {
-            let width = field.info().width;
-            return packet.get(layout, *field).map_or(0, |word| one(&[(word, width)], workers));
+            return packet.get(layout, *field).map_or(0, |word| spread(&[word], workers));
         }
         let quoted = self.errors_follow.then(|| packet.quoted_flow_key(layout)).flatten();
         let key = quoted.map(FlowKey::reversed).or_else(|| packet.flow_key(layout));
@@ -102,24 +122,44 @@ impl Steering {
 }
 
 impl By {
+    /// The fields that the rule looks at.
+    fn fields(&self) -> Vec<Field> {
+        use Field::{InetDport, InetDst, InetSport, InetSrc};
+        match self {
+            By::Connection => vec![InetSrc, InetDst, InetSport, InetDport],
+            By::Field(field) => vec![*field],
+            By::Part(part) | By::Pool(part, _) => {
+                let [address, port] = match part.end {
+                    Side::Source => [InetSrc, InetSport],
+                    Side::Destination => [InetDst, InetDport],
+                };
+                match part.what {
+                    Of::Both => vec![address, port],
+                    Of::Address => vec![address],
+                    Of::Port => vec![port],
+                }
+            }
+        }
+    }
+
     /// The worker of packets with this key.
     fn worker(&self, key: FlowKey, workers: u16) -> u16 {
         match self {
             By::Connection | By::Field(_) => {
-                let words = flow_words(key.bidirectional());
-                let args: Vec<_> = words.into_iter().zip(FLOW_WIDTHS).collect();
-                one(&args, workers)
+                let FlowKey { version, src, dst, proto, sport, dport } = key.bidirectional();
+                let ports = Word::from(sport) << 16 | Word::from(dport);
+                let rest = ports << 16 | Word::from(version) << 8 | Word::from(proto);
+                spread(&[src, dst, rest], workers)
             }
             By::Part(part) => match (part.what, part.of(key)) {
-                (Of::Both, (addr, port)) => one(&[(addr, 128), (port, 16)], workers),
-                (Of::Address, (addr, _)) => one(&[(addr, 128)], workers),
-                (Of::Port, (_, port)) => one(&[(port, 16)], workers),
+                (Of::Both, (addr, port)) => spread(&[addr, port], workers),
+                (Of::Address, (addr, _)) => spread(&[addr], workers),
+                (Of::Port, (_, port)) => spread(&[port], workers),
             },
             By::Pool(part, pool) => {
                 let (addr, port) = part.of(key);
                 let value = if part.what == Of::Port { port } else { addr };
-                owner(&pool.members, value, workers)
-                    .unwrap_or_else(|| one(&[(value, 128)], workers))
+                owner(&pool.members, value, workers).unwrap_or_else(|| spread(&[value], workers))
             }
         }
     }
@@ -135,8 +175,14 @@ impl Part {
     }
 }
 
-fn one(args: &[(Word, u16)], workers: u16) -> u16 {
-    u16::try_from(of_args(args) % u32::from(workers)).unwrap_or(0)
+/// Spreads values over workers: each half of a word is mixed into a state of 64 bits.
+fn spread(words: &[Word], workers: u16) -> u16 {
+    let halves = words.iter().flat_map(|word| [*word as u64, (*word >> 64) as u64]);
+    let state = halves.fold(0x243f_6a88_85a3_08d3, |state: u64, half| {
+        let mixed = (state ^ half).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    });
+    (((state.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * u64::from(workers)) >> 32) as u16
 }
 
 /// The worker whose share of these members holds a value. Shares are contiguous and ascending. The
@@ -163,9 +209,20 @@ pub fn owner(members: &IntervalSet, value: Word, workers: u16) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::owner;
+    use super::{owner, spread};
     use crate::value::IntervalSet;
     use braid_externs::pool::split;
+
+    #[test]
+    fn neighbours_spread_over_all_workers() {
+        for workers in [2, 3, 4, 7, 64] {
+            let mut counts = vec![0; usize::from(workers)];
+            for number in 0..1000 * u128::from(workers) {
+                counts[usize::from(spread(&[0x0a00_0000 + number, 80], workers))] += 1;
+            }
+            assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+        }
+    }
 
     #[test]
     fn the_owner_of_a_member_is_the_worker_whose_share_holds_it() {

@@ -149,6 +149,12 @@ impl Burst {
         self.packets.drain(..)
     }
 
+    /// Takes all packets out that an engine has processed, each with the end of its walk.
+    pub fn drain_reached(&mut self) -> impl ExactSizeIterator<Item = (Packet, Reached)> {
+        self.parsed = 0;
+        self.packets.drain(..).zip(self.reached.drain(..))
+    }
+
     /// Removes the last packet.
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop();

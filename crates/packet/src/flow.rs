@@ -35,6 +35,9 @@ impl FlowKey {
         Field::InetDport,
     ];
 
+    /// The widths in bits of the parts of a key.
+    pub const WIDTHS: [u16; 6] = [8, 128, 128, 8, 16, 16];
+
     /// The same fields of the packet that an ICMP error quotes.
     pub const QUOTED_FIELDS: [Field; 6] = [
         Field::QuotedInetVersion,
@@ -67,6 +70,13 @@ impl FlowKey {
             sport: u16::try_from(sport?).ok()?,
             dport: u16::try_from(dport?).ok()?,
         })
+    }
+
+    /// The parts of the key, in the order of [`Self::FIELDS`].
+    #[must_use]
+    pub fn words(self) -> [u128; 6] {
+        let FlowKey { version, src, dst, proto, sport, dport } = self;
+        [version.into(), src, dst, proto.into(), sport.into(), dport.into()]
     }
 
     /// The key of the opposite direction.

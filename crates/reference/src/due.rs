@@ -146,7 +146,8 @@ impl Reference {
         let instance = &mut self.nodes[usize::from(node)];
         instance.timers[timer] = at.checked_add(instance.period(timer));
         let model = instance.model.clone();
-        for shard in 0..self.nodes[usize::from(node)].shards.len() {
+        for shard in self.chain.timer_shards(node) {
+            let shard = usize::from(shard);
             let env = self.env(node, shard, out, observer);
             in_background(env, Role::Timer, &model.timers[timer].body);
         }
@@ -154,7 +155,7 @@ impl Reference {
 
     /// Puts a packet into a queue.
     pub(super) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
-        self.nodes[usize::from(node)].held[queue.index()] += 1;
+        *self.nodes[usize::from(node)].held(queue, held.worker) += 1;
         self.waiting.insert((until, node, queue, self.ids), held);
         self.ids += 1;
     }
@@ -168,7 +169,7 @@ impl Reference {
     ) {
         let Some(held) = self.waiting.remove(&key) else { return };
         let (_, node, queue, _) = key;
-        self.nodes[usize::from(node)].held[queue.index()] -= 1;
+        *self.nodes[usize::from(node)].held(queue, held.worker) -= 1;
         self.counters.held -= 1;
         let mut packet = held.packet;
         packet.time_ns = self.now;
@@ -191,6 +192,7 @@ mod tests {
     use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
     use braid_ir::engine::{Engine, Event};
     use braid_ir::model::LEFT;
+    use braid_ir::steering::Steering;
     use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 
     struct Nothing;
@@ -225,6 +227,8 @@ mod tests {
             malformed: Malformed::Drop,
             seed: 1,
             workers: 1,
+            steering: Steering::by_connection(),
+            only: None,
         })
         .unwrap()
     }

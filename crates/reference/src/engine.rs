@@ -12,7 +12,6 @@ pub struct Reference {
     /// The chain as the engine got it. Functions have the current values of parameters.
     pub(super) chain: Chain,
     pub(super) graph: Graph,
-    pub(super) workers: u16,
     /// Functions in the order of their position.
     pub(super) nodes: Vec<Instance>,
     /// The current time: the latest time of any packet or change.

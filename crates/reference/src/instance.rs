@@ -8,7 +8,6 @@ use braid_ir::engine::{NodeCounters, TableCounters, Traffic, share};
 use braid_ir::model::{
     Granularity, Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
 };
-use braid_ir::snapshot::shards;
 use braid_ir::value::ParamValue;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,8 +22,6 @@ pub(super) struct Instance {
     /// The time at which each timer is due. `None` before the first packet, and past the end of
     /// time.
     pub(super) timers: Vec<Option<u64>>,
-    /// The number of packets in each queue.
-    pub(super) held: Vec<u64>,
     pub(super) counters: NodeCounters,
 }
 
@@ -34,6 +31,8 @@ pub(super) struct Shard {
     pub(super) pools: BTreeMap<ParamId, Pool>,
     pub(super) rng: Rng,
     pub(super) caches: HashMap<Option<ParamId>, Cache>,
+    /// The number of packets in each queue.
+    pub(super) held: Vec<u64>,
     /// The native function, if the model has one.
     pub(super) native: Option<braid_native::Instance>,
 }
@@ -42,13 +41,12 @@ impl Instance {
     /// A new instance. `ids` numbers the entries of the whole chain.
     pub(super) fn new(node: &Node, position: u16, seed: u64, workers: u16, ids: &mut u64) -> Self {
         let model = &node.model;
-        let count = shards(model, workers);
+        let count = model.shards(workers);
         let mut instance = Self {
             model: model.clone(),
             params: node.params.clone(),
             shards: (0..count).map(|shard| Shard::new(model, seed, position, shard)).collect(),
             timers: vec![None; model.timers.len()],
-            held: vec![0; model.queues.len()],
             counters: fresh_counters(model, &node.params),
         };
         instance.fill_pools();
@@ -152,9 +150,21 @@ impl Instance {
         share(total, self.shard_count(), u16::try_from(shard).unwrap_or(u16::MAX))
     }
 
-    pub(super) fn queue_has_room(&self, queue: QueueId) -> bool {
-        let capacity = self.setting64(self.model.queues[queue.index()].capacity);
-        self.held[queue.index()] < capacity
+    pub(super) fn queue_has_room(&self, queue: QueueId, shard: usize) -> bool {
+        let total = self.setting64(self.model.queues[queue.index()].capacity);
+        let part = u16::try_from(shard).unwrap_or(u16::MAX);
+        self.shards[shard].held[queue.index()] < share(total, self.shard_count(), part)
+    }
+
+    /// The shard of a worker.
+    pub(super) fn shard(&self, worker: u16) -> usize {
+        usize::from(worker).min(self.shards.len() - 1)
+    }
+
+    /// The number of packets in a queue, in the shard of a worker.
+    pub(super) fn held(&mut self, queue: QueueId, worker: u16) -> &mut u64 {
+        let shard = self.shard(worker);
+        &mut self.shards[shard].held[queue.index()]
     }
 
     /// The entry that all entries of a group live with, directly or indirectly.
@@ -223,6 +233,7 @@ impl Shard {
             pools: BTreeMap::new(),
             rng: Rng::for_instance(seed, position, shard),
             caches: HashMap::new(),
+            held: vec![0; model.queues.len()],
             native: None,
         }
     }

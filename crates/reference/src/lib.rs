@@ -22,8 +22,8 @@ pub mod trace;
 mod walk;
 
 use crate::trace::{Observer, Silent};
-use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
+use braid_ir::chain::{Chain, Change, Control};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
 use braid_ir::snapshot::{ImportError, Snapshot};
@@ -56,7 +56,6 @@ impl Reference {
             .collect();
         let mut engine = Self {
             graph,
-            workers,
             nodes,
             now: 0,
             started: false,
@@ -74,19 +73,6 @@ impl Reference {
     pub fn trace(
         &mut self,
         ingress: u16,
-        packet: Packet,
-        out: &mut dyn Outputs,
-        observer: &mut dyn Observer,
-    ) {
-        let worker = worker(&packet, self.workers);
-        self.trace_on(worker, ingress, packet, out, observer);
-    }
-
-    /// As [`Reference::trace`], for a packet that was steered to this worker.
-    pub fn trace_on(
-        &mut self,
-        worker: u16,
-        ingress: u16,
         mut packet: Packet,
         out: &mut dyn Outputs,
         observer: &mut dyn Observer,
@@ -96,6 +82,7 @@ impl Reference {
         self.counters.packets_in += 1;
         packet.time_ns = self.now;
         packet.ingress = ingress;
+        let worker = self.chain.worker(&packet, &packet.parse());
         let mut walk = Walk { hops: 0, worker, out, observer };
         match malformed_loss(&packet, self.chain.malformed) {
             Some(reason) => self.lose(reason, &mut walk),
@@ -117,9 +104,18 @@ impl Engine for Reference {
         native::advance(&mut self.nodes, self.now, out);
     }
 
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.advance_to(time_ns, out, &mut Silent);
+        self.start_timers();
+    }
+
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
         self.advance_to(control.time_ns, out, &mut Silent);
-        control::change(&mut self.nodes, &mut self.expiries, control)
+        control::change(&mut self.nodes, &mut self.expiries, control)?;
+        if let Change::Set(value) = &control.change {
+            self.chain.steering.change(control.node, control.param, value);
+        }
+        Ok(())
     }
 
     fn counters(&self) -> Counters {

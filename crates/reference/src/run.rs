@@ -176,7 +176,11 @@ impl<'a> Run<'a> {
                         no
                     }
                 }
-                Term::Hold { queue, full, .. } if !self.env.instance.queue_has_room(*queue) => full,
+                Term::Hold { queue, full, .. }
+                    if !self.env.instance.queue_has_room(*queue, self.env.shard) =>
+                {
+                    full
+                }
                 end => return Ok(self.end(model, end)),
             };
             self.pass(program, next);

@@ -101,11 +101,14 @@ pub(crate) fn import(engine: &mut Reference, snapshot: Snapshot) -> Result<(), I
     let Transfer { snapshot, changes, .. } = transfer(snapshot, &engine.chain)?;
     let counters = snapshot.counters(&engine.chain);
     (engine.now, engine.started) = (snapshot.now_ns, snapshot.started);
-    for ((instance, state), own) in
-        engine.nodes.iter_mut().zip(&snapshot.functions).zip(&counters.nodes)
+    for (((node, instance), state), own) in
+        (0..).zip(&mut engine.nodes).zip(&snapshot.functions).zip(&counters.nodes)
     {
         instance.counters = own.clone();
         instance.params = state.params.iter().map(|param| param.value.clone()).collect();
+        for (param, value) in (0..).map(ParamId).zip(&instance.params) {
+            engine.chain.steering.change(node, param, value);
+        }
         import_tables(instance, state, &mut engine.ids);
         import_shards(instance, state);
         let natives = instance.shards.iter_mut().map(|shard| shard.native.as_mut());

@@ -4,7 +4,7 @@ use super::run::Env;
 use super::run::{Role, Run, in_background};
 use super::table::{Entry, EntryRef};
 use crate::trace::{StateAccess, StateWhat};
-use braid_ir::engine::{Fault, flow_words};
+use braid_ir::engine::Fault;
 use braid_ir::model::{Granularity, Key, StateId, WhenFull, Word};
 use braid_packet::FlowKey;
 
@@ -76,8 +76,8 @@ impl Run<'_> {
                 let values = fields.iter().map(|field| self.entry_field(*field));
                 values.collect::<Option<_>>().ok_or(Fault::Truncated)
             }
-            Granularity::Flow => Ok(flow_words(self.flow(key)?).to_vec()),
-            Granularity::Biflow => Ok(flow_words(self.flow(key)?.bidirectional()).to_vec()),
+            Granularity::Flow => Ok(self.flow(key)?.words().to_vec()),
+            Granularity::Biflow => Ok(self.flow(key)?.bidirectional().words().to_vec()),
         }
     }
 

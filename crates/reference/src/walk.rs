@@ -66,7 +66,7 @@ impl Reference {
 
     fn run_on_packet(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) -> Outcome {
         let instance = &mut self.nodes[usize::from(node)];
-        let shard = usize::from(walk.worker).min(instance.shards.len() - 1);
+        let shard = instance.shard(walk.worker);
         let env = Env {
             node,
             shard,

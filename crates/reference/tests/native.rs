@@ -1,6 +1,7 @@
 //! Native functions in the reference engine.
 
 use braid_ir::chain::{Chain, Malformed, Node};
+use braid_ir::steering::Steering;
 use braid_ir::text::parse;
 use braid_reference::Reference;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ fn engine_for_a_function_that_cannot_be_had_says_why() {
         malformed: Malformed::Drop,
         seed: 0,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     };
     let why = Reference::new(chain).err().unwrap_or_default();
     assert!(why.starts_with("it: the library ./no_such.so cannot be loaded"), "{why}");

@@ -3,9 +3,8 @@
 mod common;
 
 use braid_ir::chain::{Chain, Change};
-use braid_ir::engine::worker;
 use braid_ir::value::{IntervalSet, ParamValue};
-use common::{Bench, LAN, from_port, line, nf};
+use common::{Bench, LAN, from_port, line, nf, worker};
 
 fn set(intervals: &[(u128, u128)]) -> IntervalSet {
     IntervalSet::new(intervals.iter().copied())

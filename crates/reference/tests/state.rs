@@ -3,10 +3,10 @@
 mod common;
 
 use braid_ir::chain::{Chain, Change};
-use braid_ir::engine::{TableCounters, share, worker};
+use braid_ir::engine::{TableCounters, share};
 use braid_ir::model::{Kind, Model};
 use braid_ir::value::ParamValue;
-use common::{Bench, LAN, WAN, alone, from_port, line, nf, nf_with, udp};
+use common::{Bench, LAN, WAN, alone, from_port, line, nf, nf_with, udp, worker};
 use std::sync::Arc;
 
 /// Stores source ports. Drops a packet at row 1 if its entry is refused.
@@ -528,10 +528,9 @@ fn flows() -> Chain {
 
 #[test]
 fn flows_of_equal_hash_have_entries_of_their_own() {
-    use braid_ir::engine::{FLOW_WIDTHS, flow_words};
     let hash = |packet: &braid_packet::Packet| {
-        let words = flow_words(packet.flow_key(&packet.parse()).unwrap());
-        let args: Vec<_> = words.into_iter().zip(FLOW_WIDTHS).collect();
+        let words = packet.flow_key(&packet.parse()).unwrap().words();
+        let args: Vec<_> = words.into_iter().zip(braid_packet::FlowKey::WIDTHS).collect();
         braid_externs::ops::hash::of_args(&args)
     };
     // Among n flows, about n² / 2^33 pairs share a 32-bit hash.

@@ -1,18 +1,21 @@
-//! The offline driver: runs captures through a chain on an engine.
+//! The offline driver: runs captures through a chain on an engine, or on the engines of its workers.
 
 use crate::follow::Follow;
 use crate::load::Load;
-use crate::merge::{Input, UNKNOWN};
+use crate::loads::{Loads, with_lost};
+use crate::merge::Input;
+use crate::one::One;
 use crate::outcome::{RunError, Shown, Summary};
 use crate::outputs::{Leaving, Output, Unwritten};
 use crate::queue::{Sender, queue};
 use crate::reading::{ENOUGH, End, LOADS, Reader};
 use crate::script::Script;
+use crate::sharded::Sharded;
 use crate::split::{NO_INTERFACE, Splitter};
+use crate::team;
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine};
-use braid_packet::{FlowKey, Packet};
+use braid_ir::engine::Engine;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +26,7 @@ const PROGRESS_PERIOD: u64 = 1024;
 /// A run that is being set up.
 pub struct Run<'a> {
     chain: &'a Chain,
-    engine: &'a mut dyn Engine,
+    engines: Engines<'a>,
     inputs: Vec<Input>,
     leaving: Leaving<'a>,
     control: Vec<Control>,
@@ -31,6 +34,13 @@ pub struct Run<'a> {
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
     stop: Option<&'a AtomicBool>,
     shown: Option<Shown<'a>>,
+}
+
+/// The engines of a run.
+enum Engines<'a> {
+    One(&'a mut dyn Engine),
+    /// Each runs on a thread of its own.
+    Workers(&'a mut Sharded),
 }
 
 /// The progress of a run.
@@ -47,9 +57,19 @@ pub struct Progress {
 impl<'a> Run<'a> {
     /// Creates a run of a chain on an engine that was made for this chain.
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine) -> Self {
+        Self::on(chain, Engines::One(engine))
+    }
+
+    /// Creates a run of a divided chain on the engines of its workers, each on a thread of its own.
+    /// With [`Self::follow`], they run one after the other on one thread.
+    pub fn on_workers(chain: &'a Chain, workers: &'a mut Sharded) -> Self {
+        Self::on(chain, Engines::Workers(workers))
+    }
+
+    fn on(chain: &'a Chain, engines: Engines<'a>) -> Self {
         Self {
             chain,
-            engine,
+            engines,
             inputs: Vec::new(),
             leaving: Leaving::default(),
             control: Vec::new(),
@@ -131,42 +151,63 @@ impl<'a> Run<'a> {
     /// written, the run ends early with a summary that contains the failure
     /// ([`Summary::unwritten`]).
     pub fn run(self) -> Result<Summary, RunError> {
-        let splitter = Splitter::new(self.chain);
-        let mut driver = Driver {
-            chain: self.chain,
-            engine: self.engine,
-            splitter: splitter.clone(),
-            control: Script::new(self.control),
-            follow: self.follow.then(Follow::default),
-            part: Load::new(),
-            pending: Vec::new(),
-            holds: self.chain.nodes.iter().any(|node| !node.model.queues.is_empty()),
-            packets: 0,
-            no_interface: 0,
-            shown: self.shown,
-        };
-        let mut warnings = driver.blind_split(&self.inputs);
-        let reader = Reader::start(self.inputs, (!self.follow).then_some(splitter));
+        let Self { chain, engines, leaving, .. } = self;
+        let splitter = Splitter::new(chain);
+        let mut warnings = blind_split(chain, &splitter, &self.inputs);
+        let reader = Reader::start(self.inputs, (!self.follow).then(|| splitter.clone()));
         let used = reader.used();
+        let mut feed =
+            Feed { progress: self.progress, shown: self.shown, packets: 0, no_interface: 0 };
         let is_stopped = || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-        let progress = self.progress;
-        let (ran, unwritten) = if self.leaving.is_used() {
-            write_beside((self.chain, self.leaving), &used, |pass_on, has_failed| {
-                let goes_on = || !is_stopped() && !has_failed.load(Ordering::Relaxed);
-                driver.packets(&reader, progress, pass_on, goes_on)
-            })
-        } else {
-            let pass_on = |load| {
-                // The reader may have ended.
-                used.send(load, false);
-            };
-            (driver.packets(&reader, progress, pass_on, || !is_stopped()), Vec::new())
+        let mut control = Script::new(self.control);
+        let mut follow = self.follow.then(Follow::default);
+        let (ran, unwritten, counters) = match engines {
+            Engines::Workers(workers) if follow.is_none() => {
+                let (ran, unwritten) =
+                    team::run(workers, &mut control, (chain, leaving), &used, |team, has_ended| {
+                        let goes_on = || !is_stopped() && !has_ended.load(Ordering::Relaxed);
+                        feed.packets(&reader, team, goes_on)
+                    });
+                (ran, unwritten, workers.counters())
+            }
+            engines => {
+                let engine: &mut dyn Engine = match engines {
+                    Engines::One(engine) => engine,
+                    Engines::Workers(workers) => workers,
+                };
+                let ((ran, counters), unwritten) =
+                    write_beside((chain, leaving), &used, |pass_on, has_failed| {
+                        let goes_on = || !is_stopped() && !has_failed.load(Ordering::Relaxed);
+                        let follow = follow.as_mut();
+                        let mut one =
+                            One::new(chain, engine, &splitter, &mut control, follow, pass_on);
+                        let ran = feed.packets(&reader, &mut one, goes_on);
+                        (ran, one.counters())
+                    });
+                (ran, unwritten, counters)
+            }
         };
         warnings.extend(ran?);
+        let Feed { packets, no_interface, .. } = feed;
+        let counters = with_lost(counters, no_interface);
         if is_stopped() {
-            warnings.push(format!("ended by a signal after {} packets", driver.packets));
+            warnings.push(format!("ended by a signal after {packets} packets"));
         }
-        driver.summary(warnings, unwritten)
+        if control.left() > 0 {
+            let left = control.left();
+            warnings.push(format!(
+                "{left} control lines are later than the last packet and were not applied"
+            ));
+        }
+        let lost = counters.lost.get(NO_INTERFACE).copied().unwrap_or(0);
+        if lost > 0 && lost == packets && !splitter.is_blind() {
+            warnings.push(lost_everything(chain, packets));
+        }
+        if !counters.balanced() {
+            return Err(RunError::Unbalanced(Box::new(counters)));
+        }
+        let follow = follow.as_ref().map(Follow::counters);
+        Ok(Summary { counters, follow, warnings, unwritten })
     }
 }
 
@@ -177,8 +218,15 @@ fn write_beside<'a, T>(
     used: &Sender<Load>,
     engine: impl FnOnce(&dyn Fn(Load), &AtomicBool) -> T,
 ) -> (T, Vec<Unwritten>) {
-    let (send, loads) = queue::<Load>(LOADS, ENOUGH);
     let has_failed = AtomicBool::new(false);
+    if !leaving.is_used() {
+        let pass_on = |load| {
+            // The reader may have ended.
+            used.send(load, false);
+        };
+        return (engine(&pass_on, &has_failed), Vec::new());
+    }
+    let (send, loads) = queue::<Load>(LOADS, ENOUGH);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             while let Some(mut load) = loads.next() {
@@ -203,62 +251,39 @@ fn write_beside<'a, T>(
     })
 }
 
-/// The counters of an engine and of the packets that entered nowhere.
-fn counters(engine: &dyn Engine, no_interface: u64) -> Counters {
-    let mut counters = engine.counters();
-    if no_interface > 0 {
-        counters.packets_in += no_interface;
-        *counters.lost.entry(NO_INTERFACE.into()).or_default() += no_interface;
-    }
-    counters
-}
-
-/// A run in progress, on the engine's thread.
-struct Driver<'a> {
-    chain: &'a Chain,
-    engine: &'a mut dyn Engine,
-    splitter: Splitter,
-    control: Script,
-    follow: Option<Follow>,
-    /// The part of a burst that is being put together.
-    part: Load,
-    /// The keys that packets of the part had in the capture. How their flows leave is not known
-    /// before the part has been processed.
-    pending: Vec<FlowKey>,
-    /// Whether functions hold packets. Such a packet may leave with any later packet.
-    holds: bool,
+/// Feeds the packets of all inputs to what runs them.
+struct Feed<'a> {
+    progress: Option<Box<dyn FnMut(Progress) + 'a>>,
+    shown: Option<Shown<'a>>,
     packets: u64,
     no_interface: u64,
-    shown: Option<Shown<'a>>,
 }
 
-impl<'a> Driver<'a> {
-    /// Processes the packets of all inputs, while `goes_on` is true. `pass_on` takes the loads.
-    /// Returns the inputs' warnings.
+impl Feed<'_> {
+    /// Feeds packets while `goes_on` is true. Returns the inputs' warnings.
     fn packets(
         &mut self,
         reader: &Reader,
-        mut progress: Option<Box<dyn FnMut(Progress) + 'a>>,
-        pass_on: impl Fn(Load),
+        to: &mut dyn Loads,
         goes_on: impl Fn() -> bool,
     ) -> Result<Vec<String>, RunError> {
         let mut due = 0;
         while goes_on() {
             let is_asked = || self.shown.as_ref().is_some_and(Shown::is_asked);
-            let mut load = match reader.next_while(|| goes_on() && !is_asked()) {
+            let load = match reader.next_while(|| goes_on() && !is_asked()) {
                 Ok(Some(load)) => load,
                 Ok(None) => {
-                    self.show();
+                    self.show(to);
                     continue;
                 }
                 Err(End { read: ended, progress: (read, total) }) => {
-                    if let Some(progress) = &mut progress {
+                    if let Some(progress) = &mut self.progress {
                         progress(Progress { packets: self.packets, read, total });
                     }
                     return Ok(ended?);
                 }
             };
-            if let Some(progress) = &mut progress
+            if let Some(progress) = &mut self.progress
                 && self.packets >= due
             {
                 let (read, total) = load.progress;
@@ -267,138 +292,41 @@ impl<'a> Driver<'a> {
             }
             self.packets += load.read;
             self.no_interface += load.no_interface;
-            let done = self.load(&mut load);
-            pass_on(load);
-            done?;
-            self.show();
+            to.load(load)?;
+            self.show(to);
         }
         Ok(Vec::new())
     }
 
     /// Shows how the run stands, if somebody has asked for it.
-    fn show(&mut self) {
+    fn show(&mut self, to: &mut dyn Loads) {
         if let Some(shown) = self.shown.as_mut().filter(|shown| shown.is_asked()) {
-            shown.show(&Summary::so_far(counters(&*self.engine, self.no_interface)));
+            shown.show(&Summary::so_far(with_lost(to.counters(), self.no_interface)));
         }
     }
+}
 
-    /// Processes a load.
-    fn load(&mut self, load: &mut Load) -> Result<(), RunError> {
-        let last = load.burst.packets().iter().map(|packet| packet.time_ns).max();
-        let changes = last.is_some_and(|time_ns| self.control.is_due(time_ns));
-        if self.follow.is_some() || changes {
-            return self.in_parts(load);
-        }
-        let (burst, mut out) = load.parts();
-        self.engine.burst(burst, &mut out);
-        Ok(())
+fn blind_split(chain: &Chain, splitter: &Splitter, inputs: &[Input]) -> Vec<String> {
+    if !splitter.is_blind() {
+        return Vec::new();
     }
-
-    /// Processes a load in several bursts, between which configuration changes or replies depend on
-    /// what has left.
-    fn in_parts(&mut self, load: &mut Load) -> Result<(), RunError> {
-        let mut burst = std::mem::take(&mut load.burst);
-        let mut done = Ok(());
-        for packet in burst.drain() {
-            if self.control.is_due(packet.time_ns) {
-                self.finish_part(load);
-                let (_, mut out) = load.parts();
-                let (chain, engine) = (self.chain, &mut *self.engine);
-                done = self.control.until(packet.time_ns, chain, engine, &mut out, |_| {});
-                if done.is_err() {
-                    break;
-                }
-            }
-            self.enter(packet, load);
-        }
-        self.finish_part(load);
-        load.burst = burst;
-        done
-    }
-
-    /// Adds a packet to the current part.
-    fn enter(&mut self, mut packet: Packet, load: &mut Load) {
-        let Some(follow) = &self.follow else {
-            self.part.burst.push(packet);
-            return;
-        };
-        let layout = packet.parse();
-        let asked = follow.asked(&packet, &layout);
-        if self.holds || asked.is_some_and(|asked| self.pending.contains(&asked)) {
-            self.finish_part(load);
-        }
-        let Some(follow) = &mut self.follow else { return };
-        let named = Some(packet.ingress).filter(|ingress| *ingress != UNKNOWN);
-        let reply = follow.reply(&mut packet, &layout);
-        let told = || self.splitter.ingress(&packet, &layout);
-        let Some(ingress) = named.or(reply).or_else(told) else {
-            self.no_interface += 1;
-            return;
-        };
-        if reply.is_none() {
-            follow.enter(&mut packet, &layout, ingress);
-            self.pending.extend(packet.flow_key(&layout));
-        }
-        packet.ingress = ingress;
-        self.part.burst.push(packet);
-    }
-
-    /// Processes the current part, and adds what leaves to the load.
-    fn finish_part(&mut self, load: &mut Load) {
-        let (burst, mut out) = self.part.parts();
-        self.engine.burst(burst, &mut out);
-        if let Some(follow) = &mut self.follow {
-            self.part.each_leaving(|interface, packet| follow.leave(packet, interface));
-        }
-        load.take(&mut self.part);
-        self.pending.clear();
-    }
-
-    fn blind_split(&self, inputs: &[Input]) -> Vec<String> {
-        if !self.splitter.is_blind() {
-            return Vec::new();
-        }
-        let common = inputs.iter().filter(|input| input.interface.is_none());
-        let warn = |input: &Input| {
-            format!(
-                "{}: no interface of chain `{}` says which prefixes are behind it, so no packet \
-                 can be told to enter anywhere; write `interface NAME {{ behind PREFIX }}`, or \
-                 name the interface with --in NAME=FILE",
-                input.name, self.chain.name
-            )
-        };
-        common.map(warn).collect()
-    }
-
-    fn summary(
-        self,
-        mut warnings: Vec<String>,
-        unwritten: Vec<Unwritten>,
-    ) -> Result<Summary, RunError> {
-        if self.control.left() > 0 {
-            warnings.push(format!(
-                "{} control lines are later than the last packet and were not applied",
-                self.control.left()
-            ));
-        }
-        let counters = counters(&*self.engine, self.no_interface);
-        let has_lost = self.no_interface > 0 && self.no_interface == self.packets;
-        if has_lost && !self.splitter.is_blind() {
-            warnings.push(self.lost_everything());
-        }
-        if !counters.balanced() {
-            return Err(RunError::Unbalanced(Box::new(counters)));
-        }
-        let follow = self.follow.as_ref().map(Follow::counters);
-        Ok(Summary { counters, follow, warnings, unwritten })
-    }
-
-    fn lost_everything(&self) -> String {
+    let common = inputs.iter().filter(|input| input.interface.is_none());
+    let warn = |input: &Input| {
         format!(
-            "no packet entered: all {} were lost as {NO_INTERFACE}, because neither their source \
-             nor their destination address belongs to an interface of chain `{}`; correct the \
-             `behind` prefixes, or name the interface with --in NAME=FILE",
-            self.packets, self.chain.name
+            "{}: no interface of chain `{}` says which prefixes are behind it, so no packet can \
+             be told to enter anywhere; write `interface NAME {{ behind PREFIX }}`, or name the \
+             interface with --in NAME=FILE",
+            input.name, chain.name
         )
-    }
+    };
+    common.map(warn).collect()
+}
+
+fn lost_everything(chain: &Chain, packets: u64) -> String {
+    format!(
+        "no packet entered: all {packets} were lost as {NO_INTERFACE}, because neither their \
+         source nor their destination address belongs to an interface of chain `{}`; correct the \
+         `behind` prefixes, or name the interface with --in NAME=FILE",
+        chain.name
+    )
 }

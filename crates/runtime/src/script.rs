@@ -36,14 +36,24 @@ impl Script {
         out: &mut dyn Outputs,
         mut made: impl FnMut(&Control),
     ) -> Result<(), RunError> {
-        while let Some(change) = self.waiting.pop_front_if(|next| next.time_ns <= time_ns) {
-            engine.control(&change, out).map_err(|reason| {
-                let node = chain.nodes.get(usize::from(change.node));
-                let function = node.map_or_else(String::new, |node| node.name.clone());
-                RunError::Control { function, time_ns: change.time_ns, reason }
-            })?;
+        for change in self.take(time_ns) {
+            let done = engine.control(&change, out);
+            done.map_err(|reason| Self::refused(chain, &change, reason))?;
             made(&change);
         }
         Ok(())
+    }
+
+    /// Takes all changes up to a time, in order.
+    pub(crate) fn take(&mut self, time_ns: u64) -> Vec<Control> {
+        let next = || self.waiting.pop_front_if(|next| next.time_ns <= time_ns);
+        std::iter::from_fn(next).collect()
+    }
+
+    /// The error that a change cannot be made.
+    pub(crate) fn refused(chain: &Chain, change: &Control, reason: String) -> RunError {
+        let node = chain.nodes.get(usize::from(change.node));
+        let function = node.map_or_else(String::new, |node| node.name.clone());
+        RunError::Control { function, time_ns: change.time_ns, reason }
     }
 }

@@ -348,6 +348,8 @@ impl Engine for Announcing {
 
     fn advance(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
 
+    fn begin(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
+
     fn control(&mut self, _: &Control, _: &mut dyn Outputs) -> Result<(), String> {
         Ok(())
     }

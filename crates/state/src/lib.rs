@@ -125,6 +125,7 @@ pub use tables::{New, Tables};
 #[must_use]
 pub fn example_chain(text: &str) -> braid_ir::chain::Chain {
     use braid_ir::chain::{Chain, Malformed, Node};
+    use braid_ir::steering::Steering;
     let model = std::sync::Arc::new(braid_ir::text::parse(text).expect("a model"));
     let params = model.params.iter().map(|param| param.default.clone().expect("a default"));
     let params = params.collect();
@@ -138,5 +139,7 @@ pub fn example_chain(text: &str) -> braid_ir::chain::Chain {
         malformed: Malformed::Drop,
         seed: 1,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     }
 }

@@ -1,9 +1,8 @@
 //! The layout of keys and slots in words.
 
-use braid_ir::engine::FLOW_WIDTHS;
 use braid_ir::model::{Granularity, Kind, StateDecl, Ty, Word};
 use braid_ir::show::{field_kind, max_of};
-use braid_packet::Field;
+use braid_packet::{Field, FlowKey};
 
 /// The layout of a table's key in 64-bit words. The parts follow each other from bit 0 up, without
 /// gaps, each with its declared width. Unused bits of the last word are 0.
@@ -35,7 +34,7 @@ impl KeyShape {
             }
             Granularity::Flow | Granularity::Biflow => {
                 let kinds = [Kind::Uint, Kind::Ip6, Kind::Ip6, Kind::Uint, Kind::Port, Kind::Port];
-                let parts = FLOW_WIDTHS.into_iter().zip(kinds);
+                let parts = FlowKey::WIDTHS.into_iter().zip(kinds);
                 parts.map(|(width, kind)| Ty { width, kind }).collect()
             }
         };

@@ -1,5 +1,6 @@
 //! Makes chains and engines from source text: everything that tests need from the other crates.
 
+use braid_compiler::sharding::divide;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
 use braid_lang::diag::{Diagnostics, Style, render};
@@ -14,8 +15,10 @@ use std::sync::Arc;
 
 pub mod budget;
 mod engines;
+mod steering;
 
 pub use engines::{ENGINES, Engine, HOSTILE, USERS};
+pub use steering::over_workers;
 
 /// The form of the source that is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +47,8 @@ impl Loader for Files<'_> {
     }
 }
 
-/// The chain in a source text. It may use the given files and the library's functions.
+/// The chain in a source text. It may use the given files and the library's functions. If it has
+/// several workers, they are steered by any rules ([`over_workers`]).
 ///
 /// # Errors
 /// All diagnostics as text, or a message that there is not exactly one chain.
@@ -53,17 +57,19 @@ pub fn compile(
     files: &BTreeMap<String, String>,
     form: Form,
 ) -> Result<Chain, String> {
-    one_chain(unit("test.braid", source, files, form)?)
+    one_chain(unit("test.braid", source, files, form)?).map(over_workers)
 }
 
-/// The chain in a file. It may use the library's functions.
+/// The chain in a file. It may use the library's functions. Several workers divide it as users get
+/// it.
 ///
 /// # Errors
 /// All diagnostics or the wrong number of chains, as for [`compile`].
 pub fn compile_file(path: &Path, form: Form) -> Result<Chain, String> {
     let source = std::fs::read_to_string(path);
     let source = source.map_err(|error| format!("{}: {error}", path.display()))?;
-    one_chain(unit(&path.to_string_lossy(), &source, &BTreeMap::new(), form)?)
+    let chain = one_chain(unit(&path.to_string_lossy(), &source, &BTreeMap::new(), form)?)?;
+    Ok(if chain.workers > 1 { divide(chain)?.0 } else { chain })
 }
 
 fn one_chain(mut unit: Unit) -> Result<Chain, String> {

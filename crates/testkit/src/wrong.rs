@@ -133,6 +133,11 @@ impl Engine for Sabotaged {
         inner.advance(time_ns, &mut Changing { out, wrong: *wrong, packets, events });
     }
 
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        let Self { inner, wrong, packets, events } = self;
+        inner.begin(time_ns, &mut Changing { out, wrong: *wrong, packets, events });
+    }
+
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
         let Self { inner, wrong, packets, events } = self;
         inner.control(control, &mut Changing { out, wrong: *wrong, packets, events })

@@ -3,6 +3,7 @@
 use braid_ir::chain::{Chain, Control, Node, PolicyRule, Priority, Sink, Source};
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::snapshot::{Fate, Plan, Snapshot, What, transfer};
+use braid_ir::steering::By;
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use braid_testkit::breaks::{Kind, resumed};
 use braid_testkit::generate::Rng;
@@ -66,6 +67,11 @@ fn with_one_more(chain: &Chain) -> Chain {
                 *b += 1;
             }
             PolicyRule::First(a) | PolicyRule::Last(a) => *a += 1,
+        }
+    }
+    for by in &mut chain.steering.entries {
+        if let By::Pool(_, pool) = by {
+            pool.node += 1;
         }
     }
     chain

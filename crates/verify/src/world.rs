@@ -119,7 +119,7 @@ impl<'a> Table<'a> {
     fn key_widths(&self) -> Vec<u16> {
         match &self.decl().granularity {
             Granularity::Global => Vec::new(),
-            Granularity::Flow | Granularity::Biflow => braid_ir::engine::FLOW_WIDTHS.to_vec(),
+            Granularity::Flow | Granularity::Biflow => braid_packet::FlowKey::WIDTHS.to_vec(),
             Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
             Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
         }

@@ -37,6 +37,7 @@ use judge::{Best, Cost, Division, Judged, cost, judge};
 use programs::Programs;
 use search::Search;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Derives how a chain can be divided over workers.
 ///
@@ -48,6 +49,26 @@ pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
         Ok(best) => report::found(chain, &best),
         Err(why) => report::unsure(chain, why),
     })
+}
+
+/// Divides a chain over its workers: it gets the steering that the analysis derives, and each worker
+/// gets tables, pools and queues of its own. A chain that cannot be divided gets one worker.
+///
+/// # Errors
+/// Links or priorities are invalid.
+pub fn divide(mut chain: Chain) -> Result<(Chain, Sharding), String> {
+    let found = sharding(&chain)?;
+    match &found.steering {
+        Some(steering) => {
+            chain.steering.clone_from(steering);
+            for node in &mut chain.nodes {
+                let model = Arc::make_mut(&mut node.model);
+                model.state.iter_mut().for_each(|decl| decl.sharded = true);
+            }
+        }
+        None => chain.workers = 1,
+    }
+    Ok((chain, found))
 }
 
 fn best(chain: &Chain) -> Result<Best, String> {

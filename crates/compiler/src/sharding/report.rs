@@ -5,10 +5,11 @@ use super::claims::Table;
 use super::judge::{Best, Division, Judged, decl};
 use super::search::Seen;
 use super::usage::Share;
-use super::words::{line, local, rule, used};
+use super::words::{line, local, used};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
 use braid_ir::model::{Dest, Granularity, LEFT, Model, Op, ParamId, RIGHT, Term};
+use braid_ir::show::steering_rule;
 use braid_ir::steering::Steering;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -90,7 +91,9 @@ pub enum Class {
     Summed,
     /// Each worker chooses by itself.
     Turns,
-    /// Workers take portions of a limit.
+    /// Each worker has a table of its own, because the function says so.
+    Own,
+    /// Workers could take portions of a limit. This is not done, so one worker has all entries.
     Portions,
     /// One worker must have all entries.
     Owner,
@@ -116,6 +119,7 @@ impl Class {
             Class::Replicated => "replicated",
             Class::Summed => "summed",
             Class::Turns => "turns",
+            Class::Own => "own",
             Class::Portions => "portions",
             Class::Owner => "owner",
         }
@@ -125,7 +129,8 @@ impl Class {
 /// The report about a chain for which a steering was found.
 pub(super) fn found(chain: &Chain, best: &Best) -> Sharding {
     let tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
-    let owners = tables.iter().filter(|table| table.class == Class::Owner);
+    let keeps = |table: &&TableSharding| matches!(table.class, Class::Owner | Class::Portions);
+    let owners = tables.iter().filter(keeps);
     let why_not: Vec<String> = owners
         .map(|table| format!("{}.{}: {}", table.function, table.table, table.reason))
         .collect();
@@ -171,7 +176,7 @@ fn rules(chain: &Chain, steering: &Steering) -> Vec<Rule> {
         interfaces.filter(|(number, _)| matches!(graph.entry(*number), Some(Sink::Port(..))));
     let rule = |(number, interface): (u16, &braid_ir::chain::Interface)| Rule {
         interface: interface.name.clone(),
-        by: rule(chain, steering.by(number)),
+        by: steering_rule(chain, steering.by(number)),
     };
     interfaces.map(rule).collect()
 }
@@ -284,11 +289,14 @@ fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, Str
                  a member is chosen at most once more for each worker than in one row"
             ),
         ),
+        Share::Own => {
+            (Class::Own, format!("{why}; its function gives each worker a table of its own"))
+        }
         Share::Portions => (
             Class::Portions,
             format!(
-                "{why}; it compares an amount with a limit, so workers take the limit in portions: \
-                 a decision is off by at most one portion for each worker"
+                "{why}; it compares an amount with a limit, which workers do not divide (`sharded` \
+                 gives each worker the whole limit)"
             ),
         ),
         Share::None => (Class::Owner, owner(chain, best, one.table, why)),
@@ -299,7 +307,7 @@ fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, Str
 fn owner(chain: &Chain, best: &Best, table: Table, mut why: String) -> String {
     if let Some(alone) = best.alone.get(&table) {
         let rules: BTreeSet<String> =
-            alone.steering.entries.iter().map(|by| rule(chain, by)).collect();
+            alone.steering.entries.iter().map(|by| steering_rule(chain, by)).collect();
         let rules: Vec<String> = rules.into_iter().collect();
         let others = best.judged.iter().filter(|one| {
             one.table != table && !best.alone.get(&one.table).is_some_and(|by| same(by, alone))

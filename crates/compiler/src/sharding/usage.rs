@@ -36,7 +36,9 @@ pub(super) enum Share {
     Summed,
     /// Each worker chooses by itself.
     Turns,
-    /// Workers take portions of a limit.
+    /// Each worker has a table of its own.
+    Own,
+    /// Workers could take portions of a limit.
     Portions,
     /// They cannot share it.
     None,

@@ -4,40 +4,9 @@ use super::claims::Claim;
 use super::facts::{Law, Term};
 use super::search::{Kind, Seen};
 use braid_ir::chain::Chain;
-use braid_ir::model::{Granularity, Op, ParamId, StateDecl, ValueId};
+use braid_ir::model::{Granularity, Op, StateDecl, ValueId};
 use braid_ir::residual::{Residual, Site, What};
-use braid_ir::steering::{By, Of, Part, Side};
-
-/// A rule of steering.
-pub(super) fn rule(chain: &Chain, by: &By) -> String {
-    match by {
-        By::Connection => "hash of the connection (both ends, symmetric)".to_owned(),
-        By::Part(of) => format!("hash of the {}", part(*of)),
-        By::Field(field) => format!("hash of {}", field.info().name),
-        By::Pool(of, pool) => {
-            let pool = pool_name(chain, pool.node, pool.param);
-            format!("the worker whose share of {pool} holds the {}", part(*of))
-        }
-    }
-}
-
-fn part(part: Part) -> String {
-    let end = match part.end {
-        Side::Source => "source",
-        Side::Destination => "destination",
-    };
-    match part.what {
-        Of::Both => format!("{end} address and port"),
-        Of::Address => format!("{end} address"),
-        Of::Port => format!("{end} port"),
-    }
-}
-
-/// A pool, by function and parameter.
-pub(super) fn pool_name(chain: &Chain, node: u16, param: ParamId) -> String {
-    let node = &chain.nodes[usize::from(node)];
-    format!("{}.{}", node.name, node.model.params[param.index()].name)
-}
+use braid_ir::show::pool_name;
 
 /// Why all packets that use an entry have the same worker.
 pub(super) fn local(chain: &Chain, decl: &StateDecl, claim: &Claim) -> String {

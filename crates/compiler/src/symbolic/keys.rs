@@ -7,8 +7,8 @@ use super::mutants::SynthMutant;
 use super::reads::key_fields;
 use super::values::{Def, Pure, Values};
 use super::visit::Visit;
-use braid_ir::engine::FLOW_WIDTHS;
 use braid_ir::model::{BinOp, CmpOp, Granularity, Key, Kind, StateId, Ty, ValueId};
+use braid_packet::FlowKey;
 
 /// The parts of a key. `None` if the packet lacks a field of the key.
 pub(super) fn key_parts(
@@ -70,7 +70,7 @@ fn flow(
             parts[b] = draft.values.select(ordered, y, x);
         }
     }
-    let parts = parts.into_iter().zip(FLOW_WIDTHS);
+    let parts = parts.into_iter().zip(FlowKey::WIDTHS);
     parts.map(|(part, width)| draft.values.resize(Ty::uint(width), part)).collect()
 }
 

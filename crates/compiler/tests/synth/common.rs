@@ -5,6 +5,7 @@ use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
 use braid_ir::graph::Graph;
 use braid_ir::model::{LEFT, RIGHT};
 use braid_ir::residual::{Extent, Point, Residual, print};
+use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use braid_packet::Header;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub fn row(models: &[&str], params: &[Vec<ParamValue>]) -> Chain {
         malformed: Malformed::Drop,
         seed: 0,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     }
 }
 

@@ -3,9 +3,8 @@
 
 use super::program::{CounterListId, End, Fate, ListedCounter, Residual, RuleFields, What};
 use crate::chain::Chain;
-use crate::engine::FLOW_WIDTHS;
 use crate::model::{Granularity, Key, Model, Op, Target, Ty, ValueId};
-use braid_packet::{Access, Field};
+use braid_packet::{Access, Field, FlowKey};
 use std::collections::{BTreeSet, HashMap};
 
 /// Checks a program against its chain.
@@ -348,7 +347,7 @@ impl Check<'_> {
 fn key_widths(granularity: &Granularity) -> Vec<u16> {
     match granularity {
         Granularity::Global => Vec::new(),
-        Granularity::Flow | Granularity::Biflow => FLOW_WIDTHS.to_vec(),
+        Granularity::Flow | Granularity::Biflow => FlowKey::WIDTHS.to_vec(),
         Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
         Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
     }

@@ -168,7 +168,7 @@ macro_rules! structures {
     )*};
 }
 structures! {
-    Snapshot { chain, workers, now_ns, started, totals, functions }
+    Snapshot { chain, workers, steering, now_ns, started, totals, functions }
     Totals { packets_in, created, copied, consumed, out, lost }
     FunctionState {
         name, model, native, forward, backward, timers_skipped, background_faults, rows, params,

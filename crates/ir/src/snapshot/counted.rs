@@ -19,6 +19,7 @@ pub fn begin(chain: &Chain, counters: &Counters) -> Snapshot {
     Snapshot {
         chain: chain.name.clone(),
         workers: chain.workers.max(1),
+        steering: schema::steering(chain),
         now_ns: 0,
         started: false,
         totals: Totals {

@@ -14,6 +14,8 @@ pub struct Snapshot {
     pub chain: String,
     /// The number of workers that share sharded state.
     pub workers: u16,
+    /// The rule that gave packets their workers, as text. Empty if there was one worker.
+    pub steering: String,
     /// The engine's time (ns).
     pub now_ns: u64,
     /// Whether a packet has entered yet, so that timers run.

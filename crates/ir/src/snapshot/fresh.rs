@@ -2,7 +2,7 @@
 
 use super::counted::begin;
 use super::data::{EntryState, FunctionState, PoolState, ShardState, Snapshot};
-use super::schema::{is_fifo, is_pool, shards};
+use super::schema::{is_fifo, is_pool};
 use crate::chain::{Chain, Node};
 use crate::counters::Counters;
 use crate::model::{Granularity, Setting, StateDecl, Word};
@@ -21,7 +21,7 @@ pub(super) fn fresh(chain: &Chain) -> Snapshot {
 
 impl FunctionState {
     fn start(&mut self, node: &Node, position: u16, chain: &Chain) {
-        let count = shards(&node.model, chain.workers);
+        let count = node.model.shards(chain.workers);
         for (param, value) in self.params.iter_mut().zip(&node.params) {
             if let ParamValue::Rules(rules) = value {
                 param.rule_counts = vec![0; rules.rules.len() + 1];

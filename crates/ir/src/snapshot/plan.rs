@@ -90,7 +90,7 @@ impl Plan {
     #[must_use]
     pub fn new(snapshot: &Snapshot, chain: &Chain) -> Self {
         let mut functions: Vec<_> =
-            chain.nodes.iter().map(|node| plan_function(snapshot, node, chain.workers)).collect();
+            chain.nodes.iter().map(|node| plan_function(snapshot, node, chain)).collect();
         let is_known = |name: &str| chain.nodes.iter().any(|node| node.name == name);
         let gone = snapshot.functions.iter().filter(|old| !is_known(&old.name));
         functions.extend(gone.map(|old| FunctionPlan {
@@ -124,7 +124,7 @@ impl Plan {
     }
 }
 
-fn plan_function(snapshot: &Snapshot, node: &Node, workers: u16) -> FunctionPlan {
+fn plan_function(snapshot: &Snapshot, node: &Node, chain: &Chain) -> FunctionPlan {
     let model = &*node.model;
     let found = snapshot.functions.iter().enumerate().find(|(_, old)| old.name == node.name);
     let (fate, parts, from) = match found {
@@ -134,7 +134,11 @@ fn plan_function(snapshot: &Snapshot, node: &Node, workers: u16) -> FunctionPlan
                 format!("it was an instance of `{}` and is one of `{}`", old.model, model.name);
             (Fate::Lost(why), Vec::new(), None)
         }
-        Some((at, old)) => (Fate::Moves, Parts { old, node, model, workers }.plan(), Some(at)),
+        Some((at, old)) => {
+            let steered_anew = snapshot.steering != schema::steering(chain);
+            let parts = Parts { old, node, model, workers: chain.workers, steered_anew };
+            (Fate::Moves, parts.plan(), Some(at))
+        }
     };
     FunctionPlan { name: node.name.clone(), fate, parts, from }
 }
@@ -145,6 +149,8 @@ struct Parts<'a> {
     node: &'a Node,
     model: &'a Model,
     workers: u16,
+    /// Whether packets went to other workers before.
+    steered_anew: bool,
 }
 
 impl Parts<'_> {
@@ -223,12 +229,16 @@ impl Parts<'_> {
     }
 
     fn shards_differ(&self) -> bool {
-        self.old.shards.len() != usize::from(schema::shards(self.model, self.workers))
+        let count = usize::from(self.model.shards(self.workers));
+        self.old.shards.len() != count || (count > 1 && self.steered_anew)
     }
 
     fn divided(&self) -> String {
-        let now = schema::shards(self.model, self.workers);
-        format!("it was divided among {} workers and is among {now}", self.old.shards.len())
+        let (before, now) = (self.old.shards.len(), self.model.shards(self.workers));
+        if before == usize::from(now) {
+            return "its packets went to workers by another rule".to_owned();
+        }
+        format!("it was divided among {before} workers and is among {now}")
     }
 
     /// The first parameter with members that entries may hold, if its type has changed.

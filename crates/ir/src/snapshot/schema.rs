@@ -1,14 +1,9 @@
 //! The identity of a function's parts: their names, and their schemas as text.
 
-use crate::engine::FLOW_WIDTHS;
+use crate::chain::Chain;
 use crate::model::{Granularity, Model, ParamTy, PoolOrder, StateId};
-
-/// The number of shards of a function, if this number of workers share the chain's state.
-#[must_use]
-pub fn shards(model: &Model, workers: u16) -> u16 {
-    let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
-    if sharded { workers.max(1) } else { 1 }
-}
+use crate::show::steering_rule;
+use braid_packet::FlowKey;
 
 /// The table whose entries are the roots of a table's groups.
 #[must_use]
@@ -20,13 +15,25 @@ pub fn root_of(model: &Model, state: StateId) -> StateId {
     at
 }
 
+/// The rule that gives packets their workers, as text. Empty if there is one worker.
+pub(super) fn steering(chain: &Chain) -> String {
+    if chain.workers <= 1 {
+        return String::new();
+    }
+    let rules = (0..).zip(&chain.interfaces).map(|(number, interface)| {
+        format!("{}: {}", interface.name, steering_rule(chain, chain.steering.by(number)))
+    });
+    let errors = chain.steering.errors_follow.then(|| "errors follow".to_owned());
+    rules.chain(errors).collect::<Vec<_>>().join(", ")
+}
+
 /// The widths of the parts of a table's keys.
 pub(super) fn key_widths(granularity: &Granularity) -> Vec<u16> {
     match granularity {
         Granularity::Global => Vec::new(),
         Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
         Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
-        Granularity::Flow | Granularity::Biflow => FLOW_WIDTHS.to_vec(),
+        Granularity::Flow | Granularity::Biflow => FlowKey::WIDTHS.to_vec(),
     }
 }
 

@@ -2,13 +2,12 @@
 //! this kind of program can have the operation.
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
-use crate::engine::FLOW_WIDTHS;
 use crate::model::{
     BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
     ParamId, ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
-use braid_packet::{Access, Field, Header};
+use braid_packet::{Access, Field, FlowKey, Header};
 
 type Checked = Result<(), Problem>;
 
@@ -292,7 +291,7 @@ impl OpCheck<'_> {
     fn key_widths(&self, state: StateId) -> Vec<u16> {
         match &self.model.state[state.index()].granularity {
             Granularity::Global => Vec::new(),
-            Granularity::Flow | Granularity::Biflow => FLOW_WIDTHS.to_vec(),
+            Granularity::Flow | Granularity::Biflow => FlowKey::WIDTHS.to_vec(),
             Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
             Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use braid_ir::chain::{self as ir, Sink, Source};
 use braid_ir::model::{Model, ParamTy};
+use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use rustc_hash::FxHashMap;
 
@@ -173,6 +174,8 @@ impl<'a> Draft<'a> {
             malformed: self.malformed,
             seed: self.seed,
             workers: self.workers,
+            steering: Steering::by_connection(),
+            only: None,
         }
     }
 }

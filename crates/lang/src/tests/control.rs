@@ -9,6 +9,7 @@ use crate::source::SourceMap;
 use braid_ir::chain::{Chain, Change, Malformed, Node, Scheduled, When};
 use braid_ir::model::{Model, ParamDecl, ParamId, ParamTy, Program, Setting, Timer, Ty};
 use braid_ir::rules::ANY_PORT;
+use braid_ir::steering::Steering;
 use braid_ir::value::{Backend, ParamValue, RuleAddrs, RuleSet};
 
 struct NoFiles;
@@ -52,6 +53,8 @@ fn chain() -> Chain {
         malformed: Malformed::Drop,
         seed: 0,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     }
 }
 

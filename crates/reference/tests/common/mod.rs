@@ -4,6 +4,7 @@
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
 use braid_ir::engine::{Counters, Engine, Event, EventValue, Outputs, StateEntry};
 use braid_ir::model::{LEFT, Model, ParamId, RIGHT};
+use braid_ir::steering::Steering;
 use braid_ir::text;
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
@@ -71,6 +72,8 @@ pub fn line(nodes: Vec<(Arc<Model>, Vec<ParamValue>)>) -> Chain {
         malformed: Malformed::Drop,
         seed: 1,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     }
 }
 
@@ -185,4 +188,9 @@ pub fn from_port(time_ns: u64, sport: u16) -> Packet {
 /// The value of a field of a packet.
 pub fn field(packet: &Packet, field: Field) -> Option<u128> {
     packet.get(&packet.parse(), field)
+}
+
+/// The worker of a packet that is steered by connection.
+pub fn worker(packet: &Packet, workers: u16) -> u16 {
+    Steering::by_connection().worker(packet, &packet.parse(), LAN, workers)
 }

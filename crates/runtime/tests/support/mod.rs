@@ -5,6 +5,7 @@ use braid_io::MemorySource;
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
+use braid_ir::steering::Steering;
 use braid_ir::value::IntervalSet;
 use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Input;
@@ -67,6 +68,8 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send> Engine for Fake<F> {
         self.advanced.lock().unwrap().push(time_ns);
     }
 
+    fn begin(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
+
     fn control(&mut self, control: &Control, _out: &mut dyn Outputs) -> Result<(), String> {
         self.controls.push((control.time_ns, self.entered.len()));
         if self.refuse_control { Err("there is no rule 7".into()) } else { Ok(()) }
@@ -117,6 +120,8 @@ pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
         malformed: Malformed::Drop,
         seed: 0,
         workers: 1,
+        steering: Steering::by_connection(),
+        only: None,
     }
 }
 

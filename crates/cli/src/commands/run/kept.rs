@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use braid_ir::chain::Chain;
-use braid_ir::engine::Engine;
 use braid_ir::snapshot::{ImportError, Plan, Snapshot};
 use braid_runtime::Unwritten;
 use braid_runtime::state_files::StateFiles;
 
 use crate::answer::Failure;
+use crate::engines::Running;
 use crate::output::{tell, warn};
 
 /// The state of a chain in a folder.
@@ -25,13 +25,13 @@ impl Kept {
         Ok(Self { folder: folder.to_owned(), files })
     }
 
-    /// An engine, as `begin` makes it, that goes on from the latest state that it can take. Without
-    /// any, the engine begins anew. Warns of files that are not used, and tells what does not move.
+    /// What runs the chain, as `begin` makes it, and goes on from the latest state that it can take.
+    /// Without any, it begins anew. Warns of files that are not used, and tells what does not move.
     pub fn resume(
         &mut self,
         chain: &Chain,
-        begin: impl Fn() -> Result<Box<dyn Engine>, Failure>,
-    ) -> Result<Box<dyn Engine>, Failure> {
+        begin: impl Fn() -> Result<Running, Failure>,
+    ) -> Result<Running, Failure> {
         let (resumed, refused) =
             self.files.load(|path, snapshot| resumed(&begin, chain, path, snapshot));
         for refused in &refused {
@@ -51,18 +51,18 @@ impl Kept {
 
 /// The engine that goes on from a snapshot.
 fn resumed(
-    begin: impl Fn() -> Result<Box<dyn Engine>, Failure>,
+    begin: impl Fn() -> Result<Running, Failure>,
     chain: &Chain,
     path: &Path,
     snapshot: Snapshot,
-) -> Result<Box<dyn Engine>, ImportError> {
+) -> Result<Running, ImportError> {
     let plan = Plan::new(&snapshot, chain);
     let entries = snapshot.entries();
     let mut engine = begin().map_err(|failure| ImportError::Refused {
         function: chain.name.clone(),
         why: failure.text,
     })?;
-    engine.import(snapshot)?;
+    engine.whole().import(snapshot)?;
     let path = path.display();
     tell(format!("braid: goes on from {path} ({entries} entries)\n"));
     if !plan.is_whole() {

@@ -22,10 +22,11 @@ use super::kept::Kept;
 use super::outputs::LineFile;
 use crate::answer::Failure;
 use crate::captures::{self, Named};
+use crate::engines::Running;
 use crate::load::{self, Choice};
+use crate::native;
 use crate::output::{tell, warn};
 use crate::summary::summary;
-use crate::{engines, native};
 
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
 /// A number without a unit is in seconds.
@@ -139,7 +140,7 @@ impl Operator for Surroundings<'_> {
             if self.check_native {
                 native::check_records(&mut chain);
             }
-            let engine = engines::live(self.engine, &chain)?;
+            let engine = Running::live(self.engine, &chain)?.into_engine();
             Ok((chain, engine))
         };
         loaded().map_err(|failure: Failure| failure.text)

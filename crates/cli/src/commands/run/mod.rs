@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs, Named};
-use crate::engines;
+use crate::engines::{self, Running};
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{Output, tell, warn};
@@ -123,8 +123,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
     let begin = || match is_live {
-        true => engines::live(&args.engine, &chain),
-        false => engines::make(&args.engine, &chain),
+        true => Running::live(&args.engine, &chain),
+        false => Running::new(&args.engine, &chain),
     };
     let mut engine = match &mut kept {
         Some(kept) => kept.resume(&chain, begin)?,
@@ -132,11 +132,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let Done { chain, mut engine, result } = match devices {
         None => {
-            let result = drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control);
-            Done { chain: Arc::new(chain), engine, result: result? }
+            let result = drive(args, &chain, &mut engine, (inputs, outputs, events), control);
+            Done { chain: Arc::new(chain), engine: engine.into_engine(), result: result? }
         }
         Some(Devices { attached, pool }) => {
-            let mut run = Live::new(chain, engine, clock, pool).control(control);
+            let mut run = Live::new(chain, engine.into_engine(), clock, pool).control(control);
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
@@ -206,14 +206,18 @@ fn unwritten(outputs: &[Unwritten]) -> Option<Failure> {
 fn drive(
     args: &Args,
     chain: &Chain,
-    engine: &mut dyn Engine,
+    engine: &mut Running,
     (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
     control: Vec<Control>,
 ) -> Result<Result<Summary, RunError>, Failure> {
     let stop = live::signal_flag(&[SIGINT, SIGTERM, SIGHUP], true)?;
     let shown = live::signal_flag(&[SIGUSR1], false)?;
     let precision = inputs.precision();
-    let mut run = Run::new(chain, engine).control(control).follow(args.follow).stop(&stop);
+    let run = match engine {
+        Running::One(engine) => Run::new(chain, engine.as_mut()),
+        Running::Workers(workers) => Run::on_workers(chain, workers),
+    };
+    let mut run = run.control(control).follow(args.follow).stop(&stop);
     run = run.show(&shown, |so_far| tell(summary(chain, so_far)));
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, precision)?;

@@ -147,6 +147,13 @@ impl Engine for Watched {
         self.engine.advance(time_ns, out);
     }
 
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        if let Some(beside) = &mut self.beside {
+            beside.begin(time_ns, &mut Nowhere);
+        }
+        self.engine.begin(time_ns, out);
+    }
+
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
         if self.done.load(Ordering::Relaxed) {
             return Ok(());

@@ -45,6 +45,8 @@ fn chain(interfaces: Vec<Interface>) -> Chain {
         malformed: Malformed::Drop,
         seed: 0,
         workers: 1,
+        steering: braid_ir::steering::Steering::by_connection(),
+        only: None,
     }
 }
 

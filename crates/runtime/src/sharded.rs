@@ -1,0 +1,131 @@
+//! Several engines, each one worker of a chain, as one engine. The workers share nothing: a steering
+//! gives each packet its worker, and what the workers hold together is what one engine with a shard
+//! for each worker would hold.
+
+use crate::share::{Divided, Share, What};
+use crate::steer::{Steerer, workers};
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
+use braid_ir::snapshot::{ImportError, Snapshot, part, unite};
+use braid_packet::{Burst, Packet};
+
+/// The engines of a chain's workers.
+pub struct Sharded {
+    pub(crate) steerer: Steerer,
+    /// By worker.
+    pub(crate) engines: Vec<Box<dyn Engine>>,
+    shares: Vec<Share>,
+    divided: Divided,
+}
+
+impl Sharded {
+    /// The engines of a divided chain's workers. `make` makes each of them for its chain.
+    ///
+    /// # Errors
+    /// The error of `make`.
+    pub fn new<E>(
+        chain: &Chain,
+        make: impl FnMut(Chain) -> Result<Box<dyn Engine>, E>,
+    ) -> Result<Self, E> {
+        let engines: Vec<_> = workers(chain).map(make).collect::<Result<_, E>>()?;
+        let shares = engines.iter().map(|_| Share::default()).collect();
+        let steerer = Steerer::new(chain.clone());
+        Ok(Self { steerer, engines, shares, divided: Divided::default() })
+    }
+
+    fn chain(&self) -> &Chain {
+        &self.steerer.chain
+    }
+
+    /// Lets each engine do something. What leaves comes in the order of its time.
+    fn each<T>(
+        &mut self,
+        out: &mut dyn Outputs,
+        work: impl Fn(&mut dyn Engine, &mut dyn Outputs) -> T,
+    ) -> Vec<T> {
+        let mut left = Left(Vec::new());
+        let done = self.engines.iter_mut().map(|engine| work(engine.as_mut(), &mut left)).collect();
+        left.0.sort_by_key(What::time_ns);
+        left.0.into_iter().for_each(|what| what.give(out));
+        done
+    }
+}
+
+/// What left.
+struct Left(Vec<What>);
+
+impl Outputs for Left {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.0.push(What::Packet(interface, packet));
+    }
+
+    fn event(&mut self, event: Event) {
+        self.0.push(What::Event(event));
+    }
+}
+
+impl Engine for Sharded {
+    fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
+        let Self { steerer, engines, shares, divided } = self;
+        let begins = !burst.packets().is_empty() && steerer.begins();
+        divided.reset();
+        shares.iter_mut().for_each(Share::reset);
+        divided.divide(burst, steerer, shares);
+        divided.finish(shares, 0, begins);
+        for (share, engine) in shares.iter_mut().zip(engines) {
+            share.run(engine.as_mut());
+        }
+        divided.unite(shares, burst, out);
+    }
+
+    fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.steerer.advance(time_ns);
+        self.each(out, |engine, out| engine.advance(time_ns, out));
+    }
+
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.steerer.advance(time_ns);
+        self.steerer.begins();
+        self.each(out, |engine, out| engine.begin(time_ns, out));
+    }
+
+    fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
+        self.steerer.advance(control.time_ns);
+        // All engines have the same configuration, so all refuse a change, or none does.
+        self.each(out, |engine, out| engine.control(control, out))
+            .into_iter()
+            .collect::<Result<(), _>>()?;
+        self.steerer.change(control);
+        Ok(())
+    }
+
+    fn counters(&self) -> Counters {
+        let parts = self.engines.iter().map(|engine| engine.counters()).collect();
+        Counters::united(parts, self.chain())
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        let mut all = Vec::new();
+        for (worker, engine) in (0..).zip(&self.engines) {
+            all.extend(engine.state().into_iter().filter(|entry| entry.shard == worker));
+        }
+        let table = |entry: &StateEntry| {
+            let model = &self.chain().nodes[usize::from(entry.node)].model;
+            model.state.iter().position(|decl| decl.name == entry.table)
+        };
+        all.sort_by_cached_key(|entry| (entry.node, table(entry), entry.created_ns, entry.shard));
+        all
+    }
+
+    fn export(&mut self) -> Snapshot {
+        let parts = self.engines.iter_mut().map(|engine| engine.export()).collect();
+        unite(parts, self.chain())
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        for (worker, engine) in (0..).zip(&mut self.engines) {
+            engine.import(part(&snapshot, worker, &self.steerer.chain))?;
+        }
+        self.steerer.resume(snapshot)
+    }
+}

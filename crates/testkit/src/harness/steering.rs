@@ -1,0 +1,55 @@
+//! Steerings for generated chains. Workers share nothing if each has tables of its own, whatever the
+//! rules are that steer packets. So a chain gets any rules.
+
+use crate::generate::Rng;
+use braid_ir::chain::Chain;
+use braid_ir::model::ParamId;
+use braid_ir::steering::{By, Of, Part, Pool, Side, Steering};
+use braid_ir::value::ParamValue;
+use braid_packet::Field;
+use std::sync::Arc;
+
+/// Divides a chain with several workers over them: each worker gets tables of its own. The chain's
+/// seed chooses the rules that steer packets.
+#[must_use]
+pub fn over_workers(mut chain: Chain) -> Chain {
+    if chain.workers <= 1 {
+        return chain;
+    }
+    for node in &mut chain.nodes {
+        let model = Arc::make_mut(&mut node.model);
+        model.state.iter_mut().for_each(|decl| decl.sharded = true);
+    }
+    let mut rng = Rng::new(chain.seed ^ 0x7374_6565_7269_6e67);
+    let pools = pools(&chain);
+    let count = rng.below(chain.interfaces.len() + 1);
+    chain.steering = Steering {
+        entries: (0..count).map(|_| rule(&mut rng, &pools)).collect(),
+        errors_follow: rng.one_in(2),
+    };
+    chain
+}
+
+fn pools(chain: &Chain) -> Vec<Pool> {
+    let params = (0..).zip(&chain.nodes).flat_map(|(node, of)| {
+        (0..).zip(&of.params).map(move |(param, value)| (node, ParamId(param), value))
+    });
+    let pools = params.filter_map(|(node, param, value)| match value {
+        ParamValue::Pool(members) => Some(Pool { node, param, members: members.clone() }),
+        _ => None,
+    });
+    pools.collect()
+}
+
+fn rule(rng: &mut Rng, pools: &[Pool]) -> By {
+    let part = Part {
+        end: *rng.pick(&[Side::Source, Side::Destination]),
+        what: *rng.pick(&[Of::Both, Of::Address, Of::Port]),
+    };
+    match rng.below(5) {
+        0 => By::Connection,
+        1 => By::Field(*rng.pick(&[Field::VlanId, Field::EthSrc, Field::InetSrc, Field::IpTtl])),
+        2 | 3 if !pools.is_empty() => By::Pool(part, rng.pick(pools).clone()),
+        _ => By::Part(part),
+    }
+}
