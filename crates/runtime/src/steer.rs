@@ -28,7 +28,7 @@ impl Steerer {
     }
 
     /// Whether the next packet is the first of all. The other workers' timers start with it
-    /// ([`Engine::begin`]).
+    /// ([`braid_ir::engine::Engine::begin`]).
     pub fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.started, true)
     }
