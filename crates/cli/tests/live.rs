@@ -2,7 +2,10 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::Folder;
+use serde_json::{Value, json};
 
 #[test]
 fn devices_are_checked_before_anything_runs() {
@@ -10,9 +13,7 @@ fn devices_are_checked_before_anything_runs() {
     let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
     run(&["--if", "lan"]).code(2).warns("expected IF=KIND:DEVICE, such as lan=af_packet:eth0");
     run(&["--if", "lam=tap:t"]).code(2).warns("no interface `lam`; did you mean `lan`?");
-    run(&["--if", "lan=dpdk:0"])
-        .code(2)
-        .warns("expected af_packet:DEVICE, xdp:DEVICE or tap:DEVICE");
+    run(&["--if", "lan=dpdk:0"]).code(2).warns("expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE");
     run(&["--if", "lan=tap:a", "lan=tap:b"]).code(2).warns("`lan` is given two devices");
     run(&["--if", "lan=tap:a", "wan=tap:a"]).code(2).warns("tap:a is given to two interfaces");
     // Without privileges, the message is about them.
@@ -32,4 +33,28 @@ fn captures_and_devices_do_not_mix() {
     run(&["--if", "lan=tap:a", "--for", "soon"]).code(2).warns("no duration such as 90s");
     run(&["--if", "lan=tap:a", "--faults", "los=1%"]).code(2).warns("loss, duplicate, reorder");
     run(&["--in", "a.pcap", "--faults", "loss=1%"]).code(2);
+}
+
+#[test]
+fn captures_are_devices_at_their_own_speed_or_at_the_chains() {
+    let folder = Folder::new();
+    let [chain, capture] = ["demo.braid", "captures/domain-client.pcap.gz"].map(|name| {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name).canonicalize()
+    });
+    let (chain, capture) = (chain.unwrap(), capture.unwrap());
+    let chain = chain.to_str().unwrap();
+    for workers in ["1", "2"] {
+        let lan = format!("lan=memory:{}", capture.display());
+        let run = ["run", chain, "--if", &lan, "wan=memory", "--packets", "5000", "--json"];
+        let ended = folder.braid(&[&run[..], &["--workers", workers]].concat());
+        let report: Value = serde_json::from_str(&ended.code(0).out).unwrap();
+        assert!(report["packets_in"].as_u64().unwrap() >= 5000, "{report}");
+        assert_eq!(report["lost"], json!({}), "{report}");
+    }
+    let lan = format!("lan=replay:{},speed=1000", capture.display());
+    let run = ["run", chain, "--if", &lan, "wan=memory", "--for", "1s", "--json"];
+    let report: Value = serde_json::from_str(&folder.braid(&run).code(0).out).unwrap();
+    assert!((1..5000).contains(&report["packets_in"].as_u64().unwrap()), "{report}");
+    let missing = folder.braid(&["run", chain, "--if", "lan=replay:no.pcap", "wan=memory"]);
+    missing.code(3).warns("replay:no.pcap: cannot be read");
 }

@@ -1,17 +1,20 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
 use crate::port::{OpenError, Port};
-use crate::ports::{Lasting, PacketPort, Share, TapPort, XdpPort, xdp_needs};
+use crate::ports::{
+    Lasting, MemoryPort, PacketPort, ReplayPort, Share, TapPort, XdpPort, xdp_needs,
+};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Frames of a pool for packets on their way, and for packets that functions hold.
 const HELD: u32 = 8192;
 
 /// A device with its name on the command line: `af_packet:eth0`, `tap:tap0`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Device {
     /// A device of the machine, through a packet socket.
     Packet(String),
@@ -19,6 +22,10 @@ pub enum Device {
     Xdp(String),
     /// A TAP device. It is created if it does not exist.
     Tap(String),
+    /// The frames of a capture, again and again; or none.
+    Memory(Option<PathBuf>),
+    /// The frames of a capture at their times, which pass this many times as fast.
+    Replay(PathBuf, f64),
 }
 
 impl fmt::Display for Device {
@@ -27,6 +34,9 @@ impl fmt::Display for Device {
             Device::Packet(name) => write!(f, "af_packet:{name}"),
             Device::Xdp(name) => write!(f, "xdp:{name}"),
             Device::Tap(name) => write!(f, "tap:{name}"),
+            Device::Memory(None) => write!(f, "memory"),
+            Device::Memory(Some(path)) => write!(f, "memory:{}", path.display()),
+            Device::Replay(path, _) => write!(f, "replay:{}", path.display()),
         }
     }
 }
@@ -40,9 +50,12 @@ impl FromStr for Device {
             "af_packet" => Device::Packet,
             "xdp" => Device::Xdp,
             "tap" => Device::Tap,
+            "memory" => return Ok(Device::Memory((!name.is_empty()).then(|| name.into()))),
+            "replay" => return replay(name).map_err(|why| format!("`{text}`: {why}")),
             _ => {
                 return Err(format!(
-                    "`{text}`: expected af_packet:DEVICE, xdp:DEVICE or tap:DEVICE"
+                    "`{text}`: expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE, \
+                     replay:CAPTURE[,speed=FACTOR], memory:CAPTURE or memory"
                 ));
             }
         };
@@ -52,6 +65,19 @@ impl FromStr for Device {
             return Err(format!("`{text}`: a device's name has 1 to 15 characters"));
         }
         Ok(make(name.to_owned()))
+    }
+}
+
+/// `CAPTURE[,speed=FACTOR]`
+fn replay(text: &str) -> Result<Device, &'static str> {
+    let (path, speed) = text.rsplit_once(",speed=").unwrap_or((text, "1"));
+    let factor: f64 = speed.parse().map_err(|_| "the speed is no number")?;
+    if !(0.01..=1000.0).contains(&factor) {
+        return Err("a speed is from 0.01 to 1000");
+    }
+    match path {
+        "" => Err("the name of the capture is missing"),
+        _ => Ok(Device::Replay(path.into(), factor)),
     }
 }
 
@@ -66,11 +92,19 @@ impl Device {
         Ok(Box::new(Lasting::open(pool, move |pool| device.open_once(pool, &share))?))
     }
 
+    /// Whether only one interface can have the device.
+    #[must_use]
+    pub fn is_exclusive(&self) -> bool {
+        !matches!(self, Device::Memory(_) | Device::Replay(..))
+    }
+
     fn open_once(&self, pool: &mut Pool, share: &Share) -> Result<Box<dyn Port>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketPort::open_share(name, share)?),
             Device::Xdp(name) => Box::new(XdpPort::open_share(name, pool, share)?),
             Device::Tap(name) => Box::new(TapPort::open_share(name, share)?),
+            Device::Memory(path) => Box::new(MemoryPort::open(path.as_deref(), share)?),
+            Device::Replay(path, speed) => Box::new(ReplayPort::open(path, *speed, share)?),
         })
     }
 
@@ -79,17 +113,17 @@ impl Device {
         let needs = match self {
             // What is wrong with the device is said when it is opened.
             Device::Xdp(name) => xdp_needs(name, share),
-            Device::Packet(_) | Device::Tap(_) => None,
+            _ => None,
         };
         needs.unwrap_or((FRAME, 0))
     }
 }
 
-/// A pool for one of the ports that share each of these devices, and for packets that are held.
-/// `None` if there is not enough memory.
+/// A pool for ports with these shares of devices, and for packets that are held. `None` if there is
+/// not enough memory.
 #[must_use]
-pub fn pool_for(devices: &[Device], share: &Share) -> Option<Pool> {
-    let needs = devices.iter().map(|device| device.needs(share));
+pub fn pool_for<'d>(ports: impl Iterator<Item = (&'d Device, &'d Share)>) -> Option<Pool> {
+    let needs = ports.map(|(device, share)| device.needs(share));
     let (size, frames) =
         needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
     Pool::new(frames, size)
@@ -104,6 +138,13 @@ mod tests {
         assert_eq!("af_packet:veth0".parse(), Ok(Device::Packet("veth0".into())));
         assert_eq!("xdp:eth0".parse(), Ok(Device::Xdp("eth0".into())));
         assert_eq!("tap:t0".parse(), Ok(Device::Tap("t0".into())));
+        assert_eq!("memory".parse(), Ok(Device::Memory(None)));
+        assert_eq!("memory:a.pcap".parse(), Ok(Device::Memory(Some("a.pcap".into()))));
+        assert_eq!("replay:a,b.pcap".parse(), Ok(Device::Replay("a,b.pcap".into(), 1.0)));
+        assert_eq!("replay:a,speed=0.5".parse(), Ok(Device::Replay("a".into(), 0.5)));
+        for wrong in ["replay", "replay:a,speed=0", "replay:a,speed=x", "replay:,speed=2"] {
+            assert!(wrong.parse::<Device>().is_err(), "{wrong}");
+        }
         for wrong in ["veth0", "af_packet:", "tap", "dpdk:eth0", "tap:a/b", "tap:1234567890123456"]
         {
             assert!(wrong.parse::<Device>().is_err(), "{wrong}");

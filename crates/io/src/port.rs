@@ -3,6 +3,7 @@
 //! Network cards and the kernel leave some work on frames undone. Ports do this work (see
 //! [`crate::offload`]), so that a chain processes frames as they would be on a wire.
 
+use crate::error::ReadError;
 use braid_packet::{Frame, Pool};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -179,6 +180,15 @@ pub enum OpenError {
          `ip link set DEVICE xdp off` detaches it"
     )]
     Busy,
+    /// The capture of a port cannot be read.
+    #[error("{0}")]
+    Capture(#[from] Box<ReadError>),
+    /// The capture of a port has packets without Ethernet headers.
+    #[error("its packets have no Ethernet header, and devices carry Ethernet frames")]
+    NoFrames,
+    /// The capture of a port is too large for memory.
+    #[error("it has more than {0} MiB; take a part of it")]
+    TooMuch(usize),
     /// The operating system refuses.
     #[error("cannot be opened: {0}")]
     Io(#[from] io::Error),

@@ -1,15 +1,19 @@
 //! Several ports to one device, one for each worker.
 
 use crate::sys::Redirect;
+use braid_packet::Packet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+/// Gives a packet that arrives at a device the number of a port.
+pub type Steer = Arc<dyn Fn(&Packet) -> u32 + Send + Sync>;
+
 /// One of several ports to a device, which share the frames that arrive there. The default is the
 /// only port.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Share {
-    number: u32,
-    of: u32,
+    /// Its number, the number of ports, and what steers packets to them; `None` for the only port.
+    one: Option<(u32, u32, Steer)>,
     common: Arc<Mutex<Common>>,
 }
 
@@ -21,33 +25,38 @@ struct Common {
     redirect: Weak<Redirect>,
 }
 
-impl Default for Share {
-    fn default() -> Self {
-        Self { number: 0, of: 1, common: Arc::default() }
-    }
-}
-
 impl Share {
-    /// The shares of this number of ports.
+    /// The shares of this number of ports. Devices that can choose the port for a packet ask `steer`.
     #[must_use]
-    pub fn all(count: u32) -> Vec<Self> {
+    pub fn all(count: u32, steer: &Steer) -> Vec<Self> {
         let common = Arc::default();
-        (0..count).map(|number| Self { number, of: count, common: Arc::clone(&common) }).collect()
+        let one = |number| (count > 1).then(|| (number, count, Arc::clone(steer)));
+        (0..count).map(|number| Self { one: one(number), common: Arc::clone(&common) }).collect()
     }
 
     /// Whether this is the only port.
     pub(crate) fn is_whole(&self) -> bool {
-        self.of == 1
+        self.one.is_none()
     }
 
     /// The number of ports.
     pub(crate) fn count(&self) -> u32 {
-        self.of
+        self.one.as_ref().map_or(1, |(_, of, _)| *of)
+    }
+
+    /// Whether a packet goes to this port, where the ports can choose.
+    pub(crate) fn takes(&self, packet: &Packet) -> bool {
+        self.one.as_ref().is_none_or(|(number, _, steer)| steer(packet) == *number)
     }
 
     /// The port's part of a number of queues.
     pub(crate) fn queues(&self, count: u32) -> Range<u32> {
-        part(self.number, self.of, count)
+        let (number, of) = self.one.as_ref().map_or((0, 1), |(number, of, _)| (*number, *of));
+        let bound = |number: u32| {
+            let bound = u64::from(count) * u64::from(number) / u64::from(of);
+            u32::try_from(bound).unwrap_or(count)
+        };
+        bound(number)..bound(number + 1)
     }
 
     /// Joins the ports' fan-out group. `join` gets the group's number, if there is one, and returns
@@ -76,23 +85,16 @@ impl Share {
     }
 }
 
-/// The queues of the port with this number, out of `count` queues that `of` ports share.
-fn part(number: u32, of: u32, count: u32) -> Range<u32> {
-    let bound = |number: u32| {
-        let bound = u64::from(count) * u64::from(number) / u64::from(of.max(1));
-        u32::try_from(bound).unwrap_or(count)
-    };
-    bound(number)..bound(number + 1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::Share;
+    use super::{Share, Steer};
+    use std::sync::Arc;
 
     #[test]
     fn queues_are_divided_evenly() {
+        let steer: Steer = Arc::new(|_| 0);
         let queues = |ports, count| -> Vec<_> {
-            Share::all(ports).iter().map(|share| share.queues(count)).collect()
+            Share::all(ports, &steer).iter().map(|share| share.queues(count)).collect()
         };
         assert_eq!(queues(2, 4), [0..2, 2..4]);
         assert_eq!(queues(3, 4), [0..1, 1..2, 2..4]);

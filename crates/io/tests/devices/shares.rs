@@ -1,8 +1,9 @@
 //! Several ports that share a device, as workers have them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use braid_io::{Device, OpenError, PacketPort, Port, Share};
+use braid_io::{Device, OpenError, PacketPort, Port, Share, Steer};
 use braid_packet::Pool;
 
 use crate::traffic::{datagram, pool, receive, send};
@@ -10,7 +11,8 @@ use crate::world::spaces;
 
 /// Opens a device by several ports.
 fn open(device: &Device, pools: &mut [Pool]) -> Result<Vec<Box<dyn Port>>, OpenError> {
-    let shares = Share::all(u32::try_from(pools.len()).unwrap());
+    let steer: Steer = Arc::new(|_| unreachable!("the kernel chooses the port"));
+    let shares = Share::all(u32::try_from(pools.len()).unwrap(), &steer);
     pools.iter_mut().zip(shares).map(|(pool, share)| device.open(pool, share)).collect()
 }
 

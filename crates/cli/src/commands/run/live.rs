@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Faults, Faulty, Precision, Share, pool_for};
+use braid_io::{Device, Faults, Faulty, Precision, Share, Steer, pool_for};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
@@ -68,16 +68,14 @@ pub fn open(
         if before.iter().any(|(other, _)| other == interface) {
             return Err(Failure::usage(format!("interface `{name}` is given two devices")));
         }
-        if before.iter().any(|(_, other)| other == device) {
+        if device.is_exclusive() && before.iter().any(|(_, other)| other == device) {
             return Err(Failure::usage(format!("{device} is given to two interfaces")));
         }
     }
     let devices: Vec<Device> = named.iter().map(|(_, device)| device.clone()).collect();
-    // By device, the shares of the workers.
-    let count = u32::from(chain.workers.max(1));
-    let shares: Vec<_> = devices.iter().map(|_| Share::all(count)).collect();
+    let shares: Vec<_> = named.iter().map(|(interface, _)| shares(chain, *interface)).collect();
     let worker = |worker: usize| {
-        let pool = pool_for(&devices, &Share::all(count)[worker]);
+        let pool = pool_for(devices.iter().zip(shares.iter().map(|shares| &shares[worker])));
         let mut pool =
             pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
         let mut attached = Vec::new();
@@ -94,6 +92,15 @@ pub fn open(
         Ok(Ports { pool, attached })
     };
     (0..usize::from(chain.workers.max(1))).map(worker).collect()
+}
+
+/// The shares that the workers of a chain have of the device at an interface.
+fn shares(chain: &Chain, interface: u16) -> Vec<Share> {
+    let workers = chain.workers.max(1);
+    let steering = chain.steering.clone();
+    let steer: Steer =
+        Arc::new(move |packet| steering.worker(packet, &packet.parse(), interface, workers).into());
+    Share::all(workers.into(), &steer)
 }
 
 /// `IF=KIND:DEVICE`

@@ -39,8 +39,8 @@ pub struct Args {
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
     #[arg(conflicts_with = "devices")]
     inputs: Vec<String>,
-    /// A live device where packets enter and leave: af_packet:DEVICE, xdp:DEVICE or
-    /// tap:DEVICE
+    /// A live device where packets enter and leave: af_packet:DEVICE, xdp:DEVICE, tap:DEVICE,
+    /// replay:CAPTURE[,speed=FACTOR], memory:CAPTURE, or memory, where nothing enters
     #[arg(long = "if", value_name = "IF=KIND:DEVICE", num_args = 1..)]
     devices: Vec<String>,
     /// With --if: how long to run, such as 90s, 1.5s, 10m, 500ms; without it, until Ctrl-C
