@@ -1,6 +1,7 @@
 //! Packets in memory as a source and a sink, for tests and for callers that generate packets.
 
-use crate::{PacketSink, PacketSource, ReadError, WriteError};
+use crate::error::{ReadError, WriteError};
+use crate::source::{PacketSink, PacketSource};
 use braid_packet::Packet;
 use std::collections::VecDeque;
 

@@ -2,7 +2,8 @@
 //! from a complete end.
 
 use super::read_ahead::ReadAhead;
-use crate::{Progress, ReadError};
+use crate::error::ReadError;
+use crate::source::Progress;
 use braid_packet::{Frame, Pool};
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::sync::Arc;

@@ -5,10 +5,9 @@ mod pcap;
 mod pcapng;
 mod read_ahead;
 mod reader;
+mod record;
 mod writer;
 
 pub use reader::{CaptureReader, read_all};
+pub use record::MAX_PACKET;
 pub use writer::{CaptureWriter, Format, Precision};
-
-/// The most captured bytes of a packet, as in libpcap. A record with a larger length is damaged.
-pub const MAX_PACKET: u32 = 262_144;

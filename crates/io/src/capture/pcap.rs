@@ -1,8 +1,8 @@
 //! Reads classic pcap: microseconds and nanoseconds, both byte orders.
 
-use super::MAX_PACKET;
 use super::bytes::Bytes;
-use crate::ReadError;
+use super::record::MAX_PACKET;
+use crate::error::ReadError;
 use crate::link::link_of_number;
 use braid_packet::{Burst, Frame, Link, Packet, Pool};
 use pcap_parser::PcapHeader;

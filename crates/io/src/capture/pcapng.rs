@@ -1,10 +1,10 @@
 //! Reads pcapng: sections of either byte order, and several interfaces, each with a link type and a
 //! time resolution; enhanced, simple and obsolete packet blocks. Other blocks are skipped.
 
-use super::MAX_PACKET;
 use super::bytes::Bytes;
 use super::pcap::packet;
-use crate::ReadError;
+use super::record::MAX_PACKET;
+use crate::error::ReadError;
 use crate::link::link_of_number;
 use braid_packet::{Frame, Packet, Pool};
 use pcap_parser::{Block, InterfaceDescriptionBlock, PcapNGOption, parse_block_be, parse_block_le};

@@ -3,7 +3,8 @@
 use super::bytes::Bytes;
 use super::pcap::Pcap;
 use super::pcapng::PcapNg;
-use crate::{PacketSource, Progress, ReadError, Warning};
+use crate::error::{ReadError, Warning};
+use crate::source::{PacketSource, Progress};
 use braid_packet::{Burst, Packet, Pool};
 use std::fs::File;
 use std::io::{Cursor, Read};

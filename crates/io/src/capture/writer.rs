@@ -4,9 +4,10 @@
 //! caller chooses microseconds or nanoseconds: in a stream the header comes before the time stamps,
 //! so the writer can't choose. A pcapng file has an interface for each link type, and nanoseconds.
 
-use super::MAX_PACKET;
+use super::record::MAX_PACKET;
+use crate::error::WriteError;
 use crate::link::{link_name, number_of_link};
-use crate::{PacketSink, WriteError};
+use crate::source::PacketSink;
 use braid_packet::{Link, Packet};
 use flate2::Compression;
 use flate2::write::GzEncoder;

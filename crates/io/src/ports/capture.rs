@@ -2,9 +2,9 @@
 //! a capture's own timing. What is sent by it goes nowhere.
 
 use super::Share;
-use crate::PacketSource;
 use crate::capture::CaptureReader;
 use crate::port::{OpenError, Port, Unreceived, Unsent};
+use crate::source::PacketSource;
 use braid_packet::{BURST, Frame, Link, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{
@@ -144,7 +144,7 @@ impl Port for MemoryPort {
 pub struct ReplayPort {
     stored: Stored,
     next: usize,
-    /// Time passes so many times as fast.
+    /// The factor by which time passes faster than in the capture.
     speed: f64,
     /// The time of the first packet: when the port was read first.
     start: Option<Instant>,
@@ -221,7 +221,9 @@ impl Port for ReplayPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CaptureWriter, PacketSink, Precision, Steer};
+    use crate::capture::{CaptureWriter, Precision};
+    use crate::ports::Steer;
+    use crate::source::PacketSink;
     use braid_packet::Packet;
     use braid_packet::frame::FRAME;
     use rustix::event::{PollFd, PollFlags, poll};
