@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::run::duration;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
 
@@ -63,6 +64,12 @@ enum Verb {
     },
     /// Follow the events from now on, one JSON line each
     Events,
+    /// End the run when no packet waits in it any more. Packets that arrive meanwhile are lost
+    Drain {
+        /// End after this time in any case
+        #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+        within: Duration,
+    },
     /// End the run, as Ctrl-C does
     Stop,
 }
@@ -92,6 +99,9 @@ impl Verb {
             Verb::Backend(words) => change("backend", words),
             Verb::Reload { plan } => json!({ "do": "reload", "plan": plan }),
             Verb::Events => json!({ "do": "events" }),
+            Verb::Drain { within } => json!({
+                "do": "drain", "within_ms": u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+            }),
             Verb::Stop => json!({ "do": "stop" }),
         }
     }
@@ -155,6 +165,10 @@ fn text(verb: &Verb, answer: &Value) -> String {
             text
         }
         Verb::Counters => answer["text"].as_str().unwrap_or_default().to_owned(),
+        Verb::Drain { within } => {
+            let (held, seconds) = (&answer["held"], within.as_secs_f64());
+            format!("{held} packets wait; the run ends when they have left, within {seconds} s\n")
+        }
         _ => "done\n".to_owned(),
     }
 }

@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 /// The largest number of entries of a page of state, and the number that a page has if the request
 /// does not say.
 pub(crate) const MOST_ENTRIES: usize = 1_000;
 const ENTRIES: usize = 100;
+
+/// The longest time for which a run drains, and the time if the request does not say (ms).
+const MOST_DRAIN_MS: usize = 3_600_000;
+const DRAIN_MS: usize = 10_000;
 
 /// What a client wants.
 pub(crate) enum Request {
@@ -27,6 +32,11 @@ pub(crate) enum Request {
     Reload {
         /// Only say what would move.
         plan: bool,
+    },
+    /// The end of the run as soon as no packet waits in it any more. No further packet enters.
+    Drain {
+        /// The end comes after this time at the latest.
+        within: Duration,
     },
     /// The end of the run.
     Stop,
@@ -87,6 +97,7 @@ pub(crate) fn parse(
         "change" => known(&["do", "change"])?,
         "counters" => known(&["do", "text"])?,
         "reload" => known(&["do", "plan"])?,
+        "drain" => known(&["do", "within_ms"])?,
         _ => known(&["do"])?,
     }
     Ok(match word.as_str() {
@@ -102,9 +113,13 @@ pub(crate) fn parse(
         "change" => Request::Change(text("change")?.ok_or("the request lacks `change`")?),
         "reload" => Request::Reload { plan: flag("plan")? },
         "events" => Request::Events(events()),
+        "drain" => {
+            let ms = number("within_ms", DRAIN_MS)?.min(MOST_DRAIN_MS) as u64;
+            Request::Drain { within: Duration::from_millis(ms) }
+        }
         "stop" => Request::Stop,
         other => {
-            let known = "status, counters, state, change, events, reload, stop";
+            let known = "status, counters, state, change, events, reload, drain, stop";
             return Err(format!("there is no `{other}`; known are {known}"));
         }
     })

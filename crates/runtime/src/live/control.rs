@@ -1,6 +1,7 @@
 //! The control thread: it answers requests and does everything that takes time, while the worker
 //! moves packets.
 
+use super::clock::nanoseconds;
 use super::operator::{Flags, Operator};
 use super::worker::{Mailbox, Next, Replaced, Worker};
 use crate::ctl::{Job, Request, Socket, page};
@@ -126,6 +127,11 @@ impl Controller<'_> {
                     })
                 }
             },
+            Request::Drain { within } => {
+                let within_ns = nanoseconds(within);
+                let held = self.worker.ask(move |worker| worker.drain(within_ns)).ok_or(Ended)?;
+                json!({ "ok": true, "held": held })
+            }
             Request::Stop => {
                 self.flags.stop.store(true, Ordering::Relaxed);
                 done

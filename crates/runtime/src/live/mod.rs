@@ -12,6 +12,8 @@
 mod attend;
 mod clock;
 mod control;
+mod drain;
+mod meter;
 mod operator;
 mod sink;
 mod worker;

@@ -1,6 +1,7 @@
 //! A worker: the thread that moves packets. Between two bursts it does what its mailbox says.
 
 use super::clock::{Clock, nanoseconds};
+use super::meter::{Meter, Rates};
 use super::sink::Sink;
 use crate::hosts::new_addresses;
 use crate::load::Load;
@@ -92,13 +93,16 @@ pub(super) struct Worker<'a> {
     pub(super) control: Script,
     pub(super) sink: Sink<'a>,
     /// The number of frames read, including frames that were lost on reading.
-    packets: u64,
+    pub(super) packets: u64,
     /// The frames lost on reading, by reason.
-    lost: BTreeMap<&'static str, u64>,
-    frames: Vec<Frame>,
+    pub(super) lost: BTreeMap<&'static str, u64>,
+    pub(super) frames: Vec<Frame>,
     pub(super) load: Load,
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
+    pub(super) meter: Meter,
+    /// No packet may enter, and the worker ends at this time (ns) at the latest.
+    pub(super) drains_until_ns: Option<u64>,
 }
 
 impl<'a> Worker<'a> {
@@ -119,6 +123,8 @@ impl<'a> Worker<'a> {
             frames: Vec::new(),
             load: Load::new(),
             longest_ns: 0,
+            meter: Meter::default(),
+            drains_until_ns: None,
         }
     }
 
@@ -138,8 +144,10 @@ impl<'a> Worker<'a> {
             let gone_ns = looked_ns.map_or(0, |looked| now.saturating_sub(looked));
             self.longest_ns = self.longest_ns.max(gone_ns);
             looked_ns = Some(now);
+            self.meter.note(now, gone_ns, self.packets);
             let over = end_ns.is_some_and(|end| now >= end)
-                || limits.packets.is_some_and(|most| self.packets >= most);
+                || limits.packets.is_some_and(|most| self.packets >= most)
+                || self.has_drained(now)?;
             if over || stop.load(Ordering::Relaxed) || self.sink.leaving.has_failed() {
                 return Ok(());
             }
@@ -175,7 +183,10 @@ impl<'a> Worker<'a> {
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
             let interface = self.sink.devices[at].interface;
             self.packets += self.sink.hear(interface, &mut self.frames);
-            self.process(interface)?;
+            match self.drains_until_ns {
+                None => self.process(interface)?,
+                Some(_) => self.refuse(),
+            }
         }
         Ok(any)
     }
@@ -215,7 +226,7 @@ impl<'a> Worker<'a> {
         wait(ports, patience).map_err(|error| self.unreadable(0, error))
     }
 
-    fn advance(&mut self, now: u64) -> Result<(), RunError> {
+    pub(super) fn advance(&mut self, now: u64) -> Result<(), RunError> {
         let (_, mut out) = self.load.parts();
         let made = |change: &Control| self.sink.changed(change);
         self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
@@ -247,10 +258,17 @@ impl<'a> Worker<'a> {
             "chain": self.chain.name,
             "seconds": since_ns / 1_000_000_000,
             "packets": self.packets,
+            "workers": [self.load()],
             "longest_pause_us": std::mem::take(&mut self.longest_ns) / 1_000,
             "devices": self.sink.devices(&self.chain),
             "hosts": self.sink.hosts_status(&self.chain),
         })
+    }
+
+    /// How busy the worker is.
+    fn load(&self) -> Value {
+        let Rates { busy_percent, packets_per_second } = self.meter.rates();
+        json!({ "busy_percent": busy_percent, "packets_per_second": packets_per_second })
     }
 
     /// Changes the configuration now.

@@ -25,6 +25,7 @@ use crate::output::{Output, tell, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
+pub use live::duration;
 use live::{Devices, Surroundings};
 use outputs::LineFile;
 
