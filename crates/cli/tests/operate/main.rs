@@ -5,5 +5,7 @@
 mod common;
 mod ends;
 mod site;
+mod watch;
 #[path = "../../../io/tests/devices/world.rs"]
+#[allow(unused_macros, unused_imports, reason = "the tests of devices use it")]
 mod world;

@@ -66,7 +66,8 @@ impl Site {
 
     /// The answer of `braid ctl` to these words.
     pub fn ask(&self, words: &str) -> Ended {
-        ended(&self.ctl(words).output().expect("the command starts"))
+        let words: Vec<&str> = words.split_whitespace().collect();
+        ended(&self.ctl(&words).output().expect("the command starts"))
     }
 
     /// The JSON answer of `braid ctl` to these words.
@@ -75,16 +76,16 @@ impl Site {
         self.ask(&format!("{words} --json")).code(0).json()
     }
 
-    /// `braid ctl` with these words.
-    pub fn ctl(&self, words: &str) -> Command {
+    /// `braid ctl` with these arguments.
+    pub fn ctl(&self, args: &[&str]) -> Command {
         let mut ctl = command();
-        ctl.current_dir(self.folder.path("")).args(["ctl", "ctl"]).args(words.split_whitespace());
+        ctl.current_dir(self.folder.path("")).args(["ctl", "ctl"]).args(args);
         ctl
     }
 
-    /// Starts `braid ctl` with these words.
-    pub fn start(&self, words: &str) -> Child {
-        let mut ctl = self.ctl(words);
+    /// Starts `braid ctl` with these arguments.
+    pub fn start(&self, args: &[&str]) -> Child {
+        let mut ctl = self.ctl(args);
         ctl.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts")
     }
 
@@ -154,6 +155,7 @@ impl Drop for Site {
 /// A run between two wires. Ends the test, and says so, where there can be none.
 macro_rules! site {
     ($name:ident, $folder:expr, $options:expr) => {
+        #[allow(unused_mut, reason = "a test may only look")]
         let Some(mut $name) = $crate::site::Site::new($folder, $options) else {
             eprintln!("NOT RUN: network namespaces need root, unshare and ip");
             return;

@@ -1,5 +1,6 @@
 //! The socket: takes clients and their requests.
 
+use super::feed::Reader;
 use super::request::{Job, Request, parse};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -11,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// The largest number of clients at a time.
@@ -20,8 +21,6 @@ const CLIENTS: usize = 16;
 const LONGEST: u64 = 64 << 10;
 /// How long a client may be silent, or take no answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The number of events that wait for a slow client. Further ones are lost for it.
-const EVENTS: usize = 1_024;
 
 /// A socket on which a run can be looked at and changed. The file goes with this value.
 pub struct Socket {
@@ -147,24 +146,20 @@ fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
             let error = json!({ "error": format!("a request has at most {LONGEST} bytes") });
             return writeln!(client, "{error}");
         }
-        let mut events = None;
-        let answer = answer(shared, &line, &mut events);
+        let mut reader = None;
+        let answer = answer(shared, &line, &mut reader);
         writeln!(client, "{answer}")?;
-        if let Some(events) = events.filter(|_| answer.get("error").is_none()) {
-            return stream(&mut client, &events);
+        if let Some(reader) = reader.filter(|_| answer.get("error").is_none()) {
+            return stream(&mut client, &reader);
         }
     }
 }
 
-/// The answer to a request. For a stream of events, sets `events`.
-fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -> Value {
+/// The answer to a request. If it is followed by a feed, sets `reader`.
+fn answer(shared: &Shared, line: &[u8], reader: &mut Option<Reader>) -> Value {
     let mut ask = || {
         let line = std::str::from_utf8(line).map_err(|why| format!("no UTF-8 text: {why}"))?;
-        let request: Request = parse(line, || {
-            let (send, receive) = sync_channel(EVENTS);
-            *events = Some(receive);
-            send
-        })?;
+        let request: Request = parse(line, reader)?;
         let (answer, receive) = sync_channel(1);
         let over = || "the run is over".to_owned();
         shared.jobs.send(Job { request, answer }).map_err(|_| over())?;
@@ -173,15 +168,15 @@ fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -
     ask().unwrap_or_else(|why| json!({ "error": why }))
 }
 
-/// Writes events until the client or the run goes.
-fn stream(client: &mut UnixStream, events: &Receiver<String>) -> io::Result<()> {
+/// Writes the lines of a feed until it ends, or the client or the run goes.
+fn stream(client: &mut UnixStream, lines: &Reader) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let mut byte = [0; 1];
     loop {
-        match events.recv_timeout(Duration::from_secs(1)) {
+        match lines.next(Duration::from_millis(250)) {
             Ok(line) => writeln!(client, "{line}")?,
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
                 client.set_nonblocking(true)?;
                 let gone = client.read(&mut byte);
                 client.set_nonblocking(false)?;

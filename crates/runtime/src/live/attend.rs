@@ -57,7 +57,8 @@ impl Sink<'_> {
     /// Sends the packets that have waited for the MAC addresses of their next hops, and the frames
     /// of the interfaces' own.
     pub(super) fn send_waited(&mut self) {
-        let Self { leaving, hosts, devices, queues, copies, unsent, .. } = self;
+        let is_copied = self.copies_leaving();
+        let Self { hosts, devices, queues, copies, unsent, .. } = self;
         let Some(out) = hosts.as_mut().map(Hosts::out).filter(|out| !out.is_empty()) else {
             return;
         };
@@ -68,7 +69,7 @@ impl Sink<'_> {
         for (interface, packet) in out.waited.drain(..) {
             let device = devices.iter().position(|device| device.interface == interface);
             let Some(device) = device else { continue };
-            if !leaving.outputs.is_empty() {
+            if is_copied {
                 copies.push((device, queues[device].len(), packet.clone()));
             }
             queues[device].push(packet.into_frame());

@@ -3,6 +3,7 @@
 
 use super::clock::nanoseconds;
 use super::operator::{Flags, Operator};
+use super::tracing::{Tracing, capture};
 use super::worker::{Mailbox, Next, Replaced, Worker};
 use crate::ctl::{Job, Request, Socket, page};
 use crate::outcome::Summary;
@@ -23,6 +24,8 @@ pub(super) struct Controller<'a> {
     pub(super) operator: &'a mut dyn Operator,
     pub(super) flags: Flags<'a>,
     pub(super) socket: Option<Socket>,
+    /// The client that traces packets.
+    pub(super) tracing: Tracing,
     /// The period in which the state is saved, and the time of the next time.
     pub(super) saves: Option<(Duration, Instant)>,
 }
@@ -52,6 +55,7 @@ impl Controller<'_> {
             // The client may have gone.
             let _ = answer.try_send(value);
         }
+        self.tracing.show(self.operator, &self.worker).ok_or(Ended)?;
         if take(self.flags.show) {
             let so_far = self.so_far()?;
             let text = self.operator.present(&self.chain, &so_far);
@@ -88,21 +92,7 @@ impl Controller<'_> {
                 let entries = self.worker.ask(|worker| worker.engine.state()).ok_or(Ended)?;
                 page(&self.chain, &entries, &wanted)
             }
-            Request::Change(text) => match self.operator.changes(&text, &self.chain) {
-                Err(why) => error(why),
-                Ok(changes) => {
-                    let prepare = self.worker.ask(|worker| worker.engine.preparer());
-                    let changes = changes.into_iter().map(prepare.ok_or(Ended)?);
-                    let mut changes: Vec<_> = changes.collect();
-                    // What the changes replace comes back, because to drop it takes time.
-                    let made = self.worker.ask(move |worker| {
-                        let made = worker.change(&mut changes);
-                        (made, changes)
-                    });
-                    let (made, _) = made.ok_or(Ended)?;
-                    made.map_or_else(error, |()| done)
-                }
-            },
+            Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {
                 let add = move |worker: &mut Worker<'_>| {
                     worker.sink.listeners.add(listener);
@@ -127,6 +117,14 @@ impl Controller<'_> {
                     })
                 }
             },
+            Request::Capture(wanted) => {
+                let begun = capture(wanted, &self.chain, self.operator, &self.worker);
+                begun.ok_or(Ended)?.map_or_else(error, |()| done)
+            }
+            Request::Trace(wanted) => {
+                let begun = self.tracing.begin(wanted, self.operator, &self.worker);
+                begun.ok_or(Ended)?.map_or_else(error, |()| done)
+            }
             Request::Drain { within } => {
                 let within_ns = nanoseconds(within);
                 let held = self.worker.ask(move |worker| worker.drain(within_ns)).ok_or(Ended)?;
@@ -137,6 +135,23 @@ impl Controller<'_> {
                 done
             }
         })
+    }
+
+    /// Makes changes of configuration. The inner error says why they cannot be made.
+    fn change(&mut self, text: &str) -> Result<Result<(), String>, Ended> {
+        let changes = match self.operator.changes(text, &self.chain) {
+            Ok(changes) => changes,
+            Err(why) => return Ok(Err(why)),
+        };
+        let prepare = self.worker.ask(|worker| worker.engine.preparer());
+        let changes = changes.into_iter().map(prepare.ok_or(Ended)?);
+        let mut changes: Vec<_> = changes.collect();
+        // What the changes replace comes back, because to drop it takes time.
+        let made = self.worker.ask(move |worker| {
+            let made = worker.change(&mut changes);
+            (made, changes)
+        });
+        made.map(|(made, _)| made).ok_or(Ended)
     }
 
     /// The results so far.

@@ -12,15 +12,18 @@
 mod attend;
 mod clock;
 mod control;
-mod drain;
 mod meter;
 mod operator;
 mod sink;
+mod tracing;
+mod watch;
+mod watched;
 mod worker;
 
 pub use clock::Clock;
 pub use operator::{Flags, Operator};
 pub use sink::Attached;
+pub use watch::{Filter, Traced};
 pub use worker::Limits;
 
 use crate::ctl::Socket;
@@ -36,6 +39,7 @@ use std::io::Write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Tracing;
 use worker::{Worker, mailbox};
 
 /// A live run that is being set up.
@@ -150,6 +154,7 @@ impl<'a> Live<'a> {
             operator,
             flags,
             socket: self.socket,
+            tracing: Tracing::default(),
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };
         let (stop, limits) = (flags.stop, self.limits);

@@ -1,5 +1,6 @@
 //! Where the packets of a live run leave: devices, and copies of them in files.
 
+use super::watch::Watch;
 use crate::ctl::Listeners;
 use crate::hosts::{Hosts, Leaving as Way, NO_GATEWAY};
 use crate::load::Load;
@@ -31,6 +32,8 @@ pub(super) struct Sink<'a> {
     pub(super) pool: Pool,
     /// The clients that follow events.
     pub(super) listeners: Listeners,
+    /// The clients that watch packets.
+    pub(super) watch: Watch,
     /// The interfaces with addresses of their own.
     pub(super) hosts: Option<Hosts>,
     /// By device, the frames that leave by it.
@@ -38,8 +41,8 @@ pub(super) struct Sink<'a> {
     /// Copies of leaving packets, for the outputs: each with its device and its place in the
     /// device's queue.
     pub(super) copies: Vec<(usize, usize, Packet)>,
-    /// The devices and places of frames that were not sent.
-    failed: Vec<(usize, usize)>,
+    /// The devices and places of frames that were not sent, with the reasons.
+    failed: Vec<(usize, usize, &'static str)>,
     /// Packets that left the chain and were not sent, by interface and reason.
     pub(super) unsent: BTreeMap<(u16, &'static str), u64>,
 }
@@ -58,6 +61,7 @@ impl<'a> Sink<'a> {
             devices,
             pool,
             listeners: Listeners::default(),
+            watch: Watch::default(),
             queues: Vec::new(),
             copies: Vec::new(),
             failed: Vec::new(),
@@ -86,12 +90,12 @@ impl<'a> Sink<'a> {
 
     /// Sends all that a load has made leave.
     pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
+        let is_copied = self.copies_leaving();
         let Self { leaving, hosts, devices, queues, copies, unsent, listeners, .. } = self;
         for event in load.events.drain(..) {
             listeners.event(chain, &event);
             leaving.event(chain, &event);
         }
-        let is_copied = !leaving.outputs.is_empty();
         queues.resize_with(devices.len(), Vec::new);
         load.deliver(|interface, packet| {
             let device = devices.iter().position(|device| device.interface == interface);
@@ -114,6 +118,11 @@ impl<'a> Sink<'a> {
         self.send();
     }
 
+    /// Whether somebody wants copies of the packets that leave.
+    pub(super) fn copies_leaving(&self) -> bool {
+        !self.leaving.outputs.is_empty() || self.watch.leaves()
+    }
+
     /// Sends the frames of all queues.
     pub(super) fn send(&mut self) {
         let Self { devices, queues, pool, failed, unsent, .. } = self;
@@ -121,15 +130,19 @@ impl<'a> Sink<'a> {
         for (at, (Attached { interface, port, .. }, queue)) in waiting {
             if !queue.is_empty() {
                 port.send(pool, queue, &mut |place, why| {
-                    failed.push((at, place));
+                    failed.push((at, place, why.reason()));
                     *unsent.entry((*interface, why.reason())).or_default() += 1;
                 });
             }
         }
         for (device, place, packet) in self.copies.drain(..) {
-            if !self.failed.contains(&(device, place)) {
-                self.leaving.packet(self.devices[device].interface, &packet);
+            let interface = self.devices[device].interface;
+            let failed = self.failed.iter().find(|(at, which, _)| (*at, *which) == (device, place));
+            let unsent = failed.map(|(_, _, why)| *why);
+            if unsent.is_none() {
+                self.leaving.packet(interface, &packet);
             }
+            self.watch.left(interface, &packet, unsent);
         }
         self.failed.clear();
         self.send_own();
@@ -182,6 +195,7 @@ impl<'a> Sink<'a> {
         };
         self.devices.iter_mut().for_each(|device| take(&mut device.interface));
         self.leaving.outputs.iter_mut().filter_map(|one| one.interface.as_mut()).for_each(take);
+        self.watch.renumber(numbers);
         // The engine counts what left by interfaces that are gone.
         let unsent = std::mem::take(&mut self.unsent).into_iter();
         self.unsent = unsent

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
 
+/// The reason for which packets that arrive while a worker drains are lost.
+const DRAINED: &str = "drained";
+
 /// The least time between two messages (ns), so that many messages do not hold up packets.
 const PAUSE_NS: u64 = 1_000_000;
 
@@ -93,16 +96,16 @@ pub(super) struct Worker<'a> {
     pub(super) control: Script,
     pub(super) sink: Sink<'a>,
     /// The number of frames read, including frames that were lost on reading.
-    pub(super) packets: u64,
+    packets: u64,
     /// The frames lost on reading, by reason.
-    pub(super) lost: BTreeMap<&'static str, u64>,
-    pub(super) frames: Vec<Frame>,
+    lost: BTreeMap<&'static str, u64>,
+    frames: Vec<Frame>,
     pub(super) load: Load,
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
-    pub(super) meter: Meter,
+    meter: Meter,
     /// No packet may enter, and the worker ends at this time (ns) at the latest.
-    pub(super) drains_until_ns: Option<u64>,
+    drains_until_ns: Option<u64>,
 }
 
 impl<'a> Worker<'a> {
@@ -196,18 +199,22 @@ impl<'a> Worker<'a> {
     fn process(&mut self, interface: u16) -> Result<(), RunError> {
         let mut frames = std::mem::take(&mut self.frames);
         self.packets += frames.len() as u64;
+        let is_watched = !self.sink.watch.is_empty() && self.sink.watch.enters(interface);
         let mut rest = frames.drain(..).peekable();
         while rest.peek().is_some() {
             let now = self.clock.now_ns();
             let (burst, mut out) = self.load.parts();
-            for frame in rest.by_ref().take(BURST) {
+            for frame in rest.by_ref().take(if is_watched { 1 } else { BURST }) {
                 let mut packet = Packet::in_frame(Link::Ethernet, now, frame, 0);
                 packet.ingress = interface;
                 burst.push(packet);
             }
             let made = |change: &Control| self.sink.changed(change);
             self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
-            self.engine.burst(burst, &mut out);
+            match is_watched {
+                true => self.run_watched(now),
+                false => self.engine.burst(burst, &mut out),
+            }
             self.sink.deliver(&self.chain, &mut self.load);
         }
         drop(rest);
@@ -313,6 +320,36 @@ impl<'a> Worker<'a> {
         self.chain = chain;
         let before = std::mem::replace(&mut self.engine, engine);
         Ok(Replaced { plan, pause: start.elapsed(), _before: before })
+    }
+
+    /// Lets no packet enter from now on. The worker ends when no packet waits in it any more, or
+    /// after this time. Returns the number of packets that wait.
+    pub(super) fn drain(&mut self, within_ns: u64) -> u64 {
+        self.drains_until_ns = Some(self.clock.now_ns().saturating_add(within_ns));
+        self.waiting()
+    }
+
+    /// Whether the worker drains and has nothing left to do. Runs what is due by this time.
+    fn has_drained(&mut self, now: u64) -> Result<bool, RunError> {
+        let Some(until) = self.drains_until_ns else { return Ok(false) };
+        self.advance(now)?;
+        Ok(now >= until || self.waiting() == 0)
+    }
+
+    /// Loses the frames that were read, as frames that may not enter.
+    fn refuse(&mut self) {
+        let Self { frames, sink, packets, lost, .. } = self;
+        if !frames.is_empty() {
+            *packets += frames.len() as u64;
+            *lost.entry(DRAINED).or_default() += frames.len() as u64;
+            frames.drain(..).for_each(|frame| sink.pool.put(frame));
+        }
+    }
+
+    /// The number of packets that wait in queues of functions and for their next hops.
+    fn waiting(&self) -> u64 {
+        let for_hops = self.sink.hosts.as_ref().map_or(0, |hosts| hosts.waiting() as u64);
+        self.engine.counters().held + for_hops
     }
 
     /// The results at the end.

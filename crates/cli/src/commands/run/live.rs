@@ -14,7 +14,8 @@ use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_packet::Pool;
 use braid_runtime::Summary;
-use braid_runtime::live::{Attached, Done, Flags, Live, Operator};
+use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Traced};
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
@@ -22,7 +23,9 @@ use super::kept::Kept;
 use super::outputs::LineFile;
 use crate::answer::Failure;
 use crate::captures::{self, Named};
+use crate::commands::trace;
 use crate::engines::Running;
+use crate::filter::filter;
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{tell, warn};
@@ -128,6 +131,14 @@ impl Operator for Surroundings<'_> {
 
     fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {
         summary(chain, so_far)
+    }
+
+    fn filter(&mut self, text: &str) -> Result<Filter, String> {
+        filter(text)
+    }
+
+    fn traced(&mut self, number: u64, traced: Traced, as_text: bool) -> Result<Value, String> {
+        trace::traced(number, traced, as_text)
     }
 
     fn tell(&mut self, text: &str) {

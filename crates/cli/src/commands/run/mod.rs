@@ -25,8 +25,8 @@ use crate::output::{Output, tell, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
-pub use live::duration;
 use live::{Devices, Surroundings};
+pub use live::{duration, signal_flag};
 use outputs::LineFile;
 
 /// Run a chain over captures, or over live interfaces
