@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod confined;
 mod ends;
 mod site;
 mod watch;

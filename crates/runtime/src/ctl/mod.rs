@@ -14,4 +14,5 @@ mod socket;
 pub(crate) use feed::{Feed, Sighting};
 pub(crate) use request::{Capture, Job, Request, TraceWanted};
 pub(crate) use serve::{Listeners, page};
+pub(crate) use socket::Served;
 pub use socket::{Socket, SocketError};

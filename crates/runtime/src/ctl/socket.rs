@@ -22,9 +22,19 @@ const LONGEST: u64 = 64 << 10;
 /// How long a client may be silent, or take no answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A socket on which a run can be looked at and changed. The file goes with this value.
+/// A socket on which a run can be looked at and changed. The file goes with this value. Clients
+/// wait until the run begins.
 pub struct Socket {
-    path: PathBuf,
+    listener: UnixListener,
+    file: SocketFile,
+}
+
+/// The file of a socket, which goes with this value.
+struct SocketFile(PathBuf);
+
+/// A socket whose clients are served by threads.
+pub(crate) struct Served {
+    file: SocketFile,
     jobs: Receiver<Job>,
     is_closed: Arc<AtomicBool>,
 }
@@ -69,27 +79,40 @@ impl Socket {
         // Each client's user is checked, too, so it does not matter that the file is older than
         // its permissions.
         set_permissions(path, Permissions::from_mode(0o600))?;
+        Ok(Self { listener, file: SocketFile(path.to_owned()) })
+    }
+
+    /// Serves clients from now on.
+    pub(crate) fn serve(self) -> Served {
+        let Self { listener, file } = self;
         let (send, jobs) = sync_channel(CLIENTS);
         let is_closed = Arc::new(AtomicBool::new(false));
         let shared = Shared { jobs: send, clients: AtomicUsize::new(0) };
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
-        Ok(Self { path: path.to_owned(), jobs, is_closed })
+        Served { file, jobs, is_closed }
     }
+}
 
+impl Served {
     /// The next request, if there is one within this time.
     pub(crate) fn next(&self, within: Duration) -> Option<Job> {
         self.jobs.recv_timeout(within).ok()
     }
 }
 
-impl Drop for Socket {
+impl Drop for Served {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts clients. If that fails, it ends with the process.
-        drop(UnixStream::connect(&self.path));
+        drop(UnixStream::connect(&self.file.0));
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
         // Somebody may have removed the file.
-        let _ = remove_file(&self.path);
+        let _ = remove_file(&self.0);
     }
 }
 

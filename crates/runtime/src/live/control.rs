@@ -5,7 +5,7 @@ use super::clock::nanoseconds;
 use super::operator::{Flags, Operator};
 use super::tracing::{Tracing, capture};
 use super::worker::{Mailbox, Next, Replaced, Worker};
-use crate::ctl::{Job, Request, Socket, page};
+use crate::ctl::{Job, Request, Served, page};
 use crate::outcome::Summary;
 use crate::report::report;
 use braid_ir::chain::Chain;
@@ -23,7 +23,7 @@ pub(super) struct Controller<'a> {
     pub(super) worker: Mailbox,
     pub(super) operator: &'a mut dyn Operator,
     pub(super) flags: Flags<'a>,
-    pub(super) socket: Option<Socket>,
+    pub(super) socket: Option<Served>,
     /// The client that traces packets.
     pub(super) tracing: Tracing,
     /// The period in which the state is saved, and the time of the next time.

@@ -153,7 +153,7 @@ impl<'a> Live<'a> {
             worker: mailbox,
             operator,
             flags,
-            socket: self.socket,
+            socket: self.socket.map(Socket::serve),
             tracing: Tracing::default(),
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };

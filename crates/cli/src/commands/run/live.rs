@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Faults, Faulty, Precision, pool_for};
+use braid_io::{Device, Faults, Faulty, pool_for};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_ir::snapshot::Snapshot;
@@ -20,9 +20,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 use super::kept::Kept;
-use super::outputs::LineFile;
+use super::outputs::{Created, LineFile};
 use crate::answer::Failure;
-use crate::captures::{self, Named};
 use crate::commands::trace;
 use crate::engines::Running;
 use crate::filter::filter;
@@ -64,6 +63,8 @@ pub fn period(text: &str) -> Result<Duration, String> {
 pub struct Devices {
     pub attached: Vec<Attached>,
     pub pool: Pool,
+    /// Their names on the command line.
+    pub kinds: Vec<Device>,
 }
 
 /// Opens the devices that `--if` names, with injected faults.
@@ -93,7 +94,7 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
         Ok(Attached { interface, name, port })
     };
     let attached = named.into_iter().map(&mut attach).collect::<Result<Vec<_>, Failure>>()?;
-    Ok(Devices { attached, pool })
+    Ok(Devices { attached, pool, kinds: devices })
 }
 
 /// `IF=KIND:DEVICE`
@@ -168,7 +169,7 @@ impl Operator for Surroundings<'_> {
 pub fn drive(
     mut run: Live<'_>,
     surroundings: &mut Surroundings<'_>,
-    (devices, outputs, events): (Vec<Attached>, Vec<Named>, Option<LineFile>),
+    (devices, outputs, events): (Vec<Attached>, Vec<Created>, Option<LineFile>),
     is_endless: bool,
 ) -> Result<Done, Failure> {
     let [stop, show, reload] = [
@@ -176,9 +177,8 @@ pub fn drive(
         signal_flag(&[SIGUSR1], false)?,
         signal_flag(&[SIGHUP], false)?,
     ];
-    for Named { interface, path } in outputs {
-        let sink = captures::create(&path, Precision::Nano)?;
-        run = run.output(path.display().to_string(), interface, sink);
+    for Created { name, interface, writer } in outputs {
+        run = run.output(name, interface, writer);
     }
     if let Some(LineFile { name, file }) = events {
         run = run.events(name, file);
