@@ -6,7 +6,7 @@ use braid_ir::engine::Engine;
 use braid_ir::residual::Extent;
 use braid_lang::diag::did_you_mean_help;
 use braid_reference::Reference;
-use braid_runtime::Sharded;
+use braid_runtime::Engines;
 
 use crate::answer::Failure;
 
@@ -35,51 +35,15 @@ pub fn check(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
-/// What runs the packets of a chain.
-pub enum Running {
-    /// One engine.
-    One(Box<dyn Engine>),
-    /// An engine for each worker.
-    Workers(Box<Sharded>),
+/// Makes the engine of this name for a chain over captures, or for each of its workers.
+pub fn offline(name: &str, chain: &Chain) -> Result<Engines, Failure> {
+    Engines::new(chain, |chain| make(name, &chain))
 }
 
-impl Running {
-    /// Makes the engine of this name for a chain, or for each of its workers.
-    pub fn new(name: &str, chain: &Chain) -> Result<Self, Failure> {
-        Self::of(chain, |chain| make(name, chain))
-    }
-
-    /// As [`Self::new`] for a live chain. No packet waits for the compiler.
-    pub fn live(name: &str, chain: &Chain) -> Result<Self, Failure> {
-        Self::of(chain, |chain| with(name, chain, true))
-    }
-
-    fn of(
-        chain: &Chain,
-        make: impl Fn(&Chain) -> Result<Box<dyn Engine>, Failure>,
-    ) -> Result<Self, Failure> {
-        if chain.workers <= 1 {
-            return Ok(Self::One(make(chain)?));
-        }
-        let workers = Sharded::new(chain, |chain| make(&chain))?;
-        Ok(Self::Workers(Box::new(workers)))
-    }
-
-    /// All engines as one.
-    pub fn whole(&mut self) -> &mut dyn Engine {
-        match self {
-            Running::One(engine) => engine.as_mut(),
-            Running::Workers(workers) => workers.as_mut(),
-        }
-    }
-
-    /// All engines as one.
-    pub fn into_engine(self) -> Box<dyn Engine> {
-        match self {
-            Running::One(engine) => engine,
-            Running::Workers(workers) => workers,
-        }
-    }
+/// Makes the engine of this name for a live chain, or for each of its workers. No packet waits for
+/// the compiler.
+pub fn live(name: &str, chain: &Chain) -> Result<Engines, Failure> {
+    Engines::new(chain, |chain| with(name, &chain, true))
 }
 
 /// Makes the engine of this name for a chain. Packets wait while their program is compiled.

@@ -72,7 +72,7 @@ impl Workshop {
     pub(crate) fn open(chain: &Chain, graph: &Graph, extent: Extent, jit: Jit) -> Self {
         let (orders, waiting) = channel();
         let (give, made) = channel();
-        let bench = Bench {
+        let maker = Maker {
             chain: chain.clone(),
             graph: graph.clone(),
             extent,
@@ -83,7 +83,7 @@ impl Workshop {
             prefetches: false,
             configuration: 0,
         };
-        thread::spawn(move || bench.work(&waiting, &give));
+        thread::spawn(move || maker.work(&waiting, &give));
         Self { orders, made, configuration: 0, ordered: Vec::new() }
     }
 
@@ -126,7 +126,7 @@ impl Workshop {
 }
 
 /// The workshop's own side: everything that programs and machine code are made from.
-struct Bench {
+struct Maker {
     chain: Chain,
     graph: Graph,
     extent: Extent,
@@ -140,7 +140,7 @@ struct Bench {
     configuration: u64,
 }
 
-impl Bench {
+impl Maker {
     fn work(mut self, orders: &Receiver<Order>, give: &Sender<(u64, Made)>) {
         for order in orders {
             let made = match order {
@@ -182,7 +182,7 @@ impl Bench {
     }
 }
 
-impl Resources for Bench {
+impl Resources for Maker {
     fn number(&mut self, node: u16, resource: Resource) -> Option<u32> {
         let tables = |node: u16| {
             let before = self.chain.nodes.iter().take(usize::from(node));

@@ -1,5 +1,7 @@
 //! Backends, as operators see them.
 
+use std::ops::Deref;
+
 /// The backends of a parameter: a slice or a `Vec` of [`Backend`]s.
 pub trait Backends {
     /// The number of backends, up or down.
@@ -29,21 +31,7 @@ impl Backend for (u128, bool) {
     }
 }
 
-impl<B: Backend> Backends for &[B] {
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    fn name(&self, index: usize) -> u128 {
-        self[index].name()
-    }
-
-    fn is_up(&self, index: usize) -> bool {
-        self[index].is_up()
-    }
-}
-
-impl<B: Backend> Backends for Vec<B> {
+impl<B: Backend, T: Deref<Target = [B]>> Backends for T {
     fn count(&self) -> usize {
         self.len()
     }

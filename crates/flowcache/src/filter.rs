@@ -5,9 +5,10 @@
 )]
 
 /// Counts how often packets of each flow arrive, approximately and in little memory. An arrival is
-/// called a meeting. The filter admits a flow at its meeting number `first`, and then whenever the
-/// number of its meetings has doubled, up to 128, and then at about every 128th. So scans and single packets cost little, and the cache
-/// rarely retries flows that cannot have a record.
+/// called a meeting. The filter admits a flow at its meeting number `first`, then at each meeting
+/// whose number is a larger power of two, up to 128. From there on, it admits about every 128th
+/// meeting. So scans and single packets cost little, and the cache rarely retries flows that cannot
+/// have a record.
 ///
 /// A flow belongs to one row. A row holds [`WAYS`] flows, with 12 bits of each flow's hash. It is
 /// half a cache line and is compared as a whole. When a row is full, a new flow takes the way of a

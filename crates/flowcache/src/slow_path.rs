@@ -96,7 +96,8 @@ impl FlowCache {
         }
         let has_record = had_record && !is_over;
         // Packets that fail the guards of their record count as another flow. The filter never
-        // forgets this flow, so a flow whose packets differ changes its record ever more rarely.
+        // forgets this flow, so a flow with mixed packets changes its record at most about once in
+        // 128 failures in the long run.
         let met = if has_record { !flow.hash } else { flow.hash };
         let is_counted = !had_record && from < self.batch.counted;
         let is_tried = !is_counted && self.filter.meets(met, true);

@@ -1,7 +1,7 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
 use crate::port::{OpenError, Port};
-use crate::ports::{Lasting, PacketPort, TapPort, XdpPort, xdp_needs};
+use crate::ports::{Lasting, PacketPort, Share, TapPort, XdpPort, xdp_needs};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 use std::fmt;
@@ -56,38 +56,40 @@ impl FromStr for Device {
 }
 
 impl Device {
-    /// Opens the device. The port outlasts failures of the device.
+    /// Opens the device by one of the ports that share it. The port outlasts failures of the
+    /// device.
     ///
     /// # Errors
     /// When the device does not exist or cannot be used, with a remedy.
-    pub fn open(&self, pool: &mut Pool) -> Result<Box<dyn Port>, OpenError> {
+    pub fn open(&self, pool: &mut Pool, share: Share) -> Result<Box<dyn Port>, OpenError> {
         let device = self.clone();
-        Ok(Box::new(Lasting::open(pool, move |pool| device.open_once(pool))?))
+        Ok(Box::new(Lasting::open(pool, move |pool| device.open_once(pool, &share))?))
     }
 
-    fn open_once(&self, pool: &mut Pool) -> Result<Box<dyn Port>, OpenError> {
+    fn open_once(&self, pool: &mut Pool, share: &Share) -> Result<Box<dyn Port>, OpenError> {
         Ok(match self {
-            Device::Packet(name) => Box::new(PacketPort::open(name)?),
-            Device::Xdp(name) => Box::new(XdpPort::open(name, pool)?),
-            Device::Tap(name) => Box::new(TapPort::open(name)?),
+            Device::Packet(name) => Box::new(PacketPort::open_share(name, share)?),
+            Device::Xdp(name) => Box::new(XdpPort::open_share(name, pool, share)?),
+            Device::Tap(name) => Box::new(TapPort::open_share(name, share)?),
         })
     }
 
-    /// The size and the number of frames that a pool needs for the device.
-    fn needs(&self) -> (u32, u32) {
+    /// The size and the number of frames that a pool needs for a port to the device.
+    fn needs(&self, share: &Share) -> (u32, u32) {
         let needs = match self {
             // What is wrong with the device is said when it is opened.
-            Device::Xdp(name) => xdp_needs(name),
+            Device::Xdp(name) => xdp_needs(name, share),
             Device::Packet(_) | Device::Tap(_) => None,
         };
         needs.unwrap_or((FRAME, 0))
     }
 }
 
-/// A pool for these devices, and for packets that are held. `None` if there is not enough memory.
+/// A pool for one of the ports that share each of these devices, and for packets that are held.
+/// `None` if there is not enough memory.
 #[must_use]
-pub fn pool_for(devices: &[Device]) -> Option<Pool> {
-    let needs = devices.iter().map(Device::needs);
+pub fn pool_for(devices: &[Device], share: &Share) -> Option<Pool> {
+    let needs = devices.iter().map(|device| device.needs(share));
     let (size, frames) =
         needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
     Pool::new(frames, size)
@@ -112,7 +114,8 @@ mod tests {
     #[test]
     fn missing_device_is_said_so() {
         let mut pool = Pool::new(1, FRAME).unwrap();
-        let error = Device::Packet("no-such-dev".into()).open(&mut pool).map(|_| ()).unwrap_err();
+        let device = Device::Packet("no-such-dev".into());
+        let error = device.open(&mut pool, Share::default()).map(|_| ()).unwrap_err();
         // Without privileges, this error comes first.
         assert!(matches!(error, OpenError::NoDevice | OpenError::Permission(_)), "{error}");
     }

@@ -32,7 +32,7 @@ pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
 pub use netlink::XdpSupport;
 pub use port::{Ethernet, OpenError, Port, State, Unreceived, Unsent, wait};
-pub use ports::{Faults, Faulty, Lasting, PacketPort, TapPort, XdpFacts, XdpPort};
+pub use ports::{Faults, Faulty, Lasting, PacketPort, Share, TapPort, XdpFacts, XdpPort};
 pub use sys::XdpMode;
 
 use braid_packet::{Burst, Packet, Pool};

@@ -162,6 +162,17 @@ pub enum OpenError {
          af_packet"
     )]
     Mtu(u32),
+    /// The device has too few queues.
+    #[error(
+        "it has {queues} queues for {ports} workers, and AF_XDP gives a queue to one of them; use `ethtool -L \
+         DEVICE combined {ports}`, fewer workers, or af_packet"
+    )]
+    Queues {
+        /// Its queues.
+        queues: u32,
+        /// The ports that are wanted.
+        ports: u32,
+    },
     /// Something else uses the device.
     #[error(
         "another program has attached to the device's XDP; `ip link show` names it, \
@@ -173,14 +184,17 @@ pub enum OpenError {
     Io(#[from] io::Error),
 }
 
-/// Waits until one of the ports has something to read, or for this long. A signal ends the
+/// Waits until one of these descriptors is ready to be read, or for this long. A signal ends the
 /// wait.
 ///
 /// # Errors
 /// When waiting is not possible.
-pub fn wait<'p>(ports: impl Iterator<Item = &'p dyn Port>, timeout: Duration) -> io::Result<()> {
-    let mut descriptors: Vec<PollFd<'p>> =
-        ports.map(|port| PollFd::from_borrowed_fd(port.descriptor(), PollFlags::IN)).collect();
+pub fn wait<'d>(
+    descriptors: impl Iterator<Item = BorrowedFd<'d>>,
+    timeout: Duration,
+) -> io::Result<()> {
+    let mut descriptors: Vec<PollFd<'d>> =
+        descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: timeout.subsec_nanos().into(),

@@ -5,13 +5,16 @@ use crate::names::{Base, Header};
 use crate::window::Window;
 
 /// The protocol whose rules a transport checksum follows.
-#[allow(missing_docs)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum SumKind {
+    /// TCP, with a pseudo header.
     Tcp = 1,
+    /// UDP, with a pseudo header. 0 stands for "no checksum".
     Udp = parts::SUM_UDP,
+    /// ICMP for IPv4, without a pseudo header.
     Icmp = parts::SUM_ICMP,
+    /// ICMPv6, with a pseudo header.
     Icmp6 = 4,
 }
 

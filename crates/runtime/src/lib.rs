@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ctl;
+mod engines;
 pub mod follow;
 mod hosts;
 pub mod json;
@@ -31,6 +32,7 @@ pub mod state_files;
 mod steer;
 mod team;
 
+pub use engines::Engines;
 pub use merge::Input;
 pub use outcome::{RunError, Summary};
 pub use outputs::Unwritten;

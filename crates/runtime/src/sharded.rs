@@ -27,10 +27,14 @@ impl Sharded {
         chain: &Chain,
         make: impl FnMut(Chain) -> Result<Box<dyn Engine>, E>,
     ) -> Result<Self, E> {
-        let engines: Vec<_> = workers(chain).map(make).collect::<Result<_, E>>()?;
+        Ok(Self::of(workers(chain).map(make).collect::<Result<_, E>>()?, chain))
+    }
+
+    /// These engines of a divided chain's workers.
+    pub(crate) fn of(engines: Vec<Box<dyn Engine>>, chain: &Chain) -> Self {
         let shares = engines.iter().map(|_| Share::default()).collect();
         let steerer = Steerer::new(chain.clone());
-        Ok(Self { steerer, engines, shares, divided: Divided::default() })
+        Self { steerer, engines, shares, divided: Divided::default() }
     }
 
     fn chain(&self) -> &Chain {
@@ -49,6 +53,23 @@ impl Sharded {
         left.0.into_iter().for_each(|what| what.give(out));
         done
     }
+}
+
+/// The state entries of a chain, from those of its workers' engines.
+pub(crate) fn united_state(
+    parts: impl Iterator<Item = Vec<StateEntry>>,
+    chain: &Chain,
+) -> Vec<StateEntry> {
+    let mut all = Vec::new();
+    for (worker, entries) in (0..).zip(parts) {
+        all.extend(entries.into_iter().filter(|entry| entry.shard == worker));
+    }
+    let table = |entry: &StateEntry| {
+        let model = &chain.nodes[usize::from(entry.node)].model;
+        model.state.iter().position(|decl| decl.name == entry.table)
+    };
+    all.sort_by_cached_key(|entry| (entry.node, table(entry), entry.created_ns, entry.shard));
+    all
 }
 
 /// What left.
@@ -105,16 +126,7 @@ impl Engine for Sharded {
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        let mut all = Vec::new();
-        for (worker, engine) in (0..).zip(&self.engines) {
-            all.extend(engine.state().into_iter().filter(|entry| entry.shard == worker));
-        }
-        let table = |entry: &StateEntry| {
-            let model = &self.chain().nodes[usize::from(entry.node)].model;
-            model.state.iter().position(|decl| decl.name == entry.table)
-        };
-        all.sort_by_cached_key(|entry| (entry.node, table(entry), entry.created_ns, entry.shard));
-        all
+        united_state(self.engines.iter().map(|engine| engine.state()), self.chain())
     }
 
     fn export(&mut self) -> Snapshot {

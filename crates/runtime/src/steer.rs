@@ -7,6 +7,7 @@ use braid_packet::{Layout, Packet};
 
 /// Gives each packet its worker. It has the clock of the chain: packets come to all workers in the
 /// order of one clock, which never goes back.
+#[derive(Clone)]
 pub struct Steerer {
     pub(crate) chain: Chain,
     now_ns: u64,
@@ -28,7 +29,7 @@ impl Steerer {
     }
 
     /// Whether the next packet is the first of all. The other workers' timers start with it
-    /// ([`Engine::begin`]).
+    /// ([`braid_ir::engine::Engine::begin`]).
     pub fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.started, true)
     }

@@ -5,7 +5,7 @@ mod support;
 use braid_io::{Port, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
 use braid_runtime::ctl::{Socket, SocketError};
-use braid_runtime::live::{Attached, Clock, Limits, Live};
+use braid_runtime::live::{Attached, Clock, Limits, Live, Ports};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{Around, Fake, drive, lan_wan, through};
+use support::{Around, drive, fake, lan_wan};
 
 /// A device that receives nothing.
 struct Silent(UnixDatagram);
@@ -55,9 +55,10 @@ fn run(name: &str, client: impl FnOnce(&Path) + Send) {
         scope.spawn(|| client(&path));
         let pool = Pool::new(64, 2048).unwrap();
         let limits = Limits { time: Some(Duration::from_secs(20)), packets: None };
-        let live = Live::new(lan_wan(), Box::new(Fake::new(through)), Clock::start(), pool)
+        let attached = vec![Attached { interface: 0, name: "silent".to_owned(), port }];
+        let live = Live::new(lan_wan(), fake(), Clock::start())
             .limits(limits)
-            .device(Attached { interface: 0, name: "silent".to_owned(), port })
+            .ports(Ports { pool, attached })
             .socket(socket);
         let start = std::time::Instant::now();
         drive(live, &mut Around::default()).result.unwrap();

@@ -4,11 +4,11 @@ mod support;
 
 use braid_io::{Ethernet, MemorySink, Port, Unreceived, Unsent};
 use braid_ir::chain::{Chain, OwnAddress};
-use braid_ir::engine::Counters;
+use braid_ir::engine::{Counters, Engine};
 use braid_packet::{Field, Link, Shape, build_fresh};
 use braid_packet::{Frame, Pool};
-use braid_runtime::live::{Attached, Clock, Flags, Limits, Live};
-use braid_runtime::{RunError, Summary};
+use braid_runtime::live::{Attached, Clock, Flags, Limits, Live, Ports};
+use braid_runtime::{Engines, RunError, Summary};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,7 +16,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Around, Fake, chain, drive, lan_wan, through, udp};
+use support::{Around, Fake, chain, drive, fake, lan_wan, through, udp};
 
 /// The frames that a device has sent.
 type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
@@ -115,13 +115,18 @@ fn pool() -> Pool {
 
 /// A run of a chain that passes all packets through.
 fn live<'a>(clock: Clock) -> Live<'a> {
-    Live::new(lan_wan(), Box::new(Fake::new(through)), clock, pool())
+    Live::new(lan_wan(), fake(), clock)
+}
+
+/// Gives a run of one worker these devices.
+fn with<'a>(live: Live<'a>, attached: impl Into<Vec<Attached>>) -> Live<'a> {
+    live.ports(Ports { pool: pool(), attached: attached.into() })
 }
 
 /// Runs a chain that passes all packets through.
 fn run(devices: Vec<Attached>, limits: Limits) -> Result<Summary, RunError> {
     let live = live(Clock::start()).limits(limits);
-    drive(devices.into_iter().fold(live, Live::device), &mut Around::default()).result
+    drive(with(live, devices), &mut Around::default()).result
 }
 
 fn after(packets: u64) -> Limits {
@@ -163,7 +168,7 @@ fn copies_of_what_was_sent_are_written_in_order() {
     let (mut all, mut from_lan) = (MemorySink::default(), MemorySink::default());
     let live = live(Clock::start()).limits(after(103));
     let live = live.output("all", None, &mut all).output("lan", Some(0), &mut from_lan);
-    drive(live.device(lan).device(wan), &mut Around::default()).result.unwrap();
+    drive(with(live, [lan, wan]), &mut Around::default()).result.unwrap();
     assert_eq!(
         (all.packets.len(), from_lan.packets.len(), to_wan.lock().unwrap().len()),
         (103, 3, 100)
@@ -178,7 +183,7 @@ fn copies_of_what_was_not_sent_are_not_written() {
     let (wan, _) = device(1, vec![Step::Frames(1)], Some(Unsent::QueueFull));
     let mut all = MemorySink::default();
     let live = live(Clock::start()).limits(after(3));
-    let live = live.output("all", None, &mut all).device(lan).device(wan);
+    let live = with(live.output("all", None, &mut all), [lan, wan]);
     drive(live, &mut Around::default()).result.unwrap();
     assert_eq!(all.packets.len(), 1);
 }
@@ -197,10 +202,9 @@ fn time_goes_on_while_nothing_arrives() {
     let advanced = Arc::clone(&engine.advanced);
     let clock = Clock::start();
     let limits = Limits { time: Some(Duration::from_millis(60)), packets: None };
-    let live = Live::new(lan_wan(), Box::new(engine), clock, pool())
-        .device(device(0, vec![], None).0)
-        .limits(limits);
-    drive(live, &mut Around::default()).result.unwrap();
+    let engine: Box<dyn Engine> = Box::new(engine);
+    let live = Live::new(lan_wan(), engine, clock).limits(limits);
+    drive(with(live, [device(0, vec![], None).0]), &mut Around::default()).result.unwrap();
     let times = advanced.lock().unwrap();
     assert!(times.len() >= 3, "{times:?}");
     assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
@@ -208,11 +212,39 @@ fn time_goes_on_while_nothing_arrives() {
 }
 
 #[test]
+fn workers_run_their_own_packets_wherever_these_arrive() {
+    let chain = Chain { workers: 2, ..lan_wan() };
+    let packets: Vec<_> =
+        (1..=40).map(|port| udp(0, ("10.0.0.1", port), ("192.0.2.1", 2))).collect();
+    let (mut own, mut ports) = ([Vec::new(), Vec::new()], Vec::new());
+    for packet in &packets {
+        let worker = chain.worker(packet, &packet.parse());
+        own[usize::from(worker)].push(packet.data().to_vec());
+    }
+    assert!(own.iter().all(|packets| packets.len() > 10), "{own:?}");
+    // All packets arrive at the first worker.
+    let all = packets.iter().map(|packet| Step::Bytes(packet.data().to_vec()));
+    let mut sent = Vec::new();
+    for steps in [all.collect(), Vec::new()] {
+        let (lan, _) = device(0, steps, None);
+        let (wan, to_wan) = device(1, Vec::new(), None);
+        ports.push(Ports { pool: pool(), attached: vec![lan, wan] });
+        sent.push(to_wan);
+    }
+    let engines = Engines::new(&chain, |_| Ok::<_, String>(fake())).unwrap();
+    let live = Live::new(chain, engines, Clock::start()).limits(after(40));
+    let live = ports.into_iter().fold(live, Live::ports);
+    let done = drive(live, &mut Around::default()).result.unwrap();
+    assert_eq!((done.counters.packets_in, done.counters.out), (40, [(1, 40)].into()));
+    assert_eq!(sent.iter().map(|sent| sent.lock().unwrap().clone()).collect::<Vec<_>>(), own);
+}
+
+#[test]
 fn stop_ends_it_at_once() {
-    let live = live(Clock::start()).device(device(0, vec![Step::Frames(1)], None).0);
+    let live = with(live(Clock::start()), [device(0, vec![Step::Frames(1)], None).0]);
     let (stop, other) = (AtomicBool::new(true), AtomicBool::new(false));
     let flags = Flags { stop: &stop, show: &other, reload: &other };
-    let done = live.run(&mut Around::default(), flags).result.unwrap();
+    let done = live.run(&mut Around::default(), flags).unwrap().result.unwrap();
     assert_eq!(done.counters.packets_in, 0);
 }
 
@@ -228,7 +260,7 @@ fn state_is_saved_every_so_often_even_if_nothing_arrives() {
     let limits = Limits { time: Some(Duration::from_millis(300)), packets: None };
     let live = live(Clock::start()).limits(limits).save_every(Duration::from_millis(50));
     let mut around = Around::default();
-    drive(live.device(device(0, Vec::new(), None).0), &mut around).result.unwrap();
+    drive(with(live, [device(0, Vec::new(), None).0]), &mut around).result.unwrap();
     assert!((2..=6).contains(&around.saved), "{}", around.saved);
 }
 
@@ -237,10 +269,10 @@ fn state_is_saved_every_so_often_even_if_nothing_arrives() {
 fn flagged(show: bool, reload: bool, next: Option<Chain>) -> (String, Arc<Chain>) {
     let limits = Limits { time: Some(Duration::from_millis(200)), packets: None };
     let devices = [0, 1].map(|interface| device(interface, Vec::new(), None).0);
-    let live = devices.into_iter().fold(live(Clock::start()).limits(limits), Live::device);
+    let live = with(live(Clock::start()).limits(limits), devices);
     let mut around = Around { next, ..Around::default() };
     let [stop, show, reload] = [false, show, reload].map(AtomicBool::new);
-    let done = live.run(&mut around, Flags { stop: &stop, show: &show, reload: &reload });
+    let done = live.run(&mut around, Flags { stop: &stop, show: &show, reload: &reload }).unwrap();
     done.result.unwrap();
     (around.told, done.chain)
 }
@@ -304,9 +336,7 @@ fn is_arp(frame: &[u8]) -> bool {
 
 /// A run of that chain between these devices.
 fn host<'a>(lan: Attached, wan: Attached, limits: Limits) -> Live<'a> {
-    let engine = Box::new(Fake::new(through));
-    let live = Live::new(lan_and_host(), engine, Clock::start(), pool()).limits(limits);
-    live.device(lan).device(wan)
+    with(Live::new(lan_and_host(), fake(), Clock::start()).limits(limits), [lan, wan])
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Site {
             let lost = &mut |why| panic!("lost: {why:?}");
             self.wan.receive(&mut self.pool, &mut frames, lost).unwrap();
             found.extend(frames.iter().map(|frame| frame.bytes().to_vec()));
-            wait([&self.wan as &dyn Port].into_iter(), Duration::from_millis(10)).unwrap();
+            wait([self.wan.descriptor()].into_iter(), Duration::from_millis(10)).unwrap();
         }
         found
     }

@@ -97,3 +97,21 @@ fn trace_of_a_chain_with_much_state_is_refused() {
     let trace = site.start(&["trace", "--most-entries", "0"]);
     fed(&mut site, trace).code(3).warns("the chain has 1 state entries");
 }
+
+#[test]
+fn captures_traces_and_drains_are_those_of_all_workers() {
+    site!(site, Folder::edge(), &["--workers", "2"]);
+    assert_eq!(site.json("status")["workers"].as_array().map(Vec::len), Some(2));
+    let capture = site.start(&["capture", "lan", "--out", "in.pcapng", "--count", "20"]);
+    fed(&mut site, capture).code(0);
+    let comments = ["left the chain for wan", "was dropped by f: too long"];
+    let found = comments.map(|comment| times(&site, "in.pcapng", comment));
+    assert_eq!(found, [10, 10]);
+    for host in ["10.0.0.1", "10.0.0.2"] {
+        let trace = site.start(&["trace", &format!("ip.src == {host}")]);
+        fed(&mut site, trace).code(0).says("f (limit) forward");
+    }
+    site.ask("drain").code(0).says("0 packets wait");
+    let report = site.end().code(0).json();
+    assert_eq!(report["packets_out"]["wan"], report["drops"][0]["count"], "{report}");
+}

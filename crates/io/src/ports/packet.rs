@@ -1,5 +1,6 @@
 //! A device of the machine through packet sockets: one receives by a ring, one sends.
 
+use super::Share;
 use crate::offload::Offload;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Ring, sender};
@@ -20,7 +21,12 @@ impl PacketPort {
     /// # Errors
     /// When there is no such device, it is not permitted, or the operating system refuses.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        let ring = Ring::open(name)?;
+        Self::open_share(name, &Share::default())
+    }
+
+    /// As [`Self::open`], for one of several ports.
+    pub(crate) fn open_share(name: &str, share: &Share) -> Result<Self, OpenError> {
+        let ring = Ring::open(name, share)?;
         let sender = sender(ring.index())?;
         Ok(Self { ring, sender, batch: Batch::default() })
     }

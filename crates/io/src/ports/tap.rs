@@ -1,5 +1,6 @@
 //! A TAP device, through its file.
 
+use super::Share;
 use crate::offload::filled;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{is_attached, open_tap, tap_ethernet};
@@ -21,7 +22,12 @@ impl TapPort {
     /// # Errors
     /// When this is not permitted, or the operating system refuses.
     pub fn open(name: &str) -> Result<Self, OpenError> {
-        let file = open_tap(name).map_err(refused)?;
+        Self::open_share(name, &Share::default())
+    }
+
+    /// As [`Self::open`], for one of several ports.
+    pub(crate) fn open_share(name: &str, share: &Share) -> Result<Self, OpenError> {
+        let file = open_tap(name, !share.is_whole()).map_err(refused)?;
         Ok(Self { file, buffer: vec![0; MAX_FRAME] })
     }
 }

@@ -1,5 +1,6 @@
 //! A device of the machine through AF_XDP sockets, one for each of its queues.
 
+use super::Share;
 use crate::offload::complete;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
@@ -9,6 +10,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The entries of a ring, for all queues of a device together. They bridge the time in which the
@@ -51,7 +53,7 @@ pub struct XdpFacts {
 /// queues any more.
 pub struct XdpPort {
     sockets: Vec<Xsk>,
-    redirect: Redirect,
+    redirect: Arc<Redirect>,
     device: Reference,
     /// Becomes ready when one of the sockets does.
     ready: OwnedFd,
@@ -70,10 +72,16 @@ pub struct XdpPort {
 /// The size and the number of frames that a pool needs for a device: `None` if there is no such
 /// device, or if its frames are too long.
 #[must_use]
-pub(crate) fn needs(name: &str) -> Option<(u32, u32)> {
+pub(crate) fn needs(name: &str, share: &Share) -> Option<(u32, u32)> {
     let device = Reference::open(name).ok()?;
     let size = frame_size(device.mtu().ok()?)?;
-    Some((size, frames(device.queues())))
+    Some((
+        size,
+        frames({
+            let queues = share.queues(device.queues());
+            queues.end - queues.start
+        }),
+    ))
 }
 
 /// The size of frames for an MTU.
@@ -89,16 +97,30 @@ impl XdpPort {
     /// When there is no such device, it is not permitted, the device's frames are too long for
     /// AF_XDP or for the pool, or the operating system refuses.
     pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
+        Self::open_share(name, pool, &Share::default())
+    }
+
+    /// As [`Self::open`], for one of several ports. Each of them has a part of the device's queues.
+    /// The device chooses the queue for a flow.
+    pub(crate) fn open_share(
+        name: &str,
+        pool: &mut Pool,
+        share: &Share,
+    ) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
-        let redirect = Redirect::attach(device.index())?;
+        if device.queues() < share.count() {
+            return Err(OpenError::Queues { queues: device.queues(), ports: share.count() });
+        }
+        let redirect = share.redirect(|| Redirect::attach(device.index()))?;
         let mtu = device.mtu().unwrap_or(0);
         if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
             return Err(OpenError::Mtu(mtu));
         }
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let mut sockets = Vec::<Xsk>::new();
-        let entries = entries(device.queues());
-        for queue in 0..device.queues() {
+        let queues = share.queues(device.queues());
+        let entries = entries(queues.end - queues.start);
+        for queue in queues {
             let socket = Xsk::open(device.index(), queue, entries, pool, sockets.first());
             let mut socket = socket.map_err(refused)?;
             socket.refill(pool);

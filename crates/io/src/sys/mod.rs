@@ -4,6 +4,7 @@ mod batch;
 mod bpf;
 pub(crate) mod device;
 pub(crate) mod ethtool;
+mod fanout;
 mod map;
 mod request;
 mod ring;

@@ -9,9 +9,10 @@
 
 use super::map::Map;
 use super::socket::{bind, get, grow, packet_socket, set};
-use super::{device, whole};
+use super::{device, fanout, whole};
 use crate::offload::HEADER;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, State};
+use crate::ports::Share;
 use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;
@@ -78,7 +79,8 @@ pub(crate) fn sender(index: u32) -> Result<OwnedFd, OpenError> {
 }
 
 impl Ring {
-    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
+    /// Opens the device with this name. With several ports, the ring gets its share of the frames.
+    pub(crate) fn open(name: &str, share: &Share) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
         let index = device::index(&socket, name)?;
         device::ethernet(&socket, name)?;
@@ -90,6 +92,9 @@ impl Ring {
         let slots = map_slots(&socket, slot)?;
         device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
+        if !share.is_whole() {
+            share.join(|group| fanout::join(&socket, group))?;
+        }
         let whole = vec![0; HEADER + MAX_FRAME];
         Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index })
     }

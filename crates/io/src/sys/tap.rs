@@ -11,13 +11,15 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Opens the TAP device with this name, without offloads, so that the kernel completes frames
 /// before it passes them on. Creates the device if it does not exist; then it ends with the file.
-pub(crate) fn open(name: &str) -> io::Result<File> {
+/// With `shares`, several files may be open to the device, each of them a queue.
+pub(crate) fn open(name: &str, shares: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open("/dev/net/tun")?;
     let mut request = named(name);
+    let queues = if shares { libc::IFF_MULTI_QUEUE } else { 0 };
     request.ifr_ifru.ifru_flags =
-        libc::c_short::try_from(libc::IFF_TAP | libc::IFF_NO_PI).unwrap_or_default();
+        libc::c_short::try_from(libc::IFF_TAP | libc::IFF_NO_PI | queues).unwrap_or_default();
     // SAFETY: this request takes an `ifreq`, whose name ends with a zero. It lives, and nobody else
     // borrows it, until the call returns.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };

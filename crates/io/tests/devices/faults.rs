@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use braid_io::{Device, Faulty, PacketPort, Port};
+use braid_io::{Device, Faulty, PacketPort, Port, Share};
 
 use crate::traffic::{forward, join_hosts, pool, talk};
 use crate::world::spaces;
@@ -18,7 +18,7 @@ fn connections_survive_all_faults() {
         let run = scope.spawn(|| {
             braid.within(|| {
                 let mut pool = pool();
-                let lan = Device::Packet("lan".into()).open(&mut pool).unwrap();
+                let lan = Device::Packet("lan".into()).open(&mut pool, Share::default()).unwrap();
                 let mut lan = Faulty::new(lan, faults.parse().unwrap());
                 let mut wan = PacketPort::open("wan").unwrap();
                 forward(&mut pool, &mut lan, &mut wan, &stop);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use braid_io::{Device, PacketPort, Port, State, Unsent};
+use braid_io::{Device, PacketPort, Port, Share, State, Unsent};
 use braid_packet::Pool;
 
 use crate::traffic::{carry, frames, pool, receive, send};
@@ -42,7 +42,7 @@ fn survives(device: &Device) {
     // The interface opens devices in the namespace of its thread.
     there.join("vb", &here, "va");
     here.within(|| {
-        let mut a = device.open(&mut pool).unwrap();
+        let mut a = device.open(&mut pool, Share::default()).unwrap();
         let mut b = there.within(|| PacketPort::open("vb")).unwrap();
         carry(&mut pool, &mut *a, &mut b, &frames);
         // The kernel may report a new carrier late.
@@ -79,7 +79,7 @@ fn tap_that_is_removed_is_made_again() {
     let mut pool = pool();
     let frames = frames(200, 1514);
     there.within(|| {
-        let mut tap = Device::Tap("t0".into()).open(&mut pool).unwrap();
+        let mut tap = Device::Tap("t0".into()).open(&mut pool, Share::default()).unwrap();
         there.ip("link del t0");
         until(&mut pool, &mut *tap, State::Up);
         let notes = tap.notes();

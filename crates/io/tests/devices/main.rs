@@ -5,6 +5,7 @@ mod facts;
 mod faults;
 mod lasting;
 mod packet;
+mod shares;
 mod speed;
 mod traffic;
 mod world;

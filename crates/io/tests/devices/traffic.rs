@@ -36,6 +36,15 @@ pub fn frames(count: u32, longest: u32) -> Vec<Vec<u8>> {
     (0..count).map(frame).collect()
 }
 
+/// A datagram of the flow with this number.
+pub fn datagram(flow: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0, flow, 0, 53, 0, 26, 0, 0]);
+    frame.resize(60, 0);
+    frame
+}
+
 /// A pool that is large enough for all ports of a test.
 pub fn pool() -> Pool {
     Pool::new(24_576, FRAME).unwrap()
@@ -77,7 +86,7 @@ pub fn carry(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port, frames: &[
         while found.len() < expected {
             assert!(Instant::now() < end, "{} of {expected} frames arrived", found.len());
             if receive(pool, to, &mut found) == 0 {
-                wait([&*to].into_iter(), Duration::from_millis(10)).unwrap();
+                wait(std::iter::once(to.descriptor()), Duration::from_millis(10)).unwrap();
             }
         }
     }
@@ -120,7 +129,7 @@ pub fn forward(
         let there = pass(pool, a, b, &mut lost);
         let back = pass(pool, b, a, &mut lost);
         if !there && !back {
-            wait([&*a, &*b].into_iter(), Duration::from_millis(10)).unwrap();
+            wait([a.descriptor(), b.descriptor()].into_iter(), Duration::from_millis(10)).unwrap();
         }
     }
     lost

@@ -6,7 +6,7 @@ use braid_io::{OpenError, PacketPort, Port, XdpMode, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
-use crate::traffic::{carry, flood, frames, hosts_talk, pool, receive, send};
+use crate::traffic::{carry, datagram, flood, frames, hosts_talk, pool, receive, send};
 use crate::world::spaces;
 
 #[test]
@@ -139,13 +139,4 @@ fn port_reads_all_queues_of_a_device() {
     }
     found.sort();
     assert!(found == sent);
-}
-
-/// A datagram of the flow with this number.
-fn datagram(flow: u8) -> Vec<u8> {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-    frame.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-    frame.extend([0, flow, 0, 53, 0, 26, 0, 0]);
-    frame.resize(60, 0);
-    frame
 }

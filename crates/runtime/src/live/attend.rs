@@ -1,67 +1,68 @@
 //! A worker's side of interfaces with addresses of their own (see [`crate::hosts`]): it gives them
 //! frames and the time, and sends what they want to send.
 
+use super::shared::Shared;
 use super::sink::{Attached, Sink};
 use super::worker::Worker;
 use crate::hosts::Hosts;
+use crate::outcome::RunError;
 use braid_io::State;
 use braid_ir::chain::{Chain, Control, Interface};
-use braid_packet::{BURST, Frame};
+use braid_packet::{BURST, Frame, Packet};
 use serde_json::Value;
 
 impl Worker<'_> {
     /// Lets the interfaces with addresses of their own do what is due. Their ICMP errors about
     /// packets that left enter the chain where these left it. Returns whether there were errors.
-    pub(super) fn attend(&mut self) -> bool {
-        let Self { chain, sink, clock, load, engine, .. } = self;
-        let Some(hosts) = &mut sink.hosts else { return false };
-        let now = clock.now_ns();
-        if hosts.advance(now) {
-            for Attached { interface, port, .. } in &mut sink.devices {
-                let is_up = port.state() == State::Up;
-                hosts.device(*interface, port.ethernet(), is_up);
-            }
-        }
-        let mut errors = std::mem::take(&mut hosts.out().errors);
-        sink.send_waited();
+    pub(super) fn attend(&mut self, now: u64) -> Result<bool, RunError> {
+        let Some(mut errors) = self.sink.attend(now) else { return Ok(false) };
         let any = !errors.is_empty();
         while !errors.is_empty() {
-            let (burst, mut out) = load.parts();
             let most = errors.len().min(BURST);
-            for mut error in errors.drain(..most) {
-                error.time_ns = now;
-                burst.push(error);
-            }
-            engine.burst(burst, &mut out);
-            sink.deliver(chain, load);
+            self.enter(errors.drain(..most))?;
         }
-        any
+        Ok(any)
     }
 }
 
 impl Sink<'_> {
+    /// Lets the interfaces do what is due. Returns their ICMP errors; `None` if there are no such
+    /// interfaces.
+    fn attend(&mut self, now: u64) -> Option<Vec<Packet>> {
+        let mut guard = self.shared.hosts();
+        let hosts = guard.as_deref_mut().and_then(Option::as_mut)?;
+        if hosts.advance(now) {
+            for Attached { interface, port, .. } in &mut self.devices {
+                let is_up = port.state() == State::Up;
+                hosts.device(*interface, port.ethernet(), is_up);
+            }
+        }
+        let errors = std::mem::take(&mut hosts.out().errors);
+        drop(guard);
+        self.send_waited();
+        Some(errors)
+    }
+
     /// Takes the frames that are for an interface itself from the frames that it has received.
     /// Returns their number.
     pub(super) fn hear(&mut self, interface: u16, frames: &mut Vec<Frame>) -> u64 {
-        let Some(hosts) = &mut self.hosts else { return 0 };
+        let mut guard = self.shared.hosts();
+        let hosts = guard.as_deref_mut().and_then(Option::as_mut);
+        let Some(hosts) = hosts.filter(|_| !frames.is_empty()) else { return 0 };
         let heard = hosts.receive(interface, frames);
+        drop(guard);
         self.send_waited();
         heard
-    }
-
-    /// Takes over a change of configuration that was made.
-    pub(super) fn changed(&mut self, control: &Control) {
-        self.hosts.iter_mut().for_each(|hosts| hosts.change(control));
     }
 
     /// Sends the packets that have waited for the MAC addresses of their next hops, and the frames
     /// of the interfaces' own.
     pub(super) fn send_waited(&mut self) {
         let is_copied = self.copies_leaving();
-        let Self { hosts, devices, queues, copies, unsent, .. } = self;
-        let Some(out) = hosts.as_mut().map(Hosts::out).filter(|out| !out.is_empty()) else {
-            return;
-        };
+        let Self { shared, devices, queues, copies, unsent, .. } = self;
+        let mut guard = shared.hosts();
+        let out = guard.as_deref_mut().and_then(Option::as_mut).map(Hosts::out);
+        let Some(out) = out.filter(|out| !out.is_empty()) else { return };
         queues.resize_with(devices.len(), Vec::new);
         for (interface, why) in out.lost.drain(..) {
             *unsent.entry((interface, why)).or_default() += 1;
@@ -74,12 +75,15 @@ impl Sink<'_> {
             }
             queues[device].push(packet.into_frame());
         }
+        drop(guard);
         self.send();
     }
 
     /// Sends the frames of the interfaces' own, which nobody accounts for as packets.
     pub(super) fn send_own(&mut self) {
-        let Self { hosts: Some(hosts), devices, pool, .. } = self else { return };
+        let Self { shared, devices, pool, .. } = self;
+        let mut guard = shared.hosts();
+        let Some(hosts) = guard.as_deref_mut().and_then(Option::as_mut) else { return };
         let mut own = std::mem::take(&mut hosts.out().own);
         if own.is_empty() {
             return;
@@ -96,27 +100,47 @@ impl Sink<'_> {
 
     /// Loses the packets that still wait for the MAC addresses of their next hops.
     pub(super) fn end_hosts(&mut self) {
-        self.hosts.iter_mut().for_each(Hosts::end);
+        self.shared.with_hosts(Hosts::end);
         self.send_waited();
     }
 
     /// Loses the packets that wait at interfaces which another chain has not, or otherwise.
     pub(super) fn end_hosts_not_in(&mut self, chain: &Chain) {
-        self.hosts.iter_mut().for_each(|hosts| hosts.end_not_in(chain));
+        self.shared.with_hosts(|hosts| hosts.end_not_in(chain));
         self.send_waited();
     }
+}
 
-    /// Takes the interfaces of another chain. Interfaces that are the same know what they knew.
-    pub(super) fn replace_hosts(&mut self, chain: &Chain) {
-        self.hosts = Hosts::replace(self.hosts.take(), chain);
+impl Shared<'_> {
+    /// Lets the interfaces with addresses of their own do something, if there are any.
+    fn with_hosts<T>(&self, work: impl FnOnce(&mut Hosts) -> T) -> Option<T> {
+        self.hosts().as_deref_mut().and_then(Option::as_mut).map(work)
+    }
+
+    /// The number of packets that wait for the MAC addresses of their next hops.
+    pub(super) fn waiting_for_hops(&self) -> u64 {
+        self.with_hosts(|hosts| hosts.waiting() as u64).unwrap_or(0)
+    }
+
+    /// Takes over a change of configuration that was made.
+    pub(super) fn changed(&self, control: &Control) {
+        self.with_hosts(|hosts| hosts.change(control));
     }
 
     /// How the interfaces with addresses of their own are, by name.
     pub(super) fn hosts_status(&self, chain: &Chain) -> Value {
-        let interfaces = (0..).zip(&chain.interfaces);
-        let one = |(number, interface): (u16, &Interface)| {
-            Some((interface.name.clone(), self.hosts.as_ref()?.status(number)?))
-        };
-        Value::Object(interfaces.filter_map(one).collect())
+        let all = self.with_hosts(|hosts| {
+            let interfaces = (0..).zip(&chain.interfaces);
+            let one = |(number, interface): (u16, &Interface)| {
+                Some((interface.name.clone(), hosts.status(number)?))
+            };
+            interfaces.filter_map(one).collect()
+        });
+        Value::Object(all.unwrap_or_default())
+    }
+
+    /// Warnings of the interfaces with addresses of their own.
+    pub(super) fn hosts_warnings(&self) -> Vec<String> {
+        self.with_hosts(|hosts| hosts.warnings()).unwrap_or_default()
     }
 }

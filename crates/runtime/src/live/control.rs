@@ -1,17 +1,23 @@
-//! The control thread: it answers requests and does everything that takes time, while the worker
-//! moves packets.
+//! The control thread: it answers requests and does everything that takes time, while the workers
+//! move packets.
 
-use super::clock::nanoseconds;
 use super::operator::{Flags, Operator};
+use super::results::united;
+use super::shared::Shared;
 use super::tracing::{Tracing, capture};
-use super::worker::{Mailbox, Next, Replaced, Worker};
+use super::worker::{Mailbox, Next, Status, Worker};
 use crate::ctl::{Job, Request, Served, page};
+use crate::engines::Engines;
 use crate::outcome::Summary;
 use crate::report::report;
+use crate::sharded::united_state;
 use braid_ir::chain::Chain;
+use braid_ir::engine::StateEntry;
+use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 /// The longest time until a flag is seen.
@@ -20,21 +26,31 @@ const TICK: Duration = Duration::from_millis(20);
 /// The control of a run.
 pub(super) struct Controller<'a> {
     pub(super) chain: Arc<Chain>,
-    pub(super) worker: Mailbox,
+    pub(super) workers: Vec<Mailbox>,
+    pub(super) shared: Arc<Shared<'a>>,
     pub(super) operator: &'a mut dyn Operator,
     pub(super) flags: Flags<'a>,
     pub(super) socket: Option<Served>,
     /// The client that traces packets.
     pub(super) tracing: Tracing,
+    /// No packet enters any more, and the run ends at this time at the latest.
+    pub(super) drains_until: Option<Instant>,
     /// The period in which the state is saved, and the time of the next time.
     pub(super) saves: Option<(Duration, Instant)>,
 }
 
-/// The worker has ended.
+/// A worker has ended.
 struct Ended;
 
+/// A chain that has taken the place of another one.
+struct Replaced {
+    plan: Plan,
+    /// How long packets waited.
+    pause: Duration,
+}
+
 impl Controller<'_> {
-    /// Serves until the worker has ended.
+    /// Serves until all workers have ended.
     pub(super) fn serve(mut self, has_ended: impl Fn() -> bool) {
         while !has_ended() {
             let job = match &self.socket {
@@ -44,7 +60,7 @@ impl Controller<'_> {
                     None
                 }
             };
-            // A worker that has ended is seen at the loop's condition.
+            // Workers that have ended are seen at the loop's condition.
             let _ = self.turn(job);
         }
     }
@@ -55,7 +71,12 @@ impl Controller<'_> {
             // The client may have gone.
             let _ = answer.try_send(value);
         }
-        self.tracing.show(self.operator, &self.worker).ok_or(Ended)?;
+        self.tracing.show(self.operator, &self.workers).ok_or(Ended)?;
+        if let Some(until) = self.drains_until
+            && (Instant::now() >= until || self.drain()? == 0)
+        {
+            self.flags.stop.store(true, Ordering::Relaxed);
+        }
         if take(self.flags.show) {
             let so_far = self.so_far()?;
             let text = self.operator.present(&self.chain, &so_far);
@@ -69,7 +90,7 @@ impl Controller<'_> {
             self.operator.tell(&text);
         }
         if let Some((period, next)) = self.saves.filter(|(_, next)| Instant::now() >= *next) {
-            let snapshot = self.worker.ask(|worker| worker.engine.export()).ok_or(Ended)?;
+            let snapshot = self.export()?;
             self.operator.save(&snapshot);
             self.saves = Some((period, next.max(Instant::now()) + period));
         }
@@ -80,7 +101,7 @@ impl Controller<'_> {
         let done = json!({ "ok": true });
         let error = |why: String| json!({ "error": why });
         Ok(match request {
-            Request::Status => self.worker.ask(|worker| worker.status()).ok_or(Ended)?,
+            Request::Status => self.status()?,
             Request::Counters { text } => {
                 let so_far = self.so_far()?;
                 match text {
@@ -88,22 +109,16 @@ impl Controller<'_> {
                     false => report(&self.chain, &so_far),
                 }
             }
-            Request::State(wanted) => {
-                let entries = self.worker.ask(|worker| worker.engine.state()).ok_or(Ended)?;
-                page(&self.chain, &entries, &wanted)
-            }
+            Request::State(wanted) => page(&self.chain, &self.state()?, &wanted),
             Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {
-                let add = move |worker: &mut Worker<'_>| {
-                    worker.sink.listeners.add(listener);
-                };
-                self.worker.ask(add).ok_or(Ended)?;
+                self.shared.record(|record| record.listeners.add(listener));
                 done
             }
             Request::Reload { plan: true } => match self.load() {
                 Err(why) => error(why),
-                Ok(Next { chain, .. }) => {
-                    let plan = self.worker.ask(move |worker| worker.plan(&chain)).ok_or(Ended)?;
+                Ok((chain, _)) => {
+                    let plan = self.plan(&chain)?;
                     plan.map_or_else(error, |plan| json!({ "plan": plan.to_string() }))
                 }
             },
@@ -118,17 +133,16 @@ impl Controller<'_> {
                 }
             },
             Request::Capture(wanted) => {
-                let begun = capture(wanted, &self.chain, self.operator, &self.worker);
+                let begun = capture(&wanted, &self.chain, self.operator, &self.workers);
                 begun.ok_or(Ended)?.map_or_else(error, |()| done)
             }
             Request::Trace(wanted) => {
-                let begun = self.tracing.begin(wanted, self.operator, &self.worker);
+                let begun = self.tracing.begin(wanted, self.operator, &self.workers);
                 begun.ok_or(Ended)?.map_or_else(error, |()| done)
             }
             Request::Drain { within } => {
-                let within_ns = nanoseconds(within);
-                let held = self.worker.ask(move |worker| worker.drain(within_ns)).ok_or(Ended)?;
-                json!({ "ok": true, "held": held })
+                self.drains_until = Some(Instant::now() + within);
+                json!({ "ok": true, "held": self.drain()? })
             }
             Request::Stop => {
                 self.flags.stop.store(true, Ordering::Relaxed);
@@ -137,52 +151,188 @@ impl Controller<'_> {
         })
     }
 
-    /// Makes changes of configuration. The inner error says why they cannot be made.
+    /// Asks all workers at once. Returns their answers by worker.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl for<'w> Fn(&mut Worker<'w>) -> T + Clone + Send + 'static,
+    ) -> Result<Vec<T>, Ended> {
+        let asked = self.workers.iter().map(|worker| worker.send(work.clone()));
+        let asked: Vec<_> = asked.collect::<Option<_>>().ok_or(Ended)?;
+        asked.into_iter().map(|answer| answer.recv().map_err(|_| Ended)).collect()
+    }
+
+    /// Lets no packet enter any more. Returns the number of packets that wait in queues of functions
+    /// and for their next hops.
+    fn drain(&self) -> Result<u64, Ended> {
+        let held: u64 = self.ask(|worker| worker.drain())?.into_iter().sum();
+        Ok(held + self.shared.waiting_for_hops())
+    }
+
+    /// The results so far.
+    fn so_far(&self) -> Result<Summary, Ended> {
+        let parts = self.ask(|worker| worker.counted())?;
+        Ok(Summary::so_far(united(parts, &self.chain)))
+    }
+
+    /// How the run is.
+    fn status(&self) -> Result<Value, Ended> {
+        let parts = self.ask(|worker| worker.status())?;
+        let clock = self.shared.clock;
+        let since_ns = clock.now_ns().saturating_sub(clock.start_ns());
+        let mut status = json!({
+            "chain": self.chain.name,
+            "seconds": since_ns / 1_000_000_000,
+            "packets": parts.iter().map(|one| one.packets).sum::<u64>(),
+            "longest_pause_us": parts.iter().map(|one| one.longest_pause_us).max(),
+            "devices": parts.first().map(|one| &one.devices),
+            "hosts": self.shared.hosts_status(&self.chain),
+        });
+        let is_only = parts.len() == 1;
+        let one = |one: &Status| {
+            json!({
+                "packets": one.packets,
+                "busy_percent": one.rates.busy_percent,
+                "packets_per_second": one.rates.packets_per_second,
+                "longest_pause_us": one.longest_pause_us,
+                "devices": if is_only { &[][..] } else { &one.devices },
+            })
+        };
+        status["workers"] = parts.iter().map(one).collect();
+        Ok(status)
+    }
+
+    /// The state entries of all workers.
+    fn state(&self) -> Result<Vec<StateEntry>, Ended> {
+        let mut parts = self.ask(|worker| worker.engine.state())?;
+        Ok(match parts.len() {
+            1 => parts.remove(0),
+            _ => united_state(parts.into_iter(), &self.chain),
+        })
+    }
+
+    /// The state of all workers.
+    fn export(&self) -> Result<Snapshot, Ended> {
+        Ok(whole(self.ask(|worker| worker.engine.export())?, &self.chain))
+    }
+
+    /// Changes the configuration of all workers. All of them have the same configuration, so all
+    /// refuse the changes, or none does. The inner error is the reason.
     fn change(&mut self, text: &str) -> Result<Result<(), String>, Ended> {
         let changes = match self.operator.changes(text, &self.chain) {
             Ok(changes) => changes,
             Err(why) => return Ok(Err(why)),
         };
-        let prepare = self.worker.ask(|worker| worker.engine.preparer());
-        let changes = changes.into_iter().map(prepare.ok_or(Ended)?);
-        let mut changes: Vec<_> = changes.collect();
-        // What the changes replace comes back, because to drop it takes time.
-        let made = self.worker.ask(move |worker| {
-            let made = worker.change(&mut changes);
-            (made, changes)
-        });
-        made.map(|(made, _)| made).ok_or(Ended)
+        let mut asked = Vec::new();
+        for (worker, prepare) in
+            self.workers.iter().zip(self.ask(|worker| worker.engine.preparer())?)
+        {
+            let mut changes: Vec<_> = changes.iter().cloned().map(prepare).collect();
+            // What the changes replace comes back, because to drop it takes time.
+            let made = worker.send(move |worker| (worker.change(&mut changes), changes));
+            asked.push(made.ok_or(Ended)?);
+        }
+        let made: Vec<_> = asked
+            .into_iter()
+            .map(|made| made.recv())
+            .collect::<Result<_, _>>()
+            .map_err(|_| Ended)?;
+        Ok(made.into_iter().try_for_each(|(made, _)| made))
     }
 
-    /// The results so far.
-    fn so_far(&self) -> Result<Summary, Ended> {
-        let counters = self.worker.ask(|worker| worker.counters()).ok_or(Ended)?;
-        Ok(Summary::so_far(counters))
-    }
-
-    /// Loads the chain again.
-    fn load(&mut self) -> Result<Next, String> {
-        let (chain, engine) = self.operator.load()?;
+    /// Loads the chain again, with engines for it.
+    fn load(&mut self) -> Result<(Arc<Chain>, Engines), String> {
+        let (chain, engines) = self.operator.load()?;
         if chain.name != self.chain.name {
             let (old, new) = (&self.chain.name, &chain.name);
             return Err(format!("the chain is called `{old}`, and `{new}` after the change"));
         }
-        Ok(Next { chain: Arc::new(chain), engine })
+        let (old, new) = (self.workers.len(), usize::from(chain.workers.max(1)));
+        if old != new {
+            return Err(format!(
+                "the chain runs on {old} workers, and would run on {new} after the change; stop \
+                 the run and start it again"
+            ));
+        }
+        Ok((Arc::new(chain), engines))
+    }
+
+    /// What moves if a chain takes the place of the one that runs. The inner error is the reason
+    /// why it cannot.
+    fn plan(&self, next: &Arc<Chain>) -> Result<Result<Plan, String>, Ended> {
+        let chain = Arc::clone(next);
+        let parts = self.ask(move |worker| worker.hand_over(&chain))?;
+        let parts: Result<Vec<_>, String> = parts.into_iter().collect();
+        Ok(parts.map(|parts| {
+            let snapshots = parts.into_iter().map(|(snapshot, _)| snapshot).collect();
+            Plan::new(&whole(snapshots, &self.chain), next)
+        }))
     }
 
     /// Loads the chain again and puts it in the place of the one that runs. The inner error is the
     /// reason why the chain stays.
     fn reload(&mut self) -> Result<Result<Replaced, String>, Ended> {
-        let next = match self.load() {
+        let (chain, engines) = match self.load() {
             Ok(next) => next,
             Err(why) => return Ok(Err(why)),
         };
-        let chain = Arc::clone(&next.chain);
-        let replaced = self.worker.ask(move |worker| worker.replace(next)).ok_or(Ended)?;
+        let replaced = self.replace(&chain, engines)?;
         if replaced.is_ok() {
             self.chain = chain;
         }
         Ok(replaced)
+    }
+
+    /// Puts a chain in the place of the one that runs. From the time when a worker hands its state
+    /// over until it gets its new engine, it waits.
+    fn replace(
+        &self,
+        chain: &Arc<Chain>,
+        mut engines: Engines,
+    ) -> Result<Result<Replaced, String>, Ended> {
+        let start = Instant::now();
+        let (mut states, mut waiting) = (Vec::new(), Vec::new());
+        for (at, worker) in self.workers.iter().enumerate() {
+            let (give_state, state) = sync_channel(1);
+            let (give_next, next) = sync_channel(1);
+            let chain = Arc::clone(chain);
+            let before = worker.send(move |worker| {
+                let state = worker.hand_over(&chain);
+                // Without an answer, this chain stays.
+                let given = give_state.send(state);
+                let next = given.ok().and_then(|()| next.recv().ok());
+                next.map(|next| worker.replace(next, at == 0))
+            });
+            states.push(state);
+            waiting.push((give_next, before.ok_or(Ended)?));
+        }
+        let states = states.iter().map(|state| state.recv().map_err(|_| Ended));
+        let states: Vec<_> = states.collect::<Result<_, Ended>>()?;
+        let (snapshots, numbers): (Vec<_>, Vec<_>) =
+            match states.into_iter().collect::<Result<Vec<_>, String>>() {
+                Ok(states) => states.into_iter().unzip(),
+                Err(why) => return Ok(Err(why)),
+            };
+        let snapshot = whole(snapshots, &self.chain);
+        let plan = Plan::new(&snapshot, chain);
+        if let Err(why) = engines.whole().import(snapshot) {
+            return Ok(Err(why.to_string()));
+        }
+        let (engines, steerer) = engines.into_parts();
+        for (((give, before), engine), numbers) in waiting.into_iter().zip(engines).zip(numbers) {
+            let (chain, steerer) = (Arc::clone(chain), steerer.clone());
+            give.send(Next { chain, engine, steerer, numbers }).map_err(|_| Ended)?;
+            // The first worker replaces what all share before the others go on.
+            before.recv().map_err(|_| Ended)?;
+        }
+        Ok(Ok(Replaced { plan, pause: start.elapsed() }))
+    }
+}
+
+/// The state of a chain, from that of its workers.
+fn whole(mut parts: Vec<Snapshot>, chain: &Chain) -> Snapshot {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => unite(parts, chain),
     }
 }
 

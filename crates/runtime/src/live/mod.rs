@@ -1,19 +1,23 @@
 //! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
-//! A worker thread reads bursts of frames, runs the engine on them, and sends the packets that
-//! leave, in bursts, too. Packets stay in frames of one pool. While no frames arrive, the worker
-//! advances the engine's time, so that time-outs and timers run. A packet that a device refuses is
-//! lost for a named reason, so that packets are accounted for as in captures.
+//! Each worker is a thread. It reads bursts of frames, runs its engine on them, and sends the packets
+//! that leave, in bursts, too. It has a pool, devices and tables of its own. With several workers,
+//! each packet goes to the worker that the chain's steering gives it. While no frames arrive, a
+//! worker advances its engine's time, so that time-outs and timers run. A packet that a device
+//! refuses is lost for a named reason, so that packets are accounted for as in captures.
 //!
 //! The thread that called [`Live::run`] is the control thread. It answers requests, saves state and
-//! loads changed chains. All that it asks of the worker is a message, which the worker answers
+//! loads changed chains. All that it asks of a worker is a message, which the worker answers
 //! between two bursts.
 
 mod attend;
 mod clock;
 mod control;
+mod exchange;
 mod meter;
 mod operator;
+mod results;
+mod shared;
 mod sink;
 mod tracing;
 mod watch;
@@ -22,22 +26,27 @@ mod worker;
 
 pub use clock::Clock;
 pub use operator::{Flags, Operator};
+pub use results::Done;
 pub use sink::Attached;
 pub use watch::{Filter, Traced};
 pub use worker::Limits;
 
 use crate::ctl::Socket;
-use crate::outcome::{RunError, Summary};
+use crate::engines::Engines;
 use crate::outputs::{Leaving, Output};
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::Engine;
 use braid_packet::Pool;
+use braid_packet::frame::FRAME;
 use control::Controller;
+use exchange::Exchange;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use shared::Shared;
 use sink::Sink;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use tracing::Tracing;
 use worker::{Worker, mailbox};
@@ -45,10 +54,9 @@ use worker::{Worker, mailbox};
 /// A live run that is being set up.
 pub struct Live<'a> {
     chain: Chain,
-    engine: Box<dyn Engine>,
+    engines: Engines,
     clock: Clock,
-    pool: Pool,
-    devices: Vec<Attached>,
+    ports: Vec<Ports>,
     control: Vec<Control>,
     limits: Limits,
     saves: Option<Duration>,
@@ -56,28 +64,22 @@ pub struct Live<'a> {
     socket: Option<Socket>,
 }
 
-/// A live run that has ended.
-pub struct Done {
-    /// The chain that ran last, as it was loaded.
-    pub chain: Arc<Chain>,
-    /// Its engine.
-    pub engine: Box<dyn Engine>,
-    /// The results. If an output cannot be written, the run ends with a summary that contains the
-    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, a change cannot
-    /// be made, or packets are unaccounted for.
-    pub result: Result<Summary, RunError>,
+/// The ports of a worker to the devices of a run, with the pool with which they were opened.
+pub struct Ports {
+    /// The pool.
+    pub pool: Pool,
+    /// The ports.
+    pub attached: Vec<Attached>,
 }
 
 impl<'a> Live<'a> {
-    /// Creates a live run of a chain on an engine that was made for this chain. The devices were
-    /// opened with this pool.
-    pub fn new(chain: Chain, engine: Box<dyn Engine>, clock: Clock, pool: Pool) -> Self {
+    /// Creates a live run of a chain on engines that were made for this chain.
+    pub fn new(chain: Chain, engines: impl Into<Engines>, clock: Clock) -> Self {
         Self {
             chain,
-            engine,
+            engines: engines.into(),
             clock,
-            pool,
-            devices: Vec::new(),
+            ports: Vec::new(),
             control: Vec::new(),
             limits: Limits::default(),
             saves: None,
@@ -86,10 +88,10 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Adds a device.
+    /// Adds the ports of the next worker. A worker whose ports are not added has none.
     #[must_use]
-    pub fn device(mut self, device: Attached) -> Self {
-        self.devices.push(device);
+    pub fn ports(mut self, ports: Ports) -> Self {
+        self.ports.push(ports);
         self
     }
 
@@ -142,34 +144,79 @@ impl<'a> Live<'a> {
     }
 
     /// Runs until `stop` is set or a limit is reached.
-    pub fn run(self, operator: &mut dyn Operator, flags: Flags<'_>) -> Done {
+    ///
+    /// # Errors
+    /// The system has too few descriptors or threads.
+    pub fn run(self, operator: &mut dyn Operator, flags: Flags<'_>) -> io::Result<Done> {
         let chain = Arc::new(self.chain);
-        let sink = Sink::new(&chain, self.leaving, self.devices, self.pool);
-        let parts = (Arc::clone(&chain), self.engine);
-        let mut worker = Worker::new(parts, self.clock, self.control, sink);
-        let (mailbox, mut messages) = mailbox();
+        let (engines, steerer) = self.engines.into_parts();
+        let shared = Shared::new(&chain, self.leaving, self.clock, engines.len());
+        let shared = Arc::new(shared);
+        let exchanges = steerer.map(|steerer| Exchange::between(engines.len(), &steerer));
+        let mut exchanges = exchanges.transpose()?.into_iter().flatten();
+        let mut ports = self.ports.into_iter();
+        let (mut workers, mut mailboxes) = (Vec::new(), Vec::new());
+        for engine in engines {
+            let none = || Pool::new(0, FRAME).map(|pool| Ports { pool, attached: Vec::new() });
+            let Ports { pool, attached } =
+                ports.next().or_else(none).ok_or(ErrorKind::OutOfMemory)?;
+            let sink = Sink::new(Arc::clone(&shared), attached, pool);
+            let parts = (Arc::clone(&chain), engine);
+            let worker = Worker::new(parts, self.control.clone(), sink, exchanges.next());
+            let (send, messages) = mailbox();
+            workers.push((worker, messages));
+            mailboxes.push(send);
+        }
         let controller = Controller {
             chain,
-            worker: mailbox,
+            workers: mailboxes,
+            shared: Arc::clone(&shared),
             operator,
             flags,
             socket: self.socket.map(Socket::serve),
             tracing: Tracing::default(),
+            drains_until: None,
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };
         let (stop, limits) = (flags.stop, self.limits);
-        let (mut worker, ran) = std::thread::scope(|scope| {
-            let packets = scope.spawn(move || {
-                let ran = worker.run(&mut messages, stop, limits);
-                worker.sink.end_hosts();
-                worker.sink.leaving.finish();
-                (worker, ran)
-            });
-            controller.serve(|| packets.is_finished());
-            packets.join().unwrap_or_else(|panic| resume_unwind(panic))
+        let ended = std::thread::scope(|scope| {
+            let processors = processors(workers.len());
+            let threads: Vec<_> = workers
+                .into_iter()
+                .zip(processors)
+                .map(|((mut worker, messages), processor)| {
+                    scope.spawn(move || {
+                        pin(processor);
+                        let ran = worker.run(messages, stop, limits);
+                        (worker, ran)
+                    })
+                })
+                .collect();
+            controller.serve(|| threads.iter().all(|thread| thread.is_finished()));
+            let join = |thread: ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
         });
-        let result = ran.and_then(|()| worker.summary());
-        let Worker { chain, engine, .. } = worker;
-        Done { chain, engine, result }
+        Ok(results::of(ended, &shared))
+    }
+}
+
+/// The processor of each of several workers: the processors that this process may use, in turn.
+/// A single worker runs where the system wants.
+fn processors(workers: usize) -> impl Iterator<Item = Option<usize>> {
+    let allowed = sched_getaffinity(None).ok().filter(|_| workers > 1);
+    let numbers: Vec<usize> = allowed.map_or_else(Vec::new, |set| {
+        (0..CpuSet::MAX_CPU).filter(|number| set.is_set(*number)).collect()
+    });
+    (0..workers).map(move |worker| numbers.get(worker % numbers.len().max(1)).copied())
+}
+
+/// Lets this thread run on one processor. If the system refuses, the thread runs anywhere.
+fn pin(processor: Option<usize>) {
+    if let Some(processor) = processor {
+        let mut only = CpuSet::new();
+        only.set(processor);
+        let _ = sched_setaffinity(None, &only);
     }
 }

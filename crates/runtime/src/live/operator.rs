@@ -1,9 +1,9 @@
 //! The program around a live run.
 
 use super::watch::{Filter, Traced};
+use crate::engines::Engines;
 use crate::outcome::Summary;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::Engine;
 use braid_ir::snapshot::Snapshot;
 use serde_json::Value;
 use std::sync::atomic::AtomicBool;
@@ -46,11 +46,11 @@ pub trait Operator {
     /// Tells the user something.
     fn tell(&mut self, text: &str);
 
-    /// Loads the chain again, and makes an engine for it.
+    /// Loads the chain again, and makes engines for it.
     ///
     /// # Errors
     /// Why the chain cannot be loaded.
-    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String>;
+    fn load(&mut self) -> Result<(Chain, Engines), String>;
 
     /// Saves the state of the chain. Tells the user if that fails.
     fn save(&mut self, snapshot: &Snapshot);

@@ -1,16 +1,17 @@
 //! Where the packets of a live run leave: devices, and copies of them in files.
 
+use super::exchange::WORKER_QUEUE_FULL;
+use super::shared::Shared;
 use super::watch::Watch;
-use crate::ctl::Listeners;
-use crate::hosts::{Hosts, Leaving as Way, NO_GATEWAY};
+use crate::hosts::{Leaving as Way, NO_GATEWAY};
 use crate::load::Load;
-use crate::outputs::Leaving;
 use braid_io::State;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Counters;
 use braid_packet::{Frame, Packet, Pool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A device at an interface of the chain.
 pub struct Attached {
@@ -25,17 +26,16 @@ pub struct Attached {
 /// The reason for which packets that leave by an interface without a device are lost.
 pub(super) const NO_DEVICE: &str = "no_device";
 
-/// Sends the packets that leave the chain.
+/// The packets that left the chain and were not sent, by interface and reason.
+pub(super) type Unsent = BTreeMap<(u16, &'static str), u64>;
+
+/// Sends the packets that leave the chain by a worker.
 pub(super) struct Sink<'a> {
-    pub(super) leaving: Leaving<'a>,
+    pub(super) shared: Arc<Shared<'a>>,
     pub(super) devices: Vec<Attached>,
     pub(super) pool: Pool,
-    /// The clients that follow events.
-    pub(super) listeners: Listeners,
     /// The clients that watch packets.
     pub(super) watch: Watch,
-    /// The interfaces with addresses of their own.
-    pub(super) hosts: Option<Hosts>,
     /// By device, the frames that leave by it.
     pub(super) queues: Vec<Vec<Frame>>,
     /// Copies of leaving packets, for the outputs: each with its device and its place in the
@@ -43,29 +43,21 @@ pub(super) struct Sink<'a> {
     pub(super) copies: Vec<(usize, usize, Packet)>,
     /// The devices and places of frames that were not sent, with the reasons.
     failed: Vec<(usize, usize, &'static str)>,
-    /// Packets that left the chain and were not sent, by interface and reason.
-    pub(super) unsent: BTreeMap<(u16, &'static str), u64>,
+    pub(super) unsent: Unsent,
 }
 
 impl<'a> Sink<'a> {
     /// A sink that has sent nothing yet.
-    pub(super) fn new(
-        chain: &Chain,
-        leaving: Leaving<'a>,
-        devices: Vec<Attached>,
-        pool: Pool,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared<'a>>, devices: Vec<Attached>, pool: Pool) -> Self {
         Self {
-            hosts: Hosts::new(chain),
-            leaving,
+            shared,
             devices,
             pool,
-            listeners: Listeners::default(),
             watch: Watch::default(),
             queues: Vec::new(),
             copies: Vec::new(),
             failed: Vec::new(),
-            unsent: BTreeMap::new(),
+            unsent: Unsent::new(),
         }
     }
 
@@ -91,12 +83,18 @@ impl<'a> Sink<'a> {
     /// Sends all that a load has made leave.
     pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
         let is_copied = self.copies_leaving();
-        let Self { leaving, hosts, devices, queues, copies, unsent, listeners, .. } = self;
-        for event in load.events.drain(..) {
-            listeners.event(chain, &event);
-            leaving.event(chain, &event);
+        let Self { shared, devices, queues, copies, unsent, .. } = self;
+        if !load.events.is_empty() {
+            shared.record(|record| {
+                for event in load.events.drain(..) {
+                    record.listeners.event(chain, &event);
+                    record.leaving.event(chain, &event);
+                }
+            });
         }
         queues.resize_with(devices.len(), Vec::new);
+        let mut guard = shared.hosts();
+        let mut hosts = guard.as_deref_mut().and_then(Option::as_mut);
         load.deliver(|interface, packet| {
             let device = devices.iter().position(|device| device.interface == interface);
             let Some(device) = device else {
@@ -114,13 +112,14 @@ impl<'a> Sink<'a> {
             let packet = std::mem::replace(packet, Packet::empty(packet.link));
             queues[device].push(packet.into_frame());
         });
+        drop(guard);
         load.burst.recycle(&mut self.pool);
         self.send();
     }
 
     /// Whether somebody wants copies of the packets that leave.
     pub(super) fn copies_leaving(&self) -> bool {
-        !self.leaving.outputs.is_empty() || self.watch.leaves()
+        self.shared.copies || self.watch.leaves()
     }
 
     /// Sends the frames of all queues.
@@ -135,28 +134,22 @@ impl<'a> Sink<'a> {
                 });
             }
         }
-        for (device, place, packet) in self.copies.drain(..) {
-            let interface = self.devices[device].interface;
-            let failed = self.failed.iter().find(|(at, which, _)| (*at, *which) == (device, place));
-            let unsent = failed.map(|(_, _, why)| *why);
-            if unsent.is_none() {
-                self.leaving.packet(interface, &packet);
-            }
-            self.watch.left(interface, &packet, unsent);
+        let Self { shared, devices, copies, failed, watch, .. } = self;
+        if !copies.is_empty() {
+            shared.record(|record| {
+                for (device, place, packet) in copies.drain(..) {
+                    let interface = devices[device].interface;
+                    let failed = failed.iter().find(|one| (one.0, one.1) == (device, place));
+                    let unsent = failed.map(|(_, _, why)| *why);
+                    if unsent.is_none() {
+                        record.leaving.packet(interface, &packet);
+                    }
+                    watch.left(interface, &packet, unsent);
+                }
+            });
         }
-        self.failed.clear();
+        failed.clear();
         self.send_own();
-    }
-
-    /// Counts packets that were not sent as lost instead of out.
-    pub(super) fn settle(&self, counters: &mut Counters) {
-        for ((interface, reason), count) in &self.unsent {
-            if let Some(out) = counters.out.get_mut(interface) {
-                *out = out.saturating_sub(*count);
-            }
-            *counters.lost.entry((*reason).into()).or_default() += count;
-        }
-        counters.out.retain(|_, count| *count > 0);
     }
 
     /// The numbers that the interfaces of this run have in another chain, by name.
@@ -173,28 +166,27 @@ impl<'a> Sink<'a> {
         let numbers: BTreeMap<u16, u16> = named
             .filter_map(|(old, one)| Some((old, u16::try_from(number(&one.name)?).ok()?)))
             .collect();
-        let devices = self.devices.iter().map(|device| (device.interface, &device.name));
-        let outputs = self.leaving.outputs.iter();
-        let outputs = outputs.filter_map(|output| Some((output.interface?, &output.name)));
-        match devices.chain(outputs).find(|(interface, _)| !numbers.contains_key(interface)) {
-            None => Ok(numbers),
-            Some((interface, user)) => {
-                let name = chain.interfaces.get(usize::from(interface));
-                let name = name.map_or("", |interface| interface.name.as_str());
-                Err(format!("it has no interface `{name}`, which {user} needs"))
-            }
+        let lacks = |interface| {
+            let name = chain.interfaces.get(usize::from(interface));
+            let name = name.map_or("", |interface| interface.name.as_str());
+            move |user: &str| format!("it has no interface `{name}`, which {user} needs")
+        };
+        let is_gone = |interface: u16| !numbers.contains_key(&interface);
+        if let Some(device) = self.devices.iter().find(|device| is_gone(device.interface)) {
+            return Err(lacks(device.interface)(&device.name));
         }
+        let mut refused = None;
+        self.shared.record(|record| {
+            let outputs = record.leaving.outputs.iter();
+            let mut named = outputs.filter_map(|output| Some((output.interface?, &output.name)));
+            refused = named.find(|(at, _)| is_gone(*at)).map(|(at, name)| lacks(at)(name));
+        });
+        refused.map_or(Ok(numbers), Err)
     }
 
     /// Takes the numbers that interfaces have in another chain ([`Self::interfaces_in`]).
     pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
-        let take = |interface: &mut u16| {
-            if let Some(number) = numbers.get(interface) {
-                *interface = *number;
-            }
-        };
-        self.devices.iter_mut().for_each(|device| take(&mut device.interface));
-        self.leaving.outputs.iter_mut().filter_map(|one| one.interface.as_mut()).for_each(take);
+        self.devices.iter_mut().for_each(|device| renumber(&mut device.interface, numbers));
         self.watch.renumber(numbers);
         // The engine counts what left by interfaces that are gone.
         let unsent = std::mem::take(&mut self.unsent).into_iter();
@@ -203,9 +195,9 @@ impl<'a> Sink<'a> {
             .collect();
     }
 
-    /// What the user should know at the end.
-    pub(super) fn warnings(&mut self, counters: &Counters) -> Vec<String> {
-        let mut found = self.hosts.as_ref().map_or_else(Vec::new, Hosts::warnings);
+    /// What the user should know at the end about the devices.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        let mut found = Vec::new();
         for Attached { name, port, .. } in &mut self.devices {
             found.extend(port.notes().iter().map(|note| format!("{name}: {note}")));
             let dropped = port.overrun();
@@ -215,25 +207,47 @@ impl<'a> Sink<'a> {
                 ));
             }
         }
-        let remedies = [
-            (
-                "received_offload",
-                "were merged by the kernel or a network card and could not be split; run \
-                 `ethtool -K DEVICE gro off gso off tso off` where the packets come from",
-            ),
-            (
-                "send_too_long",
-                "were longer than the device allows; give both sides one MTU, or the interface an \
-                 address, so that it tells their senders",
-            ),
-            (NO_GATEWAY, "left by an interface for another link; give it a gateway"),
-            (NO_DEVICE, "left by an interface without a device; give it one with --if"),
-        ];
-        for (reason, remedy) in remedies {
-            if let Some(count) = counters.lost.get(reason) {
-                found.push(format!("{count} packets {remedy}"));
-            }
-        }
         found
     }
+}
+
+/// Takes the number that an interface has in another chain.
+pub(super) fn renumber(interface: &mut u16, numbers: &BTreeMap<u16, u16>) {
+    if let Some(number) = numbers.get(interface) {
+        *interface = *number;
+    }
+}
+
+/// Counts packets that were not sent as lost instead of out.
+pub(super) fn settle(counters: &mut Counters, unsent: &Unsent) {
+    for ((interface, reason), count) in unsent {
+        if let Some(out) = counters.out.get_mut(interface) {
+            *out = out.saturating_sub(*count);
+        }
+        *counters.lost.entry((*reason).into()).or_default() += count;
+    }
+    counters.out.retain(|_, count| *count > 0);
+}
+
+/// What the user should know at the end about packets that were lost.
+pub(super) fn remedies(counters: &Counters) -> Vec<String> {
+    let remedies = [
+        (
+            "received_offload",
+            "were merged by the kernel or a network card and could not be split; run \
+             `ethtool -K DEVICE gro off gso off tso off` where the packets come from",
+        ),
+        (
+            "send_too_long",
+            "were longer than the device allows; give both sides one MTU, or the interface an \
+             address, so that it tells their senders",
+        ),
+        (NO_GATEWAY, "left by an interface for another link; give it a gateway"),
+        (NO_DEVICE, "left by an interface without a device; give it one with --if"),
+        (WORKER_QUEUE_FULL, "came faster than their worker could take them"),
+    ];
+    let found = remedies.iter().filter_map(|(reason, remedy)| {
+        counters.lost.get(*reason).map(|count| format!("{count} packets {remedy}"))
+    });
+    found.collect()
 }

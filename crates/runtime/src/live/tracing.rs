@@ -24,24 +24,28 @@ struct Client {
     as_text: bool,
 }
 
-/// Begins a capture. `None` if the worker has ended; the error says why there is no capture.
+/// Begins a capture. `None` if a worker has ended; the error says why there is no capture.
 pub(super) fn capture(
-    wanted: Capture,
+    wanted: &Capture,
     chain: &Chain,
     operator: &mut dyn Operator,
-    worker: &Mailbox,
+    workers: &[Mailbox],
 ) -> Option<Result<(), String>> {
     let Capture { interface: name, enters, leaves, filter, feed } = wanted;
-    let Some(interface) = chain.interfaces.iter().position(|one| one.name == name) else {
-        return Some(Err(no_interface(&name, chain)));
+    let Some(interface) = chain.interfaces.iter().position(|one| one.name == *name) else {
+        return Some(Err(no_interface(name, chain)));
     };
-    let filter = match read(filter, operator) {
-        Ok(filter) => filter,
+    let filters = match filters(filter.as_deref(), operator, workers) {
+        Ok(filters) => filters,
         Err(why) => return Some(Err(why)),
     };
     let interface = u16::try_from(interface).ok()?;
-    let tap = Tap { interface, name: name.into(), enters, leaves, filter, feed };
-    worker.ask(move |worker| worker.sink.watch.tap(tap)).map(Ok)
+    for (worker, filter) in workers.iter().zip(filters) {
+        let (name, feed) = (name.as_str().into(), feed.clone());
+        let tap = Tap { interface, name, enters: *enters, leaves: *leaves, filter, feed };
+        worker.ask(move |worker| worker.sink.watch.tap(tap))?;
+    }
+    Some(Ok(()))
 }
 
 fn no_interface(name: &str, chain: &Chain) -> String {
@@ -55,36 +59,45 @@ fn no_interface(name: &str, chain: &Chain) -> String {
     format!("there is no interface `{name}`; the chain has {}", names.join(", "))
 }
 
-fn read(text: Option<String>, operator: &mut dyn Operator) -> Result<Option<Filter>, String> {
-    text.map(|text| operator.filter(&text)).transpose()
+/// A filter for each worker.
+fn filters(
+    text: Option<&str>,
+    operator: &mut dyn Operator,
+    workers: &[Mailbox],
+) -> Result<Vec<Option<Filter>>, String> {
+    let mut filter = |_| text.map(|text| operator.filter(text)).transpose();
+    workers.iter().map(&mut filter).collect()
 }
 
 impl Tracing {
-    /// Begins to trace packets. `None` if the worker has ended; the error says why it does not.
+    /// Begins to trace packets. `None` if a worker has ended; the error says why it does not.
     pub(super) fn begin(
         &mut self,
         wanted: TraceWanted,
         operator: &mut dyn Operator,
-        worker: &Mailbox,
+        workers: &[Mailbox],
     ) -> Option<Result<(), String>> {
         if self.0.as_ref().is_some_and(|client| !client.feed.is_over()) {
             return Some(Err("another client traces packets".to_owned()));
         }
         let TraceWanted { filter, count, most_entries, text: as_text, feed } = wanted;
-        let filter = match read(filter, operator) {
-            Ok(filter) => filter,
+        let filters = match filters(filter.as_deref(), operator, workers) {
+            Ok(filters) => filters,
             Err(why) => return Some(Err(why)),
         };
         let is_armed = Arc::new(AtomicBool::new(count > 0));
         let (send, found) = sync_channel(1);
-        let trace = Trace { is_armed: Arc::clone(&is_armed), filter, most_entries, found: send };
-        worker.ask(move |worker| worker.sink.watch.trace = Some(trace))?;
+        for (worker, filter) in workers.iter().zip(filters) {
+            let (is_armed, found) = (Arc::clone(&is_armed), send.clone());
+            let trace = Trace { is_armed, filter, most_entries, found };
+            worker.ask(move |worker| worker.sink.watch.trace = Some(trace))?;
+        }
         self.0 = Some(Client { is_armed, found, feed, seen: 0, count, as_text });
         Some(Ok(()))
     }
 
-    /// Shows a packet that was traced, if there is one. `None` if the worker has ended.
-    pub(super) fn show(&mut self, operator: &mut dyn Operator, worker: &Mailbox) -> Option<()> {
+    /// Shows a packet that was traced, if there is one. `None` if a worker has ended.
+    pub(super) fn show(&mut self, operator: &mut dyn Operator, workers: &[Mailbox]) -> Option<()> {
         let Some(client) = &mut self.0 else { return Some(()) };
         let mut is_over = client.feed.is_over() || client.seen >= client.count;
         if let Ok(found) = client.found.try_recv() {
@@ -97,7 +110,9 @@ impl Tracing {
         }
         if is_over {
             self.0 = None;
-            worker.ask(|worker| worker.sink.watch.trace = None)?;
+            for worker in workers {
+                worker.ask(|worker| worker.sink.watch.trace = None)?;
+            }
         }
         Some(())
     }

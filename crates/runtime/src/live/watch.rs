@@ -70,7 +70,9 @@ pub(crate) struct Trace {
 pub struct Traced {
     /// The chain that it entered.
     pub chain: Arc<Chain>,
-    /// The state of the chain before the packet.
+    /// The worker of the packet, if the chain has several.
+    pub worker: Option<u16>,
+    /// The state of the chain before the packet: that of the worker.
     pub before: Snapshot,
     /// The packet as it entered.
     pub packet: Packet,

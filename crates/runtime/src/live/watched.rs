@@ -1,5 +1,6 @@
 //! A worker's side of captures and traces: it runs the packets that somebody watches.
 
+use super::exchange::Exchange;
 use super::watch::Traced;
 use super::worker::Worker;
 use braid_ir::chain::Chain;
@@ -12,19 +13,36 @@ use std::time::Instant;
 const WATCHED: u32 = 1;
 
 impl Worker<'_> {
-    /// Runs the engine on the only packet of the load, which somebody may watch.
+    /// Runs the engine on the packets of the load one after the other, because somebody may watch
+    /// them. Sends what leaves.
     pub(super) fn run_watched(&mut self, now: u64) {
-        let Some(mut packet) = self.load.burst.pop() else { return };
-        // What is due before the packet leaves before it.
-        let (_, mut out) = self.load.parts();
-        self.engine.advance(now, &mut out);
-        self.sink.deliver(&self.chain, &mut self.load);
+        let packets: Vec<Packet> = self.load.burst.drain().collect();
+        for packet in packets {
+            // What is due before the packet leaves before it.
+            let (_, mut out) = self.load.parts();
+            self.engine.advance(now, &mut out);
+            self.sink.deliver(&self.chain, &mut self.load);
+            let is_watched = self.sink.watch.enters(packet.ingress);
+            match is_watched {
+                true => self.run_one(packet, now),
+                false => self.run_plain(packet),
+            }
+            self.sink.deliver(&self.chain, &mut self.load);
+        }
+    }
+
+    fn run_plain(&mut self, packet: Packet) {
+        let (burst, mut out) = self.load.parts();
+        burst.push(packet);
+        self.engine.burst(burst, &mut out);
+    }
+
+    /// Runs the engine on a packet that somebody may watch.
+    fn run_one(&mut self, mut packet: Packet, now: u64) {
         let sightings = self.sink.watch.sightings(&packet);
         let trace = self.begin_trace(&packet);
         if sightings.is_empty() && trace.is_none() {
-            let (burst, mut out) = self.load.parts();
-            burst.push(packet);
-            return self.engine.burst(burst, &mut out);
+            return self.run_plain(packet);
         }
         let looks = !sightings.is_empty() && self.sink.watch.may_look(now);
         let before = looks.then(|| self.engine.counters());
@@ -84,6 +102,7 @@ impl Worker<'_> {
         let before = self.engine.export();
         Some(Traced {
             chain: Arc::clone(&self.chain),
+            worker: self.exchange.as_ref().map(Exchange::own),
             before,
             packet: packet.clone(),
             path: None,

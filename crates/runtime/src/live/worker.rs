@@ -1,29 +1,32 @@
-//! A worker: the thread that moves packets. Between two bursts it does what its mailbox says.
+//! A worker: a thread that moves packets. Between two bursts it does what its mailbox says.
 
-use super::clock::{Clock, nanoseconds};
+use super::clock::nanoseconds;
+use super::exchange::{Exchange, WORKER_QUEUE_FULL};
 use super::meter::{Meter, Rates};
-use super::sink::Sink;
+use super::shared::{Reading, Shared};
+use super::sink::{Sink, Unsent, renumber};
 use crate::hosts::new_addresses;
 use crate::load::Load;
-use crate::outcome::{RunError, Summary};
+use crate::outcome::RunError;
 use crate::script::Script;
+use crate::steer::Steerer;
 use braid_io::{Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Prepared};
-use braid_ir::snapshot::Plan;
+use braid_ir::snapshot::Snapshot;
 use braid_packet::{BURST, Frame, Link, Packet};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The reason for which packets that arrive while a worker drains are lost.
+/// The reason for which packets that arrive while the run drains are lost.
 const DRAINED: &str = "drained";
 
 /// The least time between two messages (ns), so that many messages do not hold up packets.
@@ -58,104 +61,157 @@ pub(super) fn mailbox() -> (Mailbox, Messages) {
 }
 
 impl Mailbox {
-    /// Has the worker do something between two bursts. `None` if the worker has ended.
+    /// Has the worker do something between two bursts. The answer comes by the receiver. `None` if
+    /// the worker has ended.
+    pub(super) fn send<T: Send + 'static>(
+        &self,
+        work: impl for<'w> FnOnce(&mut Worker<'w>) -> T + Send + 'static,
+    ) -> Option<Receiver<T>> {
+        let (answer, done) = sync_channel(1);
+        let message: Message = Box::new(move |worker| {
+            // The one who asks may have given up, because another worker has ended.
+            let _ = answer.send(work(worker));
+        });
+        self.0.send(message).ok()?;
+        Some(done)
+    }
+
+    /// As [`Self::send`], and waits for the answer.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         work: impl for<'w> FnOnce(&mut Worker<'w>) -> T + Send + 'static,
     ) -> Option<T> {
-        let (answer, done) = sync_channel(1);
-        let message: Message = Box::new(move |worker| {
-            // The one who asks waits for the answer.
-            let _ = answer.send(work(worker));
-        });
-        self.0.send(message).ok()?;
-        done.recv().ok()
+        self.send(work)?.recv().ok()
     }
 }
 
-/// A chain with an engine that has not run yet.
+/// What takes the place of a worker's chain.
 pub(super) struct Next {
     pub(super) chain: Arc<Chain>,
+    /// It goes on from the state of the engine before.
     pub(super) engine: Box<dyn Engine>,
+    /// With several workers.
+    pub(super) steerer: Option<Steerer>,
+    /// The number of each interface of the chain before, by its number there.
+    pub(super) numbers: BTreeMap<u16, u16>,
 }
 
-/// A chain that has taken the place of another one.
-pub(super) struct Replaced {
-    pub(super) plan: Plan,
-    /// How long packets waited.
-    pub(super) pause: Duration,
-    /// The engine from before. To drop it takes time.
-    pub(super) _before: Box<dyn Engine>,
+/// The counters of a worker.
+pub(super) struct Counted {
+    pub(super) counters: Counters,
+    pub(super) unsent: Unsent,
+}
+
+/// How a worker is.
+pub(super) struct Status {
+    /// The number of frames that it has read.
+    pub(super) packets: u64,
+    /// The longest time between two looks at its devices since the last question.
+    pub(super) longest_pause_us: u64,
+    pub(super) rates: Rates,
+    pub(super) devices: Vec<Value>,
 }
 
 /// A worker and all that it owns.
 pub(super) struct Worker<'a> {
     pub(super) chain: Arc<Chain>,
     pub(super) engine: Box<dyn Engine>,
-    pub(super) clock: Clock,
+    pub(super) shared: Arc<Shared<'a>>,
     pub(super) control: Script,
     pub(super) sink: Sink<'a>,
+    /// With several workers.
+    pub(super) exchange: Option<Exchange>,
+    /// The timers have started.
+    has_begun: bool,
     /// The number of frames read, including frames that were lost on reading.
     packets: u64,
-    /// The frames lost on reading, by reason.
+    /// The packets lost before they entered the chain, by reason.
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Frame>,
     pub(super) load: Load,
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
     meter: Meter,
-    /// No packet may enter, and the worker ends at this time (ns) at the latest.
-    drains_until_ns: Option<u64>,
+    /// No packet enters any more.
+    drains: bool,
 }
 
 impl<'a> Worker<'a> {
     pub(super) fn new(
         (chain, engine): (Arc<Chain>, Box<dyn Engine>),
-        clock: Clock,
         control: Vec<Control>,
         sink: Sink<'a>,
+        exchange: Option<Exchange>,
     ) -> Self {
         Self {
             chain,
             engine,
-            clock,
+            shared: Arc::clone(&sink.shared),
             control: Script::new(control),
             sink,
+            has_begun: exchange.is_none(),
+            exchange,
             packets: 0,
             lost: BTreeMap::new(),
             frames: Vec::new(),
             load: Load::new(),
             longest_ns: 0,
             meter: Meter::default(),
-            drains_until_ns: None,
+            drains: false,
         }
     }
 
-    /// Moves packets until `stop` is set, a limit is reached, or an output cannot be written.
+    /// Moves packets until `stop` is set, a limit is reached, an output cannot be written, or another
+    /// worker has ended. Then runs what the other workers have passed on.
     pub(super) fn run(
         &mut self,
-        messages: &mut Messages,
+        messages: Messages,
         stop: &AtomicBool,
         limits: Limits,
     ) -> Result<(), RunError> {
-        let end_ns =
-            limits.time.map(|time| self.clock.start_ns().saturating_add(nanoseconds(time)));
+        let reading = Reading::begin(&self.shared);
+        self.read(messages, stop, limits)?;
+        drop(reading);
+        loop {
+            let is_last = self.exchange.is_none() || !self.shared.is_read();
+            if !self.take_in()? {
+                if is_last {
+                    return Ok(());
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Moves packets until the run is over.
+    fn read(
+        &mut self,
+        mut messages: Messages,
+        stop: &AtomicBool,
+        limits: Limits,
+    ) -> Result<(), RunError> {
+        let clock = self.shared.clock;
+        let end_ns = limits.time.map(|time| clock.start_ns().saturating_add(nanoseconds(time)));
         // The time of the last look at the devices, unless the worker has slept since.
         let mut looked_ns = None;
         loop {
-            let now = self.clock.now_ns();
+            let now = clock.now_ns();
             let gone_ns = looked_ns.map_or(0, |looked| now.saturating_sub(looked));
             self.longest_ns = self.longest_ns.max(gone_ns);
             looked_ns = Some(now);
             self.meter.note(now, gone_ns, self.packets);
-            let over = end_ns.is_some_and(|end| now >= end)
-                || limits.packets.is_some_and(|most| self.packets >= most)
-                || self.has_drained(now)?;
-            if over || stop.load(Ordering::Relaxed) || self.sink.leaving.has_failed() {
+            let is_late = end_ns.is_some_and(|end| now >= end);
+            if is_late || stop.load(Ordering::Relaxed) || self.shared.is_over() {
                 return Ok(());
             }
+            let before = self.packets;
             let is_busy = self.turn()?;
-            if !self.open(messages, now) && !is_busy {
+            if let Some(most) = limits.packets
+                && self.shared.count(self.packets - before) >= most
+            {
+                return Ok(());
+            }
+            if !self.open(&mut messages, now) && !is_busy {
                 self.idle(end_ns)?;
                 looked_ns = None;
             }
@@ -173,9 +229,11 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// Reads the frames that have arrived at each interface. Returns whether there were any.
+    /// Reads the frames that have arrived at each interface, and takes in what other workers have
+    /// passed on. Returns whether there was anything.
     fn turn(&mut self) -> Result<bool, RunError> {
-        let mut any = self.attend();
+        let mut any = self.attend(self.shared.clock.now_ns())?;
+        any |= self.take_in()?;
         for at in 0..self.sink.devices.len() {
             let Self { sink, frames, lost, packets, .. } = self;
             let mut note = |why: Unreceived| {
@@ -186,60 +244,128 @@ impl<'a> Worker<'a> {
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
             let interface = self.sink.devices[at].interface;
             self.packets += self.sink.hear(interface, &mut self.frames);
-            match self.drains_until_ns {
-                None => self.process(interface)?,
-                Some(_) => self.refuse(),
+            match self.drains {
+                true => self.refuse()?,
+                false => self.process(interface)?,
             }
         }
         Ok(any)
     }
 
-    /// Runs the engine on frames that entered at an interface, and sends what leaves. The packets
-    /// of a burst have the same time.
+    /// Runs the engine on frames that entered at an interface.
     fn process(&mut self, interface: u16) -> Result<(), RunError> {
         let mut frames = std::mem::take(&mut self.frames);
         self.packets += frames.len() as u64;
-        let is_watched = !self.sink.watch.is_empty() && self.sink.watch.enters(interface);
-        let mut rest = frames.drain(..).peekable();
-        while rest.peek().is_some() {
-            let now = self.clock.now_ns();
-            let (burst, mut out) = self.load.parts();
-            for frame in rest.by_ref().take(if is_watched { 1 } else { BURST }) {
-                let mut packet = Packet::in_frame(Link::Ethernet, now, frame, 0);
-                packet.ingress = interface;
-                burst.push(packet);
-            }
-            let made = |change: &Control| self.sink.changed(change);
-            self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
-            match is_watched {
-                true => self.run_watched(now),
-                false => self.engine.burst(burst, &mut out),
-            }
-            self.sink.deliver(&self.chain, &mut self.load);
+        let mut packets = frames.drain(..).map(|frame| {
+            let mut packet = Packet::in_frame(Link::Ethernet, 0, frame, 0);
+            packet.ingress = interface;
+            packet
+        });
+        while packets.len() > 0 {
+            self.enter(packets.by_ref().take(BURST))?;
         }
-        drop(rest);
+        drop(packets);
         self.frames = frames;
         Ok(())
     }
 
-    /// Advances the engine's time, and waits for frames.
-    fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
-        let now = self.clock.now_ns();
-        self.advance(now)?;
-        self.sink.leaving.flush_events();
-        let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
-        let patience = PATIENCE.min(Duration::from_nanos(left));
-        let ports = self.sink.devices.iter().map(|device| &*device.port);
-        wait(ports, patience).map_err(|error| self.unreadable(0, error))
+    /// Runs the engine on packets that other workers have passed on, up to one burst from each of
+    /// them. Returns whether there were any.
+    fn take_in(&mut self) -> Result<bool, RunError> {
+        let Some(exchange) = &self.exchange else { return Ok(false) };
+        for count in 0..exchange.others() {
+            let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) else {
+                return Ok(count > 0);
+            };
+            self.enter(packets.into_iter())?;
+        }
+        Ok(true)
     }
 
-    pub(super) fn advance(&mut self, now: u64) -> Result<(), RunError> {
+    /// Runs the engine on a burst of packets, which get the current time, and sends what leaves.
+    /// Packets that belong to other workers are passed on.
+    pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) -> Result<(), RunError> {
+        let now = self.shared.clock.now_ns();
+        self.change_until(now, true)?;
+        let (burst, mut out) = self.load.parts();
+        for mut packet in packets {
+            packet.time_ns = now;
+            burst.push(packet);
+        }
+        if let Some(exchange) = &mut self.exchange {
+            let lost = exchange.pass_on(burst, &mut self.sink.pool);
+            if lost > 0 {
+                *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
+            }
+        }
+        if !self.sink.watch.is_empty() {
+            return Ok(self.run_watched(now));
+        }
+        self.engine.burst(burst, &mut out);
+        self.sink.deliver(&self.chain, &mut self.load);
+        Ok(())
+    }
+
+    /// Starts the timers if it is time, and makes the changes of configuration that are due.
+    /// `has_packets` says that packets follow.
+    fn change_until(&mut self, now: u64, has_packets: bool) -> Result<(), RunError> {
+        let Self { chain, engine, shared, control, exchange, load, .. } = self;
+        let (_, mut out) = load.parts();
+        if !self.has_begun
+            && let Some(begun) = shared.begun_ns(has_packets.then_some(now))
+        {
+            engine.begin(begun, &mut out);
+            self.has_begun = true;
+        }
+        control.until(now, chain, &mut **engine, &mut out, |change| {
+            shared.changed(change);
+            exchange.iter_mut().for_each(|exchange| exchange.changed(change));
+        })
+    }
+
+    /// Advances the engine's time, and waits for frames.
+    fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
+        let now = self.shared.clock.now_ns();
+        self.advance(now)?;
+        self.shared.flush_events();
+        let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
+        let patience = PATIENCE.min(Duration::from_nanos(left));
+        let bell = self.exchange.as_ref().map(Exchange::doze);
+        if let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) {
+            self.exchange.iter().for_each(Exchange::wake);
+            return self.enter(packets.into_iter());
+        }
+        let ports = self.sink.devices.iter().map(|device| device.port.descriptor());
+        let waited = wait(ports.chain(bell), patience);
+        self.exchange.iter().for_each(Exchange::wake);
+        waited.map_err(|error| self.unreadable(0, error))
+    }
+
+    /// Runs what is due.
+    fn advance(&mut self, now: u64) -> Result<(), RunError> {
+        self.change_until(now, false)?;
         let (_, mut out) = self.load.parts();
-        let made = |change: &Control| self.sink.changed(change);
-        self.control.until(now, &self.chain, &mut *self.engine, &mut out, made)?;
         self.engine.advance(now, &mut out);
         self.sink.deliver(&self.chain, &mut self.load);
         Ok(())
+    }
+
+    /// Loses the frames that were read, because the run drains. Runs what is due.
+    fn refuse(&mut self) -> Result<(), RunError> {
+        let Self { frames, sink, packets, lost, .. } = self;
+        if !frames.is_empty() {
+            *packets += frames.len() as u64;
+            *lost.entry(DRAINED).or_default() += frames.len() as u64;
+            frames.drain(..).for_each(|frame| sink.pool.put(frame));
+        }
+        self.advance(self.shared.clock.now_ns())
+    }
+
+    /// Lets no packet enter from now on. Returns the number of packets that wait in queues of
+    /// functions.
+    pub(super) fn drain(&mut self) -> u64 {
+        self.drains = true;
+        self.engine.counters().held
     }
 
     fn unreadable(&self, at: usize, error: io::Error) -> RunError {
@@ -247,119 +373,88 @@ impl<'a> Worker<'a> {
         RunError::Read { name, error: error.into() }
     }
 
+    /// Loses the packets that can go nowhere any more, because all workers have ended.
+    pub(super) fn end(&mut self) {
+        while let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) {
+            *self.lost.entry(WORKER_QUEUE_FULL).or_default() += packets.len() as u64;
+        }
+        self.sink.end_hosts();
+    }
+
     /// The counters of the engine and of the worker.
-    pub(super) fn counters(&self) -> Counters {
+    pub(super) fn counted(&self) -> Counted {
         let mut counters = self.engine.counters();
         for (reason, count) in &self.lost {
             counters.packets_in += count;
             *counters.lost.entry((*reason).into()).or_default() += count;
         }
-        self.sink.settle(&mut counters);
-        counters
+        Counted { counters, unsent: self.sink.unsent.clone() }
     }
 
-    /// How the worker is, for a client of the control socket.
-    pub(super) fn status(&mut self) -> Value {
-        let since_ns = self.clock.now_ns().saturating_sub(self.clock.start_ns());
-        json!({
-            "chain": self.chain.name,
-            "seconds": since_ns / 1_000_000_000,
-            "packets": self.packets,
-            "workers": [self.load()],
-            "longest_pause_us": std::mem::take(&mut self.longest_ns) / 1_000,
-            "devices": self.sink.devices(&self.chain),
-            "hosts": self.sink.hosts_status(&self.chain),
-        })
-    }
-
-    /// How busy the worker is.
-    fn load(&self) -> Value {
-        let Rates { busy_percent, packets_per_second } = self.meter.rates();
-        json!({ "busy_percent": busy_percent, "packets_per_second": packets_per_second })
+    /// How the worker is.
+    pub(super) fn status(&mut self) -> Status {
+        Status {
+            packets: self.packets,
+            longest_pause_us: std::mem::take(&mut self.longest_ns) / 1_000,
+            rates: self.meter.rates(),
+            devices: self.sink.devices(&self.chain),
+        }
     }
 
     /// Changes the configuration now.
     pub(super) fn change(&mut self, changes: &mut [Prepared]) -> Result<(), String> {
-        let now = self.clock.now_ns();
-        let (_, mut out) = self.load.parts();
+        let now = self.shared.clock.now_ns();
+        let Self { engine, shared, exchange, load, .. } = self;
+        let (_, mut out) = load.parts();
         let made = changes.iter_mut().try_for_each(|change| {
             change.control.time_ns = now;
             // The engine takes the new value out.
             let addresses = new_addresses(&change.control);
-            self.engine.control_prepared(change, &mut out)?;
-            addresses.iter().for_each(|change| self.sink.changed(change));
+            engine.control_prepared(change, &mut out)?;
+            if let Some(change) = addresses {
+                shared.changed(&change);
+                exchange.iter_mut().for_each(|exchange| exchange.changed(&change));
+            }
             Ok(())
         });
         self.sink.deliver(&self.chain, &mut self.load);
         made
     }
 
-    /// What moves if a chain takes the place of this one.
-    pub(super) fn plan(&mut self, next: &Chain) -> Result<Plan, String> {
-        self.sink.interfaces_in(&self.chain, next)?;
-        Ok(Plan::new(&self.engine.export(), next))
-    }
-
-    /// Puts a chain in the place of this one. Its engine goes on from this one's state.
+    /// The state for a chain that is to take the place of this one, and the numbers that the
+    /// interfaces of this chain have there.
     ///
     /// # Errors
     /// The reason why this chain stays.
-    pub(super) fn replace(&mut self, next: Next) -> Result<Replaced, String> {
-        let start = Instant::now();
-        let numbers = self.sink.interfaces_in(&self.chain, &next.chain)?;
+    pub(super) fn hand_over(
+        &mut self,
+        next: &Chain,
+    ) -> Result<(Snapshot, BTreeMap<u16, u16>), String> {
+        let numbers = self.sink.interfaces_in(&self.chain, next)?;
         if self.control.left() > 0 {
             return Err("changes of the control file still wait for their time".to_owned());
         }
-        let Next { chain, mut engine } = next;
-        let snapshot = self.engine.export();
-        let plan = Plan::new(&snapshot, &chain);
-        engine.import(snapshot).map_err(|why| why.to_string())?;
-        self.sink.end_hosts_not_in(&chain);
+        Ok((self.engine.export(), numbers))
+    }
+
+    /// Runs another chain from now on. Returns the engine from before: to drop it takes time. With
+    /// `is_first`, the worker also replaces what all workers share.
+    pub(super) fn replace(&mut self, next: Next, is_first: bool) -> Box<dyn Engine> {
+        let Next { chain, engine, steerer, numbers } = next;
+        if is_first {
+            self.sink.end_hosts_not_in(&chain);
+            self.shared.replace_hosts(&chain);
+            self.shared.record(|record| {
+                let outputs = record.leaving.outputs.iter_mut();
+                let named = outputs.filter_map(|output| output.interface.as_mut());
+                named.for_each(|interface| renumber(interface, &numbers));
+            });
+        }
         self.sink.renumber(&numbers);
-        self.sink.replace_hosts(&chain);
+        if let (Some(exchange), Some(steerer)) = (&mut self.exchange, steerer) {
+            exchange.replace(steerer);
+        }
         self.chain = chain;
-        let before = std::mem::replace(&mut self.engine, engine);
-        Ok(Replaced { plan, pause: start.elapsed(), _before: before })
-    }
-
-    /// Lets no packet enter from now on. The worker ends when no packet waits in it any more, or
-    /// after this time. Returns the number of packets that wait.
-    pub(super) fn drain(&mut self, within_ns: u64) -> u64 {
-        self.drains_until_ns = Some(self.clock.now_ns().saturating_add(within_ns));
-        self.waiting()
-    }
-
-    /// Whether the worker drains and has nothing left to do. Runs what is due by this time.
-    fn has_drained(&mut self, now: u64) -> Result<bool, RunError> {
-        let Some(until) = self.drains_until_ns else { return Ok(false) };
-        self.advance(now)?;
-        Ok(now >= until || self.waiting() == 0)
-    }
-
-    /// Loses the frames that were read, as frames that may not enter.
-    fn refuse(&mut self) {
-        let Self { frames, sink, packets, lost, .. } = self;
-        if !frames.is_empty() {
-            *packets += frames.len() as u64;
-            *lost.entry(DRAINED).or_default() += frames.len() as u64;
-            frames.drain(..).for_each(|frame| sink.pool.put(frame));
-        }
-    }
-
-    /// The number of packets that wait in queues of functions and for their next hops.
-    fn waiting(&self) -> u64 {
-        let for_hops = self.sink.hosts.as_ref().map_or(0, |hosts| hosts.waiting() as u64);
-        self.engine.counters().held + for_hops
-    }
-
-    /// The results at the end.
-    pub(super) fn summary(&mut self) -> Result<Summary, RunError> {
-        let counters = self.counters();
-        if !counters.balanced() {
-            return Err(RunError::Unbalanced(Box::new(counters)));
-        }
-        let warnings = self.sink.warnings(&counters);
-        let unwritten = std::mem::take(&mut self.sink.leaving.failed);
-        Ok(Summary { counters, follow: None, warnings, unwritten })
+        std::mem::replace(&mut self.engine, engine)
     }
 }

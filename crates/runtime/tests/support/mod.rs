@@ -8,6 +8,7 @@ use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::steering::Steering;
 use braid_ir::value::IntervalSet;
 use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
+use braid_runtime::Engines;
 use braid_runtime::Input;
 use braid_runtime::Summary;
 use braid_runtime::live::{Done, Filter, Flags, Live, Operator, Traced};
@@ -200,9 +201,9 @@ impl Operator for Around {
         self.told.push_str(text);
     }
 
-    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String> {
+    fn load(&mut self) -> Result<(Chain, Engines), String> {
         let chain = self.next.clone().ok_or("it does not compile")?;
-        Ok((chain, Box::new(Fake::new(through))))
+        Ok((chain, fake().into()))
     }
 
     fn save(&mut self, _: &Snapshot) {
@@ -213,5 +214,10 @@ impl Operator for Around {
 /// Runs until a limit or a client ends the run.
 pub fn drive(live: Live<'_>, around: &mut Around) -> Done {
     let [stop, show, reload] = [const { AtomicBool::new(false) }; 3];
-    live.run(around, Flags { stop: &stop, show: &show, reload: &reload })
+    live.run(around, Flags { stop: &stop, show: &show, reload: &reload }).unwrap()
+}
+
+/// An engine that passes all packets through.
+pub fn fake() -> Box<dyn Engine> {
+    Box::new(Fake::new(through))
 }

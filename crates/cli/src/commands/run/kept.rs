@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use braid_ir::chain::Chain;
 use braid_ir::snapshot::{ImportError, Plan, Snapshot};
-use braid_runtime::Unwritten;
 use braid_runtime::state_files::StateFiles;
+use braid_runtime::{Engines, Unwritten};
 
 use crate::answer::Failure;
-use crate::engines::Running;
 use crate::output::{tell, warn};
 
 /// The state of a chain in a folder.
@@ -30,8 +29,8 @@ impl Kept {
     pub fn resume(
         &mut self,
         chain: &Chain,
-        begin: impl Fn() -> Result<Running, Failure>,
-    ) -> Result<Running, Failure> {
+        begin: impl Fn() -> Result<Engines, Failure>,
+    ) -> Result<Engines, Failure> {
         let (resumed, refused) =
             self.files.load(|path, snapshot| resumed(&begin, chain, path, snapshot));
         for refused in &refused {
@@ -51,11 +50,11 @@ impl Kept {
 
 /// The engine that goes on from a snapshot.
 fn resumed(
-    begin: impl Fn() -> Result<Running, Failure>,
+    begin: impl Fn() -> Result<Engines, Failure>,
     chain: &Chain,
     path: &Path,
     snapshot: Snapshot,
-) -> Result<Running, ImportError> {
+) -> Result<Engines, ImportError> {
     let plan = Plan::new(&snapshot, chain);
     let entries = snapshot.entries();
     let mut engine = begin().map_err(|failure| ImportError::Refused {

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Faults, Faulty, pool_for};
+use braid_io::{Device, Faults, Faulty, Share, pool_for};
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::Engine;
 use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
-use braid_packet::Pool;
-use braid_runtime::Summary;
-use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Traced};
+use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Ports, Traced};
+use braid_runtime::{Engines, Summary};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -23,7 +21,7 @@ use super::kept::Kept;
 use super::outputs::{Created, LineFile};
 use crate::answer::Failure;
 use crate::commands::trace;
-use crate::engines::Running;
+use crate::engines;
 use crate::filter::filter;
 use crate::load::{self, Choice};
 use crate::native;
@@ -59,15 +57,15 @@ pub fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The devices of a run, with the pool of their frames.
+/// The devices of a run.
 pub struct Devices {
-    pub attached: Vec<Attached>,
-    pub pool: Pool,
+    /// For each worker.
+    pub ports: Vec<Ports>,
     /// Their names on the command line.
     pub kinds: Vec<Device>,
 }
 
-/// Opens the devices that `--if` names, with injected faults.
+/// Opens the devices that `--if` names, with injected faults: for each worker.
 pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<Devices, Failure> {
     let named = texts.iter().map(|text| named(text, chain)).collect::<Result<Vec<_>, _>>()?;
     for (at, (interface, device)) in named.iter().enumerate() {
@@ -81,20 +79,28 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
         }
     }
     let devices: Vec<Device> = named.iter().map(|(_, device)| device.clone()).collect();
-    let pool = pool_for(&devices);
-    let mut pool = pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
-    let mut attach = |(interface, device): (u16, Device)| {
-        let name = device.to_string();
-        let port =
-            device.open(&mut pool).map_err(|why| Failure::input(format!("{name}: {why}")))?;
-        let port = match faults {
-            Some(faults) => Box::new(Faulty::new(port, faults)),
-            None => port,
-        };
-        Ok(Attached { interface, name, port })
+    // By device, the shares of the workers.
+    let count = u32::from(chain.workers.max(1));
+    let shares: Vec<_> = devices.iter().map(|_| Share::all(count)).collect();
+    let worker = |worker: usize| {
+        let pool = pool_for(&devices, &Share::all(count)[worker]);
+        let mut pool =
+            pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
+        let mut attached = Vec::new();
+        for ((interface, device), shares) in named.iter().zip(&shares) {
+            let name = device.to_string();
+            let port = device.open(&mut pool, shares[worker].clone());
+            let port = port.map_err(|why| Failure::input(format!("{name}: {why}")))?;
+            let port = match faults {
+                Some(faults) => Box::new(Faulty::new(port, faults)),
+                None => port,
+            };
+            attached.push(Attached { interface: *interface, name, port });
+        }
+        Ok(Ports { pool, attached })
     };
-    let attached = named.into_iter().map(&mut attach).collect::<Result<Vec<_>, Failure>>()?;
-    Ok(Devices { attached, pool, kinds: devices })
+    let ports = (0..usize::from(chain.workers.max(1))).map(worker);
+    Ok(Devices { ports: ports.collect::<Result<_, Failure>>()?, kinds: devices })
 }
 
 /// `IF=KIND:DEVICE`
@@ -146,14 +152,14 @@ impl Operator for Surroundings<'_> {
         tell(text);
     }
 
-    fn load(&mut self) -> Result<(Chain, Box<dyn Engine>), String> {
+    fn load(&mut self) -> Result<(Chain, Engines), String> {
         let loaded = || {
             let mut chain = load::program(self.file)?.chain(self.choice)?;
             if self.check_native {
                 native::check_records(&mut chain);
             }
-            let engine = Running::live(self.engine, &chain)?.into_engine();
-            Ok((chain, engine))
+            let engines = engines::live(self.engine, &chain)?;
+            Ok((chain, engines))
         };
         loaded().map_err(|failure: Failure| failure.text)
     }
@@ -169,7 +175,7 @@ impl Operator for Surroundings<'_> {
 pub fn drive(
     mut run: Live<'_>,
     surroundings: &mut Surroundings<'_>,
-    (devices, outputs, events): (Vec<Attached>, Vec<Created>, Option<LineFile>),
+    (ports, outputs, events): (Vec<Ports>, Vec<Created>, Option<LineFile>),
     is_endless: bool,
 ) -> Result<Done, Failure> {
     let [stop, show, reload] = [
@@ -187,13 +193,19 @@ pub fn drive(
         Some(facts) => format!("{name} ({facts})"),
         None => name.clone(),
     };
+    let devices = ports.first().map_or(&[][..], |ports| &ports.attached);
     let names: Vec<String> = devices.iter().map(named).collect();
+    let workers = match ports.len() {
+        1 => String::new(),
+        count => format!(" with {count} workers"),
+    };
     let end = if is_endless { "; Ctrl-C ends it" } else { "" };
-    tell(format!("braid: running on {}{end}\n", names.join(" and ")));
-    for device in devices {
-        run = run.device(device);
+    tell(format!("braid: running on {}{workers}{end}\n", names.join(" and ")));
+    for ports in ports {
+        run = run.ports(ports);
     }
-    Ok(run.run(surroundings, Flags { stop: &stop, show: &show, reload: &reload }))
+    let done = run.run(surroundings, Flags { stop: &stop, show: &show, reload: &reload });
+    done.map_err(|why| Failure::input(format!("the workers cannot start: {why}")))
 }
 
 /// A flag that each of these signals sets. SIGHUP stays ignored where it was ignored before, as

@@ -12,14 +12,14 @@ use braid_io::{Device, Faults, Precision};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
-use braid_runtime::live::{Attached, Clock, Done, Limits, Live};
-use braid_runtime::{Run, RunError, Summary, Unwritten, report};
+use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
+use braid_runtime::{Engines, Run, RunError, Summary, Unwritten, report};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs, Named};
-use crate::engines::{self, Running};
+use crate::engines;
 use crate::load::{self, Choice, Program};
 use crate::native;
 use crate::output::{Output, tell, warn};
@@ -138,24 +138,24 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         None => Vec::new(),
     };
     let begin = || match is_live {
-        true => Running::live(&args.engine, &chain),
-        false => Running::new(&args.engine, &chain),
+        true => engines::live(&args.engine, &chain),
+        false => engines::offline(&args.engine, &chain),
     };
-    let mut engine = match &mut kept {
+    let mut engines = match &mut kept {
         Some(kept) => kept.resume(&chain, begin)?,
         None => begin()?,
     };
     let Done { chain, mut engine, result } = match devices {
         None => {
-            let result = drive(args, &chain, &mut engine, (inputs, outputs, events), control);
-            Done { chain: Arc::new(chain), engine: engine.into_engine(), result: result? }
+            let result = drive(args, &chain, &mut engines, (inputs, outputs, events), control);
+            Done { chain: Arc::new(chain), engine: engines.into_engine(), result: result? }
         }
-        Some(Devices { attached, pool, .. }) => {
-            let mut run = Live::new(chain, engine.into_engine(), clock, pool).control(control);
+        Some(Devices { ports, .. }) => {
+            let mut run = Live::new(chain, engines, clock).control(control);
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            drive_live(args, run, kept.as_mut(), (attached, outputs, events))?
+            drive_live(args, run, kept.as_mut(), (ports, outputs, events))?
         }
     };
     // A run that failed has state, too: a device that is gone must not end connections.
@@ -207,7 +207,7 @@ fn drive_live(
     args: &Args,
     run: Live<'_>,
     kept: Option<&mut Kept>,
-    ends: (Vec<Attached>, Vec<Created>, Option<LineFile>),
+    ends: (Vec<Ports>, Vec<Created>, Option<LineFile>),
 ) -> Result<Done, Failure> {
     let mut run = run.limits(Limits { time: args.time, packets: args.packets });
     if let Some(period) = args.state_every {
@@ -234,15 +234,15 @@ fn unwritten(outputs: &[Unwritten]) -> Option<Failure> {
 fn drive(
     args: &Args,
     chain: &Chain,
-    engine: &mut Running,
+    engines: &mut Engines,
     (inputs, outputs, events): (Inputs, Vec<Created>, Option<LineFile>),
     control: Vec<Control>,
 ) -> Result<Result<Summary, RunError>, Failure> {
     let stop = live::signal_flag(&[SIGINT, SIGTERM, SIGHUP], true)?;
     let shown = live::signal_flag(&[SIGUSR1], false)?;
-    let run = match engine {
-        Running::One(engine) => Run::new(chain, engine.as_mut()),
-        Running::Workers(workers) => Run::on_workers(chain, workers),
+    let run = match engines {
+        Engines::One(engine) => Run::new(chain, engine.as_mut()),
+        Engines::Workers(workers) => Run::on_workers(chain, workers),
     };
     let mut run = run.control(control).follow(args.follow).stop(&stop);
     run = run.show(&shown, |so_far| tell(summary(chain, so_far)));

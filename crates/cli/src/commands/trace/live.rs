@@ -1,6 +1,7 @@
 //! The walk of a packet of a live run. It is made again by the reference engine, from a copy of the
 //! state that the chain had before the packet.
 
+use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_packet::Packet;
 use braid_runtime::live::Traced;
@@ -26,8 +27,9 @@ impl Outputs for Left {
 /// # Errors
 /// The reference engine cannot take the state, or makes something else of the packet.
 pub fn traced(number: u64, traced: Traced, as_text: bool) -> Result<Value, String> {
-    let Traced { chain, before, packet, path, left: expected, pause_us } = traced;
-    let mut engine = engines::reference(&chain).map_err(|failure| failure.text)?;
+    let Traced { chain, worker, before, packet, path, left: expected, pause_us } = traced;
+    let part = Chain { only: worker, ..(*chain).clone() };
+    let mut engine = engines::reference(&part).map_err(|failure| failure.text)?;
     engine.import(before).map_err(|why| why.to_string())?;
     let mut recorder = Recorder::new(packet.ingress, &packet);
     let mut left = Left::default();

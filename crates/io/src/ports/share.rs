@@ -1,0 +1,102 @@
+//! Several ports to one device, one for each worker.
+
+use crate::sys::Redirect;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// One of several ports to a device, which share the frames that arrive there. The default is the
+/// only port.
+#[derive(Clone)]
+pub struct Share {
+    number: u32,
+    of: u32,
+    common: Arc<Mutex<Common>>,
+}
+
+/// What the ports of a device agree about. Each of them may open the device again at any time.
+#[derive(Default)]
+struct Common {
+    /// The number of their fan-out group.
+    group: Option<u16>,
+    redirect: Weak<Redirect>,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self { number: 0, of: 1, common: Arc::default() }
+    }
+}
+
+impl Share {
+    /// The shares of this number of ports.
+    #[must_use]
+    pub fn all(count: u32) -> Vec<Self> {
+        let common = Arc::default();
+        (0..count).map(|number| Self { number, of: count, common: Arc::clone(&common) }).collect()
+    }
+
+    /// Whether this is the only port.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.of == 1
+    }
+
+    /// The number of ports.
+    pub(crate) fn count(&self) -> u32 {
+        self.of
+    }
+
+    /// The port's part of a number of queues.
+    pub(crate) fn queues(&self, count: u32) -> Range<u32> {
+        part(self.number, self.of, count)
+    }
+
+    /// Joins the ports' fan-out group. `join` gets the group's number, if there is one, and returns
+    /// it.
+    pub(crate) fn join<E>(
+        &self,
+        join: impl FnOnce(Option<u16>) -> Result<u16, E>,
+    ) -> Result<(), E> {
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        common.group = Some(join(common.group)?);
+        Ok(())
+    }
+
+    /// The XDP program of the ports, which lives as long as one of them. `attach` attaches it.
+    pub(crate) fn redirect<E>(
+        &self,
+        attach: impl FnOnce() -> Result<Redirect, E>,
+    ) -> Result<Arc<Redirect>, E> {
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(redirect) = common.redirect.upgrade() {
+            return Ok(redirect);
+        }
+        let redirect = Arc::new(attach()?);
+        common.redirect = Arc::downgrade(&redirect);
+        Ok(redirect)
+    }
+}
+
+/// The queues of the port with this number, out of `count` queues that `of` ports share.
+fn part(number: u32, of: u32, count: u32) -> Range<u32> {
+    let bound = |number: u32| {
+        let bound = u64::from(count) * u64::from(number) / u64::from(of.max(1));
+        u32::try_from(bound).unwrap_or(count)
+    };
+    bound(number)..bound(number + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+
+    #[test]
+    fn queues_are_divided_evenly() {
+        let queues = |ports, count| -> Vec<_> {
+            Share::all(ports).iter().map(|share| share.queues(count)).collect()
+        };
+        assert_eq!(queues(2, 4), [0..2, 2..4]);
+        assert_eq!(queues(3, 4), [0..1, 1..2, 2..4]);
+        assert_eq!(queues(2, 1), [0..0, 0..1]);
+        assert_eq!(Share::default().queues(7), 0..7);
+    }
+}

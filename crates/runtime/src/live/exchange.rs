@@ -1,0 +1,154 @@
+//! The exchange of packets between workers. A device gives a packet to any worker. That worker
+//! steers the packet, and passes it on if it belongs to another one.
+
+use crate::steer::Steerer;
+use braid_ir::chain::Control;
+use braid_packet::{Burst, Packet, Pool};
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// The number of bursts that wait for a worker. Packets of further bursts are lost.
+const WAITING: usize = 256;
+
+/// The reason for which packets are lost while too many wait for their worker.
+pub(super) const WORKER_QUEUE_FULL: &str = "worker_queue_full";
+
+/// A worker's exchange with the others.
+pub(super) struct Exchange {
+    own: u16,
+    steerer: Steerer,
+    inbox: Receiver<Vec<Packet>>,
+    /// By worker, this one included.
+    doors: Vec<Door>,
+    /// By worker: packets for it.
+    away: Vec<Vec<Packet>>,
+}
+
+/// The way to a worker.
+#[derive(Clone)]
+struct Door {
+    inbox: SyncSender<Vec<Packet>>,
+    bell: Arc<Bell>,
+}
+
+/// Wakes a worker that waits for its devices.
+struct Bell {
+    event: OwnedFd,
+    is_asleep: AtomicBool,
+}
+
+impl Exchange {
+    /// The exchanges of these workers, by worker.
+    ///
+    /// # Errors
+    /// The system has no more descriptors.
+    pub(super) fn between(workers: usize, steerer: &Steerer) -> io::Result<Vec<Self>> {
+        let (mut doors, mut inboxes) = (Vec::new(), Vec::new());
+        for _ in 0..workers {
+            let (send, inbox) = sync_channel(WAITING);
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let bell = Arc::new(Bell { event, is_asleep: AtomicBool::new(false) });
+            doors.push(Door { inbox: send, bell });
+            inboxes.push(inbox);
+        }
+        let one = |(own, inbox)| Self {
+            own,
+            steerer: steerer.clone(),
+            inbox,
+            away: doors.iter().map(|_| Vec::new()).collect(),
+            doors: doors.clone(),
+        };
+        Ok((0..).zip(inboxes).map(one).collect())
+    }
+
+    /// Passes the packets of a burst that belong to other workers on to these. Returns how many
+    /// were lost because too many packets wait for their worker.
+    pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
+        let Self { own, steerer, doors, away, .. } = self;
+        let mut owners = Vec::new();
+        let gone = burst.retain(|packet, layout| {
+            let owner = steerer.steer(packet, layout);
+            if owner != *own {
+                owners.push(owner);
+            }
+            owner == *own
+        });
+        if gone.is_empty() {
+            return 0;
+        }
+        for (packet, owner) in gone.into_iter().zip(owners) {
+            away[usize::from(owner)].push(packet);
+        }
+        let mut lost = 0;
+        for (door, packets) in doors.iter().zip(away).filter(|(_, packets)| !packets.is_empty()) {
+            match door.inbox.try_send(std::mem::take(packets)) {
+                Ok(()) => door.bell.ring(),
+                Err(why) => {
+                    let (TrySendError::Full(packets) | TrySendError::Disconnected(packets)) = why;
+                    lost += packets.len() as u64;
+                    packets.into_iter().for_each(|packet| pool.put(packet.into_frame()));
+                }
+            }
+        }
+        lost
+    }
+
+    /// This worker's number.
+    pub(super) fn own(&self) -> u16 {
+        self.own
+    }
+
+    /// The number of other workers.
+    pub(super) fn others(&self) -> usize {
+        self.doors.len() - 1
+    }
+
+    /// Packets that another worker has passed on.
+    pub(super) fn receive(&self) -> Option<Vec<Packet>> {
+        self.inbox.try_recv().ok()
+    }
+
+    /// What the worker waits for besides its devices. Until [`Self::wake`], others ring. Whoever
+    /// calls this must look for packets again before it waits.
+    pub(super) fn doze(&self) -> BorrowedFd<'_> {
+        let bell = &self.doors[usize::from(self.own)].bell;
+        bell.is_asleep.store(true, Ordering::Relaxed);
+        // A sender either sees that the worker is asleep, or the worker sees its packets.
+        fence(Ordering::SeqCst);
+        bell.event.as_fd()
+    }
+
+    /// The worker does not wait any more.
+    pub(super) fn wake(&self) {
+        let bell = &self.doors[usize::from(self.own)].bell;
+        if !bell.is_asleep.swap(false, Ordering::Relaxed) {
+            // Nothing to read means that the one who rings is about to write: then the next wait
+            // ends at once.
+            let _ = rustix::io::read(&bell.event, &mut [0; 8]);
+        }
+    }
+
+    /// Takes over a change of configuration that was made.
+    pub(super) fn changed(&mut self, control: &Control) {
+        self.steerer.change(control);
+    }
+
+    /// Steers the packets of another chain from now on.
+    pub(super) fn replace(&mut self, steerer: Steerer) {
+        self.steerer = steerer;
+    }
+}
+
+impl Bell {
+    fn ring(&self) {
+        fence(Ordering::SeqCst);
+        if self.is_asleep.load(Ordering::Relaxed) && self.is_asleep.swap(false, Ordering::Relaxed) {
+            // A full counter has woken the worker before.
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+        }
+    }
+}
