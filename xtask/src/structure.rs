@@ -12,6 +12,7 @@ pub mod columns;
 pub mod drawing;
 pub mod length;
 pub mod library;
+pub mod losses;
 pub mod modules;
 pub mod scan;
 pub mod seams;
@@ -32,6 +33,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("every network function has its model, page and cases", library::folders_are_whole),
     ("modules do not import each other in circles", seams::circles),
     ("a type is implemented in few files", seams::spread),
+    ("each loss of packets is explained", losses::losses_are_explained),
     ("no retired term is used", terms::none_retired),
     ("the glossary has every term once", terms::glossary_is_sorted),
     ("documents wrap", columns::documents_wrap),

@@ -1,6 +1,7 @@
 //! Loads programs (a file of the language and the files that it names) and control files.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,7 @@ pub struct Program {
     chains: Vec<String>,
     sources: SourceMap,
     found: Diagnostics,
+    folders: Vec<PathBuf>,
 }
 
 /// Compiles a file. The caller looks at its errors.
@@ -92,10 +94,12 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
     };
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
+    let files = Files::default();
     let Compiled { unit, functions, chains, diagnostics, sources } =
-        compile((&name, &text), &library, &Files);
+        compile((&name, &text), &library, &files);
     let path = path.to_owned();
-    Ok(Program { path, unit, functions, chains, sources, found: diagnostics })
+    let folders = files.folders(&path);
+    Ok(Program { path, unit, functions, chains, sources, found: diagnostics, folders })
 }
 
 /// Compiles a file that must have no errors. Warnings go to standard error.
@@ -115,7 +119,7 @@ pub fn library() -> Result<Vec<Arc<Model>>, Failure> {
     let mut models = BTreeMap::new();
     for nf in braid_nfs::all() {
         let name = format!("library/{}.braid", nf.name);
-        let compiled = compile((&name, nf.source), &[], &Files);
+        let compiled = compile((&name, nf.source), &[], &Files::default());
         let unit = compiled.unit.ok_or_else(|| {
             let text = render(&compiled.diagnostics, &compiled.sources, style());
             Failure::inconsistent(format!("a function of the library has errors\n{text}"))
@@ -156,7 +160,7 @@ fn style() -> Style {
 pub fn change(text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
     let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
     let file = sources.add("change".to_owned(), format!("+0 {text}"));
-    let scheduled = control(file, chain, &Files, &sources, &mut found);
+    let scheduled = control(file, chain, &Files::default(), &sources, &mut found);
     if found.has_errors() {
         return Err(render(&found, &sources, Style::default()));
     }
@@ -170,7 +174,8 @@ impl Program {
         let (_, wrong) = sources.add_bytes(path.display().to_string(), bytes);
         wrong.into_iter().for_each(|wrong| found.push(wrong));
         let path = path.to_owned();
-        Self { path, unit: None, functions: Vec::new(), chains: Vec::new(), sources, found }
+        let (functions, chains, folders) = (Vec::new(), Vec::new(), Vec::new());
+        Self { path, unit: None, functions, chains, sources, found, folders }
     }
 
     /// Whether the program has errors, so that it cannot run.
@@ -197,6 +202,11 @@ impl Program {
     /// The names of the chains that the file defines.
     pub fn chain_names(&self) -> &[String] {
         &self.chains
+    }
+
+    /// The folders of the file, and of the files that it names.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
     }
 
     /// All findings as JSON.
@@ -270,7 +280,7 @@ impl Program {
     pub fn check_control(&mut self, path: &Path, chain: &Chain) -> Result<Vec<Scheduled>, Failure> {
         let text = text(path)?;
         let file = self.sources.add(path.display().to_string(), text);
-        Ok(control(file, chain, &Files, &self.sources, &mut self.found))
+        Ok(control(file, chain, &Files::default(), &self.sources, &mut self.found))
     }
 
     /// The changes of a control file that must have no errors. Relative times count from the first
@@ -294,15 +304,32 @@ impl Program {
 }
 
 /// Reads the files that a program names, relative to the file that names them.
-struct Files;
+#[derive(Default)]
+struct Files {
+    /// The files that were named, and the libraries.
+    named: RefCell<Vec<PathBuf>>,
+}
+
+impl Files {
+    /// The folders of a file, and of the files that were named.
+    fn folders(&self, file: &Path) -> Vec<PathBuf> {
+        let named = self.named.borrow();
+        let all = named.iter().map(PathBuf::as_path).chain([file]);
+        let folders: BTreeSet<&Path> = all.filter_map(Path::parent).collect();
+        folders.into_iter().map(Path::to_owned).collect()
+    }
+}
 
 impl Loader for Files {
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
         let beside = Path::new(relative_to).parent().unwrap_or(Path::new(""));
-        read_text(&beside.join(path)).map(String::into_bytes).map_err(|why| why.to_string())
+        let path = beside.join(path);
+        self.named.borrow_mut().push(path.clone());
+        read_text(&path).map(String::into_bytes).map_err(|why| why.to_string())
     }
 
     fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        self.named.borrow_mut().push(PathBuf::from(library));
         braid_native_five::register();
         braid_native::find(library, function)
     }

@@ -6,6 +6,7 @@ mod bug;
 mod captures;
 mod commands;
 mod engines;
+mod filter;
 mod load;
 mod native;
 mod output;

@@ -130,6 +130,10 @@ impl Engine for Compiled {
         }
     }
 
+    fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
+        self.packet_by_path(ingress, packet, out).map(|path| path.to_string())
+    }
+
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.executor.take_programs();
         self.executor.advance_to(time_ns, out);

@@ -80,6 +80,13 @@ pub trait Engine: Send {
         }
     }
 
+    /// As [`Engine::packet`]. Returns how the engine found the packet's way, as text, if it knows
+    /// several ways to do so.
+    fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
+        self.packet(ingress, packet, out);
+        None
+    }
+
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
 

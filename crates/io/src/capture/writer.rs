@@ -51,6 +51,9 @@ enum Out {
 const MICRO_MAGIC: u32 = 0xa1b2_c3d4;
 const NANO_MAGIC: u32 = 0xa1b2_3c4d;
 
+/// The longest comment (bytes). The rest is cut off.
+const MOST_COMMENT: usize = 1_000;
+
 impl CaptureWriter {
     /// Creates a file, or replaces a file of the same name. The format is pcapng when the name ends
     /// in `.pcapng` or `.pcapng.gz`, otherwise pcap. The file is compressed when the name ends in
@@ -126,20 +129,45 @@ impl CaptureWriter {
         Ok(())
     }
 
-    #[expect(clippy::indexing_slicing, reason = "`padding` is at most 3")]
-    fn write_pcapng(&mut self, packet: &Packet) -> io::Result<()> {
+    /// Writes a packet with a comment, which only pcapng has.
+    ///
+    /// # Errors
+    /// As for [`PacketSink::write_packet`].
+    pub fn write_with_comment(&mut self, packet: &Packet, comment: &str) -> Result<(), WriteError> {
+        if !self.begun {
+            self.begin(packet.link)?;
+        }
+        match self.format {
+            Format::Pcap(precision) => self.write_pcap(packet, precision),
+            Format::PcapNg => Ok(self.write_pcapng(packet, comment)?),
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "padding is at most 3, and a comment is cut")]
+    fn write_pcapng(&mut self, packet: &Packet, comment: &str) -> io::Result<()> {
         let interface = match self.links.iter().position(|&link| link == packet.link) {
             Some(number) => number,
             None => self.describe(packet.link)?,
         };
         let data = packet.data();
         let padding = data.len().wrapping_neg() % 4;
-        let len = number(32 + data.len() + padding);
+        let comment = &comment.as_bytes()[..comment.floor_char_boundary(MOST_COMMENT)];
+        let comment_padding = comment.len().wrapping_neg() % 4;
+        // The comment's code and length, and the end of the options.
+        let options = if comment.is_empty() { 0 } else { 8 + comment.len() + comment_padding };
+        let len = number(32 + data.len() + padding + options);
         let (high, low) = ((packet.time_ns >> 32) as u32, (packet.time_ns & 0xffff_ffff) as u32);
         let head = [6, len, number(interface), high, low, number(data.len()), packet.wire_len];
         self.out.write_all(head.map(u32::to_le_bytes).as_flattened())?;
         self.out.write_all(data)?;
         self.out.write_all(&[0; 3][..padding])?;
+        if !comment.is_empty() {
+            self.out.write_all(&[1, 0])?;
+            self.out.write_all(&u16::try_from(comment.len()).unwrap_or(0).to_le_bytes())?;
+            self.out.write_all(comment)?;
+            self.out.write_all(&[0; 3][..comment_padding])?;
+            self.out.write_all(&[0; 4])?;
+        }
         self.out.write_all(&len.to_le_bytes())
     }
 
@@ -164,13 +192,7 @@ impl CaptureWriter {
 
 impl PacketSink for CaptureWriter {
     fn write_packet(&mut self, packet: &Packet) -> Result<(), WriteError> {
-        if !self.begun {
-            self.begin(packet.link)?;
-        }
-        match self.format {
-            Format::Pcap(precision) => self.write_pcap(packet, precision),
-            Format::PcapNg => Ok(self.write_pcapng(packet)?),
-        }
+        self.write_with_comment(packet, "")
     }
 
     fn finish(&mut self) -> Result<(), WriteError> {

@@ -6,10 +6,13 @@
 //! one such message a millisecond is served, so a flood of requests cannot hold up packets. The number of clients, the length of a
 //! request and the size of a page of state are limited.
 
+mod feed;
 mod request;
 mod serve;
 mod socket;
 
-pub(crate) use request::{Job, Request};
+pub(crate) use feed::{Feed, Sighting};
+pub(crate) use request::{Capture, Job, Request, TraceWanted};
 pub(crate) use serve::{Listeners, page};
+pub(crate) use socket::Served;
 pub use socket::{Socket, SocketError};

@@ -1,12 +1,26 @@
 //! Requests: their JSON form.
 
-use serde_json::Value;
+use super::feed::{Feed, Reader, feed};
+use serde_json::{Map, Value};
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
 /// The largest number of entries of a page of state, and the number that a page has if the request
 /// does not say.
 pub(crate) const MOST_ENTRIES: usize = 1_000;
 const ENTRIES: usize = 100;
+
+/// The longest time for which a run drains, and the time if the request does not say (ms).
+const MOST_DRAIN_MS: usize = 3_600_000;
+const DRAIN_MS: usize = 10_000;
+
+/// The longest condition on packets (bytes).
+const LONGEST_FILTER: usize = 1_000;
+
+/// The most packets that are traced, and the most state entries that are copied for each of them if
+/// the request does not say.
+const MOST_TRACES: usize = 1_000;
+const TRACE_ENTRIES: usize = 100_000;
 
 /// What a client wants.
 pub(crate) enum Request {
@@ -22,14 +36,49 @@ pub(crate) enum Request {
     /// Changes of configuration, to be made now, as a control file has them without times.
     Change(String),
     /// All events from now on, one JSON line each.
-    Events(SyncSender<String>),
+    Events(Feed),
+    /// Copies of the packets at an interface, one JSON line each.
+    Capture(Capture),
+    /// The ways of packets, one JSON line each.
+    Trace(TraceWanted),
     /// The chain, loaded again.
     Reload {
         /// Only say what would move.
         plan: bool,
     },
+    /// The end of the run as soon as no packet waits in it any more. No further packet enters.
+    Drain {
+        /// The end comes after this time at the latest.
+        within: Duration,
+    },
     /// The end of the run.
     Stop,
+}
+
+/// Copies of the packets at an interface.
+pub(crate) struct Capture {
+    /// The interface's name.
+    pub(crate) interface: String,
+    /// Packets that enter there.
+    pub(crate) enters: bool,
+    /// Packets that leave there.
+    pub(crate) leaves: bool,
+    /// Only packets for which this condition holds.
+    pub(crate) filter: Option<String>,
+    pub(crate) feed: Feed,
+}
+
+/// The ways of packets.
+pub(crate) struct TraceWanted {
+    /// Only packets for which this condition holds.
+    pub(crate) filter: Option<String>,
+    /// The number of packets.
+    pub(crate) count: u64,
+    /// The most state entries of a chain, which are copied for each packet.
+    pub(crate) most_entries: u64,
+    /// As text instead of JSON.
+    pub(crate) text: bool,
+    pub(crate) feed: Feed,
 }
 
 /// Some of the state entries.
@@ -53,70 +102,127 @@ pub(crate) struct Job {
     pub(crate) answer: SyncSender<Value>,
 }
 
-/// Reads a request. `events` makes the receiver's end of a stream of events.
-pub(crate) fn parse(
-    line: &str,
-    events: impl FnOnce() -> SyncSender<String>,
-) -> Result<Request, String> {
+/// Reads a request. If its answer is followed by a feed, sets `reader` to the client's end.
+pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, String> {
     let value: Value =
         serde_json::from_str(line).map_err(|why| format!("the request is no JSON: {why}"))?;
-    let object = value.as_object().ok_or("the request is no JSON object")?;
-    let text = |key: &str| match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("`{key}` is no text")),
+    let given = Given(value.as_object().ok_or("the request is no JSON object")?);
+    let word = given.text("do")?.ok_or("the request lacks `do`")?;
+    let mut feed = |most| {
+        let (feed, client) = feed(most);
+        *reader = Some(client);
+        feed
     };
-    let number = |key: &str, default: usize| match object.get(key) {
-        None | Some(Value::Null) => Ok(default),
-        Some(value) => value
-            .as_u64()
-            .and_then(|number| usize::try_from(number).ok())
-            .ok_or_else(|| format!("`{key}` is no whole number")),
-    };
-    let flag = |key: &str| match object.get(key) {
-        None | Some(Value::Null) => Ok(false),
-        Some(value) => value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false")),
-    };
-    let known = |allowed: &[&str]| match object.keys().find(|key| !allowed.contains(&&***key)) {
-        Some(key) => Err(format!("`{key}` is not known; known are {}", allowed.join(", "))),
-        None => Ok(()),
-    };
-    let word = text("do")?.ok_or("the request lacks `do`")?;
-    match word.as_str() {
-        "state" => known(&["do", "function", "table", "contains", "from", "limit"])?,
-        "change" => known(&["do", "change"])?,
-        "counters" => known(&["do", "text"])?,
-        "reload" => known(&["do", "plan"])?,
-        _ => known(&["do"])?,
-    }
+    given.knows(match word.as_str() {
+        "state" => &["do", "function", "table", "contains", "from", "limit"],
+        "change" => &["do", "change"],
+        "counters" => &["do", "text"],
+        "reload" => &["do", "plan"],
+        "capture" => &["do", "interface", "way", "filter", "count"],
+        "trace" => &["do", "filter", "count", "most_entries", "text"],
+        "drain" => &["do", "within_ms"],
+        _ => &["do"],
+    })?;
     Ok(match word.as_str() {
         "status" => Request::Status,
-        "counters" => Request::Counters { text: flag("text")? },
-        "state" => Request::State(Page {
-            function: text("function")?,
-            table: text("table")?,
-            contains: text("contains")?,
-            from: number("from", 0)?,
-            limit: number("limit", ENTRIES)?.min(MOST_ENTRIES),
+        "counters" => Request::Counters { text: given.flag("text")? },
+        "state" => Request::State(given.page()?),
+        "change" => Request::Change(given.text("change")?.ok_or("the request lacks `change`")?),
+        "reload" => Request::Reload { plan: given.flag("plan")? },
+        "events" => Request::Events(feed(u64::MAX)),
+        "capture" => Request::Capture(given.capture(feed)?),
+        "trace" => Request::Trace(TraceWanted {
+            filter: given.filter()?,
+            count: given.number("count", 1)?.min(MOST_TRACES) as u64,
+            most_entries: given.number("most_entries", TRACE_ENTRIES)? as u64,
+            text: given.flag("text")?,
+            feed: feed(u64::MAX),
         }),
-        "change" => Request::Change(text("change")?.ok_or("the request lacks `change`")?),
-        "reload" => Request::Reload { plan: flag("plan")? },
-        "events" => Request::Events(events()),
+        "drain" => {
+            let ms = given.number("within_ms", DRAIN_MS)?.min(MOST_DRAIN_MS) as u64;
+            Request::Drain { within: Duration::from_millis(ms) }
+        }
         "stop" => Request::Stop,
         other => {
-            let known = "status, counters, state, change, events, reload, stop";
+            let known =
+                "status, counters, state, change, events, capture, trace, reload, drain, stop";
             return Err(format!("there is no `{other}`; known are {known}"));
         }
     })
 }
 
+/// The members of a request. A member that is null counts as not given.
+struct Given<'r>(&'r Map<String, Value>);
+
+impl Given<'_> {
+    fn knows(&self, keys: &[&str]) -> Result<(), String> {
+        match self.0.keys().find(|key| !keys.contains(&&***key)) {
+            Some(key) => Err(format!("`{key}` is not known; known are {}", keys.join(", "))),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(format!("`{key}` is no text")),
+        }
+    }
+
+    fn number(&self, key: &str, default: usize) -> Result<usize, String> {
+        let Some(value) = self.get(key) else { return Ok(default) };
+        let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
+        number.ok_or_else(|| format!("`{key}` is no whole number"))
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, String> {
+        let Some(value) = self.get(key) else { return Ok(false) };
+        value.as_bool().ok_or_else(|| format!("`{key}` is neither true nor false"))
+    }
+
+    fn filter(&self) -> Result<Option<String>, String> {
+        match self.text("filter")? {
+            Some(filter) if filter.len() > LONGEST_FILTER => {
+                Err(format!("a filter has at most {LONGEST_FILTER} bytes"))
+            }
+            filter => Ok(filter),
+        }
+    }
+
+    fn page(&self) -> Result<Page, String> {
+        Ok(Page {
+            function: self.text("function")?,
+            table: self.text("table")?,
+            contains: self.text("contains")?,
+            from: self.number("from", 0)?,
+            limit: self.number("limit", ENTRIES)?.min(MOST_ENTRIES),
+        })
+    }
+
+    fn capture(&self, feed: impl FnOnce(u64) -> Feed) -> Result<Capture, String> {
+        let (enters, leaves) = match self.text("way")?.as_deref() {
+            None => (true, true),
+            Some("in") => (true, false),
+            Some("out") => (false, true),
+            Some(_) => return Err("`way` is neither `in` nor `out`".to_owned()),
+        };
+        let interface = self.text("interface")?.ok_or("the request lacks `interface`")?;
+        let (filter, count) = (self.filter()?, self.number("count", usize::MAX)?);
+        Ok(Capture { interface, enters, leaves, filter, feed: feed(count as u64) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::sync_channel;
 
     fn read(line: &str) -> Result<Request, String> {
-        parse(line, || sync_channel(1).0)
+        parse(line, &mut None)
     }
 
     #[test]
@@ -143,6 +249,9 @@ mod tests {
             (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
             (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
             (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
+            (r#"{"do":"capture"}"#, "lacks `interface`"),
+            (r#"{"do":"capture","interface":"lan","way":"up"}"#, "neither `in` nor `out`"),
+            (r#"{"do":"trace","count":"all"}"#, "`count` is no whole number"),
             (r#"{"do":"change"}"#, "lacks `change`"),
             (r#"{"do":"change","change":["a"]}"#, "`change` is no text"),
             (r#"{"do":"reload","plan":"yes"}"#, "`plan` is neither true nor false"),

@@ -1,23 +1,20 @@
 //! What the control socket shows: pages of state entries, and events as they happen.
 
+use super::feed::Feed;
 use super::request::Page;
 use crate::json::{event, state_entry};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, StateEntry};
 use serde_json::{Value, json};
-use std::sync::mpsc::{SyncSender, TrySendError};
 
 /// The clients that follow events.
 #[derive(Default)]
-pub(crate) struct Listeners(
-    /// Each with the number of events that it has lost.
-    Vec<(SyncSender<String>, u64)>,
-);
+pub(crate) struct Listeners(Vec<Feed>);
 
 impl Listeners {
     /// From now on, a client gets all events.
-    pub(crate) fn add(&mut self, listener: SyncSender<String>) {
-        self.0.push((listener, 0));
+    pub(crate) fn add(&mut self, listener: Feed) {
+        self.0.push(listener);
     }
 
     /// Gives an event to all clients that want events.
@@ -26,19 +23,8 @@ impl Listeners {
             return;
         }
         let line = event(chain, published).to_string();
-        self.0.retain_mut(|(listener, lost)| {
-            if *lost > 0 && listener.try_send(json!({ "lost": *lost }).to_string()).is_ok() {
-                *lost = 0;
-            }
-            match listener.try_send(line.clone()) {
-                Ok(()) => true,
-                Err(TrySendError::Full(_)) => {
-                    *lost += 1;
-                    true
-                }
-                Err(TrySendError::Disconnected(_)) => false,
-            }
-        });
+        self.0.retain(|listener| !listener.is_over());
+        self.0.iter_mut().for_each(|listener| listener.text(line.clone()));
     }
 }
 

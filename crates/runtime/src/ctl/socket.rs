@@ -1,5 +1,6 @@
 //! The socket: takes clients and their requests.
 
+use super::feed::Reader;
 use super::request::{Job, Request, parse};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -11,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
 /// The largest number of clients at a time.
@@ -20,12 +21,20 @@ const CLIENTS: usize = 16;
 const LONGEST: u64 = 64 << 10;
 /// How long a client may be silent, or take no answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The number of events that wait for a slow client. Further ones are lost for it.
-const EVENTS: usize = 1_024;
 
-/// A socket on which a run can be looked at and changed. The file goes with this value.
+/// A socket on which a run can be looked at and changed. The file goes with this value. Clients
+/// wait until the run begins.
 pub struct Socket {
-    path: PathBuf,
+    listener: UnixListener,
+    file: SocketFile,
+}
+
+/// The file of a socket, which goes with this value.
+struct SocketFile(PathBuf);
+
+/// A socket whose clients are served by threads.
+pub(crate) struct Served {
+    file: SocketFile,
     jobs: Receiver<Job>,
     is_closed: Arc<AtomicBool>,
 }
@@ -70,27 +79,40 @@ impl Socket {
         // Each client's user is checked, too, so it does not matter that the file is older than
         // its permissions.
         set_permissions(path, Permissions::from_mode(0o600))?;
+        Ok(Self { listener, file: SocketFile(path.to_owned()) })
+    }
+
+    /// Serves clients from now on.
+    pub(crate) fn serve(self) -> Served {
+        let Self { listener, file } = self;
         let (send, jobs) = sync_channel(CLIENTS);
         let is_closed = Arc::new(AtomicBool::new(false));
         let shared = Shared { jobs: send, clients: AtomicUsize::new(0) };
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
-        Ok(Self { path: path.to_owned(), jobs, is_closed })
+        Served { file, jobs, is_closed }
     }
+}
 
+impl Served {
     /// The next request, if there is one within this time.
     pub(crate) fn next(&self, within: Duration) -> Option<Job> {
         self.jobs.recv_timeout(within).ok()
     }
 }
 
-impl Drop for Socket {
+impl Drop for Served {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts clients. If that fails, it ends with the process.
-        drop(UnixStream::connect(&self.path));
+        drop(UnixStream::connect(&self.file.0));
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
         // Somebody may have removed the file.
-        let _ = remove_file(&self.path);
+        let _ = remove_file(&self.0);
     }
 }
 
@@ -147,24 +169,20 @@ fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
             let error = json!({ "error": format!("a request has at most {LONGEST} bytes") });
             return writeln!(client, "{error}");
         }
-        let mut events = None;
-        let answer = answer(shared, &line, &mut events);
+        let mut reader = None;
+        let answer = answer(shared, &line, &mut reader);
         writeln!(client, "{answer}")?;
-        if let Some(events) = events.filter(|_| answer.get("error").is_none()) {
-            return stream(&mut client, &events);
+        if let Some(reader) = reader.filter(|_| answer.get("error").is_none()) {
+            return stream(&mut client, &reader);
         }
     }
 }
 
-/// The answer to a request. For a stream of events, sets `events`.
-fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -> Value {
+/// The answer to a request. If it is followed by a feed, sets `reader`.
+fn answer(shared: &Shared, line: &[u8], reader: &mut Option<Reader>) -> Value {
     let mut ask = || {
         let line = std::str::from_utf8(line).map_err(|why| format!("no UTF-8 text: {why}"))?;
-        let request: Request = parse(line, || {
-            let (send, receive) = sync_channel(EVENTS);
-            *events = Some(receive);
-            send
-        })?;
+        let request: Request = parse(line, reader)?;
         let (answer, receive) = sync_channel(1);
         let over = || "the run is over".to_owned();
         shared.jobs.send(Job { request, answer }).map_err(|_| over())?;
@@ -173,15 +191,15 @@ fn answer(shared: &Shared, line: &[u8], events: &mut Option<Receiver<String>>) -
     ask().unwrap_or_else(|why| json!({ "error": why }))
 }
 
-/// Writes events until the client or the run goes.
-fn stream(client: &mut UnixStream, events: &Receiver<String>) -> io::Result<()> {
+/// Writes the lines of a feed until it ends, or the client or the run goes.
+fn stream(client: &mut UnixStream, lines: &Reader) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let mut byte = [0; 1];
     loop {
-        match events.recv_timeout(Duration::from_secs(1)) {
+        match lines.next(Duration::from_millis(250)) {
             Ok(line) => writeln!(client, "{line}")?,
-            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
                 client.set_nonblocking(true)?;
                 let gone = client.read(&mut byte);
                 client.set_nonblocking(false)?;

@@ -507,6 +507,11 @@ impl Link {
         self.counts.unsent += 1;
     }
 
+    /// The number of packets that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.neighbours.waiting()
+    }
+
     /// Loses all packets that wait.
     pub(super) fn end(&mut self, out: &mut Out) {
         let lost = self.neighbours.clear_waiting();

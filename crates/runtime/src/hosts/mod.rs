@@ -186,6 +186,11 @@ impl Hosts {
         links.iter_mut().flatten().for_each(|link| link.end(out));
     }
 
+    /// The number of packets that wait for the MAC addresses of their next hops.
+    pub(crate) fn waiting(&self) -> usize {
+        self.links.iter().flatten().map(Link::waiting).sum()
+    }
+
     /// How an interface is, for a client of the control socket; `None` without a host there.
     pub(crate) fn status(&self, interface: u16) -> Option<Value> {
         let link = self.links.get(usize::from(interface))?.as_ref()?;

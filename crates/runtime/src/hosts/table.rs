@@ -241,6 +241,11 @@ impl Table {
         lost
     }
 
+    /// The number of packets that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     /// Removes all packets that wait. Returns their number.
     pub(super) fn clear_waiting(&mut self) -> usize {
         self.neighbours.iter_mut().for_each(|neighbour| neighbour.waiting.clear());

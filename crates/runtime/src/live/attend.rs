@@ -58,6 +58,7 @@ impl Sink<'_> {
     /// Sends the packets that have waited for the MAC addresses of their next hops, and the frames
     /// of the interfaces' own.
     pub(super) fn send_waited(&mut self) {
+        let is_copied = self.copies_leaving();
         let Self { shared, devices, queues, copies, unsent, .. } = self;
         let mut guard = shared.hosts();
         let out = guard.as_deref_mut().and_then(Option::as_mut).map(Hosts::out);
@@ -69,7 +70,7 @@ impl Sink<'_> {
         for (interface, packet) in out.waited.drain(..) {
             let device = devices.iter().position(|device| device.interface == interface);
             let Some(device) = device else { continue };
-            if shared.copies {
+            if is_copied {
                 copies.push((device, queues[device].len(), packet.clone()));
             }
             queues[device].push(packet.into_frame());
@@ -114,6 +115,11 @@ impl Shared<'_> {
     /// Lets the interfaces with addresses of their own do something, if there are any.
     fn with_hosts<T>(&self, work: impl FnOnce(&mut Hosts) -> T) -> Option<T> {
         self.hosts().as_deref_mut().and_then(Option::as_mut).map(work)
+    }
+
+    /// The number of packets that wait for the MAC addresses of their next hops.
+    pub(super) fn waiting_for_hops(&self) -> u64 {
+        self.with_hosts(|hosts| hosts.waiting() as u64).unwrap_or(0)
     }
 
     /// Takes over a change of configuration that was made.

@@ -4,13 +4,14 @@
 use super::operator::{Flags, Operator};
 use super::results::united;
 use super::shared::Shared;
+use super::tracing::{Tracing, capture};
 use super::worker::{Mailbox, Next, Status, Worker};
-use crate::ctl::{Job, Request, Socket, page};
+use crate::ctl::{Job, Request, Served, page};
 use crate::engines::Engines;
 use crate::outcome::Summary;
 use crate::report::report;
 use crate::sharded::united_state;
-use braid_ir::chain::{Chain, Control};
+use braid_ir::chain::Chain;
 use braid_ir::engine::StateEntry;
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
@@ -29,7 +30,11 @@ pub(super) struct Controller<'a> {
     pub(super) shared: Arc<Shared<'a>>,
     pub(super) operator: &'a mut dyn Operator,
     pub(super) flags: Flags<'a>,
-    pub(super) socket: Option<Socket>,
+    pub(super) socket: Option<Served>,
+    /// The client that traces packets.
+    pub(super) tracing: Tracing,
+    /// No packet enters any more, and the run ends at this time at the latest.
+    pub(super) drains_until: Option<Instant>,
     /// The period in which the state is saved, and the time of the next time.
     pub(super) saves: Option<(Duration, Instant)>,
 }
@@ -66,6 +71,12 @@ impl Controller<'_> {
             // The client may have gone.
             let _ = answer.try_send(value);
         }
+        self.tracing.show(self.operator, &self.workers).ok_or(Ended)?;
+        if let Some(until) = self.drains_until
+            && (Instant::now() >= until || self.drain()? == 0)
+        {
+            self.flags.stop.store(true, Ordering::Relaxed);
+        }
         if take(self.flags.show) {
             let so_far = self.so_far()?;
             let text = self.operator.present(&self.chain, &so_far);
@@ -99,10 +110,7 @@ impl Controller<'_> {
                 }
             }
             Request::State(wanted) => page(&self.chain, &self.state()?, &wanted),
-            Request::Change(text) => match self.operator.changes(&text, &self.chain) {
-                Err(why) => error(why),
-                Ok(changes) => self.change(&changes)?.map_or_else(error, |()| done),
-            },
+            Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {
                 self.shared.record(|record| record.listeners.add(listener));
                 done
@@ -124,6 +132,18 @@ impl Controller<'_> {
                     })
                 }
             },
+            Request::Capture(wanted) => {
+                let begun = capture(&wanted, &self.chain, self.operator, &self.workers);
+                begun.ok_or(Ended)?.map_or_else(error, |()| done)
+            }
+            Request::Trace(wanted) => {
+                let begun = self.tracing.begin(wanted, self.operator, &self.workers);
+                begun.ok_or(Ended)?.map_or_else(error, |()| done)
+            }
+            Request::Drain { within } => {
+                self.drains_until = Some(Instant::now() + within);
+                json!({ "ok": true, "held": self.drain()? })
+            }
             Request::Stop => {
                 self.flags.stop.store(true, Ordering::Relaxed);
                 done
@@ -139,6 +159,13 @@ impl Controller<'_> {
         let asked = self.workers.iter().map(|worker| worker.send(work.clone()));
         let asked: Vec<_> = asked.collect::<Option<_>>().ok_or(Ended)?;
         asked.into_iter().map(|answer| answer.recv().map_err(|_| Ended)).collect()
+    }
+
+    /// Lets no packet enter any more. Returns the number of packets that wait in queues of functions
+    /// and for their next hops.
+    fn drain(&self) -> Result<u64, Ended> {
+        let held: u64 = self.ask(|worker| worker.drain())?.into_iter().sum();
+        Ok(held + self.shared.waiting_for_hops())
     }
 
     /// The results so far.
@@ -160,16 +187,17 @@ impl Controller<'_> {
             "devices": parts.first().map(|one| &one.devices),
             "hosts": self.shared.hosts_status(&self.chain),
         });
-        if parts.len() > 1 {
-            let one = |Status { packets, longest_pause_us, devices }: &Status| {
-                json!({
-                    "packets": packets,
-                    "longest_pause_us": longest_pause_us,
-                    "devices": devices,
-                })
-            };
-            status["workers"] = parts.iter().map(one).collect();
-        }
+        let is_only = parts.len() == 1;
+        let one = |one: &Status| {
+            json!({
+                "packets": one.packets,
+                "busy_percent": one.rates.busy_percent,
+                "packets_per_second": one.rates.packets_per_second,
+                "longest_pause_us": one.longest_pause_us,
+                "devices": if is_only { &[][..] } else { &one.devices },
+            })
+        };
+        status["workers"] = parts.iter().map(one).collect();
         Ok(status)
     }
 
@@ -189,7 +217,11 @@ impl Controller<'_> {
 
     /// Changes the configuration of all workers. All of them have the same configuration, so all
     /// refuse the changes, or none does. The inner error is the reason.
-    fn change(&self, changes: &[Control]) -> Result<Result<(), String>, Ended> {
+    fn change(&mut self, text: &str) -> Result<Result<(), String>, Ended> {
+        let changes = match self.operator.changes(text, &self.chain) {
+            Ok(changes) => changes,
+            Err(why) => return Ok(Err(why)),
+        };
         let mut asked = Vec::new();
         for (worker, prepare) in
             self.workers.iter().zip(self.ask(|worker| worker.engine.preparer())?)

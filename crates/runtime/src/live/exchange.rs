@@ -97,6 +97,11 @@ impl Exchange {
         lost
     }
 
+    /// This worker's number.
+    pub(super) fn own(&self) -> u16 {
+        self.own
+    }
+
     /// The number of other workers.
     pub(super) fn others(&self) -> usize {
         self.doors.len() - 1

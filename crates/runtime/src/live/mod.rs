@@ -14,16 +14,21 @@ mod attend;
 mod clock;
 mod control;
 mod exchange;
+mod meter;
 mod operator;
 mod results;
 mod shared;
 mod sink;
+mod tracing;
+mod watch;
+mod watched;
 mod worker;
 
 pub use clock::Clock;
 pub use operator::{Flags, Operator};
 pub use results::Done;
 pub use sink::Attached;
+pub use watch::{Filter, Traced};
 pub use worker::Limits;
 
 use crate::ctl::Socket;
@@ -43,6 +48,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
+use tracing::Tracing;
 use worker::{Worker, mailbox};
 
 /// A live run that is being set up.
@@ -167,7 +173,9 @@ impl<'a> Live<'a> {
             shared: Arc::clone(&shared),
             operator,
             flags,
-            socket: self.socket,
+            socket: self.socket.map(Socket::serve),
+            tracing: Tracing::default(),
+            drains_until: None,
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };
         let (stop, limits) = (flags.stop, self.limits);

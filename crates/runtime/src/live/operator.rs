@@ -1,9 +1,11 @@
 //! The program around a live run.
 
+use super::watch::{Filter, Traced};
 use crate::engines::Engines;
 use crate::outcome::Summary;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::snapshot::Snapshot;
+use serde_json::Value;
 use std::sync::atomic::AtomicBool;
 
 /// What others want of a live run. Signals set these flags.
@@ -24,6 +26,19 @@ pub trait Operator {
     /// # Errors
     /// What is wrong with the text.
     fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
+
+    /// Reads a condition on packets, in the notation of the language.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    fn filter(&mut self, text: &str) -> Result<Filter, String>;
+
+    /// The way of a packet that was traced, as text for people or as JSON. `number` counts these
+    /// packets from 1.
+    ///
+    /// # Errors
+    /// Why it cannot be shown.
+    fn traced(&mut self, number: u64, traced: Traced, as_text: bool) -> Result<Value, String>;
 
     /// A summary as text for people.
     fn present(&mut self, chain: &Chain, summary: &Summary) -> String;

@@ -2,6 +2,7 @@
 
 use super::exchange::WORKER_QUEUE_FULL;
 use super::shared::Shared;
+use super::watch::Watch;
 use crate::hosts::{Leaving as Way, NO_GATEWAY};
 use crate::load::Load;
 use braid_io::State;
@@ -33,13 +34,15 @@ pub(super) struct Sink<'a> {
     pub(super) shared: Arc<Shared<'a>>,
     pub(super) devices: Vec<Attached>,
     pub(super) pool: Pool,
+    /// The clients that watch packets.
+    pub(super) watch: Watch,
     /// By device, the frames that leave by it.
     pub(super) queues: Vec<Vec<Frame>>,
     /// Copies of leaving packets, for the outputs: each with its device and its place in the
     /// device's queue.
     pub(super) copies: Vec<(usize, usize, Packet)>,
-    /// The devices and places of frames that were not sent.
-    failed: Vec<(usize, usize)>,
+    /// The devices and places of frames that were not sent, with the reasons.
+    failed: Vec<(usize, usize, &'static str)>,
     pub(super) unsent: Unsent,
 }
 
@@ -50,6 +53,7 @@ impl<'a> Sink<'a> {
             shared,
             devices,
             pool,
+            watch: Watch::default(),
             queues: Vec::new(),
             copies: Vec::new(),
             failed: Vec::new(),
@@ -78,6 +82,7 @@ impl<'a> Sink<'a> {
 
     /// Sends all that a load has made leave.
     pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
+        let is_copied = self.copies_leaving();
         let Self { shared, devices, queues, copies, unsent, .. } = self;
         if !load.events.is_empty() {
             shared.record(|record| {
@@ -101,7 +106,7 @@ impl<'a> Sink<'a> {
                 Way::Waits => return,
                 Way::Lost(why) => return *unsent.entry((interface, why)).or_default() += 1,
             }
-            if shared.copies {
+            if is_copied {
                 copies.push((device, queues[device].len(), packet.clone()));
             }
             let packet = std::mem::replace(packet, Packet::empty(packet.link));
@@ -112,6 +117,11 @@ impl<'a> Sink<'a> {
         self.send();
     }
 
+    /// Whether somebody wants copies of the packets that leave.
+    pub(super) fn copies_leaving(&self) -> bool {
+        self.shared.copies || self.watch.leaves()
+    }
+
     /// Sends the frames of all queues.
     pub(super) fn send(&mut self) {
         let Self { devices, queues, pool, failed, unsent, .. } = self;
@@ -119,18 +129,22 @@ impl<'a> Sink<'a> {
         for (at, (Attached { interface, port, .. }, queue)) in waiting {
             if !queue.is_empty() {
                 port.send(pool, queue, &mut |place, why| {
-                    failed.push((at, place));
+                    failed.push((at, place, why.reason()));
                     *unsent.entry((*interface, why.reason())).or_default() += 1;
                 });
             }
         }
-        let Self { shared, devices, copies, failed, .. } = self;
+        let Self { shared, devices, copies, failed, watch, .. } = self;
         if !copies.is_empty() {
             shared.record(|record| {
                 for (device, place, packet) in copies.drain(..) {
-                    if !failed.contains(&(device, place)) {
-                        record.leaving.packet(devices[device].interface, &packet);
+                    let interface = devices[device].interface;
+                    let failed = failed.iter().find(|one| (one.0, one.1) == (device, place));
+                    let unsent = failed.map(|(_, _, why)| *why);
+                    if unsent.is_none() {
+                        record.leaving.packet(interface, &packet);
                     }
+                    watch.left(interface, &packet, unsent);
                 }
             });
         }
@@ -173,6 +187,7 @@ impl<'a> Sink<'a> {
     /// Takes the numbers that interfaces have in another chain ([`Self::interfaces_in`]).
     pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
         self.devices.iter_mut().for_each(|device| renumber(&mut device.interface, numbers));
+        self.watch.renumber(numbers);
         // The engine counts what left by interfaces that are gone.
         let unsent = std::mem::take(&mut self.unsent).into_iter();
         self.unsent = unsent

@@ -2,6 +2,7 @@
 
 use super::clock::nanoseconds;
 use super::exchange::{Exchange, WORKER_QUEUE_FULL};
+use super::meter::{Meter, Rates};
 use super::shared::{Reading, Shared};
 use super::sink::{Sink, Unsent, renumber};
 use crate::hosts::new_addresses;
@@ -24,6 +25,9 @@ use std::time::Duration;
 
 /// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The reason for which packets that arrive while the run drains are lost.
+const DRAINED: &str = "drained";
 
 /// The least time between two messages (ns), so that many messages do not hold up packets.
 const PAUSE_NS: u64 = 1_000_000;
@@ -71,6 +75,14 @@ impl Mailbox {
         self.0.send(message).ok()?;
         Some(done)
     }
+
+    /// As [`Self::send`], and waits for the answer.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        work: impl for<'w> FnOnce(&mut Worker<'w>) -> T + Send + 'static,
+    ) -> Option<T> {
+        self.send(work)?.recv().ok()
+    }
 }
 
 /// What takes the place of a worker's chain.
@@ -96,6 +108,7 @@ pub(super) struct Status {
     pub(super) packets: u64,
     /// The longest time between two looks at its devices since the last question.
     pub(super) longest_pause_us: u64,
+    pub(super) rates: Rates,
     pub(super) devices: Vec<Value>,
 }
 
@@ -107,7 +120,7 @@ pub(super) struct Worker<'a> {
     pub(super) control: Script,
     pub(super) sink: Sink<'a>,
     /// With several workers.
-    exchange: Option<Exchange>,
+    pub(super) exchange: Option<Exchange>,
     /// The timers have started.
     has_begun: bool,
     /// The number of frames read, including frames that were lost on reading.
@@ -118,6 +131,9 @@ pub(super) struct Worker<'a> {
     pub(super) load: Load,
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
+    meter: Meter,
+    /// No packet enters any more.
+    drains: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -140,6 +156,8 @@ impl<'a> Worker<'a> {
             frames: Vec::new(),
             load: Load::new(),
             longest_ns: 0,
+            meter: Meter::default(),
+            drains: false,
         }
     }
 
@@ -181,6 +199,7 @@ impl<'a> Worker<'a> {
             let gone_ns = looked_ns.map_or(0, |looked| now.saturating_sub(looked));
             self.longest_ns = self.longest_ns.max(gone_ns);
             looked_ns = Some(now);
+            self.meter.note(now, gone_ns, self.packets);
             let is_late = end_ns.is_some_and(|end| now >= end);
             if is_late || stop.load(Ordering::Relaxed) || self.shared.is_over() {
                 return Ok(());
@@ -225,7 +244,10 @@ impl<'a> Worker<'a> {
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
             let interface = self.sink.devices[at].interface;
             self.packets += self.sink.hear(interface, &mut self.frames);
-            self.process(interface)?;
+            match self.drains {
+                true => self.refuse()?,
+                false => self.process(interface)?,
+            }
         }
         Ok(any)
     }
@@ -276,6 +298,9 @@ impl<'a> Worker<'a> {
                 *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
             }
         }
+        if !self.sink.watch.is_empty() {
+            return Ok(self.run_watched(now));
+        }
         self.engine.burst(burst, &mut out);
         self.sink.deliver(&self.chain, &mut self.load);
         Ok(())
@@ -301,10 +326,7 @@ impl<'a> Worker<'a> {
     /// Advances the engine's time, and waits for frames.
     fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
         let now = self.shared.clock.now_ns();
-        self.change_until(now, false)?;
-        let (_, mut out) = self.load.parts();
-        self.engine.advance(now, &mut out);
-        self.sink.deliver(&self.chain, &mut self.load);
+        self.advance(now)?;
         self.shared.flush_events();
         let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
         let patience = PATIENCE.min(Duration::from_nanos(left));
@@ -317,6 +339,33 @@ impl<'a> Worker<'a> {
         let waited = wait(ports.chain(bell), patience);
         self.exchange.iter().for_each(Exchange::wake);
         waited.map_err(|error| self.unreadable(0, error))
+    }
+
+    /// Runs what is due.
+    fn advance(&mut self, now: u64) -> Result<(), RunError> {
+        self.change_until(now, false)?;
+        let (_, mut out) = self.load.parts();
+        self.engine.advance(now, &mut out);
+        self.sink.deliver(&self.chain, &mut self.load);
+        Ok(())
+    }
+
+    /// Loses the frames that were read, because the run drains. Runs what is due.
+    fn refuse(&mut self) -> Result<(), RunError> {
+        let Self { frames, sink, packets, lost, .. } = self;
+        if !frames.is_empty() {
+            *packets += frames.len() as u64;
+            *lost.entry(DRAINED).or_default() += frames.len() as u64;
+            frames.drain(..).for_each(|frame| sink.pool.put(frame));
+        }
+        self.advance(self.shared.clock.now_ns())
+    }
+
+    /// Lets no packet enter from now on. Returns the number of packets that wait in queues of
+    /// functions.
+    pub(super) fn drain(&mut self) -> u64 {
+        self.drains = true;
+        self.engine.counters().held
     }
 
     fn unreadable(&self, at: usize, error: io::Error) -> RunError {
@@ -347,6 +396,7 @@ impl<'a> Worker<'a> {
         Status {
             packets: self.packets,
             longest_pause_us: std::mem::take(&mut self.longest_ns) / 1_000,
+            rates: self.meter.rates(),
             devices: self.sink.devices(&self.chain),
         }
     }

@@ -11,7 +11,8 @@ use braid_packet::{Burst, Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Engines;
 use braid_runtime::Input;
 use braid_runtime::Summary;
-use braid_runtime::live::{Done, Flags, Live, Operator};
+use braid_runtime::live::{Done, Filter, Flags, Live, Operator, Traced};
+use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -182,6 +183,14 @@ impl Operator for Around {
             "nothing" => Ok(Vec::new()),
             _ => Err(format!("`{text}` is no change")),
         }
+    }
+
+    fn filter(&mut self, _: &str) -> Result<Filter, String> {
+        Ok(Filter::new(Box::new(Fake::new(through))))
+    }
+
+    fn traced(&mut self, number: u64, traced: Traced, _: bool) -> Result<Value, String> {
+        Ok(json!({ "packet": number, "left": traced.left.len() }))
     }
 
     fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {

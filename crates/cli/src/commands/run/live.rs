@@ -6,21 +6,23 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use braid_io::{Device, Faults, Faulty, Precision, Share, Steer, pool_for};
+use braid_io::{Device, Faults, Faulty, Share, Steer, pool_for};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
-use braid_runtime::live::{Attached, Done, Flags, Live, Operator, Ports};
+use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Ports, Traced};
 use braid_runtime::{Engines, Summary};
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 use super::kept::Kept;
-use super::outputs::LineFile;
+use super::outputs::{Created, LineFile};
 use crate::answer::Failure;
-use crate::captures::{self, Named};
+use crate::commands::trace;
 use crate::engines;
+use crate::filter::filter;
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{tell, warn};
@@ -55,12 +57,16 @@ pub fn period(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The devices of a run.
+pub struct Devices {
+    /// For each worker.
+    pub ports: Vec<Ports>,
+    /// Their names on the command line.
+    pub kinds: Vec<Device>,
+}
+
 /// Opens the devices that `--if` names, with injected faults: for each worker.
-pub fn open(
-    texts: &[String],
-    faults: Option<Faults>,
-    chain: &Chain,
-) -> Result<Vec<Ports>, Failure> {
+pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<Devices, Failure> {
     let named = texts.iter().map(|text| named(text, chain)).collect::<Result<Vec<_>, _>>()?;
     for (at, (interface, device)) in named.iter().enumerate() {
         let name = &chain.interfaces[usize::from(*interface)].name;
@@ -91,7 +97,8 @@ pub fn open(
         }
         Ok(Ports { pool, attached })
     };
-    (0..usize::from(chain.workers.max(1))).map(worker).collect()
+    let ports = (0..usize::from(chain.workers.max(1))).map(worker);
+    Ok(Devices { ports: ports.collect::<Result<_, Failure>>()?, kinds: devices })
 }
 
 /// The shares that the workers of a chain have of the device at an interface.
@@ -140,6 +147,14 @@ impl Operator for Surroundings<'_> {
         summary(chain, so_far)
     }
 
+    fn filter(&mut self, text: &str) -> Result<Filter, String> {
+        filter(text)
+    }
+
+    fn traced(&mut self, number: u64, traced: Traced, as_text: bool) -> Result<Value, String> {
+        trace::traced(number, traced, as_text)
+    }
+
     fn tell(&mut self, text: &str) {
         tell(text);
     }
@@ -167,7 +182,7 @@ impl Operator for Surroundings<'_> {
 pub fn drive(
     mut run: Live<'_>,
     surroundings: &mut Surroundings<'_>,
-    (ports, outputs, events): (Vec<Ports>, Vec<Named>, Option<LineFile>),
+    (ports, outputs, events): (Vec<Ports>, Vec<Created>, Option<LineFile>),
     is_endless: bool,
 ) -> Result<Done, Failure> {
     let [stop, show, reload] = [
@@ -175,9 +190,8 @@ pub fn drive(
         signal_flag(&[SIGUSR1], false)?,
         signal_flag(&[SIGHUP], false)?,
     ];
-    for Named { interface, path } in outputs {
-        let sink = captures::create(&path, Precision::Nano)?;
-        run = run.output(path.display().to_string(), interface, sink);
+    for Created { name, interface, writer } in outputs {
+        run = run.output(name, interface, writer);
     }
     if let Some(LineFile { name, file }) = events {
         run = run.events(name, file);

@@ -3,11 +3,12 @@
 mod kept;
 mod live;
 mod outputs;
+mod sandbox;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use braid_io::Faults;
+use braid_io::{Device, Faults, Precision};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
@@ -19,14 +20,16 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs, Named};
 use crate::engines;
-use crate::load::{self, Choice};
+use crate::load::{self, Choice, Program};
 use crate::native;
 use crate::output::{Output, tell, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 use kept::Kept;
-use live::Surroundings;
-use outputs::LineFile;
+use live::{Devices, Surroundings};
+pub use live::{duration, signal_flag};
+use outputs::{Created, LineFile};
+use sandbox::{Needs, User};
 
 /// Run a chain over captures, or over live interfaces
 #[derive(clap::Args)]
@@ -57,6 +60,13 @@ pub struct Args {
     /// With --if: a socket by which `braid ctl` looks into the run and changes it
     #[arg(long, value_name = "PATH", requires = "devices", conflicts_with = "inputs")]
     ctl: Option<PathBuf>,
+    /// With --if: the user that the run becomes when its devices and files are open
+    #[arg(long, value_name = "NAME", value_parser = User::named, requires = "devices")]
+    #[arg(conflicts_with = "inputs")]
+    user: Option<User>,
+    /// With --if: do not limit the files and system calls that the run may use
+    #[arg(long, requires = "devices", conflicts_with = "inputs")]
+    no_sandbox: bool,
     /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
@@ -109,19 +119,24 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let is_live = !args.devices.is_empty();
+    let precision = if is_live { Precision::Nano } else { inputs.precision() };
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
     let socket = args
         .ctl
         .as_deref()
         .map(|path| Socket::listen(path).map_err(|why| Failure::file(path, why)));
     let socket = socket.transpose()?;
+    let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
+    let outputs = outputs::create(outputs, precision)?;
+    if let Some(Devices { kinds, .. }) = &devices {
+        confine(args, kinds, &program)?;
+    }
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
-    let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
     let begin = || match is_live {
         true => engines::live(&args.engine, &chain),
         false => engines::offline(&args.engine, &chain),
@@ -135,7 +150,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             let result = drive(args, &chain, &mut engines, (inputs, outputs, events), control);
             Done { chain: Arc::new(chain), engine: engines.into_engine(), result: result? }
         }
-        Some(ports) => {
+        Some(Devices { ports, .. }) => {
             let mut run = Live::new(chain, engines, clock).control(control);
             if let Some(socket) = socket {
                 run = run.socket(socket);
@@ -151,6 +166,19 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
     }
     present(&chain, engine.as_ref(), done, output)
+}
+
+/// Gives up what a live run does not need.
+fn confine(args: &Args, devices: &[Device], program: &Program) -> Result<(), Failure> {
+    sandbox::confine(&Needs {
+        user: args.user.as_ref(),
+        is_limited: !args.no_sandbox,
+        devices,
+        file: &args.file,
+        folders: program.folders(),
+        state: args.state_dir.as_deref(),
+        socket: args.ctl.as_deref(),
+    })
 }
 
 /// Prints the results of a run.
@@ -179,7 +207,7 @@ fn drive_live(
     args: &Args,
     run: Live<'_>,
     kept: Option<&mut Kept>,
-    ends: (Vec<Ports>, Vec<Named>, Option<LineFile>),
+    ends: (Vec<Ports>, Vec<Created>, Option<LineFile>),
 ) -> Result<Done, Failure> {
     let mut run = run.limits(Limits { time: args.time, packets: args.packets });
     if let Some(period) = args.state_every {
@@ -207,21 +235,19 @@ fn drive(
     args: &Args,
     chain: &Chain,
     engines: &mut Engines,
-    (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
+    (inputs, outputs, events): (Inputs, Vec<Created>, Option<LineFile>),
     control: Vec<Control>,
 ) -> Result<Result<Summary, RunError>, Failure> {
     let stop = live::signal_flag(&[SIGINT, SIGTERM, SIGHUP], true)?;
     let shown = live::signal_flag(&[SIGUSR1], false)?;
-    let precision = inputs.precision();
     let run = match engines {
         Engines::One(engine) => Run::new(chain, engine.as_mut()),
         Engines::Workers(workers) => Run::on_workers(chain, workers),
     };
     let mut run = run.control(control).follow(args.follow).stop(&stop);
     run = run.show(&shown, |so_far| tell(summary(chain, so_far)));
-    for Named { interface, path } in outputs {
-        let sink = captures::create(&path, precision)?;
-        run = run.output(path.display().to_string(), interface, sink);
+    for Created { name, interface, writer } in outputs {
+        run = run.output(name, interface, writer);
     }
     if let Some(LineFile { name, file }) = events {
         run = run.events(name, file);

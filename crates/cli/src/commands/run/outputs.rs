@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use braid_io::{CaptureWriter, Precision};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_runtime::{Unwritten, json};
 
 use crate::answer::Failure;
-use crate::captures::{Inputs, Named, same_file};
+use crate::captures::{self, Inputs, Named, same_file};
 
 /// Refuses outputs that would overwrite a file that is read, or each other.
 pub fn check(
@@ -36,6 +37,24 @@ pub fn check(
         seen.push(path);
     }
     Ok(())
+}
+
+/// A capture that the run writes.
+pub struct Created {
+    /// Its path, for messages.
+    pub name: String,
+    /// The interface whose leaving packets it holds; all of them without one.
+    pub interface: Option<u16>,
+    pub writer: CaptureWriter,
+}
+
+/// Creates captures.
+pub fn create(captures: Vec<Named>, precision: Precision) -> Result<Vec<Created>, Failure> {
+    let create = |Named { interface, path }: Named| {
+        let writer = captures::create(&path, precision)?;
+        Ok(Created { name: path.display().to_string(), interface, writer })
+    };
+    captures.into_iter().map(create).collect()
 }
 
 /// A file of JSON lines.

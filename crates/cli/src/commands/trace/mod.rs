@@ -1,5 +1,6 @@
 //! `braid trace`: one packet's walk. The packets before it run first; then the engine is watched.
 
+mod live;
 mod steps;
 mod watch;
 
@@ -17,6 +18,8 @@ use crate::engines;
 use crate::output::Output;
 use steps::{Walk, text, value};
 use watch::{Marking, Target, Watched};
+
+pub use live::traced;
 
 /// Show one packet's walk through a chain: every function and row, the fields and state that it read
 /// and wrote, and why it was dropped

@@ -1,18 +1,19 @@
 //! `braid ctl`: looks into a live run and changes it, by its control socket.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+mod capture;
+mod session;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
 
+use super::run::duration;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
-
-/// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+use capture::Capture;
+use session::Session;
 
 /// Look into a live run, or change it
 #[derive(clap::Args)]
@@ -61,8 +62,28 @@ enum Verb {
         #[arg(long)]
         plan: bool,
     },
+    /// Write packets at an interface to a file, each with what happened to it
+    Capture(Capture),
+    /// Show the ways of the next packets through the chain
+    Trace {
+        /// Only packets for which this condition holds, such as "ip.dst == 10.0.0.1 and has tcp"
+        filter: Option<String>,
+        /// The number of packets
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        count: u64,
+        /// Trace no packet if the chain has more state entries, because packets wait while they
+        /// are copied
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        most_entries: u64,
+    },
     /// Follow the events from now on, one JSON line each
     Events,
+    /// End the run when no packet waits in it any more. Packets that arrive meanwhile are lost
+    Drain {
+        /// End after this time in any case
+        #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+        within: Duration,
+    },
     /// End the run, as Ctrl-C does
     Stop,
 }
@@ -91,44 +112,44 @@ impl Verb {
             Verb::RemoveRule(words) => change("remove-rule", words),
             Verb::Backend(words) => change("backend", words),
             Verb::Reload { plan } => json!({ "do": "reload", "plan": plan }),
+            Verb::Capture(capture) => capture.request(),
+            Verb::Trace { filter, count, most_entries } => json!({
+                "do": "trace", "filter": filter, "count": count, "most_entries": most_entries,
+                "text": !json,
+            }),
             Verb::Events => json!({ "do": "events" }),
+            Verb::Drain { within } => json!({
+                "do": "drain", "within_ms": u64::try_from(within.as_millis()).unwrap_or(u64::MAX),
+            }),
             Verb::Stop => json!({ "do": "stop" }),
         }
     }
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
-    let failure = |why: std::io::Error| {
-        let help = "; `braid run --ctl PATH` makes the socket";
-        Failure::file(&args.socket, format!("no run answers: {why}{help}"))
-    };
-    let mut socket = UnixStream::connect(&args.socket).map_err(failure)?;
-    socket.set_read_timeout(Some(PATIENCE)).map_err(failure)?;
-    writeln!(socket, "{}", args.verb.request(output.json)).map_err(failure)?;
-    let mut lines = BufReader::new(&socket).lines();
-    let mut next = || match lines.next() {
-        Some(line) => line.map(Some).map_err(failure),
-        None => Ok(None),
-    };
-    let answer = next()?.ok_or_else(|| Failure::input("the run ended before it answered"))?;
-    let answer: Value = serde_json::from_str(&answer)
-        .map_err(|why| Failure::input(format!("the answer is no JSON: {why}")))?;
-    if let Some(error) = answer.get("error").and_then(Value::as_str) {
-        return Err(Failure::input(error));
-    }
-    if matches!(args.verb, Verb::Events) {
-        socket.set_read_timeout(None).map_err(failure)?;
-        while let Some(line) = next()? {
-            output.text(line + "\n");
+    let mut session = Session::open(&args.socket)?;
+    let answer = session.ask(&args.verb.request(output.json))?;
+    match &args.verb {
+        Verb::Capture(capture) => return capture.follow(&mut session, output),
+        Verb::Events | Verb::Trace { .. } => {
+            while let Some(line) = session.next(|| false)? {
+                show_line(&line, output)?;
+            }
         }
-        return Ok(Answer::Yes);
-    }
-    if output.json {
-        output.value(&answer);
-    } else {
-        output.text(text(&args.verb, &answer));
+        _ if output.json => output.value(&answer),
+        verb => output.text(text(verb, &answer)),
     }
     Ok(Answer::Yes)
+}
+
+/// Prints a line that follows an answer.
+fn show_line(line: &Value, output: &Output) -> Result<(), Failure> {
+    match (line["error"].as_str(), line["text"].as_str()) {
+        (Some(error), _) => return Err(Failure::input(error)),
+        (None, Some(text)) => output.text(text),
+        (None, None) => output.text(format!("{line}\n")),
+    }
+    Ok(())
 }
 
 /// The answer as text.
@@ -155,6 +176,10 @@ fn text(verb: &Verb, answer: &Value) -> String {
             text
         }
         Verb::Counters => answer["text"].as_str().unwrap_or_default().to_owned(),
+        Verb::Drain { within } => {
+            let (held, seconds) = (&answer["held"], within.as_secs_f64());
+            format!("{held} packets wait; the run ends when they have left, within {seconds} s\n")
+        }
         _ => "done\n".to_owned(),
     }
 }

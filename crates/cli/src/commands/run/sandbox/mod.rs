@@ -1,0 +1,80 @@
+//! What a live run may do once its devices and files are open. Hostile packets meet parsers,
+//! machine code and native functions, so the process gives up what these do not need: capabilities,
+//! files, and system calls. `docs/operations.md` lists what is left, and why.
+//!
+//! All this holds for the thread that asks for it and for threads that it starts later. So it comes
+//! before the first one.
+
+mod capabilities;
+mod needs;
+mod paths;
+mod syscalls;
+mod user;
+
+use std::path::Path;
+
+use braid_io::Device;
+
+use crate::answer::Failure;
+use crate::output::{tell, warn};
+
+pub use needs::Needs;
+pub use user::User;
+
+/// Gives up what the run does not need. Says what the kernel cannot take away.
+pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        return Err(Failure::inconsistent("a thread runs before the sandbox"));
+    }
+    if let Some(user) = needs.user {
+        if let Some(socket) = needs.socket {
+            user.own(socket).map_err(|why| Failure::file(socket, why))?;
+        }
+        // A folder that the run has just made.
+        if let Some(folder) = needs.state.filter(|folder| is_empty(folder)) {
+            user.own(folder).map_err(|why| Failure::file(folder, why))?;
+        }
+        user.become_it().map_err(|why| {
+            Failure::input(format!("cannot become the user {}: {why}", user.name))
+        })?;
+        say_what_is_out_of_reach(needs, user);
+    }
+    if needs.user.is_some() || needs.is_limited {
+        let kept = capabilities::needed(needs.devices, needs.user.is_none());
+        capabilities::keep(kept)
+            .map_err(|why| Failure::input(format!("cannot give up capabilities: {why}")))?;
+    }
+    if !needs.is_limited {
+        return Ok(());
+    }
+    if !paths::limit(needs).map_err(Failure::input)? {
+        tell("braid: note: this kernel has no Landlock, so the run may open other files\n");
+    }
+    let has_xdp = needs.devices.iter().any(|device| matches!(device, Device::Xdp(_)));
+    if let Err(why) = syscalls::limit(has_xdp) {
+        tell(format!("braid: note: system calls cannot be limited: {why}\n"));
+    }
+    Ok(())
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_none())
+}
+
+/// Warns of files that a user cannot reach, and says what does not work then.
+fn say_what_is_out_of_reach(needs: &Needs<'_>, user: &User) {
+    let name = &user.name;
+    if let Err(why) = std::fs::File::open(needs.file) {
+        let file = needs.file.display();
+        warn(format!(
+            "the user {name} cannot read {file} ({why}), so the chain cannot be loaded again"
+        ));
+    }
+    if let Some(folder) = needs.state.filter(|folder| !user.may_write(folder)) {
+        let folder = folder.display();
+        warn(format!(
+            "the user {name} cannot write to {folder}, so no state is saved; run `chown -R {name} {folder}`"
+        ));
+    }
+}

@@ -1,0 +1,117 @@
+//! Captures and traces of live runs.
+
+use std::process::Child;
+use std::time::Duration;
+
+use crate::common::{Ended, Folder, ended, request};
+use crate::site::{Site, site};
+
+/// The end of a command. Until then, packets of hosts 1 and 2 enter: those of host 2 are too long.
+fn fed(site: &mut Site, mut child: Child) -> Ended {
+    while child.try_wait().expect("the command's state").is_none() {
+        site.send(&[request(0, 1, 10), request(0, 2, 100)]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ended(&child.wait_with_output().expect("the command's output"))
+}
+
+/// How often a text is in a file.
+fn times(site: &Site, file: &str, text: &str) -> usize {
+    let bytes = std::fs::read(site.folder.path(file)).expect("a capture");
+    bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+}
+
+#[test]
+fn capture_says_what_happened_to_each_packet() {
+    site!(site, Folder::edge(), &[]);
+    let capture = site.start(&["capture", "lan:in", "--out", "in.pcapng", "--count", "4"]);
+    fed(&mut site, capture).code(0).says("4 packets in in.pcapng");
+    assert_eq!(site.folder.packets("in.pcapng").len(), 4);
+    assert_eq!(times(&site, "in.pcapng", "entered at lan, left the chain for wan"), 2);
+    assert_eq!(times(&site, "in.pcapng", "entered at lan, was dropped by f: too long"), 2);
+    let filter = "ip.src == 10.0.0.1 and has udp";
+    let args = ["capture", "wan", filter, "--out", "out.pcapng", "--count", "3"];
+    let capture = site.start(&args);
+    fed(&mut site, capture).code(0);
+    let packets = site.folder.packets("out.pcapng");
+    assert!(packets.iter().all(|packet| packet.data()[26..30] == [10, 0, 0, 1]));
+    assert_eq!((packets.len(), times(&site, "out.pcapng", "sent by wan")), (3, 3));
+    // What was watched is accounted for as ever.
+    site.ask("stop").code(0);
+    let report = site.end().code(0).json();
+    let [out, dropped] = [&report["packets_out"]["wan"], &report["drops"][0]["count"]];
+    assert_eq!(out, dropped, "{report}");
+}
+
+#[test]
+fn captures_that_make_no_sense_are_refused() {
+    site!(site, Folder::edge(), &[]);
+    let refused = |args: &[&str], why: &str| {
+        let args = [&["capture"], args, &["--out", "x.pcapng"]].concat();
+        ended(&site.ctl(&args).output().unwrap()).code(3).warns(why);
+    };
+    refused(&["dmz"], "no interface `dmz`; the chain has lan, wan");
+    refused(&["lan:up"], "neither `in` nor `out`");
+    refused(&["f"], "`f` is a function: between functions there are no packets");
+    refused(&["lan", "ip.scr == 10.0.0.1"], "ip.scr");
+    refused(&["lan", "true => output; } }"], "is no condition");
+    assert!(!site.folder.path("x.pcapng").exists());
+    let args = ["capture", "lan", "--out", "none.pcapng", "--for", "100ms"];
+    ended(&site.ctl(&args).output().unwrap()).code(0).says("0 packets");
+}
+
+#[test]
+fn trace_shows_the_ways_of_packets_that_a_record_takes_through() {
+    site!(site, Folder::edge(), &[]);
+    // The program for these packets is compiled, and their flow has a record.
+    for _ in 0..50 {
+        site.send(&[request(0, 1, 10), request(0, 2, 100)]);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let trace = site.start(&["trace", "ip.src == 10.0.0.1", "--count", "2"]);
+    let ended = fed(&mut site, trace).code(0);
+    let text = &ended.out;
+    assert_eq!(text.matches("leaves by wan").count(), 2, "{text}");
+    assert!(
+        text.contains("packet 2 at ") && text.contains("state seen[10.0.0.1] becomes"),
+        "{text}"
+    );
+    assert!(text.contains("record (hit)"), "{text}");
+    let trace = site.start(&["trace", "ip.src == 10.0.0.2", "--json"]);
+    let walk = fed(&mut site, trace).code(0).json();
+    let last = walk["steps"].as_array().and_then(|steps| steps.last()).unwrap();
+    assert_eq!((&last["what"], &last["reason"]), (&"drop".into(), &"too long".into()), "{walk}");
+    // The state counts each packet once.
+    site.ask("stop").code(0);
+    let report = site.end().code(0).json();
+    assert_eq!(report["packets_out"]["wan"], report["drops"][0]["count"], "{report}");
+}
+
+#[test]
+fn trace_of_a_chain_with_much_state_is_refused() {
+    site!(site, Folder::edge(), &[]);
+    site.send(&[request(0, 1, 10)]);
+    site.until("there is an entry", |site| {
+        site.json("state")["entries"].as_array().is_some_and(|entries| !entries.is_empty())
+    });
+    let trace = site.start(&["trace", "--most-entries", "0"]);
+    fed(&mut site, trace).code(3).warns("the chain has 1 state entries");
+}
+
+#[test]
+fn captures_traces_and_drains_are_those_of_all_workers() {
+    site!(site, Folder::edge(), &["--workers", "2"]);
+    assert_eq!(site.json("status")["workers"].as_array().map(Vec::len), Some(2));
+    let capture = site.start(&["capture", "lan", "--out", "in.pcapng", "--count", "20"]);
+    fed(&mut site, capture).code(0);
+    let comments = ["left the chain for wan", "was dropped by f: too long"];
+    let found = comments.map(|comment| times(&site, "in.pcapng", comment));
+    assert_eq!(found, [10, 10]);
+    for host in ["10.0.0.1", "10.0.0.2"] {
+        let trace = site.start(&["trace", &format!("ip.src == {host}")]);
+        fed(&mut site, trace).code(0).says("f (limit) forward");
+    }
+    site.ask("drain").code(0).says("0 packets wait");
+    let report = site.end().code(0).json();
+    assert_eq!(report["packets_out"]["wan"], report["drops"][0]["count"], "{report}");
+}

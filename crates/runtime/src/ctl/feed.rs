@@ -1,0 +1,201 @@
+//! Feeds: what workers send to a client as it happens. A worker never waits for a client.
+
+use braid_packet::Packet;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// The most lines, and the most bytes of packets, that wait for a client. Further ones are lost for
+/// it.
+const LINES: usize = 1_024;
+const BYTES: usize = 8 << 20;
+
+/// A worker's end of a feed. Several workers may have one.
+#[derive(Clone)]
+pub(crate) struct Feed {
+    lines: SyncSender<Line>,
+    shared: Arc<Shared>,
+    /// What was lost for the client and is not yet told.
+    lost: u64,
+}
+
+/// The client's end of a feed.
+pub(crate) struct Reader {
+    lines: Receiver<Line>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The client has gone.
+    is_over: AtomicBool,
+    /// The bytes of packets that wait for the client.
+    bytes: AtomicUsize,
+    /// How many packets the client still wants.
+    left: AtomicU64,
+}
+
+/// A line for a client.
+pub(crate) enum Line {
+    /// A line as it is.
+    Text(String),
+    /// A packet at an interface.
+    Packet(Sighting),
+}
+
+/// A packet that was seen at an interface.
+pub(crate) struct Sighting {
+    /// The interface's name.
+    pub(crate) interface: Arc<str>,
+    /// What happened to it there.
+    pub(crate) what: String,
+    /// The packet.
+    pub(crate) time_ns: u64,
+    pub(crate) wire_len: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Sighting {
+    /// A packet at an interface. What happened to it is not known yet.
+    pub(crate) fn new(interface: Arc<str>, packet: &Packet) -> Self {
+        let (time_ns, wire_len) = (packet.time_ns, packet.wire_len);
+        let bytes = packet.data().to_vec();
+        Self { interface, what: String::new(), time_ns, wire_len, bytes }
+    }
+
+    fn value(&self) -> Value {
+        let mut hex = String::with_capacity(self.bytes.len() * 2);
+        for byte in &self.bytes {
+            // Writing to a text cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        json!({
+            "time_ns": self.time_ns,
+            "interface": &*self.interface,
+            "what": self.what,
+            "length": self.wire_len,
+            "bytes": hex,
+        })
+    }
+}
+
+/// A feed of this many packets at most.
+pub(crate) fn feed(most: u64) -> (Feed, Reader) {
+    let (send, lines) = sync_channel(LINES);
+    let shared = Arc::new(Shared {
+        is_over: AtomicBool::new(false),
+        bytes: AtomicUsize::new(0),
+        left: AtomicU64::new(most),
+    });
+    (Feed { lines: send, shared: Arc::clone(&shared), lost: 0 }, Reader { lines, shared })
+}
+
+impl Feed {
+    /// Whether the client has gone, or has what it wanted.
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::Relaxed) || self.shared.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Sends a line, or counts it as lost.
+    pub(crate) fn text(&mut self, line: String) {
+        self.send(Line::Text(line));
+    }
+
+    /// Sends a packet, or counts it as lost.
+    pub(crate) fn packet(&mut self, packet: Sighting) {
+        let take = |left: u64| left.checked_sub(1);
+        let (relaxed, shared) = (Ordering::Relaxed, Arc::clone(&self.shared));
+        if shared.left.fetch_update(relaxed, relaxed, take).is_err() {
+            return;
+        }
+        let length = packet.bytes.len();
+        let is_full = shared.bytes.fetch_add(length, relaxed) + length > BYTES;
+        self.lost += u64::from(is_full);
+        if is_full || !self.send(Line::Packet(packet)) {
+            shared.bytes.fetch_sub(length, relaxed);
+            shared.left.fetch_add(1, relaxed);
+        }
+    }
+
+    /// Sends a line. If there is no place for it, counts it as lost, and returns false.
+    fn send(&mut self, line: Line) -> bool {
+        if self.lost > 0 {
+            let told = Line::Text(json!({ "lost": self.lost }).to_string());
+            if self.lines.try_send(told).is_ok() {
+                self.lost = 0;
+            }
+        }
+        let is_sent = self.lines.try_send(line).is_ok();
+        self.lost += u64::from(!is_sent);
+        is_sent
+    }
+}
+
+impl Reader {
+    /// The next line, if there is one within this time.
+    pub(crate) fn next(&self, within: Duration) -> Result<String, RecvTimeoutError> {
+        Ok(match self.lines.recv_timeout(within)? {
+            Line::Text(text) => text,
+            Line::Packet(packet) => {
+                self.shared.bytes.fetch_sub(packet.bytes.len(), Ordering::Relaxed);
+                packet.value().to_string()
+            }
+        })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_packet::Link;
+
+    fn sighting(length: usize) -> Sighting {
+        Sighting::new("lan".into(), &Packet::new(Link::Ethernet, 7, vec![0xab; length]))
+    }
+
+    fn lines(reader: &Reader) -> Vec<String> {
+        std::iter::from_fn(|| reader.next(Duration::ZERO).ok()).collect()
+    }
+
+    #[test]
+    fn slow_client_loses_lines_and_is_told_how_many() {
+        let (mut feed, reader) = feed(u64::MAX);
+        (0..LINES + 5).for_each(|number| feed.text(number.to_string()));
+        assert_eq!(lines(&reader).len(), LINES);
+        feed.text("next".into());
+        assert_eq!(lines(&reader), [r#"{"lost":5}"#, "next"]);
+    }
+
+    #[test]
+    fn packets_that_wait_are_bounded_by_their_bytes() {
+        let (mut feed, reader) = feed(u64::MAX);
+        (0..12).for_each(|_| feed.packet(sighting(1 << 20)));
+        assert_eq!(lines(&reader).len(), 8);
+        feed.packet(sighting(2));
+        let line = r#"{"bytes":"abab","interface":"lan","length":2,"time_ns":7,"what":""}"#;
+        assert_eq!(lines(&reader), [r#"{"lost":4}"#, line]);
+    }
+
+    #[test]
+    fn feed_is_over_after_its_packets_or_without_its_client() {
+        let (mut first, reader) = feed(2);
+        let mut second = first.clone();
+        first.packet(sighting(1));
+        assert!(!first.is_over());
+        second.packet(sighting(1));
+        first.packet(sighting(1));
+        assert!(first.is_over() && second.is_over());
+        assert_eq!(lines(&reader).len(), 2);
+        let (feed, reader) = feed(u64::MAX);
+        drop(reader);
+        assert!(feed.is_over());
+    }
+}

@@ -1,0 +1,119 @@
+//! The control thread's side of captures and traces.
+
+use super::operator::Operator;
+use super::watch::{Filter, Tap, Trace, Traced};
+use super::worker::Mailbox;
+use crate::ctl::{Capture, Feed, TraceWanted};
+use braid_ir::chain::Chain;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// The client that wants to see the ways of packets, if there is one.
+#[derive(Default)]
+pub(super) struct Tracing(Option<Client>);
+
+struct Client {
+    is_armed: Arc<AtomicBool>,
+    found: Receiver<Result<Traced, String>>,
+    feed: Feed,
+    /// The packets that it has seen, and how many it wants to see.
+    seen: u64,
+    count: u64,
+    as_text: bool,
+}
+
+/// Begins a capture. `None` if a worker has ended; the error says why there is no capture.
+pub(super) fn capture(
+    wanted: &Capture,
+    chain: &Chain,
+    operator: &mut dyn Operator,
+    workers: &[Mailbox],
+) -> Option<Result<(), String>> {
+    let Capture { interface: name, enters, leaves, filter, feed } = wanted;
+    let Some(interface) = chain.interfaces.iter().position(|one| one.name == *name) else {
+        return Some(Err(no_interface(name, chain)));
+    };
+    let filters = match filters(filter.as_deref(), operator, workers) {
+        Ok(filters) => filters,
+        Err(why) => return Some(Err(why)),
+    };
+    let interface = u16::try_from(interface).ok()?;
+    for (worker, filter) in workers.iter().zip(filters) {
+        let (name, feed) = (name.as_str().into(), feed.clone());
+        let tap = Tap { interface, name, enters: *enters, leaves: *leaves, filter, feed };
+        worker.ask(move |worker| worker.sink.watch.tap(tap))?;
+    }
+    Some(Ok(()))
+}
+
+fn no_interface(name: &str, chain: &Chain) -> String {
+    if chain.nodes.iter().any(|node| node.name == name) {
+        return format!(
+            "`{name}` is a function: between functions there are no packets, because the chain \
+             runs as one program; `trace` shows what each function does"
+        );
+    }
+    let names: Vec<_> = chain.interfaces.iter().map(|one| &*one.name).collect();
+    format!("there is no interface `{name}`; the chain has {}", names.join(", "))
+}
+
+/// A filter for each worker.
+fn filters(
+    text: Option<&str>,
+    operator: &mut dyn Operator,
+    workers: &[Mailbox],
+) -> Result<Vec<Option<Filter>>, String> {
+    let mut filter = |_| text.map(|text| operator.filter(text)).transpose();
+    workers.iter().map(&mut filter).collect()
+}
+
+impl Tracing {
+    /// Begins to trace packets. `None` if a worker has ended; the error says why it does not.
+    pub(super) fn begin(
+        &mut self,
+        wanted: TraceWanted,
+        operator: &mut dyn Operator,
+        workers: &[Mailbox],
+    ) -> Option<Result<(), String>> {
+        if self.0.as_ref().is_some_and(|client| !client.feed.is_over()) {
+            return Some(Err("another client traces packets".to_owned()));
+        }
+        let TraceWanted { filter, count, most_entries, text: as_text, feed } = wanted;
+        let filters = match filters(filter.as_deref(), operator, workers) {
+            Ok(filters) => filters,
+            Err(why) => return Some(Err(why)),
+        };
+        let is_armed = Arc::new(AtomicBool::new(count > 0));
+        let (send, found) = sync_channel(1);
+        for (worker, filter) in workers.iter().zip(filters) {
+            let (is_armed, found) = (Arc::clone(&is_armed), send.clone());
+            let trace = Trace { is_armed, filter, most_entries, found };
+            worker.ask(move |worker| worker.sink.watch.trace = Some(trace))?;
+        }
+        self.0 = Some(Client { is_armed, found, feed, seen: 0, count, as_text });
+        Some(Ok(()))
+    }
+
+    /// Shows a packet that was traced, if there is one. `None` if a worker has ended.
+    pub(super) fn show(&mut self, operator: &mut dyn Operator, workers: &[Mailbox]) -> Option<()> {
+        let Some(client) = &mut self.0 else { return Some(()) };
+        let mut is_over = client.feed.is_over() || client.seen >= client.count;
+        if let Ok(found) = client.found.try_recv() {
+            client.seen += 1;
+            let shown = found.and_then(|one| operator.traced(client.seen, one, client.as_text));
+            is_over |= shown.is_err() || client.seen >= client.count;
+            let line: Value = shown.unwrap_or_else(|why| json!({ "error": why }));
+            client.feed.text(line.to_string());
+            client.is_armed.store(!is_over, Ordering::Relaxed);
+        }
+        if is_over {
+            self.0 = None;
+            for worker in workers {
+                worker.ask(|worker| worker.sink.watch.trace = None)?;
+            }
+        }
+        Some(())
+    }
+}

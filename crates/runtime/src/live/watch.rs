@@ -1,0 +1,202 @@
+//! Clients that watch packets: captures at interfaces ([`Tap`]) and traces ([`Trace`]). While
+//! somebody watches an interface, its packets run one after the other.
+
+use crate::ctl::{Feed, Sighting};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::snapshot::Snapshot;
+use braid_packet::{Burst, Packet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+
+/// How many packets a second are looked after when they do not leave. To find out how they ended
+/// takes time.
+const ENDS_PER_SECOND: u32 = 1_000;
+
+/// A condition on packets: a chain lets them through or not.
+pub struct Filter(Box<dyn Engine>);
+
+impl Filter {
+    /// The packets that leave a chain that they enter at interface 0.
+    #[must_use]
+    pub fn new(engine: Box<dyn Engine>) -> Self {
+        Self(engine)
+    }
+
+    fn holds(&mut self, packet: &Packet) -> bool {
+        let (mut burst, mut left) = (Burst::of(0, packet.clone()), Left(false));
+        self.0.burst(&mut burst, &mut left);
+        left.0 || burst.leaving().next().is_some()
+    }
+}
+
+/// Whether a packet has left.
+struct Left(bool);
+
+impl Outputs for Left {
+    fn packet(&mut self, _: u16, _: Packet) {
+        self.0 = true;
+    }
+
+    fn event(&mut self, _: Event) {}
+}
+
+/// A client that gets copies of the packets at an interface.
+pub(crate) struct Tap {
+    pub(crate) interface: u16,
+    /// The interface's name.
+    pub(crate) name: Arc<str>,
+    /// Copies of the packets that enter there.
+    pub(crate) enters: bool,
+    /// Copies of the packets that leave there.
+    pub(crate) leaves: bool,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) feed: Feed,
+}
+
+/// Shows one packet's way.
+pub(crate) struct Trace {
+    /// A packet is wanted. All workers share this.
+    pub(crate) is_armed: Arc<AtomicBool>,
+    pub(crate) filter: Option<Filter>,
+    /// The most state entries of a chain. To copy them takes time.
+    pub(crate) most_entries: u64,
+    pub(crate) found: SyncSender<Result<Traced, String>>,
+}
+
+/// A packet that was traced, with all that its way depends on.
+pub struct Traced {
+    /// The chain that it entered.
+    pub chain: Arc<Chain>,
+    /// The worker of the packet, if the chain has several.
+    pub worker: Option<u16>,
+    /// The state of the chain before the packet: that of the worker.
+    pub before: Snapshot,
+    /// The packet as it entered.
+    pub packet: Packet,
+    /// How the engine found the packet's way, if it has something to say about it.
+    pub path: Option<String>,
+    /// The packets that left because of it, each with its interface and its bytes.
+    pub left: Vec<(u16, Vec<u8>)>,
+    /// How long other packets waited while the state was copied (µs).
+    pub pause_us: u64,
+}
+
+/// All that is watched.
+#[derive(Default)]
+pub(super) struct Watch {
+    taps: Vec<Tap>,
+    pub(super) trace: Option<Trace>,
+    /// The second in which ends are counted, and their number.
+    ends: (u64, u32),
+}
+
+impl Watch {
+    /// Adds a client.
+    pub(super) fn tap(&mut self, tap: Tap) {
+        self.taps.push(tap);
+    }
+
+    /// Whether nobody watches anything.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.taps.is_empty() && self.trace.is_none()
+    }
+
+    /// Whether somebody watches the packets that enter at an interface. Forgets clients that have
+    /// gone.
+    pub(super) fn enters(&mut self, interface: u16) -> bool {
+        self.taps.retain(|tap| !tap.feed.is_over());
+        self.is_tracing() || self.taps.iter().any(|tap| tap.enters && tap.interface == interface)
+    }
+
+    /// Takes a packet that enters for the trace that somebody wants. Returns the most state entries
+    /// of a chain that is traced.
+    pub(super) fn take_trace(&mut self, packet: &Packet) -> Option<u64> {
+        let trace = self.trace.as_mut()?;
+        let is_wanted = trace.is_armed.load(Ordering::Relaxed) && wants(&mut trace.filter, packet);
+        (is_wanted && trace.is_armed.swap(false, Ordering::Relaxed)).then_some(trace.most_entries)
+    }
+
+    fn is_tracing(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.is_armed.load(Ordering::Relaxed))
+    }
+
+    /// Whether somebody watches packets that leave.
+    pub(super) fn leaves(&self) -> bool {
+        self.taps.iter().any(|tap| tap.leaves)
+    }
+
+    /// Shows a packet that was sent at an interface, or was not sent for a reason.
+    pub(super) fn left(&mut self, interface: u16, packet: &Packet, unsent: Option<&str>) {
+        for tap in &mut self.taps {
+            if tap.leaves && tap.interface == interface && wants(&mut tap.filter, packet) {
+                let mut sighting = Sighting::new(Arc::clone(&tap.name), packet);
+                let name = &tap.name;
+                sighting.what = match unsent {
+                    None => format!("sent by {name}"),
+                    Some(why) => format!("not sent by {name}: {why}"),
+                };
+                tap.feed.packet(sighting);
+            }
+        }
+    }
+
+    /// The clients whose captures get a packet that enters, by number, each with its copy.
+    pub(super) fn sightings(&mut self, packet: &Packet) -> Vec<(usize, Sighting)> {
+        let taps = self.taps.iter_mut().enumerate();
+        let wanting = taps.filter_map(|(at, tap)| {
+            let is_there = tap.enters && tap.interface == packet.ingress;
+            let wants = is_there && wants(&mut tap.filter, packet);
+            wants.then(|| (at, Sighting::new(Arc::clone(&tap.name), packet)))
+        });
+        wanting.collect()
+    }
+
+    /// Whether the end of one more packet may be looked at in this second.
+    pub(super) fn may_look(&mut self, now_ns: u64) -> bool {
+        let second = now_ns / 1_000_000_000;
+        if self.ends.0 != second {
+            self.ends = (second, 0);
+        }
+        self.ends.1 += 1;
+        self.ends.1 <= ENDS_PER_SECOND
+    }
+
+    /// Takes the numbers that interfaces have in another chain.
+    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
+        self.taps.retain_mut(|tap| match numbers.get(&tap.interface) {
+            Some(number) => {
+                tap.interface = *number;
+                true
+            }
+            None => false,
+        });
+    }
+}
+
+fn wants(filter: &mut Option<Filter>, packet: &Packet) -> bool {
+    filter.as_mut().is_none_or(|filter| filter.holds(packet))
+}
+
+impl Watch {
+    /// Gives copies of a packet that entered to their clients, with what happened to it.
+    pub(super) fn show(&mut self, sightings: Vec<(usize, Sighting)>, what: &str) {
+        for (at, mut sighting) in sightings {
+            if let Some(tap) = self.taps.get_mut(at) {
+                sighting.what = format!("entered at {}, {what}", tap.name);
+                tap.feed.packet(sighting);
+            }
+        }
+    }
+
+    /// Hands a packet that was traced to the control thread.
+    pub(super) fn found(&mut self, found: Result<Traced, String>) {
+        if let Some(trace) = &self.trace {
+            // The one who asked may have gone.
+            let _ = trace.found.try_send(found);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A worker's side of captures and traces: it runs the packets that somebody watches.
+
+use super::exchange::Exchange;
+use super::watch::Traced;
+use super::worker::Worker;
+use braid_ir::chain::Chain;
+use braid_ir::engine::Counters;
+use braid_packet::Packet;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The mark of a packet that is watched. Packets that functions build have none.
+const WATCHED: u32 = 1;
+
+impl Worker<'_> {
+    /// Runs the engine on the packets of the load one after the other, because somebody may watch
+    /// them. Sends what leaves.
+    pub(super) fn run_watched(&mut self, now: u64) {
+        let packets: Vec<Packet> = self.load.burst.drain().collect();
+        for packet in packets {
+            // What is due before the packet leaves before it.
+            let (_, mut out) = self.load.parts();
+            self.engine.advance(now, &mut out);
+            self.sink.deliver(&self.chain, &mut self.load);
+            let is_watched = self.sink.watch.enters(packet.ingress);
+            match is_watched {
+                true => self.run_one(packet, now),
+                false => self.run_plain(packet),
+            }
+            self.sink.deliver(&self.chain, &mut self.load);
+        }
+    }
+
+    fn run_plain(&mut self, packet: Packet) {
+        let (burst, mut out) = self.load.parts();
+        burst.push(packet);
+        self.engine.burst(burst, &mut out);
+    }
+
+    /// Runs the engine on a packet that somebody may watch.
+    fn run_one(&mut self, mut packet: Packet, now: u64) {
+        let sightings = self.sink.watch.sightings(&packet);
+        let trace = self.begin_trace(&packet);
+        if sightings.is_empty() && trace.is_none() {
+            return self.run_plain(packet);
+        }
+        let looks = !sightings.is_empty() && self.sink.watch.may_look(now);
+        let before = looks.then(|| self.engine.counters());
+        packet.mark = WATCHED;
+        let (_, mut out) = self.load.parts();
+        let path = self.engine.explained(packet.ingress, packet, &mut out);
+        let mut left = Vec::new();
+        self.load.each_leaving(|interface, packet| {
+            let mark = std::mem::take(&mut packet.mark);
+            left.push((interface, mark == WATCHED, packet.data().to_vec()));
+        });
+        if !sightings.is_empty() {
+            let what = self.what_happened(before.as_ref(), &left);
+            self.sink.watch.show(sightings, &what);
+        }
+        if let Some(mut traced) = trace {
+            traced.path = path;
+            traced.left = left.into_iter().map(|(to, _, bytes)| (to, bytes)).collect();
+            self.sink.watch.found(Ok(traced));
+        }
+    }
+
+    /// What happened to a packet, as text. `left` has the packets that left because of it, each with
+    /// its interface, and whether it is the packet itself or a copy.
+    fn what_happened(&self, before: Option<&Counters>, left: &[(u16, bool, Vec<u8>)]) -> String {
+        let interfaces = &self.chain.interfaces;
+        let name = |at: &u16| interfaces.get(usize::from(*at)).map_or("?", |one| &one.name);
+        let mut told: Vec<String> = left
+            .iter()
+            .map(|(to, is_own, _)| match is_own {
+                true => format!("left the chain for {}", name(to)),
+                false => format!("was answered by a packet for {}", name(to)),
+            })
+            .collect();
+        match before {
+            Some(before) => told.extend(ends(&self.chain, before, &self.engine.counters())),
+            None if told.is_empty() => told.push("did not leave".to_owned()),
+            None => {}
+        }
+        told.join(", ")
+    }
+
+    /// Copies the state if this packet is to be traced.
+    fn begin_trace(&mut self, packet: &Packet) -> Option<Traced> {
+        let most = self.sink.watch.take_trace(packet)?;
+        let nodes = self.engine.counters().nodes;
+        let entries: u64 = nodes.iter().flat_map(|node| &node.tables).map(|t| t.entries).sum();
+        if entries > most {
+            let why = format!(
+                "the chain has {entries} state entries, and packets wait while they \
+                               are copied; `--most-entries {entries}` permits it"
+            );
+            self.sink.watch.found(Err(why));
+            return None;
+        }
+        let start = Instant::now();
+        let before = self.engine.export();
+        Some(Traced {
+            chain: Arc::clone(&self.chain),
+            worker: self.exchange.as_ref().map(Exchange::own),
+            before,
+            packet: packet.clone(),
+            path: None,
+            left: Vec::new(),
+            pause_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// How packets ended between two counts, as text.
+fn ends(chain: &Chain, before: &Counters, after: &Counters) -> Vec<String> {
+    let mut told = Vec::new();
+    for ((node, row, reason), count) in &after.drops {
+        if *count > before.drops.get(&(*node, *row, reason.clone())).copied().unwrap_or(0) {
+            let name = chain.nodes.get(usize::from(*node)).map_or("?", |node| &node.name);
+            told.push(format!("was dropped by {name}: {reason}"));
+        }
+    }
+    for (reason, count) in &after.lost {
+        if *count > before.lost.get(reason).copied().unwrap_or(0) {
+            told.push(format!("was lost: {reason}"));
+        }
+    }
+    if after.consumed > before.consumed {
+        told.push("was consumed".to_owned());
+    }
+    if after.held > before.held {
+        told.push("waits in a queue".to_owned());
+    }
+    told
+}
