@@ -20,7 +20,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 17] = [
+const ARGUMENTS: [(&str, &str); 23] = [
+    ("bridge", ""),
+    ("connection_limiter", ""),
+    ("forwarder", ""),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("heavy_hitter", ""),
     ("ids", "signatures: patterns(\"web.patterns\"), scope: rules(\"all.rules\")"),
@@ -30,6 +33,8 @@ const ARGUMENTS: [(&str, &str); 17] = [
     ("maglev", "vip: 192.0.2.1, backends: [192.0.2.2, 192.0.2.3]"),
     ("monitor", ""),
     ("napt", "public: 203.0.113.1"),
+    ("policer", "rate: 1 Gbit/s"),
+    ("port_scan_detector", ""),
     ("rate_limiter", "rate: 1 Gbit/s"),
     (
         "router",
@@ -39,6 +44,7 @@ const ARGUMENTS: [(&str, &str); 17] = [
     ("source_rate_limiter", "rate: 1 Gbit/s"),
     ("stateful_firewall", "ok: rules(\"all.rules\")"),
     ("stateless_firewall", "allow: rules(\"all.rules\")"),
+    ("static_bridge", "left_hosts: { 02:00:00:00:00:01 }, right_hosts: { 02:00:00:00:00:02 }"),
     ("static_nat", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
     ("syn_flood", ""),
     ("vlan_gateway", "vlan: 7"),
@@ -109,12 +115,39 @@ fn cells(found: &Sharding) -> String {
         Class::Replicated,
         Class::Summed,
         Class::Turns,
+        Class::Own,
         Class::Portions,
         Class::Owner,
     ];
     let classes: Vec<String> = classes.into_iter().filter_map(table).collect();
     format!("{verdict} | {rules} | {} |", classes.join("; "))
 }
+
+/// The functions of Maestro's paper: what its published programs do, and the function of the library
+/// that stands for each.
+const NINE: [(&str, &str, &str); 9] = [
+    ("forwarder (NOP)", "shares nothing: any fields", "forwarder"),
+    ("static bridge", "shares nothing: any fields", "static_bridge"),
+    ("learning bridge", "locks", "bridge"),
+    ("policer", "shares nothing: destination address of packets to hosts", "policer"),
+    (
+        "firewall",
+        "shares nothing: addresses and ports, exchanged in the other direction",
+        "stateful_firewall",
+    ),
+    ("NAT", "shares nothing: the server's address", "napt"),
+    (
+        "connection limiter",
+        "shares nothing: source and destination address of packets to servers",
+        "connection_limiter",
+    ),
+    (
+        "port-scan detector",
+        "shares nothing: source address of packets from outside",
+        "port_scan_detector",
+    ),
+    ("load balancer", "locks", "maglev"),
+];
 
 #[test]
 fn the_table_of_the_documents_is_true() {
@@ -127,12 +160,32 @@ fn the_table_of_the_documents_is_true() {
         let source = std::fs::read_to_string(file).expect("an example");
         let _ = writeln!(text, "| examples/{name} | {}", cells(&derive(&source).1));
     }
+    text.push('\n');
+    let mut nine =
+        "\n| function | Maestro | in Braid | what Braid derives |\n|---|---|---|---|\n".to_owned();
+    for (function, maestro, name) in NINE {
+        let (_, arguments) = ARGUMENTS.iter().find(|(of, _)| *of == name).expect("a function");
+        let cells = cells(&alone(name, arguments).1);
+        let [verdict, rules, ..] = cells.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{cells}")
+        };
+        let _ = writeln!(nine, "| {function} | {maestro} | `{name}` | {verdict}: {rules} |");
+    }
+    nine.push('\n');
+    check_page("the table", &text);
+    check_page("the nine", &nine);
+}
+
+/// Checks a part of the page, between the comments that begin and end it.
+fn check_page(part: &str, text: &str) {
     let path = root().join("docs/sharding.md");
     let page = std::fs::read_to_string(&path).expect("the page");
-    let (before, rest) = page.split_once("writes it -->\n").expect("the start of the table");
-    let (old, after) = rest.split_once("\n<!-- end of the table").expect("the end of the table");
+    let (begin, end) = (format!("<!-- {part}: "), format!("<!-- end of {part} -->"));
+    let (before, rest) = page.split_once(&begin).expect("the start of the part");
+    let (comment, rest) = rest.split_once(" -->\n").expect("the end of the comment");
+    let (old, after) = rest.split_once(&end).expect("the end of the part");
     if std::env::var_os("BLESS").is_some() {
-        let page = format!("{before}writes it -->\n{text}\n<!-- end of the table{after}");
+        let page = format!("{before}{begin}{comment} -->\n{text}{end}{after}");
         std::fs::write(&path, page).expect("the page can be written");
     } else {
         assert_eq!(old, text, "BLESS=1 rewrites docs/sharding.md");

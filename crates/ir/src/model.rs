@@ -194,6 +194,9 @@ pub struct StateDecl {
     /// Whether each worker has its own table with a share of the capacity. Otherwise all workers
     /// share one table.
     pub sharded: bool,
+    /// Scalar parameters that hold limits. If workers cannot share the table otherwise, each gets
+    /// its own table, and these parameters count divided by the number of workers.
+    pub portions: Vec<ParamId>,
 }
 
 /// A bounded queue of held packets.

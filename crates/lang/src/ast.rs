@@ -208,6 +208,8 @@ pub enum StateOption {
     LivesWith(Ident),
     /// `sharded`
     Sharded(Span),
+    /// `portions (NAME, …)`
+    Portions(Vec<Ident>, Span),
 }
 
 /// A written type.

@@ -31,6 +31,7 @@ fn model() -> Model {
             tick: Setting::Const(1),
             lives_with: None,
             sharded: false,
+            portions: Vec::new(),
         }],
         rows: vec![row("1", "forward", 4), row("fault", "", 0)],
         ..Model::new("filter")

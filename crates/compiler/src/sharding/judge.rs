@@ -70,11 +70,7 @@ fn one(chain: &Chain, candidate: &Candidate, seen: &[Seen], table: Table) -> Jud
     let used: Vec<&Seen> = seen.iter().filter(|seen| seen.by.table == table).collect();
     let unsure = usage(model, table.1);
     let shared = |exceptions: Vec<Seen>| {
-        let share = match share(model, table.1) {
-            Share::Portions | Share::None if decl(chain, table).sharded => Share::Own,
-            share => share,
-        };
-        let kind = Division::Shared(share);
+        let kind = Division::Shared(share(model, table.1));
         Judged { table, kind, exceptions }
     };
     if *granularity == Granularity::Global || unsure.background || unsure.counted {
@@ -140,7 +136,7 @@ pub(super) type Cost = (usize, usize, bool, usize);
 /// How bad a steering is.
 pub(super) fn cost(candidate: &Candidate, judged: &[Judged]) -> Cost {
     let count = |wanted: &dyn Fn(&Judged) -> bool| judged.iter().filter(|one| wanted(one)).count();
-    let keeps = [Share::Portions, Share::None].map(Division::Shared);
+    let keeps = [Share::Limit, Share::None].map(Division::Shared);
     let none = count(&|one| keeps.contains(&one.kind));
     let shared = |one: &Judged| match one.kind {
         Division::Shared(share) => !matches!(share, Share::Replicated | Share::Turns),

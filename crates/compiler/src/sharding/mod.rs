@@ -21,6 +21,7 @@ mod created;
 mod facts;
 mod judge;
 mod place;
+mod portions;
 mod programs;
 mod report;
 mod search;
@@ -52,7 +53,8 @@ pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
 }
 
 /// Divides a chain over its workers: it gets the steering that the analysis derives, and each worker
-/// gets tables, pools and queues of its own. A chain that cannot be divided gets one worker.
+/// gets tables, pools and queues of its own, and portions of limits. A chain that cannot be divided
+/// gets one worker.
 ///
 /// # Errors
 /// Links or priorities are invalid.
@@ -61,9 +63,13 @@ pub fn divide(mut chain: Chain) -> Result<(Chain, Sharding), String> {
     match &found.steering {
         Some(steering) => {
             chain.steering.clone_from(steering);
+            let mut tables = &found.tables[..];
             for node in &mut chain.nodes {
                 let model = Arc::make_mut(&mut node.model);
                 model.state.iter_mut().for_each(|decl| decl.sharded = true);
+                let (own, others) = tables.split_at(model.state.len());
+                portions::divide(node, own, chain.workers);
+                tables = others;
             }
         }
         None => chain.workers = 1,

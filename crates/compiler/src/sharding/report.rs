@@ -93,7 +93,8 @@ pub enum Class {
     Turns,
     /// Each worker has a table of its own, because the function says so.
     Own,
-    /// Workers could take portions of a limit. This is not done, so one worker has all entries.
+    /// Each worker has a table of its own, and an equal portion of the limits that the function
+    /// names.
     Portions,
     /// One worker must have all entries.
     Owner,
@@ -129,7 +130,7 @@ impl Class {
 /// The report about a chain for which a steering was found.
 pub(super) fn found(chain: &Chain, best: &Best) -> Sharding {
     let tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
-    let keeps = |table: &&TableSharding| matches!(table.class, Class::Owner | Class::Portions);
+    let keeps = |table: &&TableSharding| table.class == Class::Owner;
     let owners = tables.iter().filter(keeps);
     let why_not: Vec<String> = owners
         .map(|table| format!("{}.{}: {}", table.function, table.table, table.reason))
@@ -292,15 +293,32 @@ fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, Str
         Share::Own => {
             (Class::Own, format!("{why}; its function gives each worker a table of its own"))
         }
-        Share::Portions => (
-            Class::Portions,
+        Share::Portions => (Class::Portions, portions(chain, one.table, &why)),
+        Share::Limit => (
+            Class::Owner,
             format!(
-                "{why}; it compares an amount with a limit, which workers do not divide (`sharded` \
+                "{why}; it compares an amount with a limit (`portions` divides limits, `sharded` \
                  gives each worker the whole limit)"
             ),
         ),
         Share::None => (Class::Owner, owner(chain, best, one.table, why)),
     }
+}
+
+/// What it means that workers have portions of a table's limits.
+fn portions(chain: &Chain, table: Table, why: &str) -> String {
+    let params = &chain.nodes[usize::from(table.0)].model.params;
+    let names = decl(chain, table).portions.iter().map(|param| &*params[param.index()].name);
+    let names: Vec<&str> = names.collect();
+    let workers = match chain.workers {
+        0 | 1 => "the number of workers".to_owned(),
+        workers => workers.to_string(),
+    };
+    format!(
+        "{why}; each worker has {} divided by {workers}: all workers together keep the limit, and \
+         the packets of one worker get no more than its portion",
+        names.join(" and ")
+    )
 }
 
 /// Why one worker must have a table.

@@ -38,14 +38,26 @@ pub(super) enum Share {
     Turns,
     /// Each worker has a table of its own.
     Own,
-    /// Workers could take portions of a limit.
+    /// Each worker has a table of its own, and a portion of the limits.
     Portions,
+    /// Amounts are compared with a limit that nobody divides.
+    Limit,
     /// They cannot share it.
     None,
 }
 
 /// How workers may share a table.
 pub(super) fn share(model: &Model, state: StateId) -> Share {
+    let decl = &model.state[state.index()];
+    match by_use(model, state) {
+        Share::Limit if !decl.portions.is_empty() => Share::Portions,
+        Share::Limit | Share::None if decl.sharded => Share::Own,
+        share => share,
+    }
+}
+
+/// How workers may share a table whose function says nothing about it.
+fn by_use(model: &Model, state: StateId) -> Share {
     let usage = usage(model, state);
     if usage.background || usage.counted {
         return Share::None;
@@ -62,7 +74,7 @@ pub(super) fn share(model: &Model, state: StateId) -> Share {
     }
     let amount = !usage.accumulated.is_empty() && usage.compared;
     match amount && !usage.used && !usage.stored && !usage.chooses {
-        true => Share::Portions,
+        true => Share::Limit,
         false => Share::None,
     }
 }

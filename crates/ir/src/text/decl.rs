@@ -122,6 +122,9 @@ fn state_decl(model: &Model, state: &StateDecl) -> String {
     if state.sharded {
         out.push_str(" sharded");
     }
+    if !state.portions.is_empty() {
+        let _ = write!(out, " portions ({})", list(&state.portions, |p| model.param_word(*p)));
+    }
     out
 }
 

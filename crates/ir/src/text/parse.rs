@@ -6,8 +6,8 @@ use super::parse_ops::program;
 use super::parse_value::{columns, event_ty, field, param_ty, param_value, setting, ty};
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
-    EventDecl, Granularity, Model, ParamDecl, QueueDecl, RowDecl, Setting, StateDecl, StateId,
-    TagDecl, Timer, WhenFull,
+    EventDecl, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl, Setting, StateDecl,
+    StateId, TagDecl, Timer, WhenFull,
 };
 use crate::native::{Checks, FieldSet, Native, Profile, Reference};
 use braid_packet::Field;
@@ -205,6 +205,7 @@ fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<(&
         tick: Setting::Const(1),
         lives_with: None,
         sharded: false,
+        portions: Vec::new(),
     };
     if scan.eat_word("default") {
         scan.expect("(")?;
@@ -239,10 +240,21 @@ fn state_option(scan: &mut Scan<'_>, model: &Model, state: &mut StateDecl) -> Re
         state.tick = setting(scan, model)?;
     } else if scan.eat_word("sharded") {
         state.sharded = true;
+    } else if scan.eat_word("portions") {
+        scan.expect("(")?;
+        state.portions = scan.items(")", |scan| portion(scan, model))?;
     } else {
         return Ok(false);
     }
     Ok(true)
+}
+
+/// A parameter that workers divide.
+fn portion(scan: &mut Scan<'_>, model: &Model) -> Result<ParamId> {
+    match setting(scan, model)? {
+        Setting::Param(param) => Ok(param),
+        Setting::Const(_) => scan.wrong("expected the name of a parameter"),
+    }
 }
 
 fn granularity(scan: &mut Scan<'_>) -> Result<Granularity> {

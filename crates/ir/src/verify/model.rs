@@ -137,6 +137,9 @@ impl Check<'_> {
             self.setting(place, setting);
         }
         self.setting(place, decl.tick);
+        for param in &decl.portions {
+            self.setting(place, Setting::Param(*param));
+        }
         if decl.tick == Setting::Const(0) {
             self.report(place, Problem::Zero("tick"));
         }

@@ -243,6 +243,7 @@ impl Maker {
             tick: self.setting(64),
             lives_with: self.coin().then_some(partner),
             sharded: self.coin(),
+            portions: self.coin().then(|| self.param_id()).into_iter().collect(),
         }
     }
 

@@ -258,6 +258,12 @@ fn state_option(p: &mut Parser<'_>) -> Parsed<StateOption> {
             p.expect_word("with")?;
             StateOption::LivesWith(p.name("the name of a state")?)
         }
+        "portions" => {
+            let names = p.bracketed((Tok::LParen, Tok::RParen), false, |p| {
+                p.name("the name of a parameter")
+            })?;
+            StateOption::Portions(names, p.span_from(start))
+        }
         _ => StateOption::Sharded(p.span_from(start)),
     })
 }
@@ -269,7 +275,7 @@ fn unknown_option(p: &mut Parser<'_>) -> Bail {
     let message = format!("expected an option of the state, found {}", p.found());
     let found = Diagnostic::new(codes::UNKNOWN_STATE_OPTION, message, p.here(), "unknown option");
     let all = "the options are `idle T`, `hard T`, `tick T`, `capacity N`, `full refuse`, \
-               `full evict_oldest`, `lives with STATE`, `sharded`";
+               `full evict_oldest`, `lives with STATE`, `sharded`, `portions (PARAMETER, …)`";
     let help = did_you_mean_help(p.word(), STATE_OPTIONS.iter().copied());
     p.report(found.note(all).help_if(help))
 }

@@ -39,7 +39,7 @@ pub(super) const INTERFACE_ITEMS: &[&str] = &["behind", "address", "gateway", "m
 
 /// The options of a state.
 pub(super) const STATE_OPTIONS: &[&str] =
-    &["idle", "hard", "tick", "capacity", "full", "lives", "sharded"];
+    &["idle", "hard", "tick", "capacity", "full", "lives", "sharded", "portions"];
 
 pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)

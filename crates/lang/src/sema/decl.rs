@@ -258,6 +258,7 @@ fn declare_state<'a>(lower: &mut Lower<'a>, def: &'a StateDef) {
         tick: Setting::Const(DEFAULT_TICK_NS),
         lives_with: None,
         sharded: false,
+        portions: Vec::new(),
     };
     options(lower, def, &mut decl, global);
     let id = StateId(number(lower.model.state.len()));
@@ -366,7 +367,7 @@ fn options<'a>(lower: &mut Lower<'a>, def: &'a StateDef, decl: &mut StateDecl, g
             continue;
         }
         seen.push(name);
-        if global && name != "sharded" {
+        if global && !matches!(name, "sharded" | "portions") {
             let message = format!("a global state takes no `{name}`");
             lower.say(
                 Diagnostic::new(codes::BAD_OPTION, message, span, "")
@@ -403,7 +404,54 @@ fn options<'a>(lower: &mut Lower<'a>, def: &'a StateDef, decl: &mut StateDecl, g
             // This option is resolved when all states are known.
             StateOption::LivesWith(_) => {}
             StateOption::Sharded(_) => decl.sharded = true,
+            StateOption::Portions(names, span) if names.is_empty() => {
+                let message = "`portions` names no parameter";
+                lower.say(Diagnostic::new(codes::BAD_OPTION, message, *span, "empty"));
+            }
+            StateOption::Portions(names, _) => portions(lower, names, decl),
         }
+    }
+}
+
+/// The parameters that workers divide.
+fn portions(lower: &mut Lower<'_>, names: &[Ident], decl: &mut StateDecl) {
+    for name in names {
+        match limit_param(lower, name) {
+            Ok(param) if decl.portions.contains(&param) => {
+                let message = format!("`{}` is given twice", name.text);
+                lower.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, "again"));
+            }
+            Ok(param)
+                if decl.default.iter().flatten().any(|one| *one == Setting::Param(param))
+                    && decl.granularity != Granularity::Global =>
+            {
+                let message = format!("`{}` is divided and is the default of entries", name.text);
+                lower.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, "").note(
+                    "only the default of a global state can be divided: entries begin with a \
+                     value that a control file may change",
+                ));
+            }
+            Ok(param) => decl.portions.push(param),
+            Err(message) => {
+                let wrong = Diagnostic::new(codes::BAD_OPTION, message, name.span, "no limit");
+                let known = lower.model.params.iter().map(|param| param.name.as_str());
+                let help = lower.suggest(&name.text, known);
+                lower.say(wrong.help_if(help));
+            }
+        }
+    }
+}
+
+/// A parameter that can be divided: a number, a size or a rate.
+fn limit_param(lower: &Lower<'_>, name: &Ident) -> Result<ParamId, String> {
+    let Some(Binding::Param(param)) = lower.scope.binding(&name.text) else {
+        return Err(format!("`{}` is not a parameter", name.text));
+    };
+    match lower.model.params.get(param.index()).map(|decl| &decl.ty) {
+        Some(ParamTy::Scalar(Ty { kind: Kind::Uint | Kind::Size | Kind::Bitrate, .. })) => {
+            Ok(param)
+        }
+        _ => Err(format!("`{}` is not a number, a size or a rate", name.text)),
     }
 }
 
@@ -471,6 +519,7 @@ fn option_name(option: &StateOption) -> (&'static str, Span) {
         StateOption::Full(word) => ("full", word.span),
         StateOption::LivesWith(name) => ("lives with", name.span),
         StateOption::Sharded(span) => ("sharded", *span),
+        StateOption::Portions(_, span) => ("portions", *span),
     }
 }
 

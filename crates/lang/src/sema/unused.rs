@@ -156,7 +156,10 @@ impl<'a> Uses<'a> {
                 | StateOption::Hard(expr)
                 | StateOption::Tick(expr)
                 | StateOption::Capacity(expr) => walk::expr(expr, self),
-                StateOption::Full(_) | StateOption::LivesWith(_) | StateOption::Sharded(_) => {}
+                StateOption::Full(_)
+                | StateOption::LivesWith(_)
+                | StateOption::Sharded(_)
+                | StateOption::Portions(..) => {}
             }
         }
     }

@@ -181,7 +181,7 @@ nf f() { output; }";
 }";
 
     UNKNOWN_STATE_OPTION = 123, Error, "unknown option of a state",
-    "The options of a state are `idle TIME`, `hard TIME`, `tick TIME`, `capacity NUMBER`, `full refuse` or `full evict_oldest`, `lives with STATE`, and `sharded`. Write commas between them.",
+    "The options of a state are `idle TIME`, `hard TIME`, `tick TIME`, `capacity NUMBER`, `full refuse` or `full evict_oldest`, `lives with STATE`, `sharded`, and `portions (PARAMETER, …)`. Write commas between them.",
     wrong: "nf f() {
   state seen: bool per flow = false, timeout 30 s;
   match { seen => output; else => drop; }

@@ -336,7 +336,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     BAD_OPTION = 326, Error, "an option that does not fit",
-    "The options of a state are `idle`, `hard`, `tick`, `capacity`, `full refuse` or `full evict_oldest`, `lives with STATE`, and `sharded`, each at most once. A global state has one entry that never ends, so it can only be `sharded`.",
+    "The options of a state are `idle`, `hard`, `tick`, `capacity`, `full refuse` or `full evict_oldest`, `lives with STATE`, `sharded`, and `portions (PARAMETER, …)`, each at most once. The parameters of `portions` are numbers, sizes or rates. A global state has one entry that never ends, so it can only be `sharded` or in `portions`.",
     wrong: "nf f() {
   state seen: bool per flow = false, full drop;
   match {

@@ -109,13 +109,14 @@ fn key_part(e: &mut Entropy) -> KeyPart {
 }
 
 fn option(e: &mut Entropy) -> StateOption {
-    match e.below(7) {
+    match e.below(8) {
         0 => StateOption::Idle(expr(e, FUEL)),
         1 => StateOption::Hard(expr(e, 1)),
         2 => StateOption::Tick(expr(e, 1)),
         3 => StateOption::Capacity(expr(e, 1)),
         4 => StateOption::Full(ident(e.of(&["refuse", "evict_oldest"]))),
         5 => StateOption::LivesWith(name(e)),
+        6 => StateOption::Portions(e.many(3, name), span()),
         _ => StateOption::Sharded(span()),
     }
 }

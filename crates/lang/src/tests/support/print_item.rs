@@ -101,6 +101,9 @@ fn option(o: &StateOption) -> String {
         StateOption::Full(what) => format!("full {}", what.text),
         StateOption::LivesWith(name) => format!("lives with {}", name.text),
         StateOption::Sharded(_) => "sharded".into(),
+        StateOption::Portions(names, _) => {
+            format!("portions ({})", list(names, |n| n.text.clone()))
+        }
     }
 }
 

@@ -1,0 +1,402 @@
+//! Tests of chains that the analysis divides over workers. The engines of the workers do what the
+//! reference engine with shards does. Where the analysis says that workers share nothing, one worker
+//! does the same, and no entry is used by packets of two workers. Limits in portions are those of
+//! chains of their own.
+
+use braid_compiler::sharding::{Class, Sharding, Verdict, divide, sharding};
+use braid_ir::chain::{Chain, Change, Control};
+use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::model::{Granularity, Model, Op, ParamTy, Setting, StateId, Word};
+use braid_ir::steering::{By, Of, Part, Side, Steering};
+use braid_ir::value::ParamValue;
+use braid_packet::Packet;
+use braid_reference::Reference;
+use braid_reference::trace::{Observer, StateAccess, StateWhat};
+use braid_runtime::Sharded;
+use braid_testkit::compare::difference;
+use braid_testkit::generate::program::any;
+use braid_testkit::generate::traffic::recorded;
+use braid_testkit::harness::{self, Engine as Kind, Form, budget};
+use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+
+/// Number of stimuli of each chain.
+const STIMULI: usize = 150;
+
+/// Puts what several workers do at the same time into one order.
+fn settled(mut outputs: Vec<Output>) -> Vec<Output> {
+    outputs.sort_by_cached_key(|output| match output {
+        Output::Packet(interface, packet) => {
+            (packet.time_ns, format!("{interface} {:?} {:?}", packet.data(), packet.tags))
+        }
+        Output::Event(event) => (event.time_ns, format!("{event:?}")),
+        Output::Refused(why) => (0, why.clone()),
+    });
+    outputs
+}
+
+/// A chain with tables and queues that never get full: workers have shares of each capacity.
+fn roomy(mut chain: Chain) -> Chain {
+    for node in &mut chain.nodes {
+        let model = Arc::make_mut(&mut node.model);
+        model.state.iter_mut().for_each(|decl| decl.capacity = Setting::Const(1 << 16));
+        model.queues.iter_mut().for_each(|queue| queue.capacity = Setting::Const(1 << 16));
+    }
+    chain
+}
+
+/// A generated chain that the analysis divides: undivided, and how it is divided.
+struct Generated {
+    seed: u64,
+    chain: Chain,
+    found: Sharding,
+}
+
+impl Generated {
+    fn of(seed: u64) -> Option<Self> {
+        let program = any(seed);
+        let unit = harness::unit("test.braid", &program.source, &program.files, Form::AsWritten);
+        let unit = unit.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
+        let mut chain = unit.chains.into_iter().next_back().expect("a chain");
+        chain.workers = 2 + u16::try_from(seed % 3).expect("small");
+        let mut blocks = 0;
+        for node in &mut chain.nodes {
+            let model = Arc::make_mut(&mut node.model);
+            blocks += model.packet.blocks.len();
+            // No steering divides global state, and most chains have some.
+            let globals = model.state.iter_mut();
+            let globals = globals.filter(|decl| decl.granularity == Granularity::Global);
+            globals.for_each(|decl| decl.sharded = true);
+        }
+        // The analysis of large chains takes long.
+        if blocks > 50 {
+            return None;
+        }
+        let found = sharding(&chain).expect("a chain with a graph");
+        (found.verdict == Verdict::Split).then_some(Self { seed, chain, found })
+    }
+
+    /// The chain over its workers.
+    fn divided(&self) -> Chain {
+        divide(self.chain.clone()).expect("a chain that can be divided").0
+    }
+}
+
+impl std::fmt::Display for Generated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}\n{}\n{:?}", self.seed, any(self.seed), self.found)
+    }
+}
+
+/// The generated chains of all tests.
+fn generated() -> &'static [Generated] {
+    static ALL: LazyLock<Vec<Generated>> =
+        LazyLock::new(|| budget::seeds(budget::PAIRS / 3).filter_map(Generated::of).collect());
+    &ALL
+}
+
+/// A rule that looks at the sender everywhere, which fits few chains.
+fn by_sender(chain: &Chain) -> Steering {
+    let by = By::Part(Part { end: Side::Source, what: Of::Both });
+    Steering { entries: vec![by; chain.interfaces.len()], errors_follow: false }
+}
+
+#[test]
+fn workers_of_divided_chains_are_equal_to_shards() {
+    for one in generated() {
+        let (chain, seed) = (one.divided(), one.seed);
+        let (stimuli, mut expected) = recorded(&chain, seed, STIMULI);
+        let kind = Kind::drawn(seed, false).into_iter().next().expect("an engine");
+        let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(Box::new(kind.make(&chain)));
+        let mut workers = Sharded::new(&chain, make).expect("engines of workers");
+        let mut actual = record(&mut workers, &stimuli, Detail::End);
+        for trace in [&mut expected, &mut actual] {
+            trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
+            trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
+        }
+        let found = difference(&expected, &actual);
+        assert!(found.is_none(), "{kind}: {found:?}\n{one}");
+    }
+    let count = generated().len();
+    println!("{count} chains are divided");
+    assert!(count >= 10 || budget::is_asked(), "only {count} chains are divided");
+}
+
+/// Whether one worker does what many do: each entry belongs to one of them, and no function has
+/// anything else of its own on each worker.
+fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
+    let apart = |model: &Model| {
+        let pool = |ty: &ParamTy| matches!(ty, ParamTy::Pool(..));
+        let blocks = model.packet.blocks.iter().flat_map(|block| &block.ops);
+        let is_random = |op: &Op| matches!(op, Op::Extern { name, .. } if name == "random");
+        model.params.iter().any(|param| pool(&param.ty))
+            || !model.timers.is_empty()
+            || blocks.into_iter().any(is_random)
+    };
+    let alone = |class| matches!(class, Class::Local | Class::Replicated);
+    found.assumes.is_empty()
+        && found.tables.iter().all(|table| alone(table.class) && table.exceptions.is_empty())
+        && !chain.nodes.iter().any(|node| apart(&node.model))
+}
+
+/// The first stimulus on which the shards of a chain do something else than one worker.
+fn differs_from_one(divided: &Chain, one: &Generated) -> Option<usize> {
+    let whole = roomy(Chain { workers: 1, ..one.chain.clone() });
+    let (stimuli, expected) = recorded(&whole, one.seed, STIMULI);
+    let mut engine = harness::reference(&roomy(divided.clone()));
+    let actual = stimuli.iter().map(|stimulus| step(engine.as_mut(), stimulus));
+    actual.zip(expected.outputs).position(|(a, b)| settled(a) != settled(b))
+}
+
+#[test]
+fn workers_that_share_nothing_do_what_one_worker_does() {
+    let (mut count, mut wrong) = (0, 0);
+    for one in generated().iter().filter(|one| is_as_one(&one.chain, &one.found)) {
+        let differs = differs_from_one(&one.divided(), one);
+        assert!(differs.is_none(), "stimulus {differs:?}\n{one}");
+        // Under another steering, some packets do not find their entries.
+        let other = Chain { steering: by_sender(&one.chain), ..one.divided() };
+        wrong += usize::from(differs_from_one(&other, one).is_some());
+        count += 1;
+    }
+    println!("{count} chains share nothing, and {wrong} need their steering");
+    assert!(count >= 5 || budget::is_asked(), "only {count} chains share nothing");
+    assert!(wrong >= 1 || budget::is_asked(), "another steering makes no difference");
+}
+
+/// Keeps the worker of each entry, and what another worker does with it.
+struct Owners<'a> {
+    worker: u16,
+    /// The tables whose entries belong to one worker, and whether lookups may miss them.
+    local: &'a BTreeMap<(u16, StateId), bool>,
+    entries: HashMap<(u16, StateId, Vec<Word>), u16>,
+    conflict: Option<String>,
+}
+
+impl Observer for Owners<'_> {
+    fn state(&mut self, node: u16, access: &StateAccess<'_>) {
+        let Some(may_miss) = self.local.get(&(node, access.state)) else { return };
+        let entry = (node, access.state, access.key.to_vec());
+        let owner = self.entries.get(&entry).copied();
+        let reads = matches!(access.what, StateWhat::Exists(_) | StateWhat::Get(..));
+        if owner.is_some_and(|owner| owner != self.worker)
+            && !matches!(access.what, StateWhat::Ended)
+            && !(reads && *may_miss)
+        {
+            let text = format!("worker {}: {:?} {entry:?} of {owner:?}", self.worker, access.what);
+            self.conflict.get_or_insert(text);
+        }
+        match access.what {
+            StateWhat::Created(_) => {
+                self.entries.insert(entry, self.worker);
+            }
+            StateWhat::Deleted | StateWhat::Ended => {
+                self.entries.remove(&entry);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Forgets what leaves.
+struct Nothing;
+
+impl Outputs for Nothing {
+    fn packet(&mut self, _: u16, _: Packet) {}
+    fn event(&mut self, _: Event) {}
+}
+
+/// An entry that packets of two workers use, if generated traffic finds one.
+fn conflict(one: &Generated, steering: &Steering) -> Option<String> {
+    let Generated { seed, chain, found } = one;
+    let tables = (0..).zip(&chain.nodes).flat_map(|(node, of)| {
+        (0..of.model.state.len()).map(move |at| (node, StateId(u32::try_from(at).expect("few"))))
+    });
+    let tables = tables.zip(&found.tables);
+    let local = tables.filter(|(_, table)| table.class == Class::Local);
+    let local = local.map(|(at, table)| (at, !table.exceptions.is_empty())).collect();
+    let whole = Chain { workers: 1, ..chain.clone() };
+    let (stimuli, _) = recorded(&whole, *seed, STIMULI);
+    let mut engine = Reference::new(whole).expect("an engine");
+    let mut owners = Owners { worker: 0, local: &local, entries: HashMap::new(), conflict: None };
+    for stimulus in &stimuli {
+        match stimulus {
+            Stimulus::Packet(interface, packet) => {
+                let layout = packet.parse();
+                owners.worker = steering.worker(packet, &layout, *interface, chain.workers);
+                engine.trace(*interface, packet.clone(), &mut Nothing, &mut owners);
+            }
+            other => drop(step(&mut engine, other)),
+        }
+    }
+    owners.conflict
+}
+
+#[test]
+fn no_two_workers_use_an_entry_of_a_generated_chain() {
+    let (mut count, mut wrong) = (0, 0);
+    // Held packets, timers and changes of pools do not say on which worker they run.
+    let apart = |model: &Model| {
+        let pool = model.params.iter().any(|param| matches!(param.ty, ParamTy::Pool(..)));
+        pool || !model.queues.is_empty() || !model.timers.is_empty()
+    };
+    let is_sure = |one: &&Generated| {
+        one.found.assumes.is_empty() && !one.chain.nodes.iter().any(|node| apart(&node.model))
+    };
+    for one in generated().iter().filter(is_sure) {
+        let steering = one.found.steering.as_ref().expect("a steering");
+        assert_eq!(conflict(one, steering), None, "{one}");
+        wrong += usize::from(conflict(one, &by_sender(&one.chain)).is_some());
+        count += 1;
+    }
+    println!("{count} chains have no conflict, {wrong} have one under another steering");
+    assert!(count >= 5 || budget::is_asked(), "only {count} chains were searched");
+    assert!(wrong >= 1 || budget::is_asked(), "no conflict is found under another steering");
+}
+
+/// Limits in portions: a rate, amounts that begin at a limit, and a count by source that other
+/// packets read.
+const LIMITS: &str = "
+nf bucket(most: size, refresh: duration = 10 ms) {
+  state tokens: size global = most, portions (most);
+  every refresh { tokens = most; }
+  match {
+    size(pkt.len) <= tokens => { tokens -= size(pkt.len); output; }
+    else => drop \"over rate\";
+  }
+}
+nf quota(most: u32) {
+  state sent: u32 per inet.src = 0, portions (most);
+  state received: u32 per inet.dst = 0, portions (most);
+  match {
+    has inet => {
+      sent += 1;
+      received += 1;
+      if sent > most { drop \"sent\"; }
+      if received > most { drop \"received\"; }
+      output;
+    }
+    else => output;
+  }
+}
+chain limits {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  rate = rate_limiter(rate: 800 kbit/s, burst: 20 KB);
+  amount = bucket(most: 8001 B);
+  each = quota(most: 50);
+  path lan <-> rate <-> amount <-> each <-> wan;
+  workers 3;
+}
+";
+
+/// The chain of limits.
+fn limits() -> Chain {
+    let unit = harness::unit("test.braid", LIMITS, &BTreeMap::new(), Form::AsWritten);
+    unit.expect("a program").chains.pop().expect("a chain")
+}
+
+/// The value of a parameter that a worker has: a portion, if it is a limit.
+fn value(chain: &Chain, limits: &[&str], control: (u16, usize), value: &ParamValue) -> ParamValue {
+    let (node, param) = control;
+    let name = &chain.nodes[usize::from(node)].model.params[param].name;
+    match value {
+        ParamValue::Scalar(whole) if limits.contains(&&**name) => {
+            ParamValue::Scalar(whole / Word::from(chain.workers))
+        }
+        other => other.clone(),
+    }
+}
+
+/// What chains of one worker do that have these limits divided: each has the packets of a worker.
+fn in_portions(divided: &Chain, limits: &[&str], stimuli: &[Stimulus]) -> Vec<Vec<Output>> {
+    let mut chain = self::limits();
+    let whole = chain.clone();
+    for (node, of) in (0..).zip(&mut chain.nodes) {
+        for (param, of) in of.params.iter_mut().enumerate() {
+            *of = value(&whole, limits, (node, param), of);
+        }
+    }
+    let one = Chain { workers: 1, ..chain };
+    let mut engines: Vec<_> = (0..divided.workers).map(|_| harness::reference(&one)).collect();
+    let mut is_first = true;
+    let run = |stimulus: &Stimulus| match stimulus {
+        Stimulus::Packet(interface, packet) => {
+            let by = &divided.steering;
+            let worker = by.worker(packet, &packet.parse(), *interface, divided.workers);
+            for engine in engines.iter_mut().filter(|_| is_first) {
+                engine.begin(packet.time_ns, &mut Nothing);
+            }
+            is_first = false;
+            for engine in &mut engines {
+                engine.advance(packet.time_ns, &mut Nothing);
+            }
+            step(engines[usize::from(worker)].as_mut(), stimulus)
+        }
+        Stimulus::Advance(_) => {
+            engines.iter_mut().flat_map(|engine| step(engine.as_mut(), stimulus)).collect()
+        }
+        Stimulus::Control(control) => {
+            let mut control: Control = control.clone();
+            if let Change::Set(new) = &control.change {
+                let at = (control.node, control.param.index());
+                control.change = Change::Set(value(&whole, limits, at, new));
+            }
+            let stimulus = Stimulus::Control(control);
+            let mut outputs = engines.iter_mut().map(|engine| step(engine.as_mut(), &stimulus));
+            let first = outputs.next().unwrap_or_default();
+            outputs.for_each(drop);
+            first
+        }
+    };
+    stimuli.iter().map(run).map(settled).collect()
+}
+
+#[test]
+fn limits_in_portions_are_those_of_chains_of_their_own() {
+    let (chain, found) = divide(limits()).expect("a chain with a graph");
+    assert_eq!(found.verdict, Verdict::Split, "{found:?}");
+    let classes: Vec<_> = found.tables.iter().map(|table| table.class).collect();
+    // A steering fits `sent` or `received`, but not both.
+    assert_eq!(classes.iter().filter(|class| **class == Class::Portions).count(), 3, "{found:?}");
+    let all = ["rate", "burst", "most"];
+    let mut wrong = [0; 3];
+    for seed in budget::seeds(8) {
+        let (stimuli, expected) = recorded(&chain, seed, 600);
+        let expected: Vec<_> = expected.outputs.into_iter().map(settled).collect();
+        let differs = |limits: &[&str]| {
+            let actual = in_portions(&chain, limits, &stimuli);
+            actual.iter().zip(&expected).position(|(a, b)| a != b)
+        };
+        assert_eq!(differs(&all), None, "seed {seed}");
+        // A limit that is not divided makes a difference.
+        for (at, count) in wrong.iter_mut().enumerate() {
+            let rest: Vec<&str> = all.into_iter().filter(|name| *name != all[at]).collect();
+            *count += usize::from(differs(&rest).is_some());
+        }
+    }
+    assert!(wrong.iter().all(|count| *count > 0) || budget::is_asked(), "{wrong:?}");
+}
+
+#[test]
+fn all_workers_together_keep_a_limit() {
+    let (chain, _) = divide(limits()).expect("a chain with a graph");
+    for seed in budget::seeds(8) {
+        let (stimuli, _) = recorded(&chain, seed, 600);
+        let changes = |stimulus: &Stimulus| matches!(stimulus, Stimulus::Control(_));
+        let stimuli: Vec<_> = stimuli.into_iter().filter(|one| !changes(one)).collect();
+        let mut engine = harness::reference(&chain);
+        let trace: Trace = record(engine.as_mut(), &stimuli, Detail::End);
+        // `quota` lets a source send 50 packets, over all workers.
+        let mut sent: HashMap<u128, u32> = HashMap::new();
+        for output in trace.outputs.iter().flatten() {
+            if let Output::Packet(_, packet) = output
+                && let Some(key) = packet.flow_key(&packet.parse())
+            {
+                *sent.entry(key.src).or_default() += 1;
+            }
+        }
+        assert!(sent.values().all(|count| *count <= 50), "{sent:?}");
+    }
+}
