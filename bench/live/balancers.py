@@ -42,7 +42,7 @@ class Hosts(World):
         (self.folder / "small").write_bytes(b"x" * 100)
         (self.folder / "large").write_bytes(b"x" * 1_000_000)
         (self.folder / "nginx.conf").write_text(f"""
-            daemon off; user root; worker_processes 1; pid {self.folder}/pid;
+            daemon off; master_process off; user root; pid {self.folder}/pid;
             error_log {self.folder}/error.log; events {{ worker_connections 1024; }}
             http {{ access_log off; keepalive_requests 1000000; server {{
               {"".join(f"listen {address}:80; " for address in chains.BACKENDS)}

@@ -76,7 +76,7 @@ class Site(World):
         """nginx on all backends, with a page of 100 kB."""
         (self.folder / "page").write_bytes(b"x" * 100_000)
         (self.folder / "nginx.conf").write_text(f"""
-            daemon off; user root; worker_processes 1; pid {self.folder}/pid;
+            daemon off; master_process off; user root; pid {self.folder}/pid;
             error_log {self.folder}/error.log;
             events {{ worker_connections 1024; }}
             http {{ access_log off; server {{
