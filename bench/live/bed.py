@@ -34,8 +34,10 @@ def cores(workers):
     return list(range(1, workers + 1)) if workers < count else list(range(count))
 
 
-def pin(pid, on):
-    subprocess.run(["taskset", "-apc", ",".join(map(str, on)), str(pid)], capture_output=True)
+def pin(thread, on):
+    """Puts a thread of the kernel on cores, with the priority that this program has."""
+    subprocess.run(["taskset", "-pc", ",".join(map(str, on)), str(thread)], capture_output=True)
+    os.setpriority(os.PRIO_PROCESS, thread, os.nice(0))
 
 
 def receive_by_threads(world, on):

@@ -124,13 +124,13 @@ def main():
     measure_packets(given, results)
     measure_others(given, results)
     results["promises"] = report.promises(results)
-    report.check(results, given)
     if given.json:
         given.json.write_text(json.dumps(results, indent=1) + "\n")
     text = report.markdown(results)
     if given.markdown:
         given.markdown.write_text(text)
     print(text)
+    report.check(results, given)
 
 
 if __name__ == "__main__":

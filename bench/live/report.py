@@ -35,7 +35,7 @@ def check(results, given):
     for name in ("haproxy", "nftables", "braid_af_packet", "braid_xdp"):
         assert name in balanced or f"{name} as a load balancer" in missing, f"{name} is not named"
     for found in results["balancers"]:
-        assert found["connections_per_s"] > 0 and found["errors"] == [], found
+        assert found["connections_per_s"] > 0 and found["mbit_per_s"] > 0, found
 
 
 def check_trial(case, trial):
@@ -61,7 +61,7 @@ def promises(results):
     return [
         promise("64 bytes, four functions, one core: twice nftables with the same rules",
                 best["loss_free_pps"], nft["loss_free_pps"], 2,
-                f"loss-free rate of {best['subject']}; by processor time a packet, "
+                f"loss-free rate of {best['subject']}; by processor time a packet in the flood, "
                 f"{cpu(threads)} ns for nftables and {cpu(best)} ns, "
                 f"{cpu(threads) / max(cpu(best), 1):.2f}" + limited(best)),
         promise("AF_XDP three times AF_PACKET, where the driver allows",
@@ -100,15 +100,15 @@ def limited(case):
 def veth(xdp, af):
     """What limits AF_XDP on veth devices, by where the time goes."""
     def parts(case):
-        spent = case["cpu_ns"]
+        spent = case["cpu_ns"]["flood"]
         return (f"{spent['receive']} ns in the kernel's receiving, "
                 f"{spent['system']} in system calls, {spent['process'] - spent['system']} in Braid")
     facts = next((note for note in xdp["notes"] if "running on" in note), "")
     return f"{facts}: a packet takes {parts(xdp)}; AF_PACKET {parts(af)}" + limited(xdp)
 
 
-def cpu(case):
-    return case["cpu_ns"]["receive"] + case["cpu_ns"]["process"]
+def cpu(case, part="flood"):
+    return case["cpu_ns"][part]["receive"] + case["cpu_ns"][part]["process"]
 
 
 def p99(case, part="50"):
@@ -130,10 +130,7 @@ def markdown(results):
     parts.append(f"Trials of {settings['seconds']:g} s with {settings['flows']} flows; a rate is "
                  f"loss-free if a trial loses at most {settings['loss']:.2%} of its packets.")
     parts += ["## Packets", packets(results), "## Latency", latencies(results)]
-    parts += ["## What runs of Braid said", table(
-        ["bytes", "run", "said", "lost", "warnings"],
-        [[case["size"], named(case), "; ".join(case["notes"]), case["end"]["lost"] or "nothing",
-          "; ".join(case["end"]["warnings"]) or "none"] for case in results["cases"] if case["end"]])]
+    parts += ["## What runs of Braid said", said(results)]
     parts += ["## Load balancers", table(
         ["balancer", "connections/s", "Mbit/s", "errors"],
         [[found["balancer"], found["connections_per_s"], found["mbit_per_s"],
@@ -151,17 +148,24 @@ def markdown(results):
     return "\n\n".join(parts) + "\n"
 
 
+def said(results):
+    rows = [[case["size"], named(case), "; ".join(case["notes"]), case["end"]["lost"] or "nothing",
+             "; ".join(case["end"]["warnings"]) or "none"]
+            for case in results["cases"] if case["end"]]
+    return table(["bytes", "run", "said", "lost", "warnings"], rows)
+
+
 def packets(results):
     rows = []
     for case in results["cases"]:
         nft = peer(results, case["size"], case["length"])
         ratio = f"{rate(case) / rate(nft):.2f}" if nft and rate(nft) else ""
-        spent = "polls" if case["polls"] else cpu(case) or "–"
+        spent = ["polls"] * 2 if case["polls"] else [cpu(case) or "–", cpu(case, "90") or "–"]
         rows.append([case["size"], named(case), round(case["loss_free_pps"] / 1000),
                      case["loss_free_mbit"], case["limit"], round(case["flood_pps"] / 1000),
-                     round(case["offered_pps"] / 1000), ratio, spent])
+                     round(case["offered_pps"] / 1000), ratio, *spent])
     return table(["bytes", "subject", "loss-free k/s", "Mbit/s", "limit", "flood k/s",
-                  "offered k/s", "of nftables", "CPU ns/packet"], rows)
+                  "offered k/s", "of nftables", "CPU ns/packet in the flood", "at 90 %"], rows)
 
 
 def latencies(results):
