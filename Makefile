@@ -4,7 +4,8 @@ CARGO ?= cargo
 # Seconds for each fuzz target, and for `make soak`.
 TIME ?= 60
 
-.PHONY: help setup build demo test fmt bless check-captures compare-kernel live fuzz soak
+.PHONY: help setup build demo test fmt bless check-captures compare-kernel live bench-live \
+        fuzz soak
 
 help:
 	@echo 'make demo            a chain of four functions over a bundled capture'
@@ -17,6 +18,7 @@ help:
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
 	@echo 'make live            chains between real hosts in network namespaces (root)'
+	@echo 'make bench-live      Braid against nftables, HAProxy and others in namespaces (root)'
 
 setup:
 	@scripts/setup.sh
@@ -44,6 +46,9 @@ compare-kernel: setup
 
 live: setup
 	scripts/live.sh
+
+bench-live: setup
+	scripts/bench-live.sh
 
 fuzz: setup
 	scripts/fuzz.sh $(TIME)

@@ -12,6 +12,8 @@ missing=()
 need() { command -v "$1" > /dev/null || missing+=("$2"); }
 need python3 python3; need ip iproute2; need sysctl procps; need ethtool ethtool
 need curl curl; need ping iputils-ping; need iperf3 iperf3; need wrk wrk; need nginx nginx-light
+need nft nftables; need dig bind9-dnsutils; need dnsmasq dnsmasq-base
+need traceroute traceroute; need tracepath iputils-tracepath
 if [ ${#missing[@]} -gt 0 ] && command -v apt-get > /dev/null; then
     echo "live: installing with apt-get: ${missing[*]}" >&2
     apt-get update -q > /dev/null && DEBIAN_FRONTEND=noninteractive \
@@ -31,4 +33,4 @@ if [ -z "${BRAID:-}" ]; then
     BRAID=$target/release/braid
 fi
 timeout 400 python3 -B tests/live/live.py "$BRAID" "$@"
-exec timeout $((400 + ${TIME:-20})) python3 -B tests/live/operate.py "$BRAID" "${TIME:-20}"
+exec timeout $((600 + ${TIME:-20})) python3 -B tests/live/operate.py "$BRAID" "${TIME:-20}"

@@ -16,13 +16,16 @@ step rustdoc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 
 step comparison with the kernel
-cargo build --quiet --package braid-cli
+cargo build --quiet --package braid-cli --package braid-load
 target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 export BRAID=$target/debug/braid
 scripts/compare-kernel.sh
 
 step live traffic
 scripts/live.sh
+
+step the live bench
+LOAD=$target/debug/braid-load timeout 300 scripts/bench-live.sh --smoke > /dev/null
 
 step the demo
 # Two requests and two replies on their way, from end to end.

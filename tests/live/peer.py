@@ -2,6 +2,7 @@
 
 import http.client
 import http.server
+import json
 import socket
 import struct
 import sys
@@ -14,7 +15,11 @@ DISCOVER = {socket.AF_INET: (0, 10, 2, 14), socket.AF_INET6: (41, 23, 2, 24)}
 SOL_PACKET, PACKET_AUXDATA = 263, 8
 # An EtherType for experiments.
 LOCAL = b"\x88\xb5"
-BODY = bytes(at * 7 % 251 for at in range(3_000_000))
+# A question for the address of `service.test`, which a server of names answers.
+QUESTION = bytes.fromhex("424201000001000000000000") + b"\x07service\x04test\0\0\1\0\1"
+# What would be closed if nobody held it.
+LISTENING = []
+BODY = (bytes(at * 7 % 251 for at in range(251)) * 12_000)[:3_000_000]
 
 
 def family(address):
@@ -80,6 +85,10 @@ def checksum(data):
 
 
 def ping(address, size="56"):
+    print("answered" if try_ping(address, int(size)) else "no answer")
+
+
+def try_ping(address, size):
     """An echo request with so many bytes; whether the answer comes."""
     is_ip6 = family(address) == socket.AF_INET6
     proto = socket.IPPROTO_ICMPV6 if is_ip6 else socket.IPPROTO_ICMP
@@ -88,16 +97,16 @@ def ping(address, size="56"):
     with socket.socket(family(address), socket.SOCK_RAW, proto) as made:
         made.settimeout(3)
         made.connect((address, 0))
-        rest = struct.pack("!HH", 0x4242, 1) + bytes(int(size))
+        rest = struct.pack("!HH", 0x4242, 1) + bytes(size)
         total = checksum(bytes([request, 0, 0, 0]) + rest)
         made.send(struct.pack("!BBH", request, 0, total) + rest)
         try:
             while True:
                 packet = made.recv(65536)[header:]
                 if packet[0] == reply and packet[4:] == rest:
-                    return print("answered")
+                    return True
         except TimeoutError:
-            print("no answer")
+            return False
 
 
 def discover(address):
@@ -182,8 +191,8 @@ def echo(*addresses):
 
 
 def beat(address, seconds):
-    """Says a number twenty times a second on one connection for so many seconds, and hears it. Prints
-    whether all came back, and the longest time between two."""
+    """Says a number twenty times a second on one connection for so many seconds, and hears it.
+    Prints whether all came back, and the longest time between two."""
     with socket.create_connection((address, 5700), timeout=20) as made:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         print("ready", flush=True)
@@ -203,6 +212,59 @@ def beat(address, seconds):
             last, longest = now, max(longest, now - last)
             time.sleep(0.05)
         print("whole", round(longest, 2))
+
+
+def answer(tcp, udp):
+    """Listens on ports of all addresses, and sends datagrams back, until killed."""
+    def reply(made):
+        while True:
+            data, peer = made.recvfrom(2048)
+            made.sendto(data, peer)
+
+    def bind(kind, port):
+        made = socket.socket(socket.AF_INET6, kind)
+        made.bind(("::", port))
+        return made
+
+    for port in filter(None, tcp.split(",")):
+        LISTENING.append(bind(socket.SOCK_STREAM, int(port)))
+        LISTENING[-1].listen()
+    for port in filter(None, udp.split(",")):
+        threading.Thread(target=reply, args=[bind(socket.SOCK_DGRAM, int(port))]).start()
+    print("ready", flush=True)
+
+
+def attempt(*attempts):
+    """Attempts such as `tcp 192.0.2.1 80`, all at once. Prints which of them an answer comes to."""
+    found = {}
+
+    def run(text):
+        kind, host, port = text.split()
+        try:
+            tries = {"tcp": try_tcp, "udp": try_udp, "ping": try_ping}
+            found[text] = tries[kind](host, int(port))
+        except OSError:
+            found[text] = False
+
+    threads = [threading.Thread(target=run, args=[text]) for text in attempts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(found))
+
+
+def try_tcp(host, port):
+    socket.create_connection((host, port), timeout=3).close()
+    return True
+
+
+def try_udp(host, port):
+    with socket.socket(family(host), socket.SOCK_DGRAM) as made:
+        made.settimeout(3)
+        made.connect((host, port))
+        made.send(QUESTION)
+        return made.recv(2048)[:2] == QUESTION[:2]
 
 
 def send_tagged(device):

@@ -27,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("verify", &["packet", "externs", "ir"]),
     ("bench", &["packet", "externs", "io", "ir", "reference", "engine", "traffic"]),
+    ("load", &["packet", "io"]),
     ("runtime", &["packet", "externs", "ir", "io"]),
     (
         "cli",
