@@ -19,8 +19,9 @@ help:
 	@echo 'make live            chains between real hosts in network namespaces (root)'
 
 setup:
-	@scripts/setup.sh
+	@scripts/setup.sh $(SETUP)
 
+build demo: SETUP = build
 build: setup
 	$(CARGO) build --release --package braid-cli
 

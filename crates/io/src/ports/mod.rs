@@ -1,5 +1,7 @@
 //! The kinds of ports, one file each.
 
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod faults;
 mod lasting;
 mod packet;
@@ -7,6 +9,10 @@ mod share;
 mod tap;
 mod xdp;
 
+#[cfg(feature = "dpdk")]
+pub use dpdk::DpdkPort;
+#[cfg(feature = "dpdk")]
+pub(crate) use dpdk::{NEEDS as DPDK_NEEDS, pool as dpdk_pool};
 pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
 pub use packet::PacketPort;

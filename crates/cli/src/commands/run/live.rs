@@ -78,8 +78,7 @@ pub fn open(
     let shares: Vec<_> = devices.iter().map(|_| Share::all(count)).collect();
     let worker = |worker: usize| {
         let pool = pool_for(&devices, &Share::all(count)[worker]);
-        let mut pool =
-            pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
+        let mut pool = pool.map_err(|why| Failure::input(why.to_string()))?;
         let mut attached = Vec::new();
         for ((interface, device), shares) in named.iter().zip(&shares) {
             let name = device.to_string();
