@@ -185,12 +185,12 @@ int braid_dpdk_attach(const char *device, uint16_t *port)
 // Ends a device.
 void braid_dpdk_detach(uint16_t port)
 {
-	struct rte_eth_dev_info info = { 0 };
+	struct rte_eth_dev_info info;
+	int is_known = rte_eth_dev_info_get(port, &info) == 0;
 
-	rte_eth_dev_info_get(port, &info);
 	rte_eth_dev_stop(port);
 	rte_eth_dev_close(port);
-	if (info.device != NULL)
+	if (is_known)
 		rte_dev_remove(info.device);
 }
 
