@@ -3,7 +3,6 @@
 
 mod common;
 
-use braid_packet::Packet;
 use common::{Folder, S, braid, reply, request};
 
 #[test]
@@ -16,31 +15,40 @@ fn live_run_on_captures_by_dpdk_equals_a_run_on_the_captures() {
     let outputs = ["--out", "lan=lan.out.pcap", "wan=wan.out.pcap"];
     let captures = ["run", "chain.braid", "--json"];
     let expected = folder.braid(&[&captures[..], &inputs, &outputs].concat()).code(0).json();
-    let live = [
-        "run",
-        "chain.braid",
-        "--json",
-        "--if",
-        "lan=dpdk:net_pcap0,rx_pcap=lan.pcap,tx_pcap=lan.live.pcap",
-        "wan=dpdk:net_pcap1,rx_pcap=wan.pcap,tx_pcap=wan.live.pcap",
-        "--packets",
-        "298",
-        "--for",
-        "20s",
-    ];
-    let ended = folder.braid(&live).code(0);
-    assert!(!ended.err.contains("EAL"), "{}", ended.err);
-    let found = ended.warns("net_pcap, DPDK ").json();
-    for key in ["packets_in", "packets_out", "drops", "lost"] {
-        assert_eq!(found[key], expected[key], "{key}");
-    }
-    let bytes = |name: String| {
-        let packets = folder.packets(&name);
-        packets.iter().map(Packet::data).map(<[u8]>::to_vec).collect::<Vec<_>>()
-    };
-    for side in ["lan", "wan"] {
-        let found = bytes(format!("{side}.live.pcap"));
-        assert!(!found.is_empty() && found == bytes(format!("{side}.out.pcap")), "{side}");
+    for workers in ["1", "2"] {
+        let live = [
+            "run",
+            "chain.braid",
+            "--json",
+            "--workers",
+            workers,
+            "--if",
+            "lan=dpdk:net_pcap0,rx_pcap=lan.pcap,tx_pcap=lan.live.pcap",
+            "wan=dpdk:net_pcap1,rx_pcap=wan.pcap,tx_pcap=wan.live.pcap",
+            "--packets",
+            "298",
+            "--for",
+            "20s",
+        ];
+        let ended = folder.braid(&live).code(0);
+        assert!(!ended.err.contains("EAL"), "{}", ended.err);
+        let found = ended.warns("net_pcap, DPDK ").json();
+        for key in ["packets_in", "packets_out", "drops", "lost"] {
+            assert_eq!(found[key], expected[key], "{key}");
+        }
+        let bytes = |name: String| {
+            let packets = folder.packets(&name);
+            let mut bytes: Vec<_> = packets.iter().map(|packet| packet.data().to_vec()).collect();
+            // Workers do not wait for each other.
+            if workers == "2" {
+                bytes.sort();
+            }
+            bytes
+        };
+        for side in ["lan", "wan"] {
+            let found = bytes(format!("{side}.live.pcap"));
+            assert!(!found.is_empty() && found == bytes(format!("{side}.out.pcap")), "{side}");
+        }
     }
 }
 

@@ -83,7 +83,7 @@ impl DpdkPort {
         share: &Share,
     ) -> Result<Self, OpenError> {
         let Eal { has_huge_pages, .. } = Eal::start([name].into_iter())?;
-        let device = Dpdk::open(name, pool, share)?;
+        let device = Dpdk::open(name, pool, |open| share.device(open))?;
         let kernel = device.index().map(|index| Ok::<_, io::Error>((kernel::any_socket()?, index)));
         let clock = TimerfdClockId::Monotonic;
         let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK);

@@ -2,7 +2,7 @@
 
 use crate::sys::Redirect;
 #[cfg(feature = "dpdk")]
-use crate::sys::dpdk;
+use crate::{port::OpenError, sys::dpdk};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -81,10 +81,7 @@ impl Share {
 
     /// The device of the ports by DPDK, which lives as long as one of them. `open` opens it.
     #[cfg(feature = "dpdk")]
-    pub(crate) fn device<E>(
-        &self,
-        open: impl FnOnce() -> Result<dpdk::Device, E>,
-    ) -> Result<Arc<dpdk::Device>, E> {
+    pub(crate) fn device(&self, open: dpdk::Open<'_>) -> Result<Arc<dpdk::Device>, OpenError> {
         let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = common.device.upgrade() {
             return Ok(device);

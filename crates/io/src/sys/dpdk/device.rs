@@ -9,7 +9,6 @@ use super::eal::{messages, why};
 use super::frames::Lent;
 use super::memory;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, State, Unreceived};
-use crate::ports::Share;
 use braid_packet::{Frame, Pool};
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
@@ -33,6 +32,9 @@ pub(crate) struct Device {
     /// thread at a time to do this.
     lent: Mutex<Vec<Arc<Mutex<Lent>>>>,
 }
+
+/// Opens a device.
+pub(crate) type Open<'o> = &'o mut dyn FnMut() -> Result<Device, OpenError>;
 
 /// A port to a device.
 pub(crate) struct Dpdk {
@@ -107,15 +109,19 @@ impl Device {
 }
 
 impl Dpdk {
-    /// Opens a device, with the driver's arguments behind its name, or another port to a device that
-    /// is open. DPDK must run.
+    /// Opens a port to a device, with the driver's arguments behind its name. `share` returns the
+    /// device if another port has opened it, and otherwise what its argument opens. DPDK must run.
     ///
     /// # Errors
     /// When there is no such device, it is in use, or the driver refuses.
-    pub(crate) fn open(name: &str, pool: &mut Pool, share: &Share) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        name: &str,
+        pool: &mut Pool,
+        share: impl FnOnce(Open<'_>) -> Result<Arc<Device>, OpenError>,
+    ) -> Result<Self, OpenError> {
         let lent = Lending::begin(pool)?;
         let mut receives = false;
-        let device = share.device(|| {
+        let device = share(&mut || {
             receives = true;
             Device::open(name, &lent.0)
         })?;

@@ -10,6 +10,6 @@ mod eal;
 mod frames;
 mod memory;
 
-pub(crate) use device::{Device, Dpdk, NEEDS};
+pub(crate) use device::{Device, Dpdk, NEEDS, Open};
 pub(crate) use eal::{Eal, version};
 pub(crate) use memory::pool;
