@@ -54,7 +54,8 @@ if pkg-config --exists 'libdpdk >= 22.11' 2> /dev/null; then
     features=(--package braid-io --package braid-cli --features braid-io/dpdk,braid-cli/dpdk)
     cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
     cargo test "${features[@]}" --test dpdk
-    cargo test "${features[@]}" --test devices dpdk
+    # One at a time: a device in shared memory pauses while another test takes more memory.
+    cargo test "${features[@]}" --test devices dpdk -- --test-threads 1
 else
     echo "NOT RUN: tests with DPDK need libdpdk-dev and pkg-config" >&2
 fi

@@ -53,7 +53,8 @@ fn start<'n>(devices: impl Iterator<Item = &'n str>) -> Result<Eal, String> {
     words.push(format!("--lcores=0@({})", processors()));
     // No files for other processes, so that several Braids run side by side.
     if has_huge_pages {
-        words.push("--in-memory".to_owned());
+        // In few pieces: a vhost socket passes at most eight on.
+        words.extend(["--in-memory", "--single-file-segments"].map(str::to_owned));
     } else {
         words.extend(["--no-huge", "--no-shconf", "-m"].map(str::to_owned));
         words.push(ORDINARY_MIB.to_string());
