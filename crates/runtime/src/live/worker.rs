@@ -298,11 +298,12 @@ impl<'a> Worker<'a> {
                 *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
             }
         }
-        if !self.sink.watch.is_empty() {
-            return Ok(self.run_watched(now));
+        if self.sink.watch.is_empty() {
+            self.engine.burst(burst, &mut out);
+            self.sink.deliver(&self.chain, &mut self.load);
+        } else {
+            self.run_watched(now);
         }
-        self.engine.burst(burst, &mut out);
-        self.sink.deliver(&self.chain, &mut self.load);
         Ok(())
     }
 

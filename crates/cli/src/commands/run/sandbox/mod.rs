@@ -23,6 +23,13 @@ pub use user::User;
 
 /// Gives up what the run does not need. Says what the kernel cannot take away.
 pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
+    if needs.devices.iter().any(Device::is_dpdk) {
+        if needs.user.is_some() {
+            return Err(Failure::usage("--user does not work with devices of DPDK"));
+        }
+        tell("braid: note: DPDK needs the privileges that the run has, so it keeps them\n");
+        return Ok(());
+    }
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(Failure::inconsistent("a thread runs before the sandbox"));
