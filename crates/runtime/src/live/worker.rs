@@ -299,7 +299,8 @@ impl<'a> Worker<'a> {
             }
         }
         if !self.sink.watch.is_empty() {
-            return Ok(self.run_watched(now));
+            self.run_watched(now);
+            return Ok(());
         }
         self.engine.burst(burst, &mut out);
         self.sink.deliver(&self.chain, &mut self.load);
