@@ -5,6 +5,7 @@
 mod common;
 mod confined;
 mod ends;
+mod requests;
 mod site;
 mod watch;
 #[path = "../../../io/tests/devices/world.rs"]

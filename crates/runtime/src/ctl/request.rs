@@ -220,6 +220,7 @@ impl Given<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn read(line: &str) -> Result<Request, String> {
         parse(line, &mut None)
@@ -236,6 +237,56 @@ mod tests {
         let some = Page { function: Some("nat".into()), from: 5, limit: MOST_ENTRIES, ..all };
         let line = r#"{"do":"state","function":"nat","from":5,"limit":99999999,"table":null}"#;
         assert_eq!(page(line), some);
+    }
+
+    /// A value of a member: of the right kind, of another kind, or beyond its limit.
+    fn value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,40}".prop_map(Value::from),
+            (LONGEST_FILTER..2 * LONGEST_FILTER).prop_map(|long| "x".repeat(long).into()),
+            prop::collection::vec(any::<u8>(), 0..4).prop_map(Value::from),
+        ]
+    }
+
+    /// What is beyond the limits of a request that was read.
+    fn beyond(request: &Request) -> bool {
+        let is_long = |filter: &Option<String>| {
+            filter.as_ref().is_some_and(|filter| filter.len() > LONGEST_FILTER)
+        };
+        match request {
+            Request::State(page) => page.limit > MOST_ENTRIES,
+            Request::Drain { within } => within.as_millis() > MOST_DRAIN_MS as u128,
+            Request::Trace(wanted) => wanted.count > MOST_TRACES as u64 || is_long(&wanted.filter),
+            Request::Capture(wanted) => is_long(&wanted.filter),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_an_error_or_a_request_within_its_limits(line in ".{0,200}") {
+            prop_assert!(!read(&line).is_ok_and(|request| beyond(&request)));
+        }
+
+        #[test]
+        fn any_members_are_an_error_or_a_request_within_its_limits(
+            verb in "status|counters|state|change|events|capture|trace|reload|drain|stop|other",
+            members in prop::collection::btree_map(
+                "text|function|table|contains|from|limit|change|plan|interface|way|filter|count\
+                 |most_entries|within_ms|other",
+                value(),
+                0..3,
+            ),
+        ) {
+            let mut object: Map<String, Value> = members.into_iter().collect();
+            object.insert("do".into(), verb.into());
+            prop_assert!(!read(&Value::from(object).to_string()).is_ok_and(|one| beyond(&one)));
+        }
     }
 
     #[test]
