@@ -26,8 +26,8 @@ default drop
 """
 
 
-def braid(length, name="bench"):
-    """The chain's file, and the files that it reads."""
+def braid(length, hosts=True):
+    """The chain's file, and the files that it reads. For `hosts`, its interfaces have addresses."""
     functions = [("fw", 'stateful_firewall(ok: rules("opens"))')]
     if length == 10:
         functions += [(f"f{i}", 'ipfilter(filter: rules("filter"))') for i in range(FILTERS)]
@@ -35,7 +35,7 @@ def braid(length, name="bench"):
         functions += [("count", "monitor()"), balancer()]
     if length >= 2:
         functions.append(("nat", "napt(public: 203.0.113.1)"))
-    return chain(name, functions)
+    return chain("bench", functions, hosts)
 
 
 def balanced():
@@ -48,12 +48,13 @@ def balancer():
     return ("lb", f"maglev(vip: 198.51.100.10, backends: [{', '.join(BACKENDS)}])")
 
 
-def chain(name, functions):
+def chain(name, functions, hosts=True):
+    lan, wan = "address 10.0.0.1/24", "address 203.0.113.1/24; gateway 203.0.113.254"
     text = "\n".join(f"  {name} = {function};" for name, function in functions)
     path = " <-> ".join(["lan", *(name for name, _ in functions), "wan"])
     text = f"""chain {name} {{
-  interface lan {{ behind 10.0.0.0/24; address 10.0.0.1/24 }}
-  interface wan {{ address 203.0.113.1/24; gateway 203.0.113.254 }}
+  interface lan {{ behind 10.0.0.0/24; {lan if hosts else ""} }}
+  interface wan {{ {wan if hosts else ""} }}
 {text}
   path {path};
 }}

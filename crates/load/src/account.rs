@@ -80,6 +80,11 @@ impl Account {
         self.latencies_ns.push(now_ns.saturating_sub(payload.sent_ns));
     }
 
+    /// The packets that have arrived so far, each counted once.
+    pub fn received(&self) -> u64 {
+        self.sums.received
+    }
+
     /// Notes that this number has arrived. Returns whether it had not before.
     fn is_first(&mut self, number: u64) -> bool {
         let (place, bit) = ((number / 64) as usize, 1 << (number % 64));

@@ -21,7 +21,7 @@ use serde_json::json;
 /// The most packets that one system call sends.
 const BATCH: u64 = 32;
 /// The time without arrivals after which no packet is on its way any more.
-const QUIET: Duration = Duration::from_millis(200);
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Sends numbered packets on a device and receives them on another one.
 #[derive(Parser)]
@@ -157,10 +157,11 @@ impl Load {
         }
     }
 
-    /// Receives until nothing arrives any more.
+    /// Receives until all packets have arrived, or nothing arrives any more.
     fn drain(&mut self) -> Result<(), String> {
         let mut last = Instant::now();
-        while last.elapsed() < QUIET {
+        let sent = self.next - self.refused;
+        while self.account.received() < sent && last.elapsed() < QUIET {
             if self.receive()? {
                 last = Instant::now();
             }
