@@ -14,7 +14,7 @@ use braid_reference::Reference;
 use braid_reference::trace::{Observer, StateAccess, StateWhat};
 use braid_runtime::Sharded;
 use braid_testkit::compare::difference;
-use braid_testkit::generate::program::{self, any};
+use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, Engine as Kind, Form, USERS, budget};
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
@@ -56,11 +56,6 @@ struct Generated {
 
 impl Generated {
     fn of(seed: u64) -> Option<Self> {
-        // The functions of these chains compare counts of both ends with constants, so that they
-        // need one worker, which the analysis takes long to find out.
-        if program::Kind::of(seed) == program::Kind::Limits {
-            return None;
-        }
         let drawn = any(seed);
         let unit = harness::unit("test.braid", &drawn.source, &drawn.files, Form::AsWritten);
         let unit = unit.unwrap_or_else(|errors| panic!("seed {seed}\n{drawn}\n{errors}"));
