@@ -404,6 +404,39 @@ fn a_chain_with_workers_that_cannot_share_it_is_an_error() {
 }
 
 #[test]
+fn only_sums_are_added_up() {
+    let cases = [
+        ("total + pkt.len", Class::Summed),
+        ("max(total, pkt.len)", Class::Owner),
+        ("total + total", Class::Owner),
+    ];
+    for (value, class) in cases {
+        let (_, found) = derive(&format!(
+            "nf f() {{ state total: size global = 0; total = {value}; output; }} \
+             chain c {{ path f(); }}"
+        ));
+        assert_eq!(found.tables[0].class, class, "{value}: {found:?}");
+    }
+}
+
+#[test]
+fn limits_are_divided_only_where_the_function_says_so() {
+    let cases =
+        [("", Class::Owner), (", sharded", Class::Own), (", portions (most)", Class::Portions)];
+    for (option, class) in cases {
+        let (_, found) = derive(&format!(
+            "nf f(most: u32) {{ state count: u32 global = 0{option}; \
+             if count < most {{ count += 1; output; }} drop; }} \
+             chain c {{ path f(most: 9); workers 4; }}"
+        ));
+        assert_eq!(found.tables[0].class, class, "{option}: {found:?}");
+        assert_eq!(found.verdict == Verdict::OneWorker, option.is_empty());
+        let says = found.tables[0].reason.contains("most divided by 4");
+        assert_eq!(says, class == Class::Portions, "{}", found.tables[0].reason);
+    }
+}
+
+#[test]
 fn check_shows_how_a_chain_is_divided() {
     let check = Command::new(env!("CARGO_BIN_EXE_braid"))
         .args(["check", "--json", "--workers", "4"])

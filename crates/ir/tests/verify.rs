@@ -133,6 +133,7 @@ fn declared_state_is_checked() {
     bad("u8 per flow idle r", "param0 is not a scalar parameter");
     bad("u8 per flow capacity r", "param0 is not a scalar parameter");
     bad("u8 per flow tick 0", "its tick is 0");
+    bad("u8 per flow portions (r)", "param0 is not a scalar parameter");
 }
 
 #[test]

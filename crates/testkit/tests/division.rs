@@ -16,9 +16,10 @@ use braid_runtime::Sharded;
 use braid_testkit::compare::difference;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
-use braid_testkit::harness::{self, Engine as Kind, Form, budget};
+use braid_testkit::harness::{self, Engine as Kind, Form, USERS, budget};
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 /// Number of stimuli of each chain.
@@ -55,9 +56,9 @@ struct Generated {
 
 impl Generated {
     fn of(seed: u64) -> Option<Self> {
-        let program = any(seed);
-        let unit = harness::unit("test.braid", &program.source, &program.files, Form::AsWritten);
-        let unit = unit.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
+        let drawn = any(seed);
+        let unit = harness::unit("test.braid", &drawn.source, &drawn.files, Form::AsWritten);
+        let unit = unit.unwrap_or_else(|errors| panic!("seed {seed}\n{drawn}\n{errors}"));
         let mut chain = unit.chains.into_iter().next_back().expect("a chain");
         chain.workers = 2 + u16::try_from(seed % 3).expect("small");
         let mut blocks = 0;
@@ -102,25 +103,50 @@ fn by_sender(chain: &Chain) -> Steering {
     Steering { entries: vec![by; chain.interfaces.len()], errors_follow: false }
 }
 
+/// The first difference between the engines of the workers and the reference engine with shards.
+fn differs_from_shards(divided: &Chain, kind: Kind, seed: u64, count: usize) -> Option<String> {
+    let (stimuli, mut expected) = recorded(divided, seed, count);
+    let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(Box::new(kind.make(&chain)));
+    let mut workers = Sharded::new(divided, make).expect("engines of workers");
+    let mut actual = record(&mut workers, &stimuli, Detail::End);
+    for trace in [&mut expected, &mut actual] {
+        trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
+        trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
+    }
+    difference(&expected, &actual).map(|found| format!("{kind}: {found:?}"))
+}
+
 #[test]
 fn workers_of_divided_chains_are_equal_to_shards() {
     for one in generated() {
-        let (chain, seed) = (one.divided(), one.seed);
-        let (stimuli, mut expected) = recorded(&chain, seed, STIMULI);
-        let kind = Kind::drawn(seed, false).into_iter().next().expect("an engine");
-        let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(Box::new(kind.make(&chain)));
-        let mut workers = Sharded::new(&chain, make).expect("engines of workers");
-        let mut actual = record(&mut workers, &stimuli, Detail::End);
-        for trace in [&mut expected, &mut actual] {
-            trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
-            trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
+        for kind in Kind::drawn(one.seed, false) {
+            let differs = differs_from_shards(&one.divided(), kind, one.seed, STIMULI);
+            assert!(differs.is_none(), "{}\n{one}", differs.unwrap_or_default());
         }
-        let found = difference(&expected, &actual);
-        assert!(found.is_none(), "{kind}: {found:?}\n{one}");
     }
     let count = generated().len();
     println!("{count} chains are divided");
     assert!(count >= 10 || budget::is_asked(), "only {count} chains are divided");
+}
+
+#[test]
+fn workers_of_chains_with_limits_are_equal_to_shards() {
+    let (limits, _) = divide(limits()).expect("a chain that can be divided");
+    for seed in budget::seeds(8) {
+        for kind in Kind::drawn(seed, seed == 0).into_iter().chain([USERS[0]]) {
+            let differs = differs_from_shards(&limits, kind, seed, 600);
+            assert!(differs.is_none(), "seed {seed}: {}", differs.unwrap_or_default());
+        }
+    }
+    for name in ["datacentre", "edge", "nfd"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let file = folder.join(name).with_extension("braid");
+        let chain = harness::compile_file(&file, Form::AsWritten).expect("an example");
+        let (chain, found) = divide(Chain { workers: 4, ..chain }).expect("a chain with a graph");
+        assert!(found.tables.iter().any(|table| table.class == Class::Portions), "{found:?}");
+        let differs = differs_from_shards(&chain, USERS[0], 1, 600);
+        assert!(differs.is_none(), "{name}: {}", differs.unwrap_or_default());
+    }
 }
 
 /// Whether one worker does what many do: each entry belongs to one of them, and no function has

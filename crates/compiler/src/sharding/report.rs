@@ -315,8 +315,8 @@ fn portions(chain: &Chain, table: Table, why: &str) -> String {
         workers => workers.to_string(),
     };
     format!(
-        "{why}; each worker has {} divided by {workers}: all workers together keep the limit, and \
-         the packets of one worker get no more than its portion",
+        "{why}; each worker has {} divided by {workers}: all portions together are at most the \
+         limit, and the packets of one worker get no more than its portion",
         names.join(" and ")
     )
 }

@@ -11,6 +11,8 @@ pub(super) struct Usage {
     pub(super) written: bool,
     /// New values are computed from old ones.
     accumulated: BTreeSet<u32>,
+    /// New values are computed from old ones otherwise than by an addition.
+    computed: BTreeSet<u32>,
     /// Values choose a member of a list.
     chooses: bool,
     /// Values are compared.
@@ -105,9 +107,10 @@ fn is_passive(model: &Model) -> bool {
 /// Whether each slot is a sum, or a time, whose first or last value counts.
 fn adds_up(model: &Model, state: StateId, usage: &Usage) -> bool {
     let slots = (0..).zip(&model.state[state.index()].slots);
-    slots
-        .into_iter()
-        .all(|(number, (_, ty))| ty.kind == Kind::Time || usage.accumulated.contains(&number))
+    slots.into_iter().all(|(number, (_, ty))| {
+        let is_sum = usage.accumulated.contains(&number) && !usage.computed.contains(&number);
+        ty.kind == Kind::Time || is_sum
+    })
 }
 
 /// What the values of a table are used for.
@@ -142,6 +145,8 @@ enum Origin {
     Elsewhere,
     /// It is a value of the table.
     Value,
+    /// It is such a value and something else, added up.
+    Sum,
     /// It is computed from a value of the table.
     Computed,
     /// It is the result of a comparison of such a value.
@@ -208,9 +213,13 @@ impl Scan<'_> {
                 }
             }
             Op::Bin { out, op, a, b } => {
+                let alone = [a, b].iter().any(|value| from[value.index()] == Origin::Elsewhere);
                 from[out.index()] = match (worst(from, &[*a, *b]), op) {
                     (Origin::Test, BinOp::And | BinOp::Or | BinOp::Xor) => Origin::Test,
                     (Origin::Elsewhere, _) => Origin::Elsewhere,
+                    (Origin::Value | Origin::Sum, BinOp::AddSat | BinOp::AddWrap) if alone => {
+                        Origin::Sum
+                    }
                     _ => Origin::Computed,
                 }
             }
@@ -251,12 +260,15 @@ impl Scan<'_> {
         match from {
             Origin::Elsewhere => {}
             Origin::Test => self.usage.used = true,
-            Origin::Value | Origin::Computed if state == self.state => {
-                if from == Origin::Computed {
+            Origin::Value | Origin::Sum | Origin::Computed if state == self.state => {
+                if from != Origin::Value {
                     self.usage.accumulated.insert(slot);
                 }
+                if from == Origin::Computed {
+                    self.usage.computed.insert(slot);
+                }
             }
-            Origin::Value | Origin::Computed => {
+            Origin::Value | Origin::Sum | Origin::Computed => {
                 self.usage.stored = true;
                 self.slots.insert((state, slot));
             }

@@ -35,10 +35,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         let chain = program.chain(&choice)?;
         program.check_control(control, &chain)?;
     }
-    let divided = match args.workers {
-        _ if program.has_errors() => Vec::new(),
-        Some(_) => divided(&program, &|_| true)?,
-        None => divided(&program, &|chain| chain.workers > 1)?,
+    let divided = match program.has_errors() {
+        true => Vec::new(),
+        false => divided(&program, args.workers)?,
     };
     for found in divided.iter().filter(|found| found.verdict == Verdict::OneWorker) {
         program.not_divisible(&found.chain, &found.why_not);
@@ -79,11 +78,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Answer::of(good))
 }
 
-/// How chains of a program are divided over workers.
-fn divided(
-    program: &load::Program,
-    wanted: &dyn Fn(&Chain) -> bool,
-) -> Result<Vec<Sharding>, Failure> {
-    let chains = program.chains().iter().filter(|chain| wanted(chain));
-    chains.map(|chain| sharding(chain).map_err(Failure::inconsistent)).collect()
+/// How the chains of a program are divided over this many workers, or over as many as they ask for.
+fn divided(program: &load::Program, workers: Option<u16>) -> Result<Vec<Sharding>, Failure> {
+    let number = |chain: &Chain| workers.unwrap_or(chain.workers);
+    let chains = program.chains().iter();
+    let chains = chains.map(|chain| Chain { workers: number(chain), ..chain.clone() });
+    let chains = chains.filter(|chain| workers.is_some() || chain.workers > 1);
+    chains.map(|chain| sharding(&chain).map_err(Failure::inconsistent)).collect()
 }

@@ -102,7 +102,7 @@ codes! {
     right: "chain c { path in <-> out; }";
 
     CHAIN_NOT_DIVISIBLE = 521, Error, "a chain that workers cannot share",
-    "The chain asks for several workers, but no steering lets workers share nothing: packets that use the same entry of a state table would go to different workers. The message names the tables. `braid check` finds this, also for chains without `workers` if you give it `--workers N`. Remove `workers` or the function.",
+    "The chain asks for several workers, but no steering lets workers share nothing: packets that use the same entry of a state table would go to different workers. The message names the tables. `braid check` finds this, also for chains without `workers` if you give it `--workers N`. Remove `workers` or the function. If the function compares amounts with limits, its table may say `portions (LIMIT)`.",
     wrong: "nf two() { state s: u8 per ip.src = 0; state d: u8 per ip.dst = 0; match { has ip and s == d => { s = 1; d = 2; output; } else => output; } }\nchain c { path two(); workers 2; }",
     right: "nf one() { state s: u8 per ip.src = 0; match { has ip and s == 0 => { s = 1; output; } else => drop; } }\nchain c { path one(); workers 2; }";
 

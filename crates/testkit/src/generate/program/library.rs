@@ -14,15 +14,14 @@ use std::fmt::Write as _;
 /// A function in which one direction counts and writes times that the other direction reads and
 /// changes. Its keys are addresses only, so several flows share an entry. Ports matter only for the
 /// choice of the worker.
-fn quota(sharded: bool, both: bool) -> String {
-    let sharded = if sharded { ", sharded" } else { "" };
+fn quota(option: &str, both: bool) -> String {
     let inside = match both {
         true => "forward and exists sent and exists sent[ip.dst] => { drop \"inside\"; }\n    ",
         false => "",
     };
     format!(
         "nf quota(most: u32, pause: duration) {{
-  state sent: {{ packets: u32, last: time }} per ip.src, capacity 30{sharded};
+  state sent: {{ packets: u32, last: time }} per ip.src, capacity 30{option};
   match {{
     {inside}forward and exists sent => {{ sent.packets += 1; sent.last = pkt.time; output; }}
     forward and has ip => {{ sent = {{ packets: 1, last: pkt.time }} else drop \"full\"; output; }}
@@ -131,7 +130,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     };
     if nodes.contains(" quota(") {
         let drawn = rng.below(4);
-        program.source += &quota(drawn.is_multiple_of(2), drawn < 2);
+        let option = [", sharded", "", ", portions (most)", ""][drawn];
+        program.source += &quota(option, drawn < 2);
     }
     if nodes.contains(" spread(") {
         program.source += SPREAD;
