@@ -5,6 +5,7 @@ mod pcap;
 mod pcapng;
 mod read_ahead;
 mod reader;
+mod write_behind;
 mod writer;
 
 pub use reader::{CaptureReader, read_all};
