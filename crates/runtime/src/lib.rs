@@ -11,6 +11,7 @@ pub mod ctl;
 pub mod follow;
 mod hosts;
 pub mod json;
+mod keys;
 pub mod live;
 mod load;
 mod loads;
