@@ -31,7 +31,7 @@ impl Feed {
     #[inline]
     pub fn add(&mut self, link: Link, time_ns: u64, data: &[u8], wire_len: u32) {
         let frame = self.pool.frame_of(data);
-        self.burst.push(Packet::in_frame(link, time_ns, frame, wire_len));
+        self.burst.add(link, time_ns, frame, wire_len);
     }
 
     /// Adds a copy of a packet, which enters by interface 0.

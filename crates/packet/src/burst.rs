@@ -1,8 +1,10 @@
 //! Bursts: packets that arrived together, the unit in which packets move.
 
-use crate::frame::Pool;
+use crate::frame::{Frame, Pool};
 use crate::layout::Layout;
+use crate::link::Link;
 use crate::packet::Packet;
+use std::ops::Range;
 
 /// The largest number of packets in a burst.
 pub const BURST: usize = 64;
@@ -22,7 +24,10 @@ pub enum Reached {
 /// that does not leave have no meaning afterwards.
 #[derive(Debug, Default)]
 pub struct Burst {
-    packets: Vec<Packet>,
+    /// The packets, and behind them empty packets, in whose places others will be made.
+    places: Vec<Packet>,
+    /// The number of packets.
+    count: usize,
     /// The packets' headers. Valid for the packets in front of `parsed`.
     layouts: Vec<Layout>,
     parsed: usize,
@@ -35,7 +40,8 @@ impl Burst {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            packets: Vec::with_capacity(BURST),
+            places: (0..BURST).map(|_| Packet::empty(Link::Ethernet)).collect(),
+            count: 0,
             layouts: vec![Layout::default(); BURST],
             parsed: 0,
             reached: Vec::with_capacity(BURST),
@@ -47,7 +53,8 @@ impl Burst {
     pub fn of(ingress: u16, mut packet: Packet) -> Self {
         packet.ingress = ingress;
         Self {
-            packets: vec![packet],
+            places: vec![packet],
+            count: 1,
             layouts: vec![Layout::default()],
             parsed: 0,
             reached: Vec::with_capacity(1),
@@ -58,41 +65,58 @@ impl Burst {
     #[must_use]
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.packets.len() >= BURST
+        self.count >= BURST
     }
 
     /// Adds a packet, whose `ingress` says where it enters. The burst must not be full.
     #[inline]
     pub fn push(&mut self, packet: Packet) {
         debug_assert!(!self.is_full(), "a burst has a limit");
-        self.packets.push(packet);
+        match self.places.get_mut(self.count) {
+            Some(place) => *place = packet,
+            None => self.places.push(packet),
+        }
+        self.count += 1;
+    }
+
+    /// Adds a packet as [`Packet::in_frame`] makes it. Makes it in its place, because moving a
+    /// packet right after it was made takes longer than making it.
+    #[inline]
+    pub fn add(&mut self, link: Link, time_ns: u64, frame: Frame, wire_len: u32) {
+        debug_assert!(!self.is_full(), "a burst has a limit");
+        match self.places.get_mut(self.count) {
+            Some(place) => place.make(link, time_ns, frame, wire_len),
+            None => self.places.push(Packet::in_frame(link, time_ns, frame, wire_len)),
+        }
+        self.count += 1;
     }
 
     /// The packets.
     #[must_use]
     #[inline]
     pub fn packets(&self) -> &[Packet] {
-        &self.packets
+        self.places.get(..self.count).unwrap_or_default()
     }
 
     /// The packets, to be changed.
     #[inline]
     pub fn packets_mut(&mut self) -> &mut [Packet] {
         self.parsed = 0;
-        &mut self.packets
+        self.places.get_mut(..self.count).unwrap_or_default()
     }
 
     /// Finds the headers of all packets that were added since the last call.
     #[inline]
     pub fn parse(&mut self) {
-        if self.layouts.len() < self.packets.len() {
-            self.layouts.resize(self.packets.len(), Layout::default());
+        if self.layouts.len() < self.count {
+            self.layouts.resize(self.count, Layout::default());
         }
-        let new = self.packets.iter().zip(&mut self.layouts).skip(self.parsed);
+        let packets = self.places.get(..self.count).unwrap_or_default();
+        let new = packets.iter().zip(&mut self.layouts).skip(self.parsed);
         for (packet, layout) in new {
             packet.parse_to(layout);
         }
-        self.parsed = self.packets.len();
+        self.parsed = self.count;
     }
 
     /// The packets, their headers and, to be filled, where they leave. Finds the headers that are
@@ -101,8 +125,9 @@ impl Burst {
     pub fn parts(&mut self) -> (&mut [Packet], &mut [Layout], &mut Vec<Reached>) {
         self.parse();
         self.parsed = 0;
-        let layouts = self.layouts.get_mut(..self.packets.len()).unwrap_or_default();
-        (&mut self.packets, layouts, &mut self.reached)
+        let packets = self.places.get_mut(..self.count).unwrap_or_default();
+        let layouts = self.layouts.get_mut(..self.count).unwrap_or_default();
+        (packets, layouts, &mut self.reached)
     }
 
     /// Takes the packets out, one after the other, each with its place. So an engine can let them
@@ -111,7 +136,7 @@ impl Burst {
         let (packets, _, reached) = self.parts();
         reached.clear();
         for (at, packet) in packets.iter_mut().enumerate() {
-            take(at, std::mem::replace(packet, Packet::empty(packet.link)));
+            take(at, packet.take());
             reached.push(Reached::Ended);
         }
     }
@@ -122,49 +147,71 @@ impl Burst {
         self.parse();
         let mut gone = Vec::new();
         let mut kept = 0;
-        for at in 0..self.packets.len() {
-            let (Some(packet), Some(layout)) = (self.packets.get_mut(at), self.layouts.get(at))
+        for at in 0..self.count {
+            let (Some(packet), Some(layout)) = (self.places.get_mut(at), self.layouts.get(at))
             else {
                 break;
             };
             if !keeps(packet, layout) {
-                gone.push(std::mem::replace(packet, Packet::empty(packet.link)));
+                gone.push(packet.take());
                 continue;
             }
             if kept < at {
-                self.packets.swap(kept, at);
+                self.places.swap(kept, at);
                 self.layouts.swap(kept, at);
             }
             kept += 1;
         }
-        self.packets.truncate(kept);
-        self.parsed = kept;
+        (self.count, self.parsed) = (kept, kept);
         gone
+    }
+
+    /// Visits the packets from a place on, until `visit` returns false. Each layout must be its
+    /// packet's afterwards.
+    pub fn visit(&mut self, from: usize, mut visit: impl FnMut(&mut Packet, &mut Layout) -> bool) {
+        self.parse();
+        let packets = self.places.get_mut(from..self.count).unwrap_or_default();
+        let layouts = self.layouts.get_mut(from..).unwrap_or_default();
+        for (packet, layout) in packets.iter_mut().zip(layouts) {
+            if !visit(packet, layout) {
+                return;
+            }
+        }
+    }
+
+    /// Moves some packets to the end of another burst, and leaves empty ones in their places.
+    pub fn give(&mut self, range: Range<usize>, to: &mut Burst) {
+        let packets = self.places.get_mut(range).unwrap_or_default();
+        packets.iter_mut().for_each(|packet| to.push(packet.take()));
     }
 
     /// Takes all packets out.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> {
+        let all = std::mem::take(&mut self.count);
         self.reached.clear();
         self.parsed = 0;
-        self.packets.drain(..)
+        self.places.get_mut(..all).unwrap_or_default().iter_mut().map(Packet::take)
     }
 
     /// Takes all packets out that an engine has processed, each with the end of its walk.
     pub fn drain_reached(&mut self) -> impl ExactSizeIterator<Item = (Packet, Reached)> {
+        let all = std::mem::take(&mut self.count);
         self.parsed = 0;
-        self.packets.drain(..).zip(self.reached.drain(..))
+        let packets = self.places.get_mut(..all).unwrap_or_default();
+        packets.iter_mut().map(Packet::take).zip(self.reached.drain(..))
     }
 
     /// Removes the last packet.
     pub fn pop(&mut self) -> Option<Packet> {
-        let packet = self.packets.pop();
-        self.parsed = self.parsed.min(self.packets.len());
-        packet
+        self.count = self.count.checked_sub(1)?;
+        self.parsed = self.parsed.min(self.count);
+        self.places.get_mut(self.count).map(Packet::take)
     }
 
     /// The packets that leave in their places, each with its interface and its place.
     pub fn leaving(&mut self) -> impl Iterator<Item = (usize, u16, &mut Packet)> {
-        let all = self.packets.iter_mut().zip(&self.reached).enumerate();
+        let packets = self.places.get_mut(..self.count).unwrap_or_default();
+        let all = packets.iter_mut().zip(&self.reached).enumerate();
         all.filter_map(|(at, (packet, reached))| match reached {
             Reached::Interface(interface) => Some((at, *interface, packet)),
             Reached::Ended => None,
@@ -173,13 +220,17 @@ impl Burst {
 
     /// Removes all packets. Their frames return to their pools.
     pub fn clear(&mut self) {
-        drop(self.drain());
+        self.drain().for_each(drop);
     }
 
     /// Removes all packets. Frames of `pool` return to it at once.
     #[inline]
     pub fn recycle(&mut self, pool: &mut Pool) {
-        self.drain().for_each(|packet| pool.put(packet.into_frame()));
+        let all = std::mem::take(&mut self.count);
+        self.reached.clear();
+        self.parsed = 0;
+        let packets = self.places.get_mut(..all).unwrap_or_default();
+        packets.iter_mut().for_each(|packet| packet.recycle(pool));
     }
 }
 
@@ -230,15 +281,49 @@ mod tests {
     }
 
     #[test]
-    fn recycled_frames_can_be_taken_again() {
+    fn visit_ends_where_it_is_told_and_may_change_packets() {
+        let mut burst = Burst::new();
+        (0..6).for_each(|byte| burst.push(packet(byte)));
+        let mut seen = Vec::new();
+        burst.visit(2, |packet, layout| {
+            seen.push(packet.time_ns);
+            packet.push_vlan(1);
+            packet.parse_to(layout);
+            packet.time_ns < 4
+        });
+        assert_eq!(seen, [2, 3, 4]);
+        let (packets, layouts, _) = burst.parts();
+        assert!(packets.iter().zip(layouts).all(|(packet, layout)| packet.parse() == *layout));
+    }
+
+    #[test]
+    fn packets_given_to_another_burst_stay_in_order() {
+        let (mut burst, mut other) = (Burst::new(), Burst::of(0, packet(9)));
+        (0..6).for_each(|byte| burst.push(packet(byte)));
+        burst.give(1..3, &mut other);
+        burst.give(5..6, &mut other);
+        let times = |burst: &Burst| burst.packets().iter().map(|p| p.time_ns).collect::<Vec<_>>();
+        assert_eq!(times(&other), [9, 1, 2, 5]);
+        assert_eq!(burst.packets()[0], packet(0));
+        assert!(burst.packets()[1].data().is_empty());
+    }
+
+    #[test]
+    fn packets_are_made_new_in_places_of_others() {
         let mut pool = Pool::new(1, 256).unwrap();
         let mut burst = Burst::new();
-        for _ in 0..3 {
-            let frame = pool.take().unwrap();
-            burst.push(Packet::in_frame(Link::Ethernet, 0, frame, 0));
-            burst.push(packet(1));
+        for round in 0..3 {
+            for (frame, len) in [(pool.take().unwrap(), 0), (Frame::of(&[7; 9]), 4)] {
+                burst.add(Link::RawIp, round, frame, len);
+                let expected =
+                    Packet::new(Link::RawIp, round, vec![7; if len == 0 { 0 } else { 9 }]);
+                assert_eq!(burst.packets().last(), Some(&expected));
+            }
+            let packet = &mut burst.packets_mut()[1];
+            (packet.mark, packet.held, packet.backward, packet.ingress) = (1, true, true, 3);
+            packet.tags.insert("tag".into(), 1);
             burst.recycle(&mut pool);
+            assert!(burst.packets().is_empty());
         }
-        assert!(burst.packets().is_empty());
     }
 }

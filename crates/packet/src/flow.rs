@@ -1,8 +1,9 @@
 //! Flow keys: the 5-tuple with its IP version.
 
-use crate::field::Field;
+use crate::field::{Field, Header};
 use crate::layout::Layout;
 use crate::packet::Packet;
+use crate::wire::ipv4;
 
 /// Identifies a flow in one direction. The ports are those of `inet.sport` and `inet.dport`: of TCP
 /// and UDP, or twice the identifier of an ICMP echo. Otherwise they are 0, as in fragments behind
@@ -51,7 +52,21 @@ impl FlowKey {
     /// The key of a packet, if it has an IP header.
     #[must_use]
     pub fn of(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        Self::read(packet, layout, Self::FIELDS)
+        Self::with_ports4(packet, layout).or_else(|| Self::read(packet, layout, Self::FIELDS))
+    }
+
+    /// The key of a packet with an IPv4 header and ports, as nearly all packets have them. It needs
+    /// no look at the table of fields.
+    #[inline]
+    fn with_ports4(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
+        if !layout.has(Header::L4) {
+            return None;
+        }
+        let (src, dst) = packet.ip4_addresses(layout)?;
+        let &[a, b, c, d] = packet.data().get(layout.l4()..)?.first_chunk()?;
+        let [sport, dport] = [[a, b], [c, d]].map(u16::from_be_bytes);
+        let (src, dst) = (src.into(), dst.into());
+        Some(FlowKey { version: 4, src, dst, proto: layout.proto(), sport, dport })
     }
 
     /// The key of the packet that an ICMP error quotes. `None` when it quotes none.
@@ -93,6 +108,18 @@ impl FlowKey {
 }
 
 impl Packet {
+    /// The source and the destination address; `None` without an IPv4 header.
+    #[must_use]
+    #[inline]
+    pub fn ip4_addresses(&self, layout: &Layout) -> Option<(u32, u32)> {
+        let header = self.data().get(layout.ip()..).filter(|_| layout.has(Header::Ip4))?;
+        let words = header.first_chunk::<{ ipv4::LEN }>()?.as_chunks::<4>().0;
+        match *words {
+            [_, _, _, src, dst] => Some((u32::from_be_bytes(src), u32::from_be_bytes(dst))),
+            _ => None,
+        }
+    }
+
     /// The packet's 5-tuple; `None` without an IP header.
     #[must_use]
     pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {
@@ -109,6 +136,8 @@ impl Packet {
 #[cfg(test)]
 mod tests {
     use super::FlowKey;
+    use crate::build::{Shape, build_fresh};
+    use crate::{Field, Link};
 
     const KEY: FlowKey = FlowKey { version: 4, src: 9, dst: 2, proto: 6, sport: 1, dport: 7 };
 
@@ -125,5 +154,22 @@ mod tests {
         let same = FlowKey { dst: 9, ..KEY };
         assert_eq!(same.bidirectional(), same);
         assert_eq!(same.reversed().bidirectional(), same);
+    }
+
+    #[test]
+    fn key_of_ipv4_with_ports_has_the_values_of_its_fields() {
+        let addresses = [(Field::IpSrc, 1 << 31), (Field::IpDst, 7)];
+        let ports = [(Field::L4Sport, 53), (Field::L4Dport, 0xfffe)];
+        for (shape, fields) in [
+            (Shape::Tcp4, [addresses, ports].concat()),
+            (Shape::Udp4, [addresses, ports].concat()),
+            (Shape::Icmp, addresses.to_vec()),
+            (Shape::Udp6, ports.to_vec()),
+        ] {
+            let packet = build_fresh(Link::Ethernet, 0, shape, &fields, b"abc").unwrap();
+            let layout = packet.parse();
+            let values = FlowKey::FIELDS.map(|field| packet.get(&layout, field).unwrap());
+            assert_eq!(packet.flow_key(&layout).unwrap().words(), values, "{shape:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A packet: its captured bytes and its attributes.
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Pool};
 use crate::layout::Layout;
 pub use crate::link::Link;
 use crate::retag::Retag;
@@ -73,20 +73,33 @@ impl Packet {
     /// hold as for [`Self::snapped`].
     #[must_use]
     #[inline]
-    pub fn in_frame(link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) -> Self {
+    pub fn in_frame(link: Link, time_ns: u64, frame: Frame, wire_len: u32) -> Self {
+        let mut packet = Packet::empty(link);
+        packet.make(link, time_ns, frame, wire_len);
+        packet
+    }
+
+    /// Makes this empty packet a packet as [`Self::in_frame`] does.
+    #[inline]
+    pub(crate) fn make(&mut self, link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MOST);
         frame.truncate(captured as usize);
-        Packet {
-            link,
-            time_ns,
-            wire_len: wire_len.clamp(captured, MOST),
-            ingress: 0,
-            backward: false,
-            held: false,
-            mark: 0,
-            tags: Tags::new(),
-            frame,
-        }
+        self.link = link;
+        self.time_ns = time_ns;
+        self.wire_len = wire_len.clamp(captured, MOST);
+        self.frame = frame;
+    }
+
+    /// Takes the packet out of its place and leaves an empty one there.
+    pub(crate) fn take(&mut self) -> Packet {
+        std::mem::replace(self, Packet::empty(self.link))
+    }
+
+    /// Leaves an empty packet. A frame of `pool` returns to it.
+    #[inline]
+    pub(crate) fn recycle(&mut self, pool: &mut Pool) {
+        pool.put(std::mem::replace(&mut self.frame, Frame::empty()));
+        *self = Packet::empty(self.link);
     }
 
     /// The captured bytes.

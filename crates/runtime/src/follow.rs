@@ -17,6 +17,7 @@
 //! held on the way, and does not mistake packets that functions built for it. If several packets
 //! leave for one packet, the last one counts, because copies leave first.
 
+use crate::keys::{Ends, KeySet, Keyed, Keys};
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::collections::{HashMap, VecDeque};
 
@@ -44,9 +45,12 @@ pub struct FollowCounters {
 /// Remembers how captured requests left the chain.
 #[derive(Debug)]
 pub struct Follow {
-    // The map of the standard library, because its hash is keyed and the keys come from packets.
-    flows: HashMap<FlowKey, Left>,
+    ends: Ends,
+    flows: Keys<Left>,
     flow_limit: usize,
+    /// The keys that packets had in the capture. How their flows leave is not known yet.
+    pending: KeySet,
+    // The map of the standard library, because its hash is keyed and the keys come from packets.
     fragments: HashMap<FragmentKey, Left>,
     /// Fragment keys in the order of arrival.
     awaited: VecDeque<FragmentKey>,
@@ -61,8 +65,16 @@ pub struct Follow {
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     mark: u32,
-    key: FlowKey,
+    key: Keyed,
     interface: u16,
+}
+
+/// The keys of a captured packet: its own, and that of the packet that it quotes.
+pub(crate) struct Captured {
+    own: Option<Keyed>,
+    quoted: Option<Keyed>,
+    /// Whether the packet is an ICMP error.
+    is_error: bool,
 }
 
 /// The 5-tuple with which a request left, and its interface.
@@ -91,8 +103,10 @@ impl Follow {
     #[must_use]
     pub fn with_limit(flow_limit: usize) -> Self {
         Self {
-            flows: HashMap::new(),
+            ends: Ends::default(),
+            flows: Keys::default(),
             flow_limit,
+            pending: KeySet::default(),
             fragments: HashMap::new(),
             awaited: VecDeque::new(),
             entered: Vec::new(),
@@ -107,26 +121,60 @@ impl Follow {
         FollowCounters { flows: self.flows.len() as u64, ..self.counters }
     }
 
-    /// The flow whose way out of the chain [`Self::reply`] will ask for.
-    pub(crate) fn asked(&self, packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        let quoted = packet.quoted_flow_key(layout);
-        quoted.or_else(|| packet.flow_key(layout).map(FlowKey::reversed))
+    /// The keys of a captured packet.
+    pub(crate) fn look(&self, packet: &Packet, layout: &Layout) -> Captured {
+        let keyed = |key: FlowKey| Keyed::new(key, &self.ends);
+        let is_error = layout.has(Header::Quoted);
+        let quoted = is_error.then(|| packet.quoted_flow_key(layout)).flatten();
+        Captured { own: packet.flow_key(layout).map(keyed), quoted: quoted.map(keyed), is_error }
+    }
+
+    /// Whether [`Self::reply`] depends on packets that have entered and may still be in the chain.
+    pub(crate) fn waits(&self, captured: &Captured) -> bool {
+        let asked = captured.quoted.or_else(|| captured.own.map(Keyed::reversed));
+        asked.is_some_and(|asked| self.pending.contains(&asked))
+    }
+
+    /// Notes that all packets that have entered have left, ended, or are held. With `forgets`, none
+    /// is held.
+    pub(crate) fn settle(&mut self, forgets: bool) {
+        self.pending.clear();
+        if forgets {
+            self.mark = 0;
+        }
     }
 
     /// Rewrites a captured packet if it is a reply, and returns the interface by which the request
     /// left.
     pub fn reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<u16> {
-        let left = match packet.quoted_flow_key(layout) {
-            Some(quoted) => self.rewrite_error(packet, layout, quoted),
-            None => self.rewrite_reply(packet, layout),
+        let captured = self.look(packet, layout);
+        self.reply_of(&captured, packet, layout)
+    }
+
+    /// As [`Self::reply`], for a packet with these keys.
+    pub(crate) fn reply_of(
+        &mut self,
+        captured: &Captured,
+        packet: &mut Packet,
+        layout: &Layout,
+    ) -> Option<u16> {
+        let left = match (captured.quoted, captured.own) {
+            (Some(quoted), Some(own)) => self.rewrite_error(packet, layout, (quoted, own.key)),
+            (None, Some(own)) => self.rewrite_reply(packet, layout, own),
+            (_, None) => None,
         }?;
         self.counters.rewritten += 1;
         Some(left.interface)
     }
 
-    fn rewrite_error(&self, packet: &mut Packet, layout: &Layout, quoted: FlowKey) -> Option<Left> {
+    fn rewrite_error(
+        &self,
+        packet: &mut Packet,
+        layout: &Layout,
+        (quoted, outer): (Keyed, FlowKey),
+    ) -> Option<Left> {
         let left = *self.flows.get(&quoted)?;
-        let outer = packet.flow_key(layout)?;
+        let quoted = quoted.key;
         // An error goes to the sender of the quoted packet. The destination itself may send the
         // error.
         let mut to = outer;
@@ -137,17 +185,16 @@ impl Follow {
         Some(left)
     }
 
-    fn rewrite_reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<Left> {
-        let key = packet.flow_key(layout)?;
-        let fragment = fragment_key(packet, layout, key);
+    fn rewrite_reply(&mut self, packet: &mut Packet, layout: &Layout, own: Keyed) -> Option<Left> {
+        let fragment = fragment_key(packet, layout, own.key);
         let left = match (layout.is_later_fragment(), fragment) {
             (true, Some(fragment)) => *self.fragments.get(&fragment)?,
-            _ => *self.flows.get(&key.reversed())?,
+            _ => *self.flows.get(&own.reversed())?,
         };
         if let (false, Some(fragment)) = (layout.is_later_fragment(), fragment) {
             self.await_fragments(fragment, left);
         }
-        rewrite(packet, layout, &OUTER, key, left.key.reversed());
+        rewrite(packet, layout, &OUTER, own.key, left.key.reversed());
         Some(left)
     }
 
@@ -165,10 +212,20 @@ impl Follow {
 
     /// Marks a captured packet that enters, so that it is recognised when it leaves.
     pub fn enter(&mut self, packet: &mut Packet, layout: &Layout, interface: u16) {
-        let Some(key) = packet.flow_key(layout) else { return };
-        if layout.has(Header::Quoted) {
-            return;
+        let captured = self.look(packet, layout);
+        self.mark(&captured, packet, interface);
+    }
+
+    /// As [`Self::enter`], for a packet with these keys. [`Self::waits`] knows of it.
+    pub(crate) fn enter_as(&mut self, captured: &Captured, packet: &mut Packet, interface: u16) {
+        if let Some(own) = captured.own {
+            self.pending.insert(own);
         }
+        self.mark(captured, packet, interface);
+    }
+
+    fn mark(&mut self, captured: &Captured, packet: &mut Packet, interface: u16) {
+        let Some(key) = captured.own.filter(|_| !captured.is_error) else { return };
         self.mark = self.mark.wrapping_add(1).max(1);
         packet.mark = self.mark;
         let entered = Entered { mark: self.mark, key, interface };
@@ -182,22 +239,22 @@ impl Follow {
     pub fn leave(&mut self, packet: &mut Packet, interface: u16) {
         let mark = std::mem::take(&mut packet.mark);
         let entered = self.entered.get(place(mark)).filter(|entered| entered.mark == mark);
-        let Some(Entered { key: captured, interface: from, .. }) = entered.copied() else { return };
+        let Some(&Entered { key: captured, interface: from, .. }) = entered else { return };
         // A packet that returns to its origin is an answer, not a translation.
         if from == interface {
             return;
         }
         // A key of another version or protocol cannot be written into a reply.
-        let writable = |key: &FlowKey| {
-            (key.version, key.proto) == (captured.version, captured.proto) && *key != captured
-        };
+        let old = captured.key;
+        let writable =
+            |key: &FlowKey| (key.version, key.proto) == (old.version, old.proto) && *key != old;
         match packet.flow_key(&packet.parse()).filter(writable) {
             Some(key) => self.remember(captured, Left { key, interface }),
             None => drop(self.flows.remove(&captured)),
         }
     }
 
-    fn remember(&mut self, captured: FlowKey, left: Left) {
+    fn remember(&mut self, captured: Keyed, left: Left) {
         if self.flows.len() >= self.flow_limit && !self.flows.contains_key(&captured) {
             self.counters.full += 1;
         } else {

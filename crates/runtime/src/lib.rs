@@ -12,6 +12,7 @@ mod engines;
 pub mod follow;
 mod hosts;
 pub mod json;
+mod keys;
 pub mod live;
 mod load;
 mod loads;

@@ -9,7 +9,7 @@ use crate::script::Script;
 use crate::split::Splitter;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
-use braid_packet::{FlowKey, Packet};
+use braid_packet::Burst;
 
 /// An engine that runs loads.
 pub(crate) struct One<'a> {
@@ -19,12 +19,9 @@ pub(crate) struct One<'a> {
     control: &'a mut Script,
     follow: Option<&'a mut Follow>,
     /// Takes the loads that have run.
-    pass_on: &'a dyn Fn(Load),
-    /// The part of a burst that is being put together.
+    pass_on: &'a mut dyn FnMut(Load),
+    /// A part of a burst.
     part: Load,
-    /// The keys that packets of the part had in the capture. How their flows leave is not known
-    /// before the part has been processed.
-    pending: Vec<FlowKey>,
     /// Whether functions hold packets. Such a packet may leave with any later packet.
     holds: bool,
     /// Packets that entered nowhere.
@@ -50,7 +47,7 @@ impl<'a> One<'a> {
         splitter: &'a Splitter,
         control: &'a mut Script,
         follow: Option<&'a mut Follow>,
-        pass_on: &'a dyn Fn(Load),
+        pass_on: &'a mut dyn FnMut(Load),
     ) -> Self {
         Self {
             chain,
@@ -60,7 +57,6 @@ impl<'a> One<'a> {
             follow,
             pass_on,
             part: Load::new(),
-            pending: Vec::new(),
             holds: chain.nodes.iter().any(|node| !node.model.queues.is_empty()),
             no_interface: 0,
         }
@@ -80,60 +76,72 @@ impl<'a> One<'a> {
     /// Processes a load in several bursts, between which configuration changes or replies depend on
     /// what has left.
     fn in_parts(&mut self, load: &mut Load) -> Result<(), RunError> {
-        let mut burst = std::mem::take(&mut load.burst);
-        let mut done = Ok(());
-        for packet in burst.drain() {
-            if self.control.is_due(packet.time_ns) {
-                self.finish_part(load);
+        let (all, mut from) = (load.burst.packets().len(), 0);
+        while let Some(first) = load.burst.packets().get(from) {
+            let time_ns = first.time_ns;
+            if self.control.is_due(time_ns) {
                 let (_, mut out) = load.parts();
                 let (chain, engine) = (self.chain, &mut *self.engine);
-                done = self.control.until(packet.time_ns, chain, engine, &mut out, |_| {});
-                if done.is_err() {
-                    break;
+                self.control.until(time_ns, chain, engine, &mut out, |_| {})?;
+            }
+            let count = self.enter(&mut load.burst, from);
+            if count == all {
+                self.run(load);
+                return Ok(());
+            }
+            let mut part = std::mem::take(&mut self.part);
+            load.burst.give(from..from + count, &mut part.burst);
+            self.run(&mut part);
+            load.take(&mut part);
+            self.part = part;
+            from += count;
+        }
+        load.burst.clear();
+        Ok(())
+    }
+
+    /// Lets packets enter from a place of the burst on, until a change of configuration is due or the
+    /// way of a packet depends on those before. Returns their number.
+    fn enter(&mut self, burst: &mut Burst, from: usize) -> usize {
+        let Self { splitter, control, follow, holds, .. } = self;
+        let mut count = 0;
+        burst.visit(from, |packet, layout| {
+            if count > 0 && control.is_due(packet.time_ns) {
+                return false;
+            }
+            if let Some(follow) = follow {
+                let captured = follow.look(packet, layout);
+                if count > 0 && (*holds || follow.waits(&captured)) {
+                    return false;
+                }
+                let named = Some(packet.ingress).filter(|ingress| *ingress != UNKNOWN);
+                let reply = follow.reply_of(&captured, packet, layout);
+                let told = || splitter.ingress(packet, layout);
+                packet.ingress = named.or(reply).or_else(told).unwrap_or(UNKNOWN);
+                let ingress = packet.ingress;
+                if reply.is_some() {
+                    packet.parse_to(layout);
+                } else if ingress != UNKNOWN {
+                    follow.enter_as(&captured, packet, ingress);
                 }
             }
-            self.enter(packet, load);
-        }
-        self.finish_part(load);
-        load.burst = burst;
-        done
+            count += 1;
+            true
+        });
+        count
     }
 
-    /// Adds a packet to the current part.
-    fn enter(&mut self, mut packet: Packet, load: &mut Load) {
-        let Some(follow) = &self.follow else {
-            self.part.burst.push(packet);
-            return;
-        };
-        let layout = packet.parse();
-        let asked = follow.asked(&packet, &layout);
-        if self.holds || asked.is_some_and(|asked| self.pending.contains(&asked)) {
-            self.finish_part(load);
+    /// Processes a burst whose packets enter.
+    fn run(&mut self, load: &mut Load) {
+        if self.follow.is_some() && load.burst.packets().iter().any(|p| p.ingress == UNKNOWN) {
+            let lost = load.burst.retain(|packet, _| packet.ingress != UNKNOWN);
+            self.no_interface += lost.len() as u64;
         }
-        let Some(follow) = &mut self.follow else { return };
-        let named = Some(packet.ingress).filter(|ingress| *ingress != UNKNOWN);
-        let reply = follow.reply(&mut packet, &layout);
-        let told = || self.splitter.ingress(&packet, &layout);
-        let Some(ingress) = named.or(reply).or_else(told) else {
-            self.no_interface += 1;
-            return;
-        };
-        if reply.is_none() {
-            follow.enter(&mut packet, &layout, ingress);
-            self.pending.extend(packet.flow_key(&layout));
-        }
-        packet.ingress = ingress;
-        self.part.burst.push(packet);
-    }
-
-    /// Processes the current part, and adds what leaves to the load.
-    fn finish_part(&mut self, load: &mut Load) {
-        let (burst, mut out) = self.part.parts();
+        let (burst, mut out) = load.parts();
         self.engine.burst(burst, &mut out);
         if let Some(follow) = &mut self.follow {
-            self.part.each_leaving(|interface, packet| follow.leave(packet, interface));
+            load.each_leaving(|interface, packet| follow.leave(packet, interface));
+            follow.settle(!self.holds);
         }
-        load.take(&mut self.part);
-        self.pending.clear();
     }
 }

@@ -85,6 +85,9 @@ impl Leaving<'_> {
 
     /// Writes the packets and events of a load.
     pub(crate) fn write_load(&mut self, chain: &Chain, load: &mut Load) {
+        if !self.is_used() {
+            return;
+        }
         load.events.drain(..).for_each(|event| self.event(chain, &event));
         load.deliver(|interface, packet| self.packet(interface, packet));
     }

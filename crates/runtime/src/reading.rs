@@ -1,4 +1,6 @@
-//! The reader: a thread that reads the inputs, finds where packets enter, and fills loads.
+//! The reader: reads the inputs, finds where packets enter, and fills loads. Inputs whose end is
+//! known are read on the thread that takes the loads. An input of another kind, such as a pipe, may
+//! keep its reader waiting, so a thread of its own reads it.
 
 use crate::load::Load;
 use crate::merge::{Input, Merge, UNKNOWN, Unreadable};
@@ -20,24 +22,38 @@ pub(crate) struct End {
     pub(crate) progress: (u64, u64),
 }
 
-/// The reader's thread. It ends with the inputs, or some time after this value.
+/// The reader of a run's inputs.
 pub(crate) struct Reader {
-    loads: Receiver<Result<Load, End>>,
+    from: Origin,
     /// Takes back loads.
     used: Sender<Load>,
-    thread: JoinHandle<()>,
+}
+
+/// Where loads come from.
+enum Origin {
+    Here(Box<Reading>),
+    /// The thread ends with the inputs, or some time after the reader.
+    Thread(Receiver<Result<Load, End>>, JoinHandle<()>),
 }
 
 impl Reader {
     /// Starts to read. Without a splitter, packets of shared inputs have the ingress [`UNKNOWN`].
-    pub(crate) fn start(inputs: Vec<Input>, splitter: Option<Splitter>) -> Self {
-        let (send, loads) = queue(LOADS + 1, ENOUGH);
+    /// If `loads` is 1, the caller gives a load back before it asks for the next one.
+    pub(crate) fn start(inputs: Vec<Input>, splitter: Option<Splitter>, loads: usize) -> Self {
         let (used, again) = queue(LOADS, ENOUGH);
-        for _ in 0..LOADS {
+        let waits = inputs.iter().any(|input| input.source.progress().is_none());
+        let loads = if waits { LOADS } else { loads };
+        for _ in 0..loads {
             used.send(Load::new(), false);
         }
-        let thread = std::thread::spawn(move || read(inputs, splitter, &send, &again));
-        Self { loads, used, thread }
+        let start = move || Reading::new(inputs, splitter, again);
+        let from = if waits {
+            let (send, loads) = queue(LOADS + 1, ENOUGH);
+            Origin::Thread(loads, std::thread::spawn(move || start().send_all(&send)))
+        } else {
+            Origin::Here(Box::new(start()))
+        };
+        Self { from, used }
     }
 
     /// A way back for loads.
@@ -49,12 +65,16 @@ impl Reader {
     ///
     /// # Panics
     /// If the reader's thread has failed.
-    pub(crate) fn next_while(&self, goes_on: impl Fn() -> bool) -> Result<Option<Load>, End> {
-        match self.loads.next_while(&goes_on) {
+    pub(crate) fn next_while(&mut self, goes_on: impl Fn() -> bool) -> Result<Option<Load>, End> {
+        let (loads, thread) = match &mut self.from {
+            Origin::Here(reading) => return reading.next_while(goes_on),
+            Origin::Thread(loads, thread) => (loads, thread),
+        };
+        match loads.next_while(&goes_on) {
             Some(next) => next.map(Some),
             None if !goes_on() => Ok(None),
             None => {
-                while !self.thread.is_finished() {
+                while !thread.is_finished() {
                     std::thread::yield_now();
                 }
                 panic!("the reader has failed");
@@ -63,31 +83,60 @@ impl Reader {
     }
 }
 
-fn read(
-    inputs: Vec<Input>,
+/// Inputs that are being read.
+struct Reading {
+    merge: Merge,
     splitter: Option<Splitter>,
-    send: &Sender<Result<Load, End>>,
-    again: &Receiver<Load>,
-) {
-    // Frames come from the allocator if there is no memory for a pool.
-    let frames = u32::try_from(LOADS * BURST).unwrap_or(0);
-    let mut pool = Pool::new(frames, SPREAD_FRAME).or_else(|| Pool::new(0, SPREAD_FRAME));
-    let Some(pool) = &mut pool else { return };
-    let mut merge = Merge::new(inputs, pool);
-    while let Some(mut load) = again.next() {
+    pool: Pool,
+    /// Gives loads to fill.
+    again: Receiver<Load>,
+    /// The end, once the last load has been filled.
+    end: Option<End>,
+}
+
+impl Reading {
+    fn new(inputs: Vec<Input>, splitter: Option<Splitter>, again: Receiver<Load>) -> Self {
+        let frames = u32::try_from(LOADS * BURST).unwrap_or(0);
+        // Frames come from the allocator if there is no memory for a pool.
+        let pool = Pool::new(frames, SPREAD_FRAME).or_else(|| Pool::new(0, SPREAD_FRAME));
+        let mut pool = pool.expect("memory for no frames");
+        Self { merge: Merge::new(inputs, &mut pool), splitter, pool, again, end: None }
+    }
+
+    /// As [`Reader::next_while`].
+    fn next_while(&mut self, goes_on: impl Fn() -> bool) -> Result<Option<Load>, End> {
+        if let Some(end) = self.end.take() {
+            return Err(end);
+        }
+        let Some(mut load) = self.again.next_while(goes_on) else { return Ok(None) };
+        let Self { merge, splitter, pool, .. } = self;
         load.reset(pool);
         load.progress = merge.progress();
-        let end = fill(&mut merge, splitter.as_ref(), pool, &mut load);
-        // Packets of a slow input do not wait for others.
-        let is_urgent = load.read < BURST as u64;
-        if load.read > 0 && !send.send(Ok(load), is_urgent) {
-            return;
+        if let Some(read) = fill(merge, splitter.as_ref(), pool, &mut load) {
+            let read = read.map(|()| merge.warnings());
+            let end = End { read, progress: merge.progress() };
+            if load.read == 0 {
+                return Err(end);
+            }
+            self.end = Some(end);
         }
-        if let Some(read) = end {
-            let end = End { read: read.map(|()| merge.warnings()), progress: merge.progress() };
-            // If nobody receives the end, the run has ended already.
-            send.send(Err(end), true);
-            return;
+        Ok(Some(load))
+    }
+
+    /// Sends all loads, and the end behind them. Ends early if nobody takes them or gives them back.
+    fn send_all(mut self, send: &Sender<Result<Load, End>>) {
+        loop {
+            let next = match self.next_while(|| true) {
+                Ok(Some(load)) => Ok(load),
+                Ok(None) => return,
+                Err(end) => Err(end),
+            };
+            // Packets of a slow input do not wait for others.
+            let is_urgent = next.as_ref().map_or(true, |load| load.read < BURST as u64);
+            let is_end = next.is_err();
+            if !send.send(next, is_urgent) || is_end {
+                return;
+            }
         }
     }
 }

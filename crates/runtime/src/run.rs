@@ -6,9 +6,8 @@ use crate::loads::{Loads, with_lost};
 use crate::merge::Input;
 use crate::one::One;
 use crate::outcome::{RunError, Shown, Summary};
-use crate::outputs::{Leaving, Output, Unwritten};
-use crate::queue::{Sender, queue};
-use crate::reading::{ENOUGH, End, LOADS, Reader};
+use crate::outputs::{Leaving, Output};
+use crate::reading::{End, LOADS, Reader};
 use crate::script::Script;
 use crate::sharded::Sharded;
 use crate::split::{NO_INTERFACE, Splitter};
@@ -16,8 +15,8 @@ use crate::team;
 use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
+use std::cell::Cell;
 use std::io::Write;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of packets between two calls of the progress callback.
@@ -151,10 +150,13 @@ impl<'a> Run<'a> {
     /// written, the run ends early with a summary that contains the failure
     /// ([`Summary::unwritten`]).
     pub fn run(self) -> Result<Summary, RunError> {
-        let Self { chain, engines, leaving, .. } = self;
+        let Self { chain, engines, mut leaving, .. } = self;
         let splitter = Splitter::new(chain);
         let mut warnings = blind_split(chain, &splitter, &self.inputs);
-        let reader = Reader::start(self.inputs, (!self.follow).then(|| splitter.clone()));
+        let is_team = matches!(engines, Engines::Workers(_)) && !self.follow;
+        let loads = if is_team { LOADS } else { 1 };
+        let mut reader =
+            Reader::start(self.inputs, (!self.follow).then(|| splitter.clone()), loads);
         let used = reader.used();
         let mut feed =
             Feed { progress: self.progress, shown: self.shown, packets: 0, no_interface: 0 };
@@ -162,11 +164,11 @@ impl<'a> Run<'a> {
         let mut control = Script::new(self.control);
         let mut follow = self.follow.then(Follow::default);
         let (ran, unwritten, counters) = match engines {
-            Engines::Workers(workers) if follow.is_none() => {
+            Engines::Workers(workers) if is_team => {
                 let (ran, unwritten) =
                     team::run(workers, &mut control, (chain, leaving), &used, |team, has_ended| {
                         let goes_on = || !is_stopped() && !has_ended.load(Ordering::Relaxed);
-                        feed.packets(&reader, team, goes_on)
+                        feed.packets(&mut reader, team, goes_on)
                     });
                 (ran, unwritten, workers.counters())
             }
@@ -175,16 +177,21 @@ impl<'a> Run<'a> {
                     Engines::One(engine) => engine,
                     Engines::Workers(workers) => workers,
                 };
-                let ((ran, counters), unwritten) =
-                    write_beside((chain, leaving), &used, |pass_on, has_failed| {
-                        let goes_on = || !is_stopped() && !has_failed.load(Ordering::Relaxed);
-                        let follow = follow.as_mut();
-                        let mut one =
-                            One::new(chain, engine, &splitter, &mut control, follow, pass_on);
-                        let ran = feed.packets(&reader, &mut one, goes_on);
-                        (ran, one.counters())
-                    });
-                (ran, unwritten, counters)
+                let has_failed = Cell::new(false);
+                let mut pass_on = |mut load: Load| {
+                    leaving.write_load(chain, &mut load);
+                    has_failed.set(leaving.has_failed());
+                    // The reader may have ended.
+                    used.send(load, false);
+                };
+                let goes_on = || !is_stopped() && !has_failed.get();
+                let follow = follow.as_mut();
+                let mut one =
+                    One::new(chain, engine, &splitter, &mut control, follow, &mut pass_on);
+                let ran = feed.packets(&mut reader, &mut one, goes_on);
+                let counters = one.counters();
+                leaving.finish();
+                (ran, leaving.failed, counters)
             }
         };
         warnings.extend(ran?);
@@ -211,46 +218,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Runs the engine's part of a run, while another thread writes what leaves. Returns the result of
-/// the engine's part, and the outputs that could not be written.
-fn write_beside<'a, T>(
-    (chain, mut leaving): (&Chain, Leaving<'a>),
-    used: &Sender<Load>,
-    engine: impl FnOnce(&dyn Fn(Load), &AtomicBool) -> T,
-) -> (T, Vec<Unwritten>) {
-    let has_failed = AtomicBool::new(false);
-    if !leaving.is_used() {
-        let pass_on = |load| {
-            // The reader may have ended.
-            used.send(load, false);
-        };
-        return (engine(&pass_on, &has_failed), Vec::new());
-    }
-    let (send, loads) = queue::<Load>(LOADS, ENOUGH);
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            while let Some(mut load) = loads.next() {
-                leaving.write_load(chain, &mut load);
-                if leaving.has_failed() {
-                    has_failed.store(true, Ordering::Relaxed);
-                }
-                // The reader may have ended.
-                used.send(load, false);
-            }
-            leaving.finish();
-            leaving.failed
-        });
-        // The writer takes loads until this sender ends.
-        let pass_on = |load| {
-            send.send(load, false);
-        };
-        let done = engine(&pass_on, &has_failed);
-        drop(send);
-        let unwritten = writer.join().unwrap_or_else(|panic| resume_unwind(panic));
-        (done, unwritten)
-    })
-}
-
 /// Feeds the packets of all inputs to what runs them.
 struct Feed<'a> {
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
@@ -263,7 +230,7 @@ impl Feed<'_> {
     /// Feeds packets while `goes_on` is true. Returns the inputs' warnings.
     fn packets(
         &mut self,
-        reader: &Reader,
+        reader: &mut Reader,
         to: &mut dyn Loads,
         goes_on: impl Fn() -> bool,
     ) -> Result<Vec<String>, RunError> {

@@ -71,11 +71,10 @@ impl Splitter {
         if self.all_first {
             return Some(0);
         }
-        let (source, destination, version) = addresses(layout);
-        let address = |field| packet.get(layout, field).map(version);
+        let (source, destination) = addresses(packet, layout);
         let is_inside = |address| self.behind(address).is_some() || self.is_owned(address);
-        let behind = self.behind(address(source)?);
-        behind.or_else(|| self.rest.filter(|_| address(destination).is_some_and(is_inside)))
+        let behind = self.behind(source?);
+        behind.or_else(|| self.rest.filter(|_| destination.is_some_and(is_inside)))
     }
 
     fn is_owned(&self, address: Address) -> bool {
@@ -94,13 +93,15 @@ impl Splitter {
     }
 }
 
-/// The fields of the source and the destination address, and their version.
-fn addresses(layout: &Layout) -> (Field, Field, fn(u128) -> Address) {
-    if layout.has(Header::Ip4) {
-        (Field::IpSrc, Field::IpDst, Address::V4)
-    } else if layout.has(Header::Ip6) {
-        (Field::Ip6Src, Field::Ip6Dst, Address::V6)
+/// The source and the destination address.
+fn addresses(packet: &Packet, layout: &Layout) -> (Option<Address>, Option<Address>) {
+    if let Some((source, destination)) = packet.ip4_addresses(layout) {
+        return (Some(Address::V4(source.into())), Some(Address::V4(destination.into())));
+    }
+    let address = |field| packet.get(layout, field);
+    if layout.has(Header::Ip6) {
+        (address(Field::Ip6Src).map(Address::V6), address(Field::Ip6Dst).map(Address::V6))
     } else {
-        (Field::ArpSpa, Field::ArpTpa, Address::V4)
+        (address(Field::ArpSpa).map(Address::V4), address(Field::ArpTpa).map(Address::V4))
     }
 }

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Largest zstd window, as a power of two: the default limit of `zstd` itself.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
-/// The size of a read in bytes.
-const BUFFER: usize = 1 << 18;
+/// The size of a read in bytes. It leaves room in the second nearest cache for the packets.
+const BUFFER: usize = 1 << 16;
 
 type Stream = Box<dyn Read + Send>;
 
@@ -110,15 +110,21 @@ impl Bytes {
         len: usize,
         pool: Option<&mut Pool>,
     ) -> Result<Option<Frame>, ReadError> {
-        let new = |bytes: &[u8]| pool.map_or_else(|| Frame::of(bytes), |pool| pool.frame_of(bytes));
         if let Some(buffered) = self.inner.buffer().get(..len) {
-            let frame = new(buffered);
+            let frame = pool.map_or_else(|| Frame::of(buffered), |pool| pool.frame_of(buffered));
             self.consume(len);
             return Ok(Some(frame));
         }
+        if let Some(mut frame) = pool.and_then(Pool::take)
+            && let Some(room) = frame.room().get_mut(..len)
+        {
+            let got = self.fill(room)?;
+            frame.extend(got);
+            return Ok((got == len).then_some(frame));
+        }
         let mut bytes = vec![0; len];
         let got = self.fill(&mut bytes)?;
-        Ok((got == len).then(|| new(&bytes)))
+        Ok((got == len).then(|| Frame::of(&bytes)))
     }
 
     /// Skips this many bytes, or all that are left. Returns the number of bytes.

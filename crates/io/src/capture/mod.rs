@@ -6,6 +6,7 @@ mod pcapng;
 mod read_ahead;
 mod reader;
 mod record;
+mod write_behind;
 mod writer;
 
 pub use reader::{CaptureReader, read_all};

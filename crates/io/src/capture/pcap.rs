@@ -102,8 +102,9 @@ impl Pcap {
             }
             rest = behind;
             added += 1;
-            let frame = pool.frame_of(data);
-            burst.push(packet(self.link, time_ns, frame, original, self.fcs_len));
+            let mut frame = pool.frame_of(data);
+            let wire_len = cut(&mut frame, original, self.fcs_len);
+            burst.add(self.link, time_ns, frame, wire_len);
         }
         let used = all - rest.len();
         bytes.consume(used);
@@ -145,8 +146,7 @@ fn swapped(header: &PcapHeader) -> Result<Swapped, ReadError> {
     }
 }
 
-/// A packet as recorded, without its frame check sequence. If its captured length is above its
-/// original length, it keeps all captured bytes.
+/// A packet as recorded, without its frame check sequence.
 pub(super) fn packet(
     link: Link,
     time_ns: u64,
@@ -154,9 +154,18 @@ pub(super) fn packet(
     original: u32,
     fcs: u32,
 ) -> Packet {
+    let wire_len = cut(&mut frame, original, fcs);
+    Packet::in_frame(link, time_ns, frame, wire_len)
+}
+
+/// Removes the frame check sequence from the captured bytes of a packet. Returns the length of the
+/// packet on the wire. If its captured length is above its original length, it keeps all captured
+/// bytes.
+#[inline]
+fn cut(frame: &mut Frame, original: u32, fcs: u32) -> u32 {
     let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     let wire = original.max(captured);
     let wire = wire.saturating_sub(fcs);
     frame.truncate(wire.min(captured) as usize);
-    Packet::in_frame(link, time_ns, frame, wire)
+    wire
 }

@@ -5,6 +5,7 @@
 //! so the writer can't choose. A pcapng file has an interface for each link type, and nanoseconds.
 
 use super::record::MAX_PACKET;
+use super::write_behind::WriteBehind;
 use crate::error::WriteError;
 use crate::link::{link_name, number_of_link};
 use crate::source::PacketSink;
@@ -12,7 +13,7 @@ use braid_packet::{Link, Packet};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// The unit of time stamps.
@@ -33,26 +34,21 @@ pub enum Format {
     PcapNg,
 }
 
-/// A capture file that is being written.
+/// A capture file that is being written. A thread of its own writes to the file, so an error may come
+/// with a later packet or at the end.
 pub struct CaptureWriter {
-    out: Out,
+    out: WriteBehind,
     format: Format,
     /// The link types so far: of the file (pcap), or of the interfaces by number (pcapng).
     links: Vec<Link>,
     begun: bool,
 }
 
-enum Out {
-    Plain(BufWriter<Box<dyn Write + Send>>),
-    Gzip(Box<GzEncoder<BufWriter<Box<dyn Write + Send>>>>),
-    Finished,
-}
+/// The longest comment (bytes). The rest is cut off.
+const MOST_COMMENT: usize = 1_000;
 
 const MICRO_MAGIC: u32 = 0xa1b2_c3d4;
 const NANO_MAGIC: u32 = 0xa1b2_3c4d;
-
-/// The longest comment (bytes). The rest is cut off.
-const MOST_COMMENT: usize = 1_000;
 
 impl CaptureWriter {
     /// Creates a file, or replaces a file of the same name. The format is pcapng when the name ends
@@ -77,40 +73,40 @@ impl CaptureWriter {
 
     /// Writes to a stream.
     pub fn new(write: impl Write + Send + 'static, format: Format, gzip: bool) -> Self {
-        let write = BufWriter::with_capacity(1 << 18, Box::new(write) as Box<dyn Write + Send>);
-        let out = match gzip {
-            true => Out::Gzip(Box::new(GzEncoder::new(write, Compression::default()))),
-            false => Out::Plain(write),
+        let out = if gzip {
+            let write = GzEncoder::new(BufWriter::new(write), Compression::default());
+            WriteBehind::new(write, |write| write.finish()?.flush())
+        } else {
+            WriteBehind::new(write, |mut write| write.flush())
         };
         Self { out, format, links: Vec::new(), begun: false }
     }
 
-    fn begin(&mut self, first: Link) -> io::Result<()> {
+    fn begin(&mut self, first: Link) {
         self.begun = true;
-        let mut header = Vec::with_capacity(28);
+        let header = self.out.piece();
         match self.format {
             Format::Pcap(precision) => {
                 let magic = if precision == Precision::Nano { NANO_MAGIC } else { MICRO_MAGIC };
-                put(&mut header, magic);
-                put(&mut header, u32::from_le_bytes([2, 0, 4, 0]));
-                put(&mut header, 0);
-                put(&mut header, 0);
-                put(&mut header, MAX_PACKET);
-                put(&mut header, number_of_link(first));
+                put(header, magic);
+                put(header, u32::from_le_bytes([2, 0, 4, 0]));
+                put(header, 0);
+                put(header, 0);
+                put(header, MAX_PACKET);
+                put(header, number_of_link(first));
                 self.links.push(first);
             }
             Format::PcapNg => {
-                put(&mut header, 0x0a0d_0d0a);
-                put(&mut header, 28);
-                put(&mut header, 0x1a2b_3c4d);
-                put(&mut header, u32::from_le_bytes([1, 0, 0, 0]));
+                put(header, 0x0a0d_0d0a);
+                put(header, 28);
+                put(header, 0x1a2b_3c4d);
+                put(header, u32::from_le_bytes([1, 0, 0, 0]));
                 // The section's length is unknown.
-                put(&mut header, u32::MAX);
-                put(&mut header, u32::MAX);
-                put(&mut header, 28);
+                put(header, u32::MAX);
+                put(header, u32::MAX);
+                put(header, 28);
             }
         }
-        self.out.write_all(&header)
     }
 
     fn write_pcap(&mut self, packet: &Packet, precision: Precision) -> Result<(), WriteError> {
@@ -124,8 +120,9 @@ impl CaptureWriter {
         // The format's times end in the year 2106.
         let seconds = u32::try_from(seconds).unwrap_or(u32::MAX);
         let record = [seconds, fraction, number(packet.data().len()), packet.wire_len];
-        self.out.write_all(record.map(u32::to_le_bytes).as_flattened())?;
-        self.out.write_all(packet.data())?;
+        let out = self.out.piece();
+        out.extend_from_slice(record.map(u32::to_le_bytes).as_flattened());
+        out.extend_from_slice(packet.data());
         Ok(())
     }
 
@@ -135,19 +132,20 @@ impl CaptureWriter {
     /// As for [`PacketSink::write_packet`].
     pub fn write_with_comment(&mut self, packet: &Packet, comment: &str) -> Result<(), WriteError> {
         if !self.begun {
-            self.begin(packet.link)?;
+            self.begin(packet.link);
         }
         match self.format {
-            Format::Pcap(precision) => self.write_pcap(packet, precision),
-            Format::PcapNg => Ok(self.write_pcapng(packet, comment)?),
+            Format::Pcap(precision) => self.write_pcap(packet, precision)?,
+            Format::PcapNg => self.write_pcapng(packet, comment),
         }
+        Ok(self.out.pass_on()?)
     }
 
     #[expect(clippy::indexing_slicing, reason = "padding is at most 3, and a comment is cut")]
-    fn write_pcapng(&mut self, packet: &Packet, comment: &str) -> io::Result<()> {
+    fn write_pcapng(&mut self, packet: &Packet, comment: &str) {
         let interface = match self.links.iter().position(|&link| link == packet.link) {
             Some(number) => number,
-            None => self.describe(packet.link)?,
+            None => self.describe(packet.link),
         };
         let data = packet.data();
         let padding = data.len().wrapping_neg() % 4;
@@ -158,35 +156,35 @@ impl CaptureWriter {
         let len = number(32 + data.len() + padding + options);
         let (high, low) = ((packet.time_ns >> 32) as u32, (packet.time_ns & 0xffff_ffff) as u32);
         let head = [6, len, number(interface), high, low, number(data.len()), packet.wire_len];
-        self.out.write_all(head.map(u32::to_le_bytes).as_flattened())?;
-        self.out.write_all(data)?;
-        self.out.write_all(&[0; 3][..padding])?;
+        let out = self.out.piece();
+        out.extend_from_slice(head.map(u32::to_le_bytes).as_flattened());
+        out.extend_from_slice(data);
+        out.extend_from_slice(&[0; 3][..padding]);
         if !comment.is_empty() {
-            self.out.write_all(&[1, 0])?;
-            self.out.write_all(&u16::try_from(comment.len()).unwrap_or(0).to_le_bytes())?;
-            self.out.write_all(comment)?;
-            self.out.write_all(&[0; 3][..comment_padding])?;
-            self.out.write_all(&[0; 4])?;
+            out.extend_from_slice(&[1, 0]);
+            out.extend_from_slice(&u16::try_from(comment.len()).unwrap_or(0).to_le_bytes());
+            out.extend_from_slice(comment);
+            out.extend_from_slice(&[0; 3][..comment_padding]);
+            put(out, 0);
         }
-        self.out.write_all(&len.to_le_bytes())
+        put(out, len);
     }
 
     /// Writes an interface description with nanosecond resolution, and returns the interface's
     /// number.
-    fn describe(&mut self, link: Link) -> io::Result<usize> {
-        let mut block = Vec::with_capacity(32);
-        put(&mut block, 1);
-        put(&mut block, 32);
-        put(&mut block, number_of_link(link));
-        put(&mut block, MAX_PACKET);
+    fn describe(&mut self, link: Link) -> usize {
+        let block = self.out.piece();
+        put(block, 1);
+        put(block, 32);
+        put(block, number_of_link(link));
+        put(block, MAX_PACKET);
         // if_tsresol: code 9, one byte, 10^-9, padded; then the end of the options.
-        put(&mut block, u32::from_le_bytes([9, 0, 1, 0]));
-        put(&mut block, 9);
-        put(&mut block, 0);
-        put(&mut block, 32);
-        self.out.write_all(&block)?;
+        put(block, u32::from_le_bytes([9, 0, 1, 0]));
+        put(block, 9);
+        put(block, 0);
+        put(block, 32);
         self.links.push(link);
-        Ok(self.links.len() - 1)
+        self.links.len() - 1
     }
 }
 
@@ -197,32 +195,9 @@ impl PacketSink for CaptureWriter {
 
     fn finish(&mut self) -> Result<(), WriteError> {
         if !self.begun {
-            self.begin(Link::Ethernet)?;
+            self.begin(Link::Ethernet);
         }
-        match std::mem::replace(&mut self.out, Out::Finished) {
-            Out::Plain(mut out) => out.flush()?,
-            Out::Gzip(out) => out.finish()?.flush()?,
-            Out::Finished => {}
-        }
-        Ok(())
-    }
-}
-
-impl Write for Out {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(out) => out.write(data),
-            Self::Gzip(out) => out.write(data),
-            Self::Finished => Err(io::Error::other("a packet was written after the end")),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(out) => out.flush(),
-            Self::Gzip(out) => out.flush(),
-            Self::Finished => Ok(()),
-        }
+        Ok(self.out.finish()?)
     }
 }
 
