@@ -21,7 +21,7 @@ pub(crate) struct Share {
     until: Option<u64>,
     outs: Vec<Out>,
     /// The change that was refused, by its number, and the reason. Nothing runs after it.
-    pub(crate) refused: Option<(usize, String)>,
+    pub(crate) refused: Option<(usize, Box<str>)>,
 }
 
 /// What left by itself.
@@ -72,7 +72,7 @@ impl Share {
         let mut out = Gathered { place: 0, is_due: true, outs: &mut self.outs };
         for (number, change) in self.changes.iter().enumerate() {
             if let Err(why) = engine.control(change, &mut out) {
-                self.refused = Some((number, why));
+                self.refused = Some((number, why.into()));
                 return;
             }
         }

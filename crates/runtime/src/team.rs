@@ -123,7 +123,7 @@ fn collect(away: &mut Away, done: &[Receiver<Share>]) -> Option<(Arc<Control>, S
         divided.unite(shares, burst, &mut out);
         let found = shares.iter_mut().find_map(|share| {
             let (number, why) = share.refused.take()?;
-            Some((share.changes.get(number)?.clone(), why))
+            Some((share.changes.get(number)?.clone(), why.into()))
         });
         refused = refused.or(found);
     }
