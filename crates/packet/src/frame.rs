@@ -30,6 +30,17 @@ const NONE: u32 = u32::MAX;
 /// In the place of the first returned frame: the pool is gone.
 const CLOSED: u32 = u32::MAX - 1;
 
+/// Memory for a pool that is not allocated here, such as memory that a device shares. It lives as
+/// long as this value.
+///
+/// # Safety
+/// [`Region::memory`] returns the same initialised bytes at each call. While the value lives, no one
+/// else reads or writes the bytes of a frame without owning the frame.
+pub unsafe trait Region: Send {
+    /// The bytes.
+    fn memory(&self) -> NonNull<[u8]>;
+}
+
 /// A limited number of equal frames in one region of memory.
 ///
 /// One thread takes frames and puts them back. A frame that is dropped, on whatever thread, returns
@@ -43,6 +54,8 @@ pub struct Pool {
 /// The part of a pool that its frames refer to.
 struct Shared {
     base: NonNull<u8>,
+    /// The owner of the memory, if the pool did not allocate it.
+    region: Option<Box<dyn Region>>,
     /// The size of a frame in bytes.
     size: u32,
     frames: u32,
@@ -55,7 +68,7 @@ struct Shared {
 
 impl Shared {
     fn memory(&self) -> Layout {
-        // `Pool::new` has checked the product.
+        // The region has this size.
         let bytes = self.size as usize * self.frames as usize;
         Layout::from_size_align(bytes.max(1), PAGE).unwrap_or(Layout::new::<u8>())
     }
@@ -99,10 +112,12 @@ impl Shared {
     /// # Safety
     /// Nothing refers to them any more.
     unsafe fn free(shared: NonNull<Shared>) {
-        // SAFETY: `Pool::new` made the box, and nothing else refers to it.
+        // SAFETY: `Pool::of` made the box, and nothing else refers to it.
         let this = unsafe { Box::from_raw(shared.as_ptr()) };
-        // SAFETY: `Pool::new` allocated the region with this layout.
-        unsafe { dealloc(this.base.as_ptr(), this.memory()) };
+        if this.region.is_none() {
+            // SAFETY: `Pool::new` allocated the region with this layout.
+            unsafe { dealloc(this.base.as_ptr(), this.memory()) };
+        }
     }
 }
 
@@ -116,8 +131,22 @@ impl Pool {
         let memory = Layout::from_size_align(bytes.max(1), PAGE).ok()?;
         // SAFETY: the layout is not empty.
         let base = NonNull::new(unsafe { alloc_zeroed(memory) })?;
+        Some(Self::of(base, None, frames, size))
+    }
+
+    /// A pool of as many frames of `size` bytes (at least 1) as the region has room for.
+    #[must_use]
+    pub fn in_region(region: Box<dyn Region>, size: u32) -> Self {
+        let (memory, size) = (region.memory(), size.max(1));
+        let frames = u32::try_from(memory.len() / size as usize).unwrap_or(u32::MAX);
+        Self::of(memory.cast(), Some(region), frames.min(CLOSED - 1), size)
+    }
+
+    /// A pool of frames that begin at `base`.
+    fn of(base: NonNull<u8>, region: Option<Box<dyn Region>>, frames: u32, size: u32) -> Self {
         let shared = Shared {
             base,
+            region,
             size,
             frames,
             returned: AtomicU32::new(NONE),
@@ -125,7 +154,7 @@ impl Pool {
             left: AtomicI64::new(0),
         };
         let shared = NonNull::from(Box::leak(Box::new(shared)));
-        Some(Self { shared, free: (0..frames).rev().collect() })
+        Self { shared, free: (0..frames).rev().collect() }
     }
 
     fn shared(&self) -> &Shared {
@@ -453,121 +482,4 @@ impl fmt::Debug for Frame {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn filled(pool: &mut Pool, byte: u8) -> Frame {
-        let mut frame = pool.take().unwrap();
-        assert!(frame.push(&[byte; 10]));
-        frame
-    }
-
-    #[test]
-    fn pool_gives_each_frame_once_and_no_more_than_it_has() {
-        let mut pool = Pool::new(3, 256).unwrap();
-        let frames: Vec<_> = (0..3).map(|byte| filled(&mut pool, byte)).collect();
-        assert!(pool.take().is_none());
-        for (byte, frame) in (0..).zip(&frames) {
-            assert_eq!(frame.bytes(), [byte; 10]);
-        }
-        let mut frames = frames.into_iter();
-        pool.put(frames.next().unwrap());
-        drop(frames);
-        let again: Vec<_> = (0..3).map(|_| pool.take().unwrap()).collect();
-        assert!(pool.take().is_none());
-        assert!(again.iter().all(Frame::is_empty));
-    }
-
-    #[test]
-    fn frames_outlive_their_pool_and_end_on_other_threads() {
-        for dropped_before in 0..=3 {
-            let mut pool = Pool::new(4, 256).unwrap();
-            let mut frames: Vec<_> = (0..4).map(|byte| filled(&mut pool, byte)).collect();
-            frames.truncate(4 - dropped_before);
-            let thread = std::thread::spawn(move || {
-                let bytes = frames.iter().flat_map(Frame::bytes);
-                bytes.map(|byte| usize::from(*byte)).sum::<usize>()
-            });
-            drop(pool);
-            let all: usize = (0..4 - dropped_before).map(|byte| byte * 10).sum();
-            assert_eq!(thread.join().unwrap(), all);
-        }
-    }
-
-    #[test]
-    fn frames_come_back_from_another_thread_while_the_pool_takes_some() {
-        let mut pool = Pool::new(8, 64).unwrap();
-        let (send, receive) = std::sync::mpsc::channel::<Frame>();
-        let thread = std::thread::spawn(move || receive.into_iter().map(drop).count());
-        let mut sent = 0;
-        while sent < 500 {
-            if let Some(frame) = pool.take() {
-                send.send(frame).unwrap();
-                sent += 1;
-            }
-        }
-        drop(send);
-        assert_eq!(thread.join().unwrap(), 500);
-        assert_eq!((0..9).map_while(|_| pool.take().map(ManuallyDrop::new)).count(), 8);
-    }
-
-    #[test]
-    fn frame_of_another_pool_does_not_get_into_this_one() {
-        let (mut one, mut other) = (Pool::new(1, 64).unwrap(), Pool::new(1, 64).unwrap());
-        let frame = one.take().unwrap();
-        let theirs = other.take().unwrap();
-        one.put(theirs);
-        assert!(one.take().is_none());
-        assert!(other.take().is_some());
-        drop(frame);
-    }
-
-    #[test]
-    fn frames_have_numbers_in_their_pool_only() {
-        let (mut one, other) = (Pool::new(3, 64).unwrap(), Pool::new(1, 64).unwrap());
-        let mut frames: Vec<_> = (0..3).map(|_| one.take().unwrap()).collect();
-        let (base, length) = one.memory();
-        assert_eq!(length, 192);
-        for frame in &mut frames {
-            frame.place(10, 100);
-            assert_eq!((frame.start(), frame.len()), (10, 54));
-            let index = one.index(frame).unwrap() as usize;
-            assert_eq!(frame.bytes().as_ptr().addr(), base.addr().get() + index * 64 + 10);
-            assert_eq!(other.index(frame), None);
-        }
-        assert_eq!(one.index(&Frame::of(&[1])), None);
-        frames[0].place(100, 1);
-        assert_eq!((frames[0].start(), frames[0].len()), (64, 0));
-    }
-
-    #[test]
-    fn gaps_open_and_close_anywhere() {
-        let bytes: Vec<u8> = (0..20).collect();
-        let mut pool = Pool::new(1, HEADROOM + 20).unwrap();
-        for at in 0..=20 {
-            for more in [0, 4, 192, 200] {
-                let mut frame = pool.take().unwrap();
-                assert!(frame.push(&bytes) && !frame.push(&[0]));
-                assert!(frame.open(at, more));
-                frame.bytes_mut()[at..at + more].fill(99);
-                let expected = [&bytes[..at], &vec![99; more], &bytes[at..]].concat();
-                assert_eq!(frame.bytes(), expected);
-                let own = frame.clone();
-                assert!(frame.close(at, more));
-                assert_eq!(frame.bytes(), bytes);
-                assert_eq!(own.bytes(), expected);
-                assert!(!frame.open(21, 1) && !frame.close(20, 1) && !frame.close(1, usize::MAX));
-            }
-        }
-    }
-
-    #[test]
-    fn frame_without_memory_takes_bytes_by_a_gap_only() {
-        let mut frame = Frame::empty();
-        assert!(!frame.push(&[1]) && frame.push(&[]));
-        assert!(frame.open(0, 2));
-        frame.bytes_mut().copy_from_slice(&[1, 2]);
-        assert_eq!(frame.bytes(), [1, 2]);
-        assert_eq!(Frame::of(&[]).bytes(), [0; 0]);
-    }
-}
+mod tests;
