@@ -21,8 +21,9 @@ help:
 	@echo 'make bench-live      Braid against nftables, HAProxy and others in namespaces (root)'
 
 setup:
-	@scripts/setup.sh
+	@scripts/setup.sh $(SETUP)
 
+build demo: SETUP = build
 build: setup
 	$(CARGO) build --release --package braid-cli
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes sure that everything needed to build Braid is there: a C compiler and linker, git, and the
-# pinned Rust toolchain. Installs Debian or Ubuntu packages that are missing when it may (root, or
-# sudo without a question); else it says what to run. Prints what it changes; quiet when all is there.
+# Makes sure that everything needed to build and test Braid is there: a C compiler and linker, git,
+# the pinned Rust toolchain, and libraries that only tests use. `setup.sh build` leaves the latter
+# out. Installs Debian or Ubuntu packages that are missing when it may (root, or sudo without a
+# question); else it says what to run. Prints what it changes; quiet when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,6 +45,11 @@ command -v git > /dev/null || missing+=(git)
 if ! command -v z3 > /dev/null && ! command -v cvc5 > /dev/null \
     && command -v apt-get > /dev/null && [ -n "$(root_prefix)" ]; then
     missing+=(z3)
+fi
+# The ports by DPDK (165 MB), which tests alone need.
+if [ "${1:-}" != build ] && ! pkg-config --exists libdpdk 2> /dev/null \
+    && command -v apt-get > /dev/null && [ -n "$(root_prefix)" ]; then
+    missing+=(libdpdk-dev pkg-config)
 fi
 if [ ${#missing[@]} -gt 0 ]; then
     install_packages "${missing[@]}"

@@ -52,3 +52,13 @@ if [ -e /usr/include/hs/hs.h ]; then
     cargo clippy --package braid-native-five --all-targets --features hyperscan --quiet -- -D warnings
     cargo test --package braid-native-five --features hyperscan --test search
 fi
+if pkg-config --exists 'libdpdk >= 22.11' 2> /dev/null; then
+    step tests with DPDK
+    features=(--package braid-io --package braid-cli --features braid-io/dpdk,braid-cli/dpdk)
+    cargo clippy "${features[@]}" --all-targets --quiet -- -D warnings
+    cargo test "${features[@]}" --test dpdk
+    # One at a time: a device in shared memory pauses while another test takes more memory.
+    cargo test "${features[@]}" --test devices dpdk -- --test-threads 1
+else
+    echo "NOT RUN: tests with DPDK need libdpdk-dev and pkg-config" >&2
+fi

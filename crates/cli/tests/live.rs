@@ -13,7 +13,10 @@ fn devices_are_checked_before_anything_runs() {
     let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
     run(&["--if", "lan"]).code(2).warns("expected IF=KIND:DEVICE, such as lan=af_packet:eth0");
     run(&["--if", "lam=tap:t"]).code(2).warns("no interface `lam`; did you mean `lan`?");
-    run(&["--if", "lan=dpdk:0"]).code(2).warns("expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE");
+    run(&["--if", "lan=dpd:0"]).code(2).warns("expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE");
+    if cfg!(not(feature = "dpdk")) {
+        run(&["--if", "lan=dpdk:net_null0"]).code(2).warns("built without DPDK; install DPDK");
+    }
     run(&["--if", "lan=tap:a", "lan=tap:b"]).code(2).warns("`lan` is given two devices");
     run(&["--if", "lan=tap:a", "wan=tap:a"]).code(2).warns("tap:a is given to two interfaces");
     // Without privileges, the message is about them.

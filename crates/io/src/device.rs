@@ -1,17 +1,25 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
 use crate::port::{OpenError, Port};
+#[cfg(feature = "dpdk")]
+use crate::ports::{DPDK_NEEDS, DpdkPort, dpdk_pool};
 use crate::ports::{
     Lasting, MemoryPort, PacketPort, ReplayPort, Share, TapPort, XdpPort, xdp_needs,
 };
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
+#[cfg(feature = "dpdk")]
+use braid_packet::frame::SPREAD_FRAME;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Frames of a pool for packets on their way, and for packets that functions hold.
 const HELD: u32 = 8192;
+
+/// What to do where Braid is built without DPDK.
+pub const HOW_TO_GET_DPDK: &str = "install DPDK 22.11 or newer (Debian, Ubuntu: apt-get install libdpdk-dev pkg-config) and run \
+     `cargo build --release --package braid-cli --features dpdk`";
 
 /// A device with its name on the command line: `af_packet:eth0`, `tap:tap0`.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,6 +34,9 @@ pub enum Device {
     Memory(Option<PathBuf>),
     /// The frames of a capture at their times, which pass this many times as fast.
     Replay(PathBuf, f64),
+    /// A device by DPDK: a PCI address or a virtual device, with its driver's arguments.
+    #[cfg(feature = "dpdk")]
+    Dpdk(String),
 }
 
 impl fmt::Display for Device {
@@ -37,6 +48,8 @@ impl fmt::Display for Device {
             Device::Memory(None) => write!(f, "memory"),
             Device::Memory(Some(path)) => write!(f, "memory:{}", path.display()),
             Device::Replay(path, _) => write!(f, "replay:{}", path.display()),
+            #[cfg(feature = "dpdk")]
+            Device::Dpdk(name) => write!(f, "dpdk:{name}"),
         }
     }
 }
@@ -52,9 +65,10 @@ impl FromStr for Device {
             "tap" => Device::Tap,
             "memory" => return Ok(Device::Memory((!name.is_empty()).then(|| name.into()))),
             "replay" => return replay(name).map_err(|why| format!("`{text}`: {why}")),
+            "dpdk" => return dpdk(name).map_err(|why| format!("`{text}`: {why}")),
             _ => {
                 return Err(format!(
-                    "`{text}`: expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE, \
+                    "`{text}`: expected af_packet:DEVICE, xdp:DEVICE, tap:DEVICE, dpdk:DEVICE, \
                      replay:CAPTURE[,speed=FACTOR], memory:CAPTURE or memory"
                 ));
             }
@@ -81,6 +95,24 @@ fn replay(text: &str) -> Result<Device, &'static str> {
     }
 }
 
+/// A device by DPDK.
+#[cfg(feature = "dpdk")]
+fn dpdk(name: &str) -> Result<Device, String> {
+    // DPDK's limits: 63 bytes for the name, and a line for all.
+    let first = name.split(',').next().unwrap_or_default();
+    let fits = (1..64).contains(&first.len()) && name.len() < 1024;
+    if !fits || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let expected = "expected dpdk:DEVICE, such as dpdk:net_tap0,iface=t0 or dpdk:0000:03:00.0";
+        return Err(expected.to_owned());
+    }
+    Ok(Device::Dpdk(name.to_owned()))
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn dpdk(_: &str) -> Result<Device, String> {
+    Err(format!("this braid is built without DPDK; {HOW_TO_GET_DPDK}"))
+}
+
 impl Device {
     /// Opens the device by one of the ports that share it. The port outlasts failures of the
     /// device.
@@ -105,7 +137,18 @@ impl Device {
             Device::Tap(name) => Box::new(TapPort::open_share(name, share)?),
             Device::Memory(path) => Box::new(MemoryPort::open(path.as_deref(), share)?),
             Device::Replay(path, speed) => Box::new(ReplayPort::open(path, *speed, share)?),
+            #[cfg(feature = "dpdk")]
+            Device::Dpdk(name) => Box::new(DpdkPort::open_share(name, pool, share)?),
         })
+    }
+
+    /// Whether this is a device by DPDK.
+    #[must_use]
+    pub fn is_dpdk(&self) -> bool {
+        #[cfg(feature = "dpdk")]
+        return matches!(self, Device::Dpdk(_));
+        #[cfg(not(feature = "dpdk"))]
+        false
     }
 
     /// The size and the number of frames that a pool needs for a port to the device.
@@ -113,20 +156,45 @@ impl Device {
         let needs = match self {
             // What is wrong with the device is said when it is opened.
             Device::Xdp(name) => xdp_needs(name, share),
+            #[cfg(feature = "dpdk")]
+            Device::Dpdk(_) => Some((SPREAD_FRAME, DPDK_NEEDS)),
             _ => None,
         };
         needs.unwrap_or((FRAME, 0))
     }
 }
 
-/// A pool for ports with these shares of devices, and for packets that are held. `None` if there is
-/// not enough memory.
-#[must_use]
-pub fn pool_for<'d>(ports: impl Iterator<Item = (&'d Device, &'d Share)>) -> Option<Pool> {
-    let needs = ports.map(|(device, share)| device.needs(share));
+/// A pool for ports with these shares of devices, and for packets that are held.
+///
+/// # Errors
+/// When there is not enough memory, or DPDK is needed and cannot be started.
+pub fn pool_for<'d>(
+    ports: impl Iterator<Item = (&'d Device, &'d Share)> + Clone,
+) -> Result<Pool, OpenError> {
+    let needs = ports.clone().map(|(device, share)| device.needs(share));
     let (size, frames) =
         needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
-    Pool::new(frames, size)
+    // AF_XDP knows no other sizes.
+    let has_xdp = ports.clone().any(|(device, _)| matches!(device, Device::Xdp(_)));
+    let size = if has_xdp { size.next_power_of_two() } else { size };
+    #[cfg(feature = "dpdk")]
+    if ports.clone().any(|(device, _)| device.is_dpdk()) {
+        let names = ports.filter_map(|(device, _)| match device {
+            Device::Dpdk(name) => Some(name.as_str()),
+            _ => None,
+        });
+        return dpdk_pool(names, frames, size);
+    }
+    Pool::new(frames, size).ok_or(OpenError::Memory)
+}
+
+/// The release of DPDK, such as `DPDK 22.11.11`. `None` if Braid is built without it.
+#[must_use]
+pub fn dpdk_version() -> Option<String> {
+    #[cfg(feature = "dpdk")]
+    return Some(crate::sys::dpdk::version());
+    #[cfg(not(feature = "dpdk"))]
+    None
 }
 
 #[cfg(test)]
@@ -145,8 +213,7 @@ mod tests {
         for wrong in ["replay", "replay:a,speed=0", "replay:a,speed=x", "replay:,speed=2"] {
             assert!(wrong.parse::<Device>().is_err(), "{wrong}");
         }
-        for wrong in ["veth0", "af_packet:", "tap", "dpdk:eth0", "tap:a/b", "tap:1234567890123456"]
-        {
+        for wrong in ["veth0", "af_packet:", "tap", "dpdk:", "tap:a/b", "tap:1234567890123456"] {
             assert!(wrong.parse::<Device>().is_err(), "{wrong}");
         }
         assert_eq!(Device::Tap("t0".into()).to_string(), "tap:t0");

@@ -26,13 +26,15 @@ mod source;
 mod sys;
 
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
-pub use device::{Device, pool_for};
+pub use device::{Device, HOW_TO_GET_DPDK, dpdk_version, pool_for};
 pub use error::{ReadError, Warning, WriteError};
 pub use facts::{DeviceFacts, device_facts, has_xdp};
 pub use link::{link_name, link_of_number, number_of_link};
 pub use memory::{MemorySink, MemorySource};
 pub use netlink::XdpSupport;
 pub use port::{Ethernet, OpenError, Port, State, Unreceived, Unsent, wait};
+#[cfg(feature = "dpdk")]
+pub use ports::DpdkPort;
 pub use ports::{
     Faults, Faulty, Lasting, MemoryPort, PacketPort, ReplayPort, Share, Steer, TapPort, XdpFacts,
     XdpPort,

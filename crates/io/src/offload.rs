@@ -253,6 +253,11 @@ fn fold(mut sum: u64) -> u16 {
     u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
+/// Whether a frame has a VLAN tag, with which it may be longer.
+pub(crate) fn is_tagged(frame: &[u8]) -> bool {
+    matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
+}
+
 /// Completes the checksum of a TCP or UDP segment that holds only the sum of the pseudo header, as
 /// left by a sender for its card. AF_XDP does not tell whether a frame is so. If the field holds
 /// that sum, and this is not by chance the right checksum, then it is.

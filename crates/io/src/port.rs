@@ -79,6 +79,16 @@ pub struct Ethernet {
     pub mtu: u32,
 }
 
+impl Ethernet {
+    /// As this end of a TAP device: its MAC address is one beside the device's, which belongs to the
+    /// machine's end.
+    pub(crate) fn at_other_end(mut self) -> Self {
+        let [first, .., last] = &mut self.mac;
+        (*first, *last) = (*first | 2, *last ^ 1);
+        self
+    }
+}
+
 /// Whether a device carries frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
@@ -189,6 +199,13 @@ pub enum OpenError {
     /// The capture of a port is too large for memory.
     #[error("it has more than {0} MiB; take a part of it")]
     TooMuch(usize),
+    /// DPDK or its driver refuses.
+    #[cfg(feature = "dpdk")]
+    #[error("{0}")]
+    Dpdk(String),
+    /// There is not enough memory for packets.
+    #[error("there is not enough memory for packets")]
+    Memory,
     /// The operating system refuses.
     #[error("cannot be opened: {0}")]
     Io(#[from] io::Error),

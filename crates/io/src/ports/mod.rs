@@ -1,6 +1,8 @@
 //! The kinds of ports, one file each.
 
 mod capture;
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod faults;
 mod lasting;
 mod packet;
@@ -9,6 +11,10 @@ mod tap;
 mod xdp;
 
 pub use capture::{MemoryPort, ReplayPort};
+#[cfg(feature = "dpdk")]
+pub use dpdk::DpdkPort;
+#[cfg(feature = "dpdk")]
+pub(crate) use dpdk::{NEEDS as DPDK_NEEDS, pool as dpdk_pool};
 pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
 pub use packet::PacketPort;

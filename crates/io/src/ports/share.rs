@@ -1,6 +1,8 @@
 //! Several ports to one device, one for each worker.
 
 use crate::sys::Redirect;
+#[cfg(feature = "dpdk")]
+use crate::{port::OpenError, sys::dpdk};
 use braid_packet::Packet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -23,6 +25,8 @@ struct Common {
     /// The number of their fan-out group.
     group: Option<u16>,
     redirect: Weak<Redirect>,
+    #[cfg(feature = "dpdk")]
+    device: Weak<dpdk::Device>,
 }
 
 impl Share {
@@ -82,6 +86,18 @@ impl Share {
         let redirect = Arc::new(attach()?);
         common.redirect = Arc::downgrade(&redirect);
         Ok(redirect)
+    }
+
+    /// The device of the ports by DPDK, which lives as long as one of them. `open` opens it.
+    #[cfg(feature = "dpdk")]
+    pub(crate) fn device(&self, open: dpdk::Open<'_>) -> Result<Arc<dpdk::Device>, OpenError> {
+        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = common.device.upgrade() {
+            return Ok(device);
+        }
+        let device = Arc::new(open()?);
+        common.device = Arc::downgrade(&device);
+        Ok(device)
     }
 }
 

@@ -101,12 +101,8 @@ impl Port for TapPort {
         self.file.as_fd()
     }
 
-    /// The MAC address is one beside the device's, which belongs to the machine's end.
     fn ethernet(&self) -> Option<Ethernet> {
-        let mut found = tap_ethernet(&self.file)?;
-        let [first, .., last] = &mut found.mac;
-        (*first, *last) = (*first | 2, *last ^ 1);
-        Some(found)
+        tap_ethernet(&self.file).map(Ethernet::at_other_end)
     }
 
     fn state(&mut self) -> State {

@@ -1,7 +1,7 @@
 //! A device of the machine through AF_XDP sockets, one for each of its queues.
 
 use super::Share;
-use crate::offload::complete;
+use crate::offload::{complete, is_tagged};
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
 use crate::sys::{Redirect, XdpMode, Xsk};
@@ -208,11 +208,6 @@ fn refused(error: io::Error) -> OpenError {
 /// The longest frame for an MTU.
 fn longest(mtu: u32) -> usize {
     usize::try_from(mtu.saturating_add(LINK - 4)).unwrap_or(usize::MAX)
-}
-
-/// Whether a frame has a VLAN tag, with which it may be longer.
-fn is_tagged(frame: &[u8]) -> bool {
-    matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
 }
 
 impl Port for XdpPort {

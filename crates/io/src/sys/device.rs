@@ -96,7 +96,7 @@ pub(crate) fn hardware(socket: impl AsFd, name: &str) -> io::Result<u16> {
 }
 
 /// What the device with this number is on its link.
-pub(super) fn ethernet_of(socket: impl AsFd, index: u32) -> Option<Ethernet> {
+pub(crate) fn ethernet_of(socket: impl AsFd, index: u32) -> Option<Ethernet> {
     let socket = socket.as_fd();
     let name = netdevice::index_to_name(socket, index).ok()?;
     ethernet_named(socket, &name)

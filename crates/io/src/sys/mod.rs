@@ -3,6 +3,8 @@
 mod batch;
 mod bpf;
 pub(crate) mod device;
+#[cfg(feature = "dpdk")]
+pub(crate) mod dpdk;
 pub(crate) mod ethtool;
 mod fanout;
 mod map;

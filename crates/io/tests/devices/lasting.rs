@@ -1,22 +1,10 @@
 //! Devices that fail and come back.
 
-use std::time::{Duration, Instant};
-
 use braid_io::{Device, PacketPort, Port, Share, State, Unsent};
 use braid_packet::Pool;
 
-use crate::traffic::{carry, frames, pool, receive, send};
+use crate::traffic::{carry, frames, pool, send, until};
 use crate::world::spaces;
-
-/// Lets the port work until its device has a state. It receives nothing meanwhile.
-fn until(pool: &mut Pool, port: &mut dyn Port, state: State) {
-    let end = Instant::now() + Duration::from_secs(10);
-    let mut found = Vec::new();
-    while port.state() != state {
-        assert_eq!(receive(pool, port, &mut found), 0);
-        assert!(Instant::now() < end, "the device is not {state:?}");
-    }
-}
 
 /// Two frames, neither sent. A burst may be refused from its end.
 fn are_refused(pool: &mut Pool, port: &mut dyn Port, frames: &[Vec<u8>]) -> bool {

@@ -44,5 +44,5 @@ fn frames_longer_than_a_slot_arrive_in_order() {
 #[test]
 fn hosts_talk_over_packet_ports() {
     spaces!(client, braid, server);
-    hosts_talk(&client, &braid, &server, |device, _| PacketPort::open(device).unwrap());
+    hosts_talk(&client, &braid, &server, pool(), |device, _| PacketPort::open(device).unwrap());
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use braid_io::{Port, Unsent, wait};
+use braid_io::{Port, State, Unsent, wait};
 use braid_packet::frame::FRAME;
 use braid_packet::{Frame, Pool};
 
@@ -75,6 +75,16 @@ pub fn receive(pool: &mut Pool, port: &mut dyn Port, found: &mut Vec<Vec<u8>>) -
         pool.put(frame);
     }
     count
+}
+
+/// Lets the port work until its device has a state. It receives nothing meanwhile.
+pub fn until(pool: &mut Pool, port: &mut dyn Port, state: State) {
+    let end = Instant::now() + PATIENCE;
+    let mut found = Vec::new();
+    while port.state() != state {
+        assert_eq!(receive(pool, port, &mut found), 0);
+        assert!(Instant::now() < end, "the device is not {state:?}");
+    }
 }
 
 /// Sends frames from one port to another one, and expects them there, in order.
@@ -208,10 +218,10 @@ pub fn hosts_talk<P: Port + Send>(
     client: &Space,
     braid: &Space,
     server: &Space,
+    mut pool: Pool,
     open: impl Fn(&str, &mut Pool) -> P + Sync,
 ) {
     join_hosts(client, braid, server);
-    let mut pool = pool();
     let (mut lan, mut wan) = braid.within(|| (open("lan", &mut pool), open("wan", &mut pool)));
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

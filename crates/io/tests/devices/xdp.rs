@@ -37,7 +37,9 @@ fn frames_beyond_a_full_ring_are_counted() {
 #[test]
 fn hosts_talk_over_xdp_ports() {
     spaces!(client, braid, server);
-    hosts_talk(&client, &braid, &server, |device, pool| XdpPort::open(device, pool).unwrap());
+    hosts_talk(&client, &braid, &server, pool(), |device, pool| {
+        XdpPort::open(device, pool).unwrap()
+    });
 }
 
 #[test]

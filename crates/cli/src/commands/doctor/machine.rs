@@ -37,6 +37,7 @@ pub(super) fn findings() -> Vec<Finding> {
         queue(&read("/proc/sys/net/core/rmem_max"), has),
         tap(fs::exists("/dev/net/tun").unwrap_or(false)),
         huge_pages(&read("/proc/meminfo")),
+        dpdk(braid_io::dpdk_version()),
         processors(thread::available_parallelism().map_or(1, usize::from)),
     ]
 }
@@ -167,6 +168,13 @@ fn huge_pages(meminfo: &str) -> Finding {
     )
 }
 
+fn dpdk(version: Option<String>) -> Finding {
+    match version {
+        Some(version) => Finding::ok("dpdk", format!("built in: {version}")),
+        None => Finding::note("dpdk", "not built in", braid_io::HOW_TO_GET_DPDK.to_owned()),
+    }
+}
+
 fn processors(count: usize) -> Finding {
     match count {
         1 => Finding::note("processors", "1: Braid shares it with the kernel", None),
@@ -224,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_has_a_remedy() {
-        for found in [af_xdp(Some(false)), jit("0\n"), tap(false), kernel("4.1")] {
+        for found in [af_xdp(Some(false)), jit("0\n"), tap(false), dpdk(None), kernel("4.1")] {
             assert!(found.health != Ok && found.remedy.is_some(), "{found:?}");
         }
     }

@@ -82,8 +82,7 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
     let shares: Vec<_> = named.iter().map(|(interface, _)| shares(chain, *interface)).collect();
     let worker = |worker: usize| {
         let pool = pool_for(devices.iter().zip(shares.iter().map(|shares| &shares[worker])));
-        let mut pool =
-            pool.ok_or_else(|| Failure::input("there is not enough memory for packets"))?;
+        let mut pool = pool.map_err(|why| Failure::input(why.to_string()))?;
         let mut attached = Vec::new();
         for ((interface, device), shares) in named.iter().zip(&shares) {
             let name = device.to_string();

@@ -14,7 +14,6 @@ pub fn needed(devices: &[Device], keeps_user: bool) -> CapabilitySet {
         needed |= match device {
             Device::Packet(_) => CapabilitySet::NET_RAW,
             Device::Tap(_) => CapabilitySet::NET_ADMIN,
-            Device::Memory(_) | Device::Replay(..) => CapabilitySet::empty(),
             // The memory of AF_XDP sockets is locked.
             Device::Xdp(_) => {
                 CapabilitySet::NET_RAW
@@ -22,6 +21,7 @@ pub fn needed(devices: &[Device], keeps_user: bool) -> CapabilitySet {
                     | CapabilitySet::BPF
                     | CapabilitySet::IPC_LOCK
             }
+            _ => CapabilitySet::empty(),
         };
     }
     if keeps_user {
