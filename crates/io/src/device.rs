@@ -130,15 +130,6 @@ impl Device {
         !matches!(self, Device::Memory(_) | Device::Replay(..))
     }
 
-    /// Whether DPDK drives the device. DPDK has threads of its own, and opens files at any time.
-    #[must_use]
-    pub fn is_dpdk(&self) -> bool {
-        #[cfg(feature = "dpdk")]
-        return matches!(self, Device::Dpdk(_));
-        #[cfg(not(feature = "dpdk"))]
-        false
-    }
-
     fn open_once(&self, pool: &mut Pool, share: &Share) -> Result<Box<dyn Port>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketPort::open_share(name, share)?),
@@ -149,6 +140,15 @@ impl Device {
             #[cfg(feature = "dpdk")]
             Device::Dpdk(name) => Box::new(DpdkPort::open_share(name, pool, share)?),
         })
+    }
+
+    /// Whether this is a device by DPDK.
+    #[must_use]
+    pub fn is_dpdk(&self) -> bool {
+        #[cfg(feature = "dpdk")]
+        return matches!(self, Device::Dpdk(_));
+        #[cfg(not(feature = "dpdk"))]
+        false
     }
 
     /// The size and the number of frames that a pool needs for a port to the device.
@@ -168,16 +168,18 @@ impl Device {
 ///
 /// # Errors
 /// When there is not enough memory, or DPDK is needed and cannot be started.
-pub fn pool_for(ports: &[(&Device, &Share)]) -> Result<Pool, OpenError> {
-    let needs = ports.iter().map(|(device, share)| device.needs(share));
+pub fn pool_for<'d>(
+    ports: impl Iterator<Item = (&'d Device, &'d Share)> + Clone,
+) -> Result<Pool, OpenError> {
+    let needs = ports.clone().map(|(device, share)| device.needs(share));
     let (size, frames) =
         needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
     // AF_XDP knows no other sizes.
-    let has_xdp = ports.iter().any(|(device, _)| matches!(device, Device::Xdp(_)));
+    let has_xdp = ports.clone().any(|(device, _)| matches!(device, Device::Xdp(_)));
     let size = if has_xdp { size.next_power_of_two() } else { size };
     #[cfg(feature = "dpdk")]
-    if ports.iter().any(|(device, _)| matches!(device, Device::Dpdk(_))) {
-        let names = ports.iter().filter_map(|(device, _)| match device {
+    if ports.clone().any(|(device, _)| device.is_dpdk()) {
+        let names = ports.filter_map(|(device, _)| match device {
             Device::Dpdk(name) => Some(name.as_str()),
             _ => None,
         });

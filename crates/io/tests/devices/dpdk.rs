@@ -1,12 +1,13 @@
 //! Devices by DPDK's drivers. Each test has devices with numbers of their own, because all tests are
 //! in one process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use braid_io::{
-    CaptureWriter, Device, DpdkPort, PacketPort, PacketSink, Port, Precision, Share, State, Unsent,
-    pool_for, read_all, wait,
+    CaptureWriter, Device, DpdkPort, PacketPort, PacketSink, Port, Precision, Share, State, Steer,
+    Unsent, pool_for, read_all, wait,
 };
 use braid_packet::{Link, Packet, Pool};
 
@@ -20,9 +21,10 @@ fn name(driver: &str, arguments: &str) -> String {
 }
 
 /// A pool for some devices of DPDK.
-fn pool() -> Pool {
+pub fn pool() -> Pool {
     let devices = ["a", "b", "c"].map(|name| Device::Dpdk(name.into()));
-    pool_for(&devices, &Share::default()).unwrap()
+    let share = Share::default();
+    pool_for(devices.iter().map(|device| (device, &share))).unwrap()
 }
 
 /// All frames that the pool has.
@@ -209,7 +211,8 @@ fn several_ports_share_a_device() {
     let mut b = there.within(|| PacketPort::open("vb")).unwrap();
     let mut pools = [pool(), pool()];
     let device = Device::Dpdk(name("net_af_packet", "iface=va"));
-    let shares = Share::all(2);
+    let steer: Steer = Arc::new(|_| unreachable!("one port receives"));
+    let shares = Share::all(2, &steer);
     let mut ports = here.within(|| {
         let mut open = |at: usize| device.open(&mut pools[at], shares[at].clone()).unwrap();
         [open(0), open(1)]

@@ -79,3 +79,14 @@ fn speed_of_ports() {
         measure("tap, in", &mut pool, &mut end, &mut tap);
     });
 }
+
+/// Of two devices that do next to nothing: the time is that of the port and of DPDK.
+#[cfg(feature = "dpdk")]
+#[test]
+#[ignore = "takes seconds, and its figures depend on the machine"]
+fn speed_of_dpdk() {
+    let mut pool = crate::dpdk::pool();
+    let mut a = braid_io::DpdkPort::open("net_null900", &mut pool).unwrap();
+    let mut b = braid_io::DpdkPort::open("net_null901", &mut pool).unwrap();
+    measure("dpdk", &mut pool, &mut a, &mut b);
+}

@@ -81,8 +81,8 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
     let devices: Vec<Device> = named.iter().map(|(_, device)| device.clone()).collect();
     let shares: Vec<_> = named.iter().map(|(interface, _)| shares(chain, *interface)).collect();
     let worker = |worker: usize| {
-        let ports: Vec<_> = devices.iter().zip(shares.iter().map(|all| &all[worker])).collect();
-        let mut pool = pool_for(&ports).map_err(|why| Failure::input(why.to_string()))?;
+        let pool = pool_for(devices.iter().zip(shares.iter().map(|shares| &shares[worker])));
+        let mut pool = pool.map_err(|why| Failure::input(why.to_string()))?;
         let mut attached = Vec::new();
         for ((interface, device), shares) in named.iter().zip(&shares) {
             let name = device.to_string();

@@ -23,11 +23,14 @@ pub use user::User;
 
 /// Gives up what the run does not need. Says what the kernel cannot take away.
 pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
+    // DPDK's own threads run already, and nobody can list what its drivers need.
     if needs.devices.iter().any(Device::is_dpdk) {
         if needs.user.is_some() {
-            return Err(Failure::usage("--user does not work with devices of DPDK"));
+            return Err(Failure::usage("--user does not go with devices of DPDK"));
         }
-        tell("braid: note: DPDK needs the privileges that the run has, so it keeps them\n");
+        if needs.is_limited {
+            tell("braid: note: drivers of DPDK cannot be confined, so the run keeps its rights\n");
+        }
         return Ok(());
     }
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
