@@ -7,14 +7,14 @@ from live import expect
 from sites import OTHER, OTHER6, SERVICE, Site, iperf, wrk
 
 
-def peers(command, kind, offload=True):
+def peers(command, kind, offload=True, workers=1):
     """Pages, transfers and names through the chain of four functions."""
-    with Site(command, kind, offload) as site:
+    with Site(command, kind, offload, workers=workers) as site:
         braid = site.braid()
         use(site, SERVICE, OTHER)
         rates = measured(site, SERVICE, OTHER)
         site.report(braid)
-        print(f"peers: {kind}, offload {'on' if offload else 'off'}: {rates}")
+        print(f"peers: {kind}, offload {'on' if offload else 'off'}, workers {workers}: {rates}")
 
 
 def peers6(command, kind):

@@ -60,11 +60,12 @@ class World:
     def ip(self, name, *words):
         return sh("ip", "-n", self.names[name], *words)
 
-    def pair(self, a, device_a, b, device_b, mac_b=None):
-        """Joins two namespaces by a wire."""
+    def pair(self, a, device_a, b, device_b, mac_b=None, queues=1):
+        """Joins two namespaces by a wire, whose devices have so many queues."""
         peer = ["address", mac_b] if mac_b else []
-        sh("ip", "link", "add", device_a, "netns", self.names[a], "type", "veth",
-           "peer", "name", device_b, "netns", self.names[b], *peer)
+        count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
+        sh("ip", "link", "add", device_a, "netns", self.names[a], *count, "type", "veth",
+           "peer", "name", device_b, "netns", self.names[b], *count, *peer)
         self.ip(a, "link", "set", device_a, "up")
         self.ip(b, "link", "set", device_b, "up")
 

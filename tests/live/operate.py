@@ -16,9 +16,9 @@ from live import expect
 from sites import SERVICE, Site
 
 
-def operate(command, seconds):
+def operate(command, seconds, workers):
     """Nothing that an operator does, and no link that flaps, breaks a connection."""
-    with Site(command) as site:
+    with Site(command, workers=workers) as site:
         braid = site.braid("--state-dir", str(site.folder / "state"), "--state-every", "3s")
         beats = site.background("client", "beat", SERVICE, str(seconds + 2))
         load = site.start("client", "wrk", "-t1", "-c8", f"-d{seconds}s", "--timeout", "10s",
@@ -52,7 +52,7 @@ def operate(command, seconds):
         report = site.report(braid)
         half = memory[len(memory) // 2:]
         assert max(half) < 1.1 * half[0] + 4096, f"memory grows: {memory}"
-        print(f"operate: {seconds} s, {report['packets_in']} packets, {reloads} reloads "
+        print(f"operate: workers {workers}, {seconds} s, {report['packets_in']} packets, {reloads} reloads "
               f"(pauses up to {max(pauses, default=0):.1f} ms), {flaps} flaps, "
               f"{requests} requests, {pages[1]} pages; the long connection stood still for "
               f"{beaten[1]} s at most; {half[-1] >> 10} MiB; lost {report['lost']}")
@@ -97,13 +97,15 @@ def main(command, seconds="20"):
     command = os.path.abspath(command)
     for kind, offload in (("af_packet", True), ("af_packet", False), ("xdp", False)):
         peers(command, kind, offload)
-    peers(command, "tap")
+    for kind in ("af_packet", "xdp", "tap"):
+        peers(command, kind, offload=kind == "af_packet", workers=2)
     for kind in ("af_packet", "xdp"):
         peers6(command, kind)
     paths(command)
     same_pass(command)
     killed(command)
-    operate(command, int(seconds))
+    for workers in (1, 2):
+        operate(command, int(seconds) // 2, workers)
 
 
 if __name__ == "__main__":

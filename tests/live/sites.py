@@ -27,8 +27,9 @@ EXCUSED = {"send_refused", "send_queue_full"}
 class Site(World):
     """The hosts with their programs, and a chain of this folder between them."""
 
-    def __init__(self, braid, kind="af_packet", offload=True, chain="site"):
+    def __init__(self, braid, kind="af_packet", offload=True, chain="site", workers=1):
         super().__init__("client", "braid", "server", ip6=True)
+        self.workers = workers
         self.command, self.kind, self.offload, self.chain = braid, kind, offload, chain
         self.folder = Path(tempfile.mkdtemp(prefix="braid-site-"))
         self.socket = self.folder / "ctl"
@@ -41,9 +42,9 @@ class Site(World):
             if file.suffix in (".braid", ".rules", ".routes"):
                 shutil.copy(file, self.folder)
         if self.kind != "tap":
-            self.pair("braid", "lan0", "client", "eth0")
+            self.pair("braid", "lan0", "client", "eth0", queues=self.workers)
             self.dress_client()
-        self.pair("braid", "wan0", "server", "eth0")
+        self.pair("braid", "wan0", "server", "eth0", queues=self.workers)
         if not self.offload:
             for name in ("client", "server"):
                 self.run(name, "ethtool", "-K", "eth0", "gso", "off", "tso", "off", "tx", "off")
@@ -98,8 +99,9 @@ class Site(World):
         devices = ("--if", f"lan={self.kind}:lan0", "--if", f"wan={wan}:wan0")
         process = self.start(
             "braid", self.command, "run", str(self.folder / f"{self.chain}.braid"), *devices,
-            "--ctl", str(self.socket), "--json", *more, stderr=open(self.folder / "err", "a"))
-        for _ in range(200):
+            "--ctl", str(self.socket), "--json", "--workers", str(self.workers), *more,
+            stderr=open(self.folder / "err", "a"))
+        for _ in range(1000):
             if self.socket.exists() and process.poll() is None:
                 break
             time.sleep(0.02)

@@ -14,6 +14,7 @@ use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
 use braid_packet::{Burst, Layout, Packet};
+use std::any::Any;
 
 impl Compiled {
     /// Runs packets to their ends, one after the other, and adds the destination of each to
@@ -132,6 +133,10 @@ impl Engine for Compiled {
 
     fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
         self.packet_by_path(ingress, packet, out).map(|path| path.to_string())
+    }
+
+    fn flow_page(&self, from: usize, most: usize) -> Option<Box<dyn Any + Send>> {
+        self.flow_records(from, most).map(|page| Box::new(page) as Box<dyn Any + Send>)
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

@@ -48,5 +48,5 @@ pub use braid_flowcache::{
 #[cfg(feature = "mutants")]
 pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};
 pub use braid_ir::walk::Reached;
-pub use compiled::Compiled;
+pub use compiled::{Compiled, FlowPage};
 pub use options::{Hashing, Jit, Options};

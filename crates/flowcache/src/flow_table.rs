@@ -14,7 +14,7 @@ use crate::field_names::{
 };
 use crate::host::{Functions, Programs};
 use crate::key::{Bits, OPEN, of_kind, unfolded};
-use crate::listing::{Dependency, Listed, Missing, list};
+use crate::listing::{Dependency, Listed, Missing, list, page};
 use crate::path::{Native, Path, Segment};
 use crate::template::Template;
 use braid_ir::chain::Sink;
@@ -204,15 +204,43 @@ impl FlowTable {
         (programs, functions, graph): (&P, &F, &Graph),
     ) -> Self {
         let view = View { cache, programs, functions, graph };
-        let (templates, records) = view.templates_and_records();
+        let records = functions.state().dependents();
+        let listed = list(records, functions.state().tables());
+        let (templates, records) = view.describe(listed, &records.counted_by_template());
         Self { flows, templates, records }
+    }
+
+    /// A page of the records ([`page`]), and where the next one begins. The counts of templates are
+    /// those of the page's records, and templates without such records are left out.
+    #[must_use]
+    pub fn page<P: Programs, F: Functions>(
+        cache: &FlowCache,
+        flows: Flows,
+        (programs, functions, graph): (&P, &F, &Graph),
+        (from, most): (usize, usize),
+    ) -> (Self, Option<usize>) {
+        let view = View { cache, programs, functions, graph };
+        let (records, tables) = (functions.state().dependents(), functions.state().tables());
+        let (listed, next) = page(records, tables, from, most);
+        let mut counts = vec![(0, 0); cache.templates.all.len()];
+        for one in &listed {
+            if let Some(count) = counts.get_mut(one.template as usize) {
+                *count = (count.0 + one.packets, count.1 + one.bytes);
+            }
+        }
+        let (mut templates, records) = view.describe(listed, &counts);
+        templates.retain(|template| template.records > 0);
+        (Self { flows, templates, records }, next)
     }
 }
 
 impl<P: Programs, F: Functions> View<'_, P, F> {
-    fn templates_and_records(&self) -> (Vec<FlowTemplate>, Vec<FlowRecord>) {
-        let records = self.functions.state().dependents();
-        let counts = records.counted_by_template();
+    /// Describes records, and templates with the packets and bytes that they have counted.
+    fn describe(
+        &self,
+        listed: Vec<Listed>,
+        counts: &[(u64, u64)],
+    ) -> (Vec<FlowTemplate>, Vec<FlowRecord>) {
         let all = &self.cache.templates;
         let templates = (0..).zip(all.all.iter().zip(&all.paths));
         let mut templates: Vec<FlowTemplate> = templates
@@ -221,7 +249,6 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
                 FlowTemplate { packets, bytes, ..self.flow_template(number, template, path) }
             })
             .collect();
-        let listed = list(records, self.functions.state().tables());
         let record = |one: Listed| {
             let template = templates.get_mut(one.template as usize)?;
             template.records += 1;

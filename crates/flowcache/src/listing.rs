@@ -75,6 +75,35 @@ pub fn list(records: &Records, tables: &Tables) -> Vec<Listed> {
     all
 }
 
+/// Some records by number, and where the next ones begin: at most `most` records, which begin at the
+/// place `from`. Looks at no more than 16 places for each of them.
+#[must_use]
+pub fn page(
+    records: &Records,
+    tables: &Tables,
+    from: usize,
+    most: usize,
+) -> (Vec<Listed>, Option<usize>) {
+    let slabs = records.slabs();
+    let narrow = slabs.narrow.all.len();
+    let end = narrow + slabs.wide.all.len();
+    let last = end.min(from.saturating_add(most.saturating_mul(16)));
+    let (mut found, mut at) = (Vec::new(), from);
+    while at < last && found.len() < most {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        found.extend(match slabs.narrow.all.get(at) {
+            Some(one) => listed((records, tables), number(at), one),
+            None => slabs
+                .wide
+                .all
+                .get(at - narrow)
+                .and_then(|one| listed((records, tables), IS_WIDE | number(at - narrow), one)),
+        });
+        at += 1;
+    }
+    (found, (at < end).then_some(at))
+}
+
 /// A record as listed. `None` if it has ended.
 fn listed<const K: usize, const W: usize>(
     (records, tables): (&Records, &Tables),

@@ -87,6 +87,12 @@ pub trait Engine: Send {
         None
     }
 
+    /// A page of the engine's flow records, at most `most` from the place `from` on. This kind of
+    /// engine defines its type. `None` if the engine makes no flow records.
+    fn flow_page(&self, _from: usize, _most: usize) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
 

@@ -3,6 +3,8 @@
 use std::process::Child;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::common::{Ended, Folder, ended, request};
 use crate::site::{Site, site};
 
@@ -114,4 +116,34 @@ fn captures_traces_and_drains_are_those_of_all_workers() {
     site.ask("drain").code(0).says("0 packets wait");
     let report = site.end().code(0).json();
     assert_eq!(report["packets_out"]["wan"], report["drops"][0]["count"], "{report}");
+}
+
+#[test]
+fn flows_shows_the_records_of_a_run_in_pages() {
+    site!(site, Folder::edge(), &[]);
+    let mut answer = String::new();
+    for _ in 0..200 {
+        for host in 1..=3 {
+            site.send(&[request(0, host, 10)]);
+        }
+        answer = site.ask("flows").code(0).out;
+        if answer.contains("10.0.0.3") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(answer.contains("10.0.0.1") && answer.contains("10.0.0.3"), "{answer}");
+    let count = |page: &Value| page["flows"]["records"].as_array().map_or(0, Vec::len);
+    assert_eq!(count(&site.json("flows --contains 10.0.0.2")), 1);
+    // Each page goes on where the one before has ended.
+    let (mut from, mut found) = (Some(0), 0);
+    while let Some(at) = from {
+        let page = site.json(&format!("flows --from {at} --limit 1"));
+        assert!(count(&page) <= 1, "{page}");
+        (from, found) = (page["next"].as_u64(), found + count(&page));
+    }
+    assert_eq!(found, 3);
+    site.ask("flows --worker 1").code(3).warns("below 1");
+    site.ask("stop").code(0);
+    site.end().code(0);
 }

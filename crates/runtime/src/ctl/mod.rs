@@ -3,8 +3,8 @@
 //! Clients write requests to a Unix socket, one JSON object a line, and get an answer for each. A
 //! thread for each client reads and checks requests. The control thread of the run answers them, one
 //! at a time. What it needs of the worker waits until the worker is between two bursts, and at most
-//! one such message a millisecond is served, so a flood of requests cannot hold up packets. The number of clients, the length of a
-//! request and the size of a page of state are limited.
+//! one such message a millisecond is served, so a flood of requests cannot hold up packets. The
+//! number of clients, the length of a request and the size of a page of state are limited.
 
 mod feed;
 mod request;
@@ -12,7 +12,7 @@ mod serve;
 mod socket;
 
 pub(crate) use feed::{Feed, Sighting};
-pub(crate) use request::{Capture, Job, Request, TraceWanted};
+pub(crate) use request::{Capture, FlowsWanted, Job, Request, TraceWanted};
 pub(crate) use serve::{Listeners, page};
 pub(crate) use socket::Served;
 pub use socket::{Socket, SocketError};

@@ -33,6 +33,8 @@ pub(crate) enum Request {
     },
     /// A page of the state entries.
     State(Page),
+    /// A page of flow records.
+    Flows(FlowsWanted),
     /// Changes of configuration, to be made now, as a control file has them without times.
     Change(String),
     /// All events from now on, one JSON line each.
@@ -81,6 +83,20 @@ pub(crate) struct TraceWanted {
     pub(crate) feed: Feed,
 }
 
+/// Some of a worker's flow records.
+pub(crate) struct FlowsWanted {
+    /// The worker, by number.
+    pub(crate) worker: usize,
+    /// Only records whose JSON contains this text.
+    pub(crate) contains: Option<String>,
+    /// The place at which to begin, as an answer before has named it.
+    pub(crate) from: usize,
+    /// The largest number of records to look at.
+    pub(crate) limit: usize,
+    /// As text for people.
+    pub(crate) text: bool,
+}
+
 /// Some of the state entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Page {
@@ -121,6 +137,7 @@ pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, 
         "capture" => &["do", "interface", "way", "filter", "count"],
         "trace" => &["do", "filter", "count", "most_entries", "text"],
         "drain" => &["do", "within_ms"],
+        "flows" => &["do", "worker", "contains", "from", "limit", "text"],
         _ => &["do"],
     })?;
     Ok(match word.as_str() {
@@ -142,10 +159,17 @@ pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, 
             let ms = given.number("within_ms", DRAIN_MS)?.min(MOST_DRAIN_MS) as u64;
             Request::Drain { within: Duration::from_millis(ms) }
         }
+        "flows" => Request::Flows(FlowsWanted {
+            worker: given.number("worker", 0)?,
+            contains: given.text("contains")?,
+            from: given.number("from", 0)?,
+            limit: given.number("limit", ENTRIES)?.min(MOST_ENTRIES),
+            text: given.flag("text")?,
+        }),
         "stop" => Request::Stop,
         other => {
-            let known =
-                "status, counters, state, change, events, capture, trace, reload, drain, stop";
+            let known = "status, counters, state, flows, change, events, capture, trace, reload, drain, \
+                 stop";
             return Err(format!("there is no `{other}`; known are {known}"));
         }
     })

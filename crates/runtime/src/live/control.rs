@@ -6,7 +6,7 @@ use super::results::united;
 use super::shared::Shared;
 use super::tracing::{Tracing, capture};
 use super::worker::{Mailbox, Next, Status, Worker};
-use crate::ctl::{Job, Request, Served, page};
+use crate::ctl::{FlowsWanted, Job, Request, Served, page};
 use crate::engines::Engines;
 use crate::outcome::Summary;
 use crate::report::report;
@@ -110,6 +110,7 @@ impl Controller<'_> {
                 }
             }
             Request::State(wanted) => page(&self.chain, &self.state()?, &wanted),
+            Request::Flows(wanted) => self.flows(&wanted)?,
             Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {
                 self.shared.record(|record| record.listeners.add(listener));
@@ -166,6 +167,22 @@ impl Controller<'_> {
     fn drain(&self) -> Result<u64, Ended> {
         let held: u64 = self.ask(|worker| worker.drain())?.into_iter().sum();
         Ok(held + self.shared.waiting_for_hops())
+    }
+
+    /// A page of a worker's flow records.
+    fn flows(&mut self, wanted: &FlowsWanted) -> Result<Value, Ended> {
+        let Some(worker) = self.workers.get(wanted.worker) else {
+            let count = self.workers.len();
+            return Ok(json!({ "error": format!("workers have numbers below {count}") }));
+        };
+        let FlowsWanted { from, limit, .. } = *wanted;
+        let page = worker.send(move |worker| worker.engine.flow_page(from, limit)).ok_or(Ended)?;
+        let Some(page) = page.recv().map_err(|_| Ended)? else {
+            return Ok(json!({ "error": "the engine of this run makes no flow records" }));
+        };
+        let contains = wanted.contains.as_deref();
+        let (flows, next) = self.operator.flows(&self.chain, page, contains, wanted.text);
+        Ok(json!({ "flows": flows, "next": next }))
     }
 
     /// The results so far.

@@ -6,6 +6,7 @@ use crate::outcome::Summary;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::snapshot::Snapshot;
 use serde_json::Value;
+use std::any::Any;
 use std::sync::atomic::AtomicBool;
 
 /// What others want of a live run. Signals set these flags.
@@ -39,6 +40,16 @@ pub trait Operator {
     /// # Errors
     /// Why it cannot be shown.
     fn traced(&mut self, number: u64, traced: Traced, as_text: bool) -> Result<Value, String>;
+
+    /// A page of the flow records of an engine of this program, as text for people or as JSON,
+    /// without records whose JSON lacks a text. Returns also where the next page begins.
+    fn flows(
+        &mut self,
+        chain: &Chain,
+        page: Box<dyn Any + Send>,
+        contains: Option<&str>,
+        as_text: bool,
+    ) -> (Value, Option<usize>);
 
     /// A summary as text for people.
     fn present(&mut self, chain: &Chain, summary: &Summary) -> String;

@@ -13,6 +13,7 @@ use braid_runtime::Input;
 use braid_runtime::Summary;
 use braid_runtime::live::{Done, Filter, Flags, Live, Operator, Traced};
 use serde_json::{Value, json};
+use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -191,6 +192,16 @@ impl Operator for Around {
 
     fn traced(&mut self, number: u64, traced: Traced, _: bool) -> Result<Value, String> {
         Ok(json!({ "packet": number, "left": traced.left.len() }))
+    }
+
+    fn flows(
+        &mut self,
+        _: &Chain,
+        _: Box<dyn Any + Send>,
+        _: Option<&str>,
+        _: bool,
+    ) -> (Value, Option<usize>) {
+        unreachable!("engines for tests have no flow records")
     }
 
     fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {

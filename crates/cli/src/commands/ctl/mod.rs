@@ -48,6 +48,21 @@ enum Verb {
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: u64,
     },
+    /// Flow records: what each one does with its flow's packets
+    Flows {
+        /// Only records whose JSON contains this text, such as an address
+        #[arg(long, value_name = "TEXT")]
+        contains: Option<String>,
+        /// The records of this worker
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        worker: u64,
+        /// Begin at this place
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        from: u64,
+        /// Look at no more than this many records (up to 1,000)
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u64,
+    },
     /// Set a parameter: FUNCTION.PARAM VALUE, as in a control file
     Set(Change),
     /// Add a rule: FUNCTION.PARAM [at N] RULE
@@ -107,6 +122,10 @@ impl Verb {
                 "do": "state", "function": function, "table": table, "contains": contains,
                 "from": from, "limit": limit,
             }),
+            Verb::Flows { contains, worker, from, limit } => json!({
+                "do": "flows", "contains": contains, "worker": worker, "from": from,
+                "limit": limit, "text": !json,
+            }),
             Verb::Set(words) => change("set", words),
             Verb::AddRule(words) => change("add-rule", words),
             Verb::RemoveRule(words) => change("remove-rule", words),
@@ -158,6 +177,13 @@ fn text(verb: &Verb, answer: &Value) -> String {
         Verb::State { .. } => {
             let entries = answer["entries"].as_array().map_or(&[][..], |entries| entries);
             let mut text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+            if let Some(next) = answer["next"].as_u64() {
+                text.push_str(&format!("more: --from {next}\n"));
+            }
+            text
+        }
+        Verb::Flows { .. } => {
+            let mut text = answer["flows"].as_str().unwrap_or_default().to_owned();
             if let Some(next) = answer["next"].as_u64() {
                 text.push_str(&format!("more: --from {next}\n"));
             }

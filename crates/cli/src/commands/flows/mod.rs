@@ -4,14 +4,16 @@ mod names;
 mod text;
 mod value;
 
-use braid_engine::FlowTable;
+use braid_engine::{FlowPage, FlowTable};
+use braid_ir::chain::Chain;
 use braid_runtime::Run;
+use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Replay;
 use crate::engines;
 use crate::output::{Output, warn};
-use names::Shown;
+use names::{Names, Shown};
 
 /// Run a chain over captures with flow records, and show the records at the end: what each one does
 /// with its flow's packets, and which state and parameters it depends on
@@ -48,6 +50,27 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         output.text(text::text(&chain, &table, shown));
     }
     Ok(Answer::Yes)
+}
+
+/// A page of a live run's flow records, without records whose JSON lacks a text. Returns also where
+/// the next page begins.
+pub fn page(
+    chain: &Chain,
+    page: FlowPage,
+    contains: Option<&str>,
+    as_text: bool,
+) -> (Value, Option<usize>) {
+    let FlowPage { mut table, next } = page;
+    if let Some(contains) = contains {
+        let names = Names(chain);
+        table.records.retain(|one| names.record_value(one).to_string().contains(contains));
+    }
+    let shown = Shown::Records(table.records.len());
+    let flows = match as_text {
+        true => Value::from(text::text(chain, &table, shown)),
+        false => value::value(chain, &table, shown),
+    };
+    (flows, next)
 }
 
 fn shown(args: &Args, table: &FlowTable) -> Shown {

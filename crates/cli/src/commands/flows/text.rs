@@ -49,7 +49,7 @@ fn summary(table: &FlowTable) -> String {
         count(flows.hits),
         count(flows.guard_failures),
         count(flows.misses),
-        count(table.records.len() as u64),
+        count(records.made - records.ended),
         count(records.made),
         count(flows.renewed),
         count(records.ended),

@@ -23,7 +23,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
         "hits": flows.hits,
         "guard_failures": flows.guard_failures,
         "misses": flows.misses,
-        "now": table.records.len(),
+        "now": records.made - records.ended,
         "made": records.made,
         "renewed": flows.renewed,
         "ended": records.ended,
@@ -149,7 +149,7 @@ impl Names<'_> {
         }
     }
 
-    fn record_value(self, record: &FlowRecord) -> Value {
+    pub fn record_value(self, record: &FlowRecord) -> Value {
         let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
         json!({
             "template": record.template,

@@ -1,5 +1,6 @@
 //! `braid run --if`: live interfaces.
 
+use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use signal_hook::flag;
 use super::kept::Kept;
 use super::outputs::{Created, LineFile};
 use crate::answer::Failure;
-use crate::commands::trace;
+use crate::commands::{flows, trace};
 use crate::engines;
 use crate::filter::filter;
 use crate::load::{self, Choice};
@@ -140,6 +141,20 @@ pub struct Surroundings<'a> {
 impl Operator for Surroundings<'_> {
     fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
         load::change(text, chain)
+    }
+
+    fn flows(
+        &mut self,
+        chain: &Chain,
+        page: Box<dyn Any + Send>,
+        contains: Option<&str>,
+        as_text: bool,
+    ) -> (Value, Option<usize>) {
+        match page.downcast() {
+            Ok(page) => flows::page(chain, *page, contains, as_text),
+            // No other engine has records.
+            Err(_) => (Value::Null, None),
+        }
     }
 
     fn present(&mut self, chain: &Chain, so_far: &Summary) -> String {
