@@ -80,15 +80,24 @@ impl Burst {
     }
 
     /// Adds a packet as [`Packet::in_frame`] makes it. Makes it in its place, because moving a
-    /// packet right after it was made takes longer than making it.
-    #[inline]
+    /// packet right after it was made takes longer than making it. For the same reason the function
+    /// is inlined: the frame is not moved.
+    #[inline(always)]
     pub fn add(&mut self, link: Link, time_ns: u64, frame: Frame, wire_len: u32) {
         debug_assert!(!self.is_full(), "a burst has a limit");
-        match self.places.get_mut(self.count) {
-            Some(place) => place.make(link, time_ns, frame, wire_len),
-            None => self.places.push(Packet::in_frame(link, time_ns, frame, wire_len)),
+        if self.count == self.places.len() {
+            self.grow();
+        }
+        if let Some(place) = self.places.get_mut(self.count) {
+            place.make(link, time_ns, frame, wire_len);
         }
         self.count += 1;
+    }
+
+    /// Adds a place for a packet.
+    #[cold]
+    fn grow(&mut self) {
+        self.places.push(Packet::empty(Link::Ethernet));
     }
 
     /// The packets.

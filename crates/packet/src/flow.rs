@@ -72,7 +72,11 @@ impl FlowKey {
     /// The key of the packet that an ICMP error quotes. `None` when it quotes none.
     #[must_use]
     pub fn of_quoted(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        Self::read(packet, layout, Self::QUOTED_FIELDS)
+        if layout.has(Header::Quoted) {
+            Self::read(packet, layout, Self::QUOTED_FIELDS)
+        } else {
+            None
+        }
     }
 
     fn read(packet: &Packet, layout: &Layout, fields: [Field; 6]) -> Option<FlowKey> {

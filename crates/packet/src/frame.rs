@@ -441,6 +441,16 @@ impl Frame {
         (self.start, self.len) = (self.start + less32, self.len - less32);
         true
     }
+
+    /// Returns the memory. This is the end of a frame with memory.
+    #[inline(never)]
+    fn release(&mut self) {
+        match self.pool {
+            Some(pool) => Shared::give(pool, self.index),
+            // SAFETY: `zeroed` allocated the memory with this layout.
+            None => unsafe { dealloc(self.base.as_ptr(), own_memory(self.size)) },
+        }
+    }
 }
 
 /// The memory of a frame that belongs to no pool.
@@ -451,11 +461,8 @@ fn own_memory(size: u32) -> Layout {
 impl Drop for Frame {
     #[inline]
     fn drop(&mut self) {
-        match self.pool {
-            Some(pool) => Shared::give(pool, self.index),
-            None if self.size == 0 => {}
-            // SAFETY: `zeroed` allocated the memory with this layout.
-            None => unsafe { dealloc(self.base.as_ptr(), own_memory(self.size)) },
+        if self.size > 0 {
+            self.release();
         }
     }
 }

@@ -80,7 +80,7 @@ impl Packet {
     }
 
     /// Makes this empty packet a packet as [`Self::in_frame`] does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make(&mut self, link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MOST);
         frame.truncate(captured as usize);
@@ -96,7 +96,7 @@ impl Packet {
     }
 
     /// Leaves an empty packet. A frame of `pool` returns to it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recycle(&mut self, pool: &mut Pool) {
         pool.put(std::mem::replace(&mut self.frame, Frame::empty()));
         *self = Packet::empty(self.link);

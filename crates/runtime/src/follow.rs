@@ -125,7 +125,7 @@ impl Follow {
     pub(crate) fn look(&self, packet: &Packet, layout: &Layout) -> Captured {
         let keyed = |key: FlowKey| Keyed::new(key, &self.ends);
         let is_error = layout.has(Header::Quoted);
-        let quoted = is_error.then(|| packet.quoted_flow_key(layout)).flatten();
+        let quoted = packet.quoted_flow_key(layout);
         Captured { own: packet.flow_key(layout).map(keyed), quoted: quoted.map(keyed), is_error }
     }
 

@@ -10,7 +10,7 @@ use crate::loads::Loads;
 use crate::outcome::RunError;
 use crate::outputs::{Leaving, Unwritten};
 use crate::queue::{Receiver, Sender, queue};
-use crate::reading::LOADS;
+use crate::reading::{ENOUGH, LOADS};
 use crate::script::Script;
 use crate::sharded::Sharded;
 use crate::share::{Divided, Share};
@@ -22,9 +22,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-
-/// The number of things that wake a thread that waits for them.
-const ENOUGH: usize = 8;
 
 /// What a worker is asked for.
 enum Work {

@@ -1,12 +1,13 @@
-//! Tests that warm engines do not allocate memory: 10,000 packets in bursts without one
-//! allocation.
+//! Tests that warm engines, and runs over captures with them, do not allocate memory for packets.
 
 use braid_engine::{Compiled, Options};
+use braid_io::{CaptureReader, CaptureWriter, PacketSink as _, Precision};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_ir::residual::Extent;
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Burst, Packet, Pool};
+use braid_runtime::{Input, Run};
 use braid_testkit::harness::{self, Form};
 use braid_testkit::packet::{tcp, udp};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -188,4 +189,30 @@ fn warm_engines_ask_for_no_memory() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn run_over_a_capture_asks_for_as_much_memory_for_many_packets_as_for_few() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = packets(50_000);
+    let chain = chain(&(0..4).map(napt).collect::<Vec<_>>());
+    let mut engine = Compiled::new(chain.clone(), Extent::Chain, Options::fused()).expect("engine");
+    let mut asked = |number: usize, packets: &[Packet]| {
+        let path = folder.path().join(format!("{number}.pcap"));
+        let mut writer = CaptureWriter::create(&path, Precision::Nano).expect("a file");
+        packets.iter().try_for_each(|packet| writer.write_packet(packet)).expect("it is written");
+        writer.finish().expect("it is written");
+        let source = Box::new(CaptureReader::open(&path).expect("a capture"));
+        let before = ASKED.get();
+        let run = Run::new(&chain, &mut engine);
+        let done = run.input(Input { name: String::new(), interface: None, source }).run();
+        let asked = ASKED.get() - before;
+        (asked, done.expect("it runs").counters.packets_in)
+    };
+    let (cold, _) = asked(0, &all[..20_000]);
+    let (few, _) = asked(1, &all[20_000..25_000]);
+    let (many, count) = asked(2, &all[25_000..]);
+    assert_eq!(count, all.len() as u64, "the engine has counted all packets");
+    assert!(cold > few && few > 0, "{cold} allocations, then {few}");
+    assert_eq!(many, few);
 }
