@@ -210,7 +210,7 @@ impl FlowTable {
         Self { flows, templates, records }
     }
 
-    /// A page of the records ([`page`]), and where the next one begins. The counts of templates are
+    /// A page of the records, by place, and where the next one begins. The counts of templates are
     /// those of the page's records, and templates without such records are left out.
     #[must_use]
     pub fn page<P: Programs, F: Functions>(
