@@ -98,7 +98,7 @@ def main(command, seconds="20"):
     for kind, offload in (("af_packet", True), ("af_packet", False), ("xdp", False)):
         peers(command, kind, offload)
     for kind in ("af_packet", "xdp", "tap"):
-        peers(command, kind, offload=kind == "af_packet", workers=2)
+        peers(command, kind, offload=kind != "xdp", workers=2)
     for kind in ("af_packet", "xdp"):
         peers6(command, kind)
     paths(command)
