@@ -269,11 +269,11 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Runs the engine on packets that other workers have passed on, up to one burst from each of
-    /// them. Returns whether there were any.
+    /// Runs the engine on packets that other workers have passed on: as many bursts as they read in a
+    /// turn. Returns whether there were any.
     fn take_in(&mut self) -> Result<bool, RunError> {
         let Some(exchange) = &self.exchange else { return Ok(false) };
-        for count in 0..exchange.others() {
+        for count in 0..exchange.others() * self.sink.devices.len().max(1) {
             let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) else {
                 return Ok(count > 0);
             };

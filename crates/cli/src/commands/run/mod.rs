@@ -127,16 +127,16 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         .map(|path| Socket::listen(path).map_err(|why| Failure::file(path, why)));
     let socket = socket.transpose()?;
     let mut kept = args.state_dir.as_deref().map(|dir| Kept::open(dir, &chain)).transpose()?;
-    let outputs = outputs::create(outputs, precision)?;
-    if let Some(Devices { kinds, .. }) = &devices {
-        confine(args, kinds, &program)?;
-    }
     let clock = Clock::start();
     let first_time_ns = if is_live { clock.start_ns() } else { inputs.first_time_ns() };
     let control = match &args.control {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
+    let outputs = outputs::create(outputs, precision)?;
+    if let Some(Devices { kinds, .. }) = &devices {
+        confine(args, kinds, &program)?;
+    }
     let begin = || match is_live {
         true => engines::live(&args.engine, &chain),
         false => engines::offline(&args.engine, &chain),
