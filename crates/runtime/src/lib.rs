@@ -36,7 +36,7 @@ mod team;
 pub use engines::Engines;
 pub use merge::Input;
 pub use outcome::{RunError, Summary};
-pub use outputs::Unwritten;
+pub use outputs::{Sinks, Unwritten};
 pub use run::{Progress, Run};
 pub use sharded::Sharded;
 pub use steer::{Steerer, workers};

@@ -19,10 +19,10 @@ pub(crate) struct Output<'a> {
 /// The events file, with its name in messages.
 pub(crate) type Events<'a> = (String, Box<dyn Write + Send + 'a>);
 
-/// Writes the packets and events that an engine sends out. An engine cannot be told that writing
+/// Where a run writes the packets that leave, and events. An engine cannot be told that writing
 /// failed. So the first error is kept, and nothing is written after it.
 #[derive(Default)]
-pub(crate) struct Leaving<'a> {
+pub struct Sinks<'a> {
     pub(crate) outputs: Vec<Output<'a>>,
     pub(crate) events: Option<Events<'a>>,
     pub(crate) failed: Vec<Unwritten>,
@@ -48,7 +48,27 @@ impl Unwritten {
     }
 }
 
-impl Leaving<'_> {
+impl<'a> Sinks<'a> {
+    /// Adds a sink for the packets that leave by an interface, or by any interface. Messages use
+    /// `name` for the sink.
+    #[must_use]
+    pub fn output(
+        mut self,
+        name: impl Into<String>,
+        interface: Option<u16>,
+        sink: impl PacketSink + Send + 'a,
+    ) -> Self {
+        self.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
+        self
+    }
+
+    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
+    #[must_use]
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
+        self.events = Some((name.into(), Box::new(events)));
+        self
+    }
+
     /// Whether an output could not be written.
     pub(crate) fn has_failed(&self) -> bool {
         !self.failed.is_empty()

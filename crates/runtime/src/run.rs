@@ -6,17 +6,15 @@ use crate::loads::{Loads, with_lost};
 use crate::merge::Input;
 use crate::one::One;
 use crate::outcome::{RunError, Shown, Summary};
-use crate::outputs::{Leaving, Output};
+use crate::outputs::Sinks;
 use crate::reading::{End, LOADS, Reader};
 use crate::script::Script;
 use crate::sharded::Sharded;
 use crate::split::{NO_INTERFACE, Splitter};
 use crate::team;
-use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use std::cell::Cell;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of packets between two calls of the progress callback.
@@ -25,9 +23,9 @@ const PROGRESS_PERIOD: u64 = 1024;
 /// A run that is being set up.
 pub struct Run<'a> {
     chain: &'a Chain,
-    engines: Engines<'a>,
+    engines: Runners<'a>,
     inputs: Vec<Input>,
-    leaving: Leaving<'a>,
+    sinks: Sinks<'a>,
     control: Vec<Control>,
     follow: bool,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
@@ -36,7 +34,7 @@ pub struct Run<'a> {
 }
 
 /// The engines of a run.
-enum Engines<'a> {
+enum Runners<'a> {
     One(&'a mut dyn Engine),
     /// Each runs on a thread of its own.
     Workers(&'a mut Sharded),
@@ -56,21 +54,21 @@ pub struct Progress {
 impl<'a> Run<'a> {
     /// Creates a run of a chain on an engine that was made for this chain.
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine) -> Self {
-        Self::on(chain, Engines::One(engine))
+        Self::on(chain, Runners::One(engine))
     }
 
     /// Creates a run of a divided chain on the engines of its workers, each on a thread of its own.
     /// With [`Self::follow`], they run one after the other on one thread.
     pub fn on_workers(chain: &'a Chain, workers: &'a mut Sharded) -> Self {
-        Self::on(chain, Engines::Workers(workers))
+        Self::on(chain, Runners::Workers(workers))
     }
 
-    fn on(chain: &'a Chain, engines: Engines<'a>) -> Self {
+    fn on(chain: &'a Chain, engines: Runners<'a>) -> Self {
         Self {
             chain,
             engines,
             inputs: Vec::new(),
-            leaving: Leaving::default(),
+            sinks: Sinks::default(),
             control: Vec::new(),
             follow: false,
             progress: None,
@@ -86,23 +84,10 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Adds a sink for the packets that leave by an interface, or by any interface. Messages use
-    /// `name` for the sink.
+    /// Sets where the packets that leave are written, and events.
     #[must_use]
-    pub fn output(
-        mut self,
-        name: impl Into<String>,
-        interface: Option<u16>,
-        sink: impl PacketSink + Send + 'a,
-    ) -> Self {
-        self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
-        self
-    }
-
-    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
-    #[must_use]
-    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
-        self.leaving.events = Some((name.into(), Box::new(events)));
+    pub fn sinks(mut self, sinks: Sinks<'a>) -> Self {
+        self.sinks = sinks;
         self
     }
 
@@ -150,10 +135,10 @@ impl<'a> Run<'a> {
     /// written, the run ends early with a summary that contains the failure
     /// ([`Summary::unwritten`]).
     pub fn run(self) -> Result<Summary, RunError> {
-        let Self { chain, engines, mut leaving, .. } = self;
+        let Self { chain, engines, mut sinks, .. } = self;
         let splitter = Splitter::new(chain);
         let mut warnings = blind_split(chain, &splitter, &self.inputs);
-        let is_team = matches!(engines, Engines::Workers(_)) && !self.follow;
+        let is_team = matches!(engines, Runners::Workers(_)) && !self.follow;
         let loads = if is_team { LOADS } else { 1 };
         let mut reader =
             Reader::start(self.inputs, (!self.follow).then(|| splitter.clone()), loads);
@@ -164,9 +149,9 @@ impl<'a> Run<'a> {
         let mut control = Script::new(self.control);
         let mut follow = self.follow.then(Follow::default);
         let (ran, unwritten, counters) = match engines {
-            Engines::Workers(workers) if is_team => {
+            Runners::Workers(workers) if is_team => {
                 let (ran, unwritten) =
-                    team::run(workers, &mut control, (chain, leaving), &used, |team, has_ended| {
+                    team::run(workers, &mut control, (chain, sinks), &used, |team, has_ended| {
                         let goes_on = || !is_stopped() && !has_ended.load(Ordering::Relaxed);
                         feed.packets(&mut reader, team, goes_on)
                     });
@@ -174,13 +159,13 @@ impl<'a> Run<'a> {
             }
             engines => {
                 let engine: &mut dyn Engine = match engines {
-                    Engines::One(engine) => engine,
-                    Engines::Workers(workers) => workers,
+                    Runners::One(engine) => engine,
+                    Runners::Workers(workers) => workers,
                 };
                 let has_failed = Cell::new(false);
                 let mut pass_on = |mut load: Load| {
-                    leaving.write_load(chain, &mut load);
-                    has_failed.set(leaving.has_failed());
+                    sinks.write_load(chain, &mut load);
+                    has_failed.set(sinks.has_failed());
                     // The reader may have ended.
                     used.send(load, false);
                 };
@@ -190,8 +175,8 @@ impl<'a> Run<'a> {
                     One::new(chain, engine, &splitter, &mut control, follow, &mut pass_on);
                 let ran = feed.packets(&mut reader, &mut one, goes_on);
                 let counters = one.counters();
-                leaving.finish();
-                (ran, leaving.failed, counters)
+                sinks.finish();
+                (ran, sinks.failed, counters)
             }
         };
         warnings.extend(ran?);

@@ -8,7 +8,7 @@
 use crate::load::Load;
 use crate::loads::Loads;
 use crate::outcome::RunError;
-use crate::outputs::{Leaving, Unwritten};
+use crate::outputs::{Sinks, Unwritten};
 use crate::queue::{Receiver, Sender, queue};
 use crate::reading::{ENOUGH, LOADS};
 use crate::script::Script;
@@ -44,7 +44,7 @@ struct Away {
 pub(crate) fn run<T>(
     workers: &mut Sharded,
     control: &mut Script,
-    (chain, mut leaving): (&Chain, Leaving<'_>),
+    (chain, mut sinks): (&Chain, Sinks<'_>),
     used: &Sender<Load>,
     drive: impl FnOnce(&mut dyn Loads, &AtomicBool) -> Result<T, RunError>,
 ) -> (Result<T, RunError>, Vec<Unwritten>) {
@@ -68,17 +68,17 @@ pub(crate) fn run<T>(
                 while let Some(mut one) = away.next() {
                     if refused.is_none() {
                         refused = collect(&mut one, &done);
-                        leaving.write_load(chain, &mut one.load);
+                        sinks.write_load(chain, &mut one.load);
                     }
-                    if refused.is_some() || leaving.has_failed() {
+                    if refused.is_some() || sinks.has_failed() {
                         has_ended.store(true, Ordering::Relaxed);
                     }
                     // The reader and the driver may have ended.
                     used.send(one.load, false);
                     spare.send((one.divided, one.parts), false);
                 }
-                leaving.finish();
-                (refused, leaving.failed)
+                sinks.finish();
+                (refused, sinks.failed)
             }
         });
         let mut team = Team { chain, steerer, control, inboxes, send, again, owners: Vec::new() };

@@ -9,7 +9,7 @@ use braid_ir::model::{Kind, ParamId};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Field, Header, Link, Packet, Shape, build_fresh};
 use braid_runtime::split::Splitter;
-use braid_runtime::{Input, Progress, Run, RunError};
+use braid_runtime::{Input, Progress, Run, RunError, Sinks};
 use std::io::{BufWriter, Cursor, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,9 +138,13 @@ fn outputs_take_one_interface_or_all() {
         (MemorySink::default(), MemorySink::default(), MemorySink::default());
     Run::new(&chain, &mut engine)
         .input(sources(vec![up.clone(), down.clone()]))
-        .output("all", None, &mut all)
-        .output("lan", Some(0), &mut lan)
-        .output("wan", Some(1), &mut wan)
+        .sinks(
+            Sinks::default().output("all", None, &mut all).output("lan", Some(0), &mut lan).output(
+                "wan",
+                Some(1),
+                &mut wan,
+            ),
+        )
         .run()
         .unwrap();
     assert_eq!(all.packets, [up.clone(), down.clone()]);
@@ -181,7 +185,7 @@ fn output_that_fails_ends_the_run_with_its_name_and_a_summary() {
         let mut sink = Failing { at, written: 0 };
         let run = Run::new(&chain, &mut engine)
             .input(sources(vec![packet; 200_000]))
-            .output("out.pcap", None, &mut sink);
+            .sinks(Sinks::default().output("out.pcap", None, &mut sink));
         let summary = run.run().unwrap();
         let unwritten: Vec<String> = summary.unwritten.iter().map(ToString::to_string).collect();
         assert_eq!(unwritten, ["out.pcap: cannot be written: disk full"]);
@@ -215,9 +219,12 @@ fn every_output_that_fails_is_named_and_the_others_are_finished() {
     let (mut broken, mut whole) = (Failing { at: 0, written: 0 }, Finished(false));
     let summary = Run::new(&chain, &mut engine)
         .input(sources(vec![packet]))
-        .output("broken.pcap", None, &mut broken)
-        .output("whole.pcap", None, &mut whole)
-        .events("events.json", BufWriter::new(Full))
+        .sinks(
+            Sinks::default()
+                .output("broken.pcap", None, &mut broken)
+                .output("whole.pcap", None, &mut whole)
+                .events("events.json", BufWriter::new(Full)),
+        )
         .run()
         .unwrap();
     let unwritten: Vec<String> = summary.unwritten.iter().map(ToString::to_string).collect();
@@ -256,7 +263,10 @@ fn damaged_input_ends_the_run_after_its_whole_packets() {
         let source = Box::new(CaptureReader::new(Cursor::new(file)).unwrap());
         let input = Input { source, ..sources(vec![]) };
         let mut sink = MemorySink::default();
-        let ran = Run::new(&chain, &mut engine).input(input).output("", None, &mut sink).run();
+        let ran = Run::new(&chain, &mut engine)
+            .input(input)
+            .sinks(Sinks::default().output("", None, &mut sink))
+            .run();
         (ran, sink.packets.len())
     };
     let (error, written) = run(damaged);
@@ -396,7 +406,7 @@ fn events_are_written_as_json_lines_with_sorted_keys() {
     let mut engine = Announcing;
     let run = Run::new(&chain, &mut engine)
         .input(sources(vec![packet]))
-        .events("events.json", &mut events);
+        .sinks(Sinks::default().events("events.json", &mut events));
     run.run().unwrap();
     let line = r#"{"event":"SCAN","extends":["ALERT","EVENT"],"fields":{"count":"18446744073709551616","note":"a \"b\"","who":"10.0.0.1"},"function":null,"time_ns":5}"#;
     assert_eq!(String::from_utf8(events).unwrap(), format!("{line}\n"));
@@ -426,7 +436,7 @@ fn run_that_is_stopped_has_a_summary_and_its_output_is_whole() {
     let mut sink = MemorySink::default();
     let summary = Run::new(&chain, &mut engine)
         .input(Input { source, ..sources(vec![]) })
-        .output("out", None, &mut sink)
+        .sinks(Sinks::default().output("out", None, &mut sink))
         .stop(&stop)
         .run()
         .unwrap();

@@ -5,7 +5,7 @@ mod support;
 use braid_io::MemorySink;
 use braid_packet::{Field, Link, NewPayload, Packet, Shape, build_fresh, build_new};
 use braid_runtime::follow::{Follow, FollowCounters};
-use braid_runtime::{Input, Run, Summary};
+use braid_runtime::{Input, Run, Sinks, Summary};
 use support::*;
 
 const CLIENT: End<'_> = ("10.0.0.1", 1000);
@@ -44,7 +44,7 @@ fn follow(
     let mut sink = MemorySink::default();
     let summary = Run::new(&chain, &mut engine)
         .input(sources(captured))
-        .output("out", None, &mut sink)
+        .sinks(Sinks::default().output("out", None, &mut sink))
         .follow(true)
         .run()
         .unwrap();

@@ -8,7 +8,7 @@ use braid_ir::engine::{Counters, Engine};
 use braid_packet::{Field, Link, Shape, build_fresh};
 use braid_packet::{Frame, Pool};
 use braid_runtime::live::{Attached, Clock, Flags, Limits, Live, Ports};
-use braid_runtime::{Engines, RunError, Summary};
+use braid_runtime::{Engines, RunError, Sinks, Summary};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -167,7 +167,11 @@ fn copies_of_what_was_sent_are_written_in_order() {
     let (wan, to_wan) = device(1, vec![Step::Frames(3)], None);
     let (mut all, mut from_lan) = (MemorySink::default(), MemorySink::default());
     let live = live(Clock::start()).limits(after(103));
-    let live = live.output("all", None, &mut all).output("lan", Some(0), &mut from_lan);
+    let live = live.sinks(Sinks::default().output("all", None, &mut all).output(
+        "lan",
+        Some(0),
+        &mut from_lan,
+    ));
     drive(with(live, [lan, wan]), &mut Around::default()).result.unwrap();
     assert_eq!(
         (all.packets.len(), from_lan.packets.len(), to_wan.lock().unwrap().len()),
@@ -183,7 +187,7 @@ fn copies_of_what_was_not_sent_are_not_written() {
     let (wan, _) = device(1, vec![Step::Frames(1)], Some(Unsent::QueueFull));
     let mut all = MemorySink::default();
     let live = live(Clock::start()).limits(after(3));
-    let live = with(live.output("all", None, &mut all), [lan, wan]);
+    let live = with(live.sinks(Sinks::default().output("all", None, &mut all)), [lan, wan]);
     drive(live, &mut Around::default()).result.unwrap();
     assert_eq!(all.packets.len(), 1);
 }
@@ -344,7 +348,7 @@ fn packets_wait_for_their_next_hop_and_are_copied_as_they_are_sent() {
     let (lan, _) = device(0, vec![Step::Frames(2)], None);
     let (wan, to_wan) = device(1, vec![Step::Bytes(answer())], None);
     let mut all = MemorySink::default();
-    let live = host(lan, wan, after(3)).output("all", None, &mut all);
+    let live = host(lan, wan, after(3)).sinks(Sinks::default().output("all", None, &mut all));
     let done = drive(live, &mut Around::default()).result.unwrap();
     let sent = to_wan.lock().unwrap();
     let packets: Vec<_> = sent.iter().filter(|frame| !is_arp(frame)).collect();

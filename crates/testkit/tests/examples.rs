@@ -6,7 +6,7 @@ use braid_io::{MemorySink, MemorySource};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Counters;
 use braid_packet::Packet;
-use braid_runtime::{Input, Run};
+use braid_runtime::{Input, Run, Sinks};
 use braid_testkit::harness::{self, Form};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -57,10 +57,11 @@ fn run(name: &str, follow: bool) -> Outcome {
     let mut sinks: Vec<_> = chain.interfaces.iter().map(|_| MemorySink::default()).collect();
     let source = Box::new(MemorySource::new(captured()));
     let input = Input { name: "capture".to_owned(), interface: None, source };
-    let mut run = Run::new(&chain, engine.as_mut()).input(input).follow(follow);
+    let mut written = Sinks::default();
     for (number, sink) in (0..).zip(&mut sinks) {
-        run = run.output("memory", Some(number), sink);
+        written = written.output("memory", Some(number), sink);
     }
+    let run = Run::new(&chain, engine.as_mut()).input(input).follow(follow).sinks(written);
     let summary = run.run().unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(summary.warnings, Vec::<String>::new(), "{name}");
     let names = chain.interfaces.iter().map(|interface| interface.name.clone());

@@ -7,7 +7,7 @@ use braid_ir::engine;
 use braid_ir::steering::{By, Of, Part, Side, Steering};
 use braid_packet::Packet;
 use braid_reference::Reference;
-use braid_runtime::{Input, Run, RunError, Sharded, Summary};
+use braid_runtime::{Input, Run, RunError, Sharded, Sinks, Summary};
 use braid_testkit::case::{list, replay};
 use braid_testkit::compare::difference;
 use braid_testkit::generate::program::any;
@@ -221,10 +221,11 @@ fn drive(chain: &Chain, on: On<'_>, stimuli: &[Stimulus]) -> (Result<Summary, Ru
         let source = Box::new(MemorySource::new(packets));
         run = run.input(Input { name: String::new(), interface: Some(interface), source });
     }
+    let mut written = Sinks::default().events("events", &mut events);
     for (interface, sink) in (0..).zip(&mut sinks) {
-        run = run.output("out", Some(interface), sink);
+        written = written.output("out", Some(interface), sink);
     }
-    let done = run.events("events", &mut events).run();
+    let done = run.sinks(written).run();
     let events = String::from_utf8(events).expect("JSON lines");
     let left = sinks.into_iter().map(|sink| sink.packets).collect();
     (done, (left, events.lines().map(str::to_owned).collect()))

@@ -8,11 +8,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// The number of bursts that wait for a worker. Packets of further bursts are lost.
-const WAITING: usize = 256;
+/// The number of packets that wait for a worker: what the largest rings of network cards hold.
+/// Further bursts are lost.
+const WAITING: usize = 4096;
 
 /// The reason for which packets are lost while too many wait for their worker.
 pub(super) const WORKER_QUEUE_FULL: &str = "worker_queue_full";
@@ -32,6 +33,8 @@ pub(super) struct Exchange {
 #[derive(Clone)]
 struct Door {
     inbox: SyncSender<Vec<Packet>>,
+    /// The number of packets in the inbox.
+    waiting: Arc<AtomicUsize>,
     bell: Arc<Bell>,
 }
 
@@ -52,7 +55,7 @@ impl Exchange {
             let (send, inbox) = sync_channel(WAITING);
             let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             let bell = Arc::new(Bell { event, is_asleep: AtomicBool::new(false) });
-            doors.push(Door { inbox: send, bell });
+            doors.push(Door { inbox: send, waiting: Arc::default(), bell });
             inboxes.push(inbox);
         }
         let one = |(own, inbox)| Self {
@@ -85,13 +88,9 @@ impl Exchange {
         }
         let mut lost = 0;
         for (door, packets) in doors.iter().zip(away).filter(|(_, packets)| !packets.is_empty()) {
-            match door.inbox.try_send(std::mem::take(packets)) {
-                Ok(()) => door.bell.ring(),
-                Err(why) => {
-                    let (TrySendError::Full(packets) | TrySendError::Disconnected(packets)) = why;
-                    lost += packets.len() as u64;
-                    packets.into_iter().for_each(|packet| pool.put(packet.into_frame()));
-                }
+            if let Err(packets) = door.send(std::mem::take(packets)) {
+                lost += packets.len() as u64;
+                packets.into_iter().for_each(|packet| pool.put(packet.into_frame()));
             }
         }
         lost
@@ -109,7 +108,9 @@ impl Exchange {
 
     /// Packets that another worker has passed on.
     pub(super) fn receive(&self) -> Option<Vec<Packet>> {
-        self.inbox.try_recv().ok()
+        let packets = self.inbox.try_recv().ok()?;
+        self.doors[usize::from(self.own)].waiting.fetch_sub(packets.len(), Ordering::Relaxed);
+        Some(packets)
     }
 
     /// What the worker waits for besides its devices. Until [`Self::wake`], others ring. Whoever
@@ -140,6 +141,24 @@ impl Exchange {
     /// Steers the packets of another chain from now on.
     pub(super) fn replace(&mut self, steerer: Steerer) {
         self.steerer = steerer;
+    }
+}
+
+impl Door {
+    /// Sends packets to the worker. Gives them back if too many wait for it.
+    fn send(&self, packets: Vec<Packet>) -> Result<(), Vec<Packet>> {
+        let count = packets.len();
+        if self.waiting.fetch_add(count, Ordering::Relaxed) + count > WAITING {
+            self.waiting.fetch_sub(count, Ordering::Relaxed);
+            return Err(packets);
+        }
+        self.inbox.try_send(packets).map_err(|why| {
+            self.waiting.fetch_sub(count, Ordering::Relaxed);
+            let (TrySendError::Full(packets) | TrySendError::Disconnected(packets)) = why;
+            packets
+        })?;
+        self.bell.ring();
+        Ok(())
     }
 }
 

@@ -33,8 +33,7 @@ pub use worker::Limits;
 
 use crate::ctl::Socket;
 use crate::engines::Engines;
-use crate::outputs::{Leaving, Output};
-use braid_io::PacketSink;
+use crate::outputs::Sinks;
 use braid_ir::chain::{Chain, Control};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
@@ -43,7 +42,7 @@ use exchange::Exchange;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use shared::Shared;
 use sink::Sink;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -60,7 +59,7 @@ pub struct Live<'a> {
     control: Vec<Control>,
     limits: Limits,
     saves: Option<Duration>,
-    leaving: Leaving<'a>,
+    sinks: Sinks<'a>,
     socket: Option<Socket>,
 }
 
@@ -83,7 +82,7 @@ impl<'a> Live<'a> {
             control: Vec::new(),
             limits: Limits::default(),
             saves: None,
-            leaving: Leaving::default(),
+            sinks: Sinks::default(),
             socket: None,
         }
     }
@@ -95,23 +94,10 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Adds a sink for copies of the packets that leave by an interface, or by any interface.
-    /// Messages use `name` for the sink.
+    /// Sets where the packets that leave are written, and events.
     #[must_use]
-    pub fn output(
-        mut self,
-        name: impl Into<String>,
-        interface: Option<u16>,
-        sink: impl PacketSink + Send + 'a,
-    ) -> Self {
-        self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
-        self
-    }
-
-    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
-    #[must_use]
-    pub fn events(mut self, name: impl Into<String>, events: impl Write + Send + 'a) -> Self {
-        self.leaving.events = Some((name.into(), Box::new(events)));
+    pub fn sinks(mut self, sinks: Sinks<'a>) -> Self {
+        self.sinks = sinks;
         self
     }
 
@@ -150,7 +136,7 @@ impl<'a> Live<'a> {
     pub fn run(self, operator: &mut dyn Operator, flags: Flags<'_>) -> io::Result<Done> {
         let chain = Arc::new(self.chain);
         let (engines, steerer) = self.engines.into_parts();
-        let shared = Shared::new(&chain, self.leaving, self.clock, engines.len());
+        let shared = Shared::new(&chain, self.sinks, self.clock, engines.len());
         let shared = Arc::new(shared);
         let exchanges = steerer.map(|steerer| Exchange::between(engines.len(), &steerer));
         let mut exchanges = exchanges.transpose()?.into_iter().flatten();

@@ -38,7 +38,7 @@ pub(super) fn of<'a>(
     let (mut workers, ran): (Vec<_>, Vec<_>) = ended.into_iter().unzip();
     let ran = ran.into_iter().collect();
     workers.iter_mut().for_each(Worker::end);
-    shared.record(|record| record.leaving.finish());
+    shared.record(|record| record.sinks.finish());
     let chain = Arc::clone(&workers[0].chain);
     let result = summary(&mut workers, ran, &chain, shared);
     let engines = workers.into_iter().map(|worker| worker.engine).collect();
@@ -61,6 +61,6 @@ fn summary(
     warnings.extend(workers.iter_mut().flat_map(|worker| worker.sink.warnings()));
     warnings.extend(remedies(&counters));
     let mut unwritten = Vec::new();
-    shared.record(|record| unwritten.append(&mut record.leaving.failed));
+    shared.record(|record| unwritten.append(&mut record.sinks.failed));
     Ok(Summary { counters, follow: None, warnings, unwritten })
 }

@@ -4,7 +4,7 @@
 use super::clock::Clock;
 use crate::ctl::Listeners;
 use crate::hosts::Hosts;
-use crate::outputs::Leaving;
+use crate::outputs::Sinks;
 use braid_ir::chain::Chain;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ pub(super) struct Shared<'a> {
 
 /// Where a run writes what happens.
 pub(super) struct Record<'a> {
-    pub(super) leaving: Leaving<'a>,
+    pub(super) sinks: Sinks<'a>,
     /// The clients that follow events.
     pub(super) listeners: Listeners,
 }
@@ -41,13 +41,13 @@ pub(super) struct Reading<'a>(Arc<Shared<'a>>);
 
 impl<'a> Shared<'a> {
     /// For this number of workers, before the first packet.
-    pub(super) fn new(chain: &Chain, leaving: Leaving<'a>, clock: Clock, workers: usize) -> Self {
+    pub(super) fn new(chain: &Chain, sinks: Sinks<'a>, clock: Clock, workers: usize) -> Self {
         let hosts = Hosts::new(chain);
         Self {
             clock,
-            copies: !leaving.outputs.is_empty(),
-            events: leaving.events.is_some(),
-            record: Mutex::new(Record { leaving, listeners: Listeners::default() }),
+            copies: !sinks.outputs.is_empty(),
+            events: sinks.events.is_some(),
+            record: Mutex::new(Record { sinks, listeners: Listeners::default() }),
             has_hosts: AtomicBool::new(hosts.is_some()),
             hosts: Mutex::new(hosts),
             begun_ns: AtomicU64::new(0),
@@ -61,7 +61,7 @@ impl<'a> Shared<'a> {
     pub(super) fn record(&self, write: impl FnOnce(&mut Record<'a>)) {
         let mut record = lock(&self.record);
         write(&mut record);
-        if record.leaving.has_failed() {
+        if record.sinks.has_failed() {
             self.end();
         }
     }
@@ -69,7 +69,7 @@ impl<'a> Shared<'a> {
     /// Writes the buffered events, so that readers of the file see them.
     pub(super) fn flush_events(&self) {
         if self.events {
-            self.record(|record| record.leaving.flush_events());
+            self.record(|record| record.sinks.flush_events());
         }
     }
 

@@ -88,7 +88,7 @@ impl<'a> Sink<'a> {
             shared.record(|record| {
                 for event in load.events.drain(..) {
                     record.listeners.event(chain, &event);
-                    record.leaving.event(chain, &event);
+                    record.sinks.event(chain, &event);
                 }
             });
         }
@@ -142,7 +142,7 @@ impl<'a> Sink<'a> {
                     let failed = failed.iter().find(|one| (one.0, one.1) == (device, place));
                     let unsent = failed.map(|(_, _, why)| *why);
                     if unsent.is_none() {
-                        record.leaving.packet(interface, &packet);
+                        record.sinks.packet(interface, &packet);
                     }
                     watch.left(interface, &packet, unsent);
                 }
@@ -177,7 +177,7 @@ impl<'a> Sink<'a> {
         }
         let mut refused = None;
         self.shared.record(|record| {
-            let outputs = record.leaving.outputs.iter();
+            let outputs = record.sinks.outputs.iter();
             let mut named = outputs.filter_map(|output| Some((output.interface?, &output.name)));
             refused = named.find(|(at, _)| is_gone(*at)).map(|(at, name)| lacks(at)(name));
         });

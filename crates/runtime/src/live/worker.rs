@@ -446,7 +446,7 @@ impl<'a> Worker<'a> {
             self.sink.end_hosts_not_in(&chain);
             self.shared.replace_hosts(&chain);
             self.shared.record(|record| {
-                let outputs = record.leaving.outputs.iter_mut();
+                let outputs = record.sinks.outputs.iter_mut();
                 let named = outputs.filter_map(|output| output.interface.as_mut());
                 named.for_each(|interface| renumber(interface, &numbers));
             });

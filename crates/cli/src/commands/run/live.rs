@@ -19,7 +19,6 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 
 use super::kept::Kept;
-use super::outputs::{Created, LineFile};
 use crate::answer::Failure;
 use crate::commands::{flows, trace};
 use crate::engines;
@@ -196,7 +195,7 @@ impl Operator for Surroundings<'_> {
 pub fn drive(
     mut run: Live<'_>,
     surroundings: &mut Surroundings<'_>,
-    (ports, outputs, events): (Vec<Ports>, Vec<Created>, Option<LineFile>),
+    ports: Vec<Ports>,
     is_endless: bool,
 ) -> Result<Done, Failure> {
     let [stop, show, reload] = [
@@ -204,12 +203,6 @@ pub fn drive(
         signal_flag(&[SIGUSR1], false)?,
         signal_flag(&[SIGHUP], false)?,
     ];
-    for Created { name, interface, writer } in outputs {
-        run = run.output(name, interface, writer);
-    }
-    if let Some(LineFile { name, file }) = events {
-        run = run.events(name, file);
-    }
     let named = |Attached { name, port, .. }: &Attached| match port.facts() {
         Some(facts) => format!("{name} ({facts})"),
         None => name.clone(),

@@ -13,7 +13,7 @@ use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
-use braid_runtime::{Engines, Run, RunError, Summary, Unwritten, report};
+use braid_runtime::{Engines, Run, RunError, Sinks, Summary, Unwritten, report};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
@@ -28,7 +28,7 @@ use crate::summary::summary;
 use kept::Kept;
 use live::{Devices, Surroundings};
 pub use live::{duration, signal_flag};
-use outputs::{Created, LineFile};
+use outputs::LineFile;
 use sandbox::{Needs, User};
 
 /// Run a chain over captures, or over live interfaces
@@ -133,7 +133,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
-    let outputs = outputs::create(outputs, precision)?;
+    let sinks = outputs::create(outputs, precision, events)?;
     if let Some(Devices { kinds, .. }) = &devices {
         confine(args, kinds, &program)?;
     }
@@ -147,15 +147,15 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let Done { chain, mut engine, result } = match devices {
         None => {
-            let result = drive(args, &chain, &mut engines, (inputs, outputs, events), control);
+            let result = drive(args, &chain, &mut engines, (inputs, sinks), control);
             Done { chain: Arc::new(chain), engine: engines.into_engine(), result: result? }
         }
         Some(Devices { ports, .. }) => {
-            let mut run = Live::new(chain, engines, clock).control(control);
+            let mut run = Live::new(chain, engines, clock).control(control).sinks(sinks);
             if let Some(socket) = socket {
                 run = run.socket(socket);
             }
-            drive_live(args, run, kept.as_mut(), (ports, outputs, events))?
+            drive_live(args, run, kept.as_mut(), ports)?
         }
     };
     // A run that failed has state, too: a device that is gone must not end connections.
@@ -207,7 +207,7 @@ fn drive_live(
     args: &Args,
     run: Live<'_>,
     kept: Option<&mut Kept>,
-    ends: (Vec<Ports>, Vec<Created>, Option<LineFile>),
+    ports: Vec<Ports>,
 ) -> Result<Done, Failure> {
     let mut run = run.limits(Limits { time: args.time, packets: args.packets });
     if let Some(period) = args.state_every {
@@ -221,7 +221,7 @@ fn drive_live(
         kept,
     };
     let is_endless = args.time.is_none() && args.packets.is_none();
-    live::drive(run, &mut surroundings, ends, is_endless)
+    live::drive(run, &mut surroundings, ports, is_endless)
 }
 
 /// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.
@@ -235,7 +235,7 @@ fn drive(
     args: &Args,
     chain: &Chain,
     engines: &mut Engines,
-    (inputs, outputs, events): (Inputs, Vec<Created>, Option<LineFile>),
+    (inputs, sinks): (Inputs, Sinks<'_>),
     control: Vec<Control>,
 ) -> Result<Result<Summary, RunError>, Failure> {
     let stop = live::signal_flag(&[SIGINT, SIGTERM, SIGHUP], true)?;
@@ -245,13 +245,7 @@ fn drive(
         Engines::Workers(workers) => Run::on_workers(chain, workers),
     };
     let mut run = run.control(control).follow(args.follow).stop(&stop);
-    run = run.show(&shown, |so_far| tell(summary(chain, so_far)));
-    for Created { name, interface, writer } in outputs {
-        run = run.output(name, interface, writer);
-    }
-    if let Some(LineFile { name, file }) = events {
-        run = run.events(name, file);
-    }
+    run = run.sinks(sinks).show(&shown, |so_far| tell(summary(chain, so_far)));
     for input in inputs.into_inputs() {
         run = run.input(input);
     }

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use braid_io::{CaptureWriter, Precision};
+use braid_io::Precision;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
-use braid_runtime::{Unwritten, json};
+use braid_runtime::{Sinks, Unwritten, json};
 
 use crate::answer::Failure;
 use crate::captures::{self, Inputs, Named, same_file};
@@ -39,22 +39,21 @@ pub fn check(
     Ok(())
 }
 
-/// A capture that the run writes.
-pub struct Created {
-    /// Its path, for messages.
-    pub name: String,
-    /// The interface whose leaving packets it holds; all of them without one.
-    pub interface: Option<u16>,
-    pub writer: CaptureWriter,
-}
-
-/// Creates captures.
-pub fn create(captures: Vec<Named>, precision: Precision) -> Result<Vec<Created>, Failure> {
-    let create = |Named { interface, path }: Named| {
+/// Creates the captures of a run. The run writes to them, and to the file of events.
+pub fn create(
+    captures: Vec<Named>,
+    precision: Precision,
+    events: Option<LineFile>,
+) -> Result<Sinks<'static>, Failure> {
+    let mut sinks = Sinks::default();
+    for Named { interface, path } in captures {
         let writer = captures::create(&path, precision)?;
-        Ok(Created { name: path.display().to_string(), interface, writer })
-    };
-    captures.into_iter().map(create).collect()
+        sinks = sinks.output(path.display().to_string(), interface, writer);
+    }
+    Ok(match events {
+        Some(LineFile { name, file }) => sinks.events(name, file),
+        None => sinks,
+    })
 }
 
 /// A file of JSON lines.
