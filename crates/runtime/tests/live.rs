@@ -6,11 +6,12 @@ use braid_io::{Ethernet, MemorySink, Port, Unreceived, Unsent};
 use braid_ir::chain::{Chain, OwnAddress};
 use braid_ir::engine::{Counters, Engine};
 use braid_packet::{Field, Link, Shape, build_fresh};
-use braid_packet::{Frame, Pool};
+use braid_packet::{Frame, Packet, Pool};
 use braid_runtime::live::{Attached, Clock, Flags, Limits, Live, Ports};
 use braid_runtime::{Engines, RunError, Sinks, Summary};
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +26,7 @@ type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 enum Step {
     Frames(usize),
     Bytes(Vec<u8>),
+    Packets(Vec<Packet>),
     Lost(Unreceived),
     Vanished,
 }
@@ -59,6 +61,10 @@ impl Port for Device {
             Some(Step::Bytes(bytes)) => {
                 frames.push(Frame::of(&bytes));
                 Ok(1)
+            }
+            Some(Step::Packets(packets)) => {
+                frames.extend(packets.iter().map(|packet| Frame::of(packet.data())));
+                Ok(packets.len())
             }
             Some(Step::Lost(why)) => {
                 lost(why);
@@ -159,6 +165,35 @@ fn frames_that_are_not_read_or_sent_are_lost_by_name() {
     assert_eq!(lost(&done.counters), [("received_offload", 1), ("send_too_long", 2)]);
     let text = done.warnings.join("\n");
     assert!(text.contains("ethtool -K DEVICE gro off") && text.contains("MTU"), "{text}");
+}
+
+#[test]
+fn established_flows_come_first_if_asked() {
+    let from = |ports: Range<u16>| ports.map(|port| udp(0, ("10.0.0.1", port), ("192.0.2.1", 2)));
+    // Ten flows begin. Then they are few among many new ones.
+    let mut steps = vec![Step::Packets(from(0..10).collect())];
+    steps.extend((1..=5).map(|turn| {
+        let new = 1_000 * turn;
+        Step::Packets(from(new..new + 90).chain(from(0..10)).collect())
+    }));
+    let (lan, _) = device(0, steps, None);
+    let (wan, to_wan) = device(1, vec![], None);
+    let live = live(Clock::start()).limits(after(510)).established_first(true);
+    let done = drive(with(live, [lan, wan]), &mut Around::default()).result.unwrap();
+    // 256 packets of new flows can wait.
+    assert_eq!(lost(&done.counters), [("new_flow_refused", 5 * 90 - 256)]);
+    assert!(done.counters.balanced());
+    let ports = |frame: &Vec<u8>| u16::from_be_bytes([frame[34], frame[35]]);
+    let left: Vec<_> = to_wan.lock().unwrap().iter().map(ports).collect();
+    assert_eq!(left.len(), 60 + 256);
+    assert!(left.iter().take(60).all(|port| *port < 10), "{left:?}");
+    assert!(
+        left.iter().skip(60).eq((1..)
+            .flat_map(|t| 1_000 * t..1_000 * t + 90)
+            .take(256)
+            .collect::<Vec<u16>>()
+            .iter())
+    );
 }
 
 #[test]

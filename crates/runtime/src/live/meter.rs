@@ -26,12 +26,15 @@ pub(super) struct Rates {
 
 impl Meter {
     /// The worker has been busy for `busy_ns` since the last call. By now it has read `packets`.
+    /// Returns whether another window begins.
     #[inline]
-    pub(super) fn note(&mut self, now_ns: u64, busy_ns: u64, packets: u64) {
+    pub(super) fn note(&mut self, now_ns: u64, busy_ns: u64, packets: u64) -> bool {
         self.busy_ns += busy_ns;
-        if now_ns.saturating_sub(self.since_ns) >= WINDOW_NS {
+        let ends = now_ns.saturating_sub(self.since_ns) >= WINDOW_NS;
+        if ends {
             self.begin_window(now_ns, packets);
         }
+        ends
     }
 
     #[cold]
@@ -62,8 +65,8 @@ mod tests {
         let mut meter = Meter::default();
         let start = 1_700_000_000 * WINDOW_NS;
         meter.note(start, 0, 0);
-        (1..=10)
-            .for_each(|tenth| meter.note(start + tenth * WINDOW_NS / 10, 25_000_000, tenth * 7));
+        let ends = (1..=10).map(|n| meter.note(start + n * WINDOW_NS / 10, 25_000_000, n * 7));
+        assert_eq!(ends.filter(|ends| *ends).count(), 1);
         let first = Rates { busy_percent: 25, packets_per_second: 70 };
         assert_eq!(meter.rates(), first);
         meter.note(start + WINDOW_NS * 3 / 2, WINDOW_NS / 2, 1_000);

@@ -15,7 +15,9 @@ mod clock;
 mod control;
 mod exchange;
 mod meter;
+mod newcomers;
 mod operator;
+mod polling;
 mod results;
 mod shared;
 mod sink;
@@ -59,6 +61,7 @@ pub struct Live<'a> {
     control: Vec<Control>,
     limits: Limits,
     saves: Option<Duration>,
+    established_first: bool,
     sinks: Sinks<'a>,
     socket: Option<Socket>,
 }
@@ -82,6 +85,7 @@ impl<'a> Live<'a> {
             control: Vec::new(),
             limits: Limits::default(),
             saves: None,
+            established_first: false,
             sinks: Sinks::default(),
             socket: None,
         }
@@ -129,6 +133,14 @@ impl<'a> Live<'a> {
         self
     }
 
+    /// Has packets of established flows processed before those of new flows when a worker has more
+    /// packets than it can process. Then some packets of new flows are lost (`new_flow_refused`).
+    #[must_use]
+    pub fn established_first(mut self, comes_first: bool) -> Self {
+        self.established_first = comes_first;
+        self
+    }
+
     /// Runs until `stop` is set or a limit is reached.
     ///
     /// # Errors
@@ -148,7 +160,10 @@ impl<'a> Live<'a> {
                 ports.next().or_else(none).ok_or(ErrorKind::OutOfMemory)?;
             let sink = Sink::new(Arc::clone(&shared), attached, pool);
             let parts = (Arc::clone(&chain), engine);
-            let worker = Worker::new(parts, self.control.clone(), sink, exchanges.next());
+            let mut worker = Worker::new(parts, self.control.clone(), sink, exchanges.next());
+            if self.established_first {
+                worker.prefer_established();
+            }
             let (send, messages) = mailbox();
             workers.push((worker, messages));
             mailboxes.push(send);

@@ -3,6 +3,8 @@
 use super::clock::nanoseconds;
 use super::exchange::{Exchange, WORKER_QUEUE_FULL};
 use super::meter::{Meter, Rates};
+use super::newcomers::{NEW_FLOW_REFUSED, Newcomers};
+use super::polling::Polling;
 use super::shared::{Reading, Shared};
 use super::sink::{Sink, Unsent, renumber};
 use crate::hosts::new_addresses;
@@ -132,6 +134,9 @@ pub(super) struct Worker<'a> {
     /// The longest time from one look at the devices to the next one (ns) since somebody asked.
     longest_ns: u64,
     meter: Meter,
+    polling: Polling,
+    /// If established flows come first.
+    newcomers: Option<Newcomers>,
     /// No packet enters any more.
     drains: bool,
 }
@@ -157,8 +162,15 @@ impl<'a> Worker<'a> {
             load: Load::new(),
             longest_ns: 0,
             meter: Meter::default(),
+            polling: Polling::default(),
+            newcomers: None,
             drains: false,
         }
+    }
+
+    /// Has packets of established flows come first when there are too many.
+    pub(super) fn prefer_established(&mut self) {
+        self.newcomers = Some(Newcomers::new());
     }
 
     /// Moves packets until `stop` is set, a limit is reached, an output cannot be written, or another
@@ -174,7 +186,9 @@ impl<'a> Worker<'a> {
         drop(reading);
         loop {
             let is_last = self.exchange.is_none() || !self.shared.is_read();
-            if !self.take_in()? {
+            let any = self.take_in()?;
+            self.admit()?;
+            if !any {
                 if is_last {
                     return Ok(());
                 }
@@ -199,22 +213,31 @@ impl<'a> Worker<'a> {
             let gone_ns = looked_ns.map_or(0, |looked| now.saturating_sub(looked));
             self.longest_ns = self.longest_ns.max(gone_ns);
             looked_ns = Some(now);
-            self.meter.note(now, gone_ns, self.packets);
+            if self.meter.note(now, gone_ns, self.packets) {
+                self.shared.flush_events();
+            }
             let is_late = end_ns.is_some_and(|end| now >= end);
             if is_late || stop.load(Ordering::Relaxed) || self.shared.is_over() {
                 return Ok(());
             }
             let before = self.packets;
             let is_busy = self.turn()?;
+            if is_busy {
+                self.polling.found(now);
+            }
             if let Some(most) = limits.packets
                 && self.shared.count(self.packets - before) >= most
             {
                 return Ok(());
             }
-            if !self.open(&mut messages, now) && !is_busy {
-                self.idle(end_ns)?;
-                looked_ns = None;
+            if self.open(&mut messages, now) || is_busy {
+                continue;
             }
+            match self.polling.sleeps(now) {
+                true => self.idle(end_ns)?,
+                false => std::thread::yield_now(),
+            }
+            looked_ns = None;
         }
     }
 
@@ -249,7 +272,19 @@ impl<'a> Worker<'a> {
                 false => self.process(interface)?,
             }
         }
+        self.admit()?;
         Ok(any)
+    }
+
+    /// Runs the engine on packets of new flows that need not wait any longer.
+    fn admit(&mut self) -> Result<(), RunError> {
+        let admitted = self.newcomers.as_mut().map(Newcomers::admit).unwrap_or_default();
+        let mut admitted = admitted.into_iter();
+        while admitted.len() > 0 {
+            self.enter(admitted.by_ref().take(BURST))?;
+        }
+        self.newcomers.iter_mut().for_each(Newcomers::begin_turn);
+        Ok(())
     }
 
     /// Runs the engine on frames that entered at an interface.
@@ -296,6 +331,12 @@ impl<'a> Worker<'a> {
             let lost = exchange.pass_on(burst, &mut self.sink.pool);
             if lost > 0 {
                 *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
+            }
+        }
+        if let Some(newcomers) = &mut self.newcomers {
+            let lost = newcomers.hold_back(burst, &mut self.sink.pool, now);
+            if lost > 0 {
+                *self.lost.entry(NEW_FLOW_REFUSED).or_default() += lost;
             }
         }
         if self.sink.watch.is_empty() {

@@ -64,6 +64,9 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = User::named, requires = "devices")]
     #[arg(conflicts_with = "inputs")]
     user: Option<User>,
+    /// With --if: process packets of established flows first when there are too many packets
+    #[arg(long, requires = "devices", conflicts_with = "inputs")]
+    established_first: bool,
     /// With --if: do not limit the files and system calls that the run may use
     #[arg(long, requires = "devices", conflicts_with = "inputs")]
     no_sandbox: bool,
@@ -209,7 +212,9 @@ fn drive_live(
     kept: Option<&mut Kept>,
     ports: Vec<Ports>,
 ) -> Result<Done, Failure> {
-    let mut run = run.limits(Limits { time: args.time, packets: args.packets });
+    let mut run = run
+        .limits(Limits { time: args.time, packets: args.packets })
+        .established_first(args.established_first);
     if let Some(period) = args.state_every {
         run = run.save_every(period);
     }
