@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -123,6 +124,16 @@ class Bed(World):
         report["cpu_ns"]["system"] = round(report["cpu_ns"]["process"] * system)
         report["rate"] = int(rate)
         return report
+
+    def idle(self, subject, seconds):
+        """The part of a core that the subject's process uses without packets, in per cent."""
+        if not subject.process:
+            return None
+        # The last packets, and what the kernel sends by itself, are long past.
+        time.sleep(0.5)
+        before = self.clocks(subject)["process"]
+        time.sleep(seconds)
+        return round((self.clocks(subject)["process"] - before) / seconds / 1e7, 2)
 
     def clocks(self, subject):
         """The time (ns) that was spent so far on the kernel's receiving and on the process. The

@@ -3,6 +3,10 @@
 from bed import SIZES, Bed, receive_on
 
 
+# The rate of packets at which latency shows what sleeping and waking cost.
+LOW = 1000
+
+
 class Wire(Bed):
     """The generator's own limit: its two devices joined without anything between."""
 
@@ -41,7 +45,7 @@ class Case:
         self.bed.trial(self.subject, 20_000, warm, SIZES[self.size], self.options.flows)
         flood = self.trial(0)
         rate, limit = self.loss_free(flood)
-        parts = {"50": rate / 2, "90": rate * 0.9}
+        parts = {"low": LOW, "50": rate / 2, "90": rate * 0.9}
         if peer_rate:
             parts["half_of_nftables"] = peer_rate / 2
         latency = {part: self.trial(max(at, 100)) for part, at in parts.items()}
@@ -53,6 +57,7 @@ class Case:
             "loss_free_pps": round(rate), "limit": limit,
             "loss_free_mbit": round(rate * mean_bits(self.size) / 1e6, 1),
             "cpu_ns": {"flood": flood["cpu_ns"], "90": latency["90"]["cpu_ns"]},
+            "idle_percent": self.bed.idle(self.subject, self.options.seconds),
             "latency": {part: found["latency_ns"] for part, found in latency.items()},
             "trials": self.trials,
         }

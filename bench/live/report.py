@@ -73,6 +73,9 @@ def promises(results):
                 f"{best['subject']} {us(p99(best))} µs, nftables {us(p99(calm))} µs, each at half "
                 "of its own loss-free rate; at half of nftables' rate "
                 f"{us(p99(best, 'half_of_nftables'))} µs"),
+        promise("an idle run uses at most 1 % of a core", 1,
+                max(af["idle_percent"], xdp["idle_percent"], 0.01), 1,
+                f"{af['idle_percent']} % with AF_PACKET, {xdp['idle_percent']} % with AF_XDP"),
     ]
 
 
@@ -160,18 +163,21 @@ def packets(results):
         nft = peer(results, case["size"], case["length"])
         ratio = f"{rate(case) / rate(nft):.2f}" if nft and rate(nft) else ""
         spent = ["polls"] * 2 if case["polls"] else [cpu(case) or "–", cpu(case, "90") or "–"]
+        idle = case["idle_percent"]
         rows.append([case["size"], named(case), round(case["loss_free_pps"] / 1000),
                      case["loss_free_mbit"], case["limit"], round(case["flood_pps"] / 1000),
-                     round(case["offered_pps"] / 1000), ratio, *spent])
+                     round(case["offered_pps"] / 1000), ratio, *spent,
+                     "–" if idle is None else idle])
     return table(["bytes", "subject", "loss-free k/s", "Mbit/s", "limit", "flood k/s",
-                  "offered k/s", "of nftables", "CPU ns/packet in the flood", "at 90 %"], rows)
+                  "offered k/s", "of nftables", "CPU ns/packet in the flood", "at 90 %",
+                  "% of a core when idle"], rows)
 
 
 def latencies(results):
     def cells(found):
         return "–" if not found else " / ".join(us(found[key]) for key in ("p50", "p99", "p999"))
     rows = [[case["size"], named(case)] +
-            [cells(case["latency"].get(part)) for part in ("50", "90", "half_of_nftables")]
+            [cells(case["latency"].get(part)) for part in ("low", "50", "90", "half_of_nftables")]
             for case in results["cases"]]
-    return table(["bytes", "subject, p50 / p99 / p99.9 in µs", "at 50 %", "at 90 %",
+    return table(["bytes", "subject, p50 / p99 / p99.9 in µs", "at 1,000/s", "at 50 %", "at 90 %",
                   "at 50 % of nftables"], rows)
