@@ -4,7 +4,7 @@
 //! that is torn, changed or foreign is refused, and the one before is used.
 
 use braid_ir::snapshot::{BytesError, ImportError, Snapshot};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -65,20 +65,30 @@ pub struct StateFiles {
     new: PathBuf,
     /// Whether the current file is good, so that it becomes the one before.
     is_good: bool,
+    /// Locked as long as this value lives: two runs would overwrite each other's files.
+    _lock: File,
 }
 
 impl StateFiles {
     /// The files of a chain's state in a folder, which is created if it does not exist.
     ///
     /// # Errors
-    /// The folder cannot be created.
+    /// The folder cannot be created or written, or another run keeps the state of a chain with this
+    /// name there.
     pub fn new(folder: &Path, chain: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let plain = |c: char| if c.is_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = chain.chars().map(plain).collect();
         let file = |end: &str| folder.join(format!("{name}.{end}"));
         let (current, before, new) = (file("state"), file("state.before"), file("state.new"));
-        Ok(Self { current, before, new, is_good: false })
+        let lock = file("state.lock");
+        let lock =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(lock)?;
+        lock.try_lock().map_err(|why| match why {
+            TryLockError::WouldBlock => io::Error::other("another run keeps its state there"),
+            TryLockError::Error(why) => why,
+        })?;
+        Ok(Self { current, before, new, is_good: false, _lock: lock })
     }
 
     /// The result of `take` for the latest state that it takes, and the files that are refused.
@@ -104,12 +114,18 @@ impl StateFiles {
     /// Saves a state. The file that was the current one is kept until the next call.
     ///
     /// # Errors
-    /// The file that cannot be written, and the reason. The files from before are still there.
+    /// The file that cannot be written, and the reason. The last state that was saved is still
+    /// there, as the current file or the one before.
     pub fn save(&mut self, snapshot: &Snapshot) -> Result<(), Refused> {
         let failed = |error: io::Error| Refused { path: self.new.clone(), error: error.into() };
-        write(&self.new, snapshot).map_err(failed)?;
+        if let Err(error) = write(&self.new, snapshot) {
+            // A part of a file is of no use. The next call overwrites what cannot be removed.
+            let _ = fs::remove_file(&self.new);
+            return Err(failed(error));
+        }
         if self.is_good {
             fs::rename(&self.current, &self.before).map_err(failed)?;
+            self.is_good = false;
         }
         fs::rename(&self.new, &self.current).map_err(failed)?;
         self.is_good = true;

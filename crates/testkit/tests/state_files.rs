@@ -102,6 +102,9 @@ fn torn_file_is_refused_and_the_one_before_is_used() {
     assert!(matches!(load(&mut files), (None, refused) if refused.is_empty()));
     files.save(&named("first")).expect("saved");
     files.save(&named("second")).expect("saved");
+    let refused = StateFiles::new(&folder.path().join("state"), "a b").expect_err("it is locked");
+    assert!(refused.to_string().contains("another run"), "{refused}");
+    drop(files);
     assert_eq!(load(&mut open()).0.as_deref(), Some("second"));
     let saved = folder.path().join("state/a_b.state");
     assert_eq!(saved.metadata().expect("a file").permissions().mode() & 0o777, 0o600);
@@ -116,6 +119,7 @@ fn torn_file_is_refused_and_the_one_before_is_used() {
 
     // The torn file does not take the place of the good one.
     files.save(&named("third")).expect("saved");
+    drop(files);
     std::fs::write(&current, b"something else").expect("written");
     let (loaded, refused) = load(&mut open());
     assert_eq!(loaded.as_deref(), Some("first"));

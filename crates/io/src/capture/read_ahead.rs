@@ -2,7 +2,9 @@
 //! it gives take place at the same time.
 
 use std::io::{self, Read};
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
 
 /// The size of a piece in bytes.
 const PIECE: usize = 1 << 17;
@@ -11,6 +13,8 @@ const PIECES: usize = 4;
 
 /// A stream that is read ahead. The thread ends with the stream, or after this value.
 pub(super) struct ReadAhead {
+    /// Until the end of the stream was read.
+    thread: Option<JoinHandle<()>>,
     pieces: Receiver<io::Result<Vec<u8>>>,
     /// Pieces that were used up go back to the thread.
     used: Sender<Vec<u8>>,
@@ -24,8 +28,8 @@ impl ReadAhead {
     pub(super) fn new(read: impl Read + Send + 'static) -> Self {
         let (send, pieces) = sync_channel(PIECES);
         let (used, again) = channel();
-        std::thread::spawn(move || read_pieces(read, &send, &again));
-        Self { pieces, used, piece: Vec::new(), at: 0 }
+        let thread = Some(std::thread::spawn(move || read_pieces(read, &send, &again)));
+        Self { thread, pieces, used, piece: Vec::new(), at: 0 }
     }
 }
 
@@ -64,7 +68,13 @@ impl Read for ReadAhead {
             self.at = 0;
             match self.pieces.recv() {
                 Ok(piece) => self.piece = piece?,
-                Err(_) => return Ok(0),
+                Err(_) => {
+                    // Nobody who comes later meets the thread. If it has panicked, so does this one.
+                    if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+                        resume_unwind(panic);
+                    }
+                    return Ok(0);
+                }
             }
         }
         let mut rest = self.piece.get(self.at..).unwrap_or_default();

@@ -18,14 +18,16 @@ const BYTES: usize = 8 << 20;
 pub(crate) struct Feed {
     lines: SyncSender<Line>,
     shared: Arc<Shared>,
-    /// What was lost for the client and is not yet told.
-    lost: u64,
 }
 
 /// The client's end of a feed.
 pub(crate) struct Reader {
     lines: Receiver<Line>,
     shared: Arc<Shared>,
+    /// How many packets the client still gets.
+    left: u64,
+    /// The lines since losses were told.
+    untold: usize,
 }
 
 struct Shared {
@@ -33,8 +35,10 @@ struct Shared {
     is_over: AtomicBool,
     /// The bytes of packets that wait for the client.
     bytes: AtomicUsize,
-    /// How many packets the client still wants.
+    /// How many packets are still wanted. Workers that send at the same time may send more.
     left: AtomicU64,
+    /// What was lost for the client and is not yet told.
+    lost: AtomicU64,
 }
 
 /// A line for a client.
@@ -88,8 +92,10 @@ pub(crate) fn feed(most: u64) -> (Feed, Reader) {
         is_over: AtomicBool::new(false),
         bytes: AtomicUsize::new(0),
         left: AtomicU64::new(most),
+        lost: AtomicU64::new(0),
     });
-    (Feed { lines: send, shared: Arc::clone(&shared), lost: 0 }, Reader { lines, shared })
+    let reader = Reader { lines, shared: Arc::clone(&shared), left: most, untold: 0 };
+    (Feed { lines: send, shared }, reader)
 }
 
 impl Feed {
@@ -99,50 +105,68 @@ impl Feed {
     }
 
     /// Sends a line, or counts it as lost.
-    pub(crate) fn text(&mut self, line: String) {
+    pub(crate) fn text(&self, line: String) {
         self.send(Line::Text(line));
     }
 
     /// Sends a packet, or counts it as lost.
-    pub(crate) fn packet(&mut self, packet: Sighting) {
-        let take = |left: u64| left.checked_sub(1);
-        let (relaxed, shared) = (Ordering::Relaxed, Arc::clone(&self.shared));
-        if shared.left.fetch_update(relaxed, relaxed, take).is_err() {
+    pub(crate) fn packet(&self, packet: Sighting) {
+        let Shared { bytes, left, lost, .. } = &*self.shared;
+        let relaxed = Ordering::Relaxed;
+        if left.load(relaxed) == 0 {
             return;
         }
         let length = packet.bytes.len();
-        let is_full = shared.bytes.fetch_add(length, relaxed) + length > BYTES;
-        self.lost += u64::from(is_full);
-        if is_full || !self.send(Line::Packet(packet)) {
-            shared.bytes.fetch_sub(length, relaxed);
-            shared.left.fetch_add(1, relaxed);
+        if bytes.fetch_add(length, relaxed) + length > BYTES {
+            lost.fetch_add(1, relaxed);
+            bytes.fetch_sub(length, relaxed);
+        } else if self.send(Line::Packet(packet)) {
+            // Another worker may have sent the last one.
+            let _ = left.fetch_update(relaxed, relaxed, |left| left.checked_sub(1));
+        } else {
+            bytes.fetch_sub(length, relaxed);
         }
     }
 
     /// Sends a line. If there is no place for it, counts it as lost, and returns false.
-    fn send(&mut self, line: Line) -> bool {
-        if self.lost > 0 {
-            let told = Line::Text(json!({ "lost": self.lost }).to_string());
-            if self.lines.try_send(told).is_ok() {
-                self.lost = 0;
-            }
-        }
+    fn send(&self, line: Line) -> bool {
         let is_sent = self.lines.try_send(line).is_ok();
-        self.lost += u64::from(!is_sent);
+        self.shared.lost.fetch_add(u64::from(!is_sent), Ordering::Relaxed);
         is_sent
     }
 }
 
 impl Reader {
-    /// The next line, if there is one within this time.
-    pub(crate) fn next(&self, within: Duration) -> Result<String, RecvTimeoutError> {
-        Ok(match self.lines.recv_timeout(within)? {
+    /// The next line, if there is one within this time. Behind the lines that wait, or behind as
+    /// many as can wait, a line says how many were lost.
+    pub(crate) fn next(&mut self, within: Duration) -> Result<String, RecvTimeoutError> {
+        if self.left == 0 {
+            return Err(RecvTimeoutError::Disconnected);
+        }
+        let waiting = if self.untold < LINES { self.lines.try_recv().ok() } else { None };
+        let line = match waiting.map_or_else(|| self.lost().ok_or(()), Ok) {
+            Ok(line) => line,
+            Err(()) => match self.lines.recv_timeout(within) {
+                Ok(line) => line,
+                Err(why) => self.lost().ok_or(why)?,
+            },
+        };
+        self.untold += 1;
+        Ok(match line {
             Line::Text(text) => text,
             Line::Packet(packet) => {
+                self.left -= 1;
                 self.shared.bytes.fetch_sub(packet.bytes.len(), Ordering::Relaxed);
                 packet.value().to_string()
             }
         })
+    }
+
+    /// A line that says how many lines were lost, if any were.
+    fn lost(&mut self) -> Option<Line> {
+        self.untold = 0;
+        let lost = self.shared.lost.swap(0, Ordering::Relaxed);
+        (lost > 0).then(|| Line::Text(json!({ "lost": lost }).to_string()))
     }
 }
 
@@ -161,39 +185,54 @@ mod tests {
         Sighting::new("lan".into(), &Packet::new(Link::Ethernet, 7, vec![0xab; length]))
     }
 
-    fn lines(reader: &Reader) -> Vec<String> {
+    fn lines(reader: &mut Reader) -> Vec<String> {
         std::iter::from_fn(|| reader.next(Duration::ZERO).ok()).collect()
     }
 
     #[test]
     fn slow_client_loses_lines_and_is_told_how_many() {
-        let (mut feed, reader) = feed(u64::MAX);
+        let (feed, mut reader) = feed(u64::MAX);
         (0..LINES + 5).for_each(|number| feed.text(number.to_string()));
-        assert_eq!(lines(&reader).len(), LINES);
+        let read = lines(&mut reader);
+        assert_eq!(
+            (read.len(), read.last().map(String::as_str)),
+            (LINES + 1, Some(r#"{"lost":5}"#))
+        );
         feed.text("next".into());
-        assert_eq!(lines(&reader), [r#"{"lost":5}"#, "next"]);
+        assert_eq!(lines(&mut reader), ["next"]);
+    }
+
+    #[test]
+    fn client_that_never_catches_up_is_told_of_its_losses() {
+        let (feed, mut reader) = feed(u64::MAX);
+        let told = (0..4 * LINES).filter(|number| {
+            (0..2).for_each(|_| feed.text(number.to_string()));
+            reader.next(Duration::ZERO).is_ok_and(|line| line.contains("lost"))
+        });
+        assert!((2..=4).contains(&told.count()));
     }
 
     #[test]
     fn packets_that_wait_are_bounded_by_their_bytes() {
-        let (mut feed, reader) = feed(u64::MAX);
+        let (feed, mut reader) = feed(u64::MAX);
         (0..12).for_each(|_| feed.packet(sighting(1 << 20)));
-        assert_eq!(lines(&reader).len(), 8);
+        let read = lines(&mut reader);
+        assert_eq!((read.len(), read.last().map(String::as_str)), (9, Some(r#"{"lost":4}"#)));
         feed.packet(sighting(2));
         let line = r#"{"bytes":"abab","interface":"lan","length":2,"time_ns":7,"what":""}"#;
-        assert_eq!(lines(&reader), [r#"{"lost":4}"#, line]);
+        assert_eq!(lines(&mut reader), [line]);
     }
 
     #[test]
     fn feed_is_over_after_its_packets_or_without_its_client() {
-        let (mut first, reader) = feed(2);
-        let mut second = first.clone();
+        let (first, mut reader) = feed(2);
+        let second = first.clone();
         first.packet(sighting(1));
         assert!(!first.is_over());
         second.packet(sighting(1));
         first.packet(sighting(1));
         assert!(first.is_over() && second.is_over());
-        assert_eq!(lines(&reader).len(), 2);
+        assert_eq!(lines(&mut reader).len(), 2);
         let (feed, reader) = feed(u64::MAX);
         drop(reader);
         assert!(feed.is_over());

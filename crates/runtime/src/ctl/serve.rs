@@ -14,6 +14,7 @@ pub(crate) struct Listeners(Vec<Feed>);
 impl Listeners {
     /// From now on, a client gets all events.
     pub(crate) fn add(&mut self, listener: Feed) {
+        self.0.retain(|listener| !listener.is_over());
         self.0.push(listener);
     }
 
@@ -24,7 +25,7 @@ impl Listeners {
         }
         let line = event(chain, published).to_string();
         self.0.retain(|listener| !listener.is_over());
-        self.0.iter_mut().for_each(|listener| listener.text(line.clone()));
+        self.0.iter().for_each(|listener| listener.text(line.clone()));
     }
 }
 

@@ -172,8 +172,8 @@ fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
         let mut reader = None;
         let answer = answer(shared, &line, &mut reader);
         writeln!(client, "{answer}")?;
-        if let Some(reader) = reader.filter(|_| answer.get("error").is_none()) {
-            return stream(&mut client, &reader);
+        if let Some(mut reader) = reader.filter(|_| answer.get("error").is_none()) {
+            return stream(&mut client, &mut reader);
         }
     }
 }
@@ -192,7 +192,7 @@ fn answer(shared: &Shared, line: &[u8], reader: &mut Option<Reader>) -> Value {
 }
 
 /// Writes the lines of a feed until it ends, or the client or the run goes.
-fn stream(client: &mut UnixStream, lines: &Reader) -> io::Result<()> {
+fn stream(client: &mut UnixStream, lines: &mut Reader) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let mut byte = [0; 1];
     loop {

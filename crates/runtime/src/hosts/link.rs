@@ -3,6 +3,7 @@
 
 use super::limit::Limit;
 use super::messages::{self, BROADCAST, Host, Mac, Said};
+use super::others::Others;
 use super::out::{NEIGHBOUR_LIMIT, NO_GATEWAY, NO_NEIGHBOUR, Out, TOO_LONG, TOO_LONG_ANSWERED};
 use super::table::{State, Table, Way};
 use super::too_long::{self, ETHERNET};
@@ -11,7 +12,7 @@ use braid_io::Ethernet;
 use braid_ir::chain::{self, OwnAddress, TooLong};
 use braid_packet::{Field, Frame, Link as LinkType, Packet};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 /// EtherTypes.
@@ -26,9 +27,6 @@ const ICMP6: u8 = 58;
 /// The most addresses of functions for which an interface asks and speaks at its start. It answers
 /// for all of them.
 const MOST_CLAIMED: usize = 256;
-
-/// The most addresses of functions that the interface leaves to hosts on its link.
-const MOST_LEFT: usize = 1024;
 
 /// The times from one step of a start to the next: after the question whether somebody else has the
 /// addresses, and between two announcements (RFC 5227 has longer ones).
@@ -88,8 +86,7 @@ pub(super) struct Link {
     has_ip4: bool,
     has_ip6: bool,
     neighbours: Table,
-    /// Hosts that have an address that is also the interface's or a function's.
-    others: BTreeMap<IpAddr, Mac>,
+    others: Others,
     answers: Limit,
     questions: Limit,
     errors: Limit,
@@ -115,7 +112,7 @@ impl Link {
             has_ip4: has(false),
             has_ip6: has(true),
             neighbours: Table::default(),
-            others: BTreeMap::new(),
+            others: Others::default(),
             answers: Limit::new(1000, 200),
             questions: Limit::new(500, 500),
             errors: Limit::new(100, 50),
@@ -165,7 +162,7 @@ impl Link {
         self.own(address)
             || owned.has(address)
                 && is_on_link()
-                && !self.others.contains_key(&address)
+                && !self.others.have(address)
                 && !self.declared.gateways.contains(&address)
     }
 
@@ -287,9 +284,7 @@ impl Link {
         if mac == self.mac || !is_own && !owned.has(address) {
             return false;
         }
-        if self.others.len() < MOST_LEFT {
-            self.others.insert(address, mac);
-        }
+        self.others.hear(address, mac, now_ns);
         if is_own && now_ns.saturating_sub(self.defended_ns) >= DEFENCE_NS {
             self.defended_ns = now_ns;
             let host = Host { mac: self.mac, address };
@@ -472,6 +467,11 @@ impl Link {
             self.start(step, owned, out);
             self.step = (step + 1, at_ns.saturating_add(STEPS_NS[step.min(2)]));
         }
+        for address in self.others.advance(now_ns) {
+            if self.questions.allows(now_ns) {
+                out.own.push((self.number, messages::question(self.mac, None, address, None)));
+            }
+        }
         let Self { neighbours, questions, counts, declared, number, mac: own, .. } = self;
         let lost = neighbours.advance(now_ns, |address, mac| {
             let asks = questions.allows(now_ns);
@@ -518,12 +518,20 @@ impl Link {
         self.lose(lost, NO_NEIGHBOUR, out);
     }
 
-    /// Own addresses that other hosts on the link have, too.
+    /// Addresses of the interface and of functions that other hosts on the link have, too.
     pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        let own = self.others.iter().filter(|(address, _)| self.own(**address));
         let name = &self.declared.name;
-        own.map(move |(address, mac)| {
-            format!("{name}: the host {} on the link has the same address {address}", show(*mac))
+        self.others.iter().map(move |(address, mac)| {
+            let host = show(mac);
+            match self.own(address) {
+                true => {
+                    format!("{name}: the host {host} on the link has the same address {address}")
+                }
+                false => format!(
+                    "{name}: the host {host} on the link has the address {address} of a function, \
+                     so the run does not answer for it"
+                ),
+            }
         })
     }
 
@@ -550,7 +558,7 @@ impl Link {
                 "echo": counts.answered_echo,
                 "too_long": counts.told_too_long,
             },
-            "others_have": others.keys().map(IpAddr::to_string).collect::<Vec<_>>(),
+            "others_have": others.iter().map(|(at, _)| at.to_string()).collect::<Vec<_>>(),
             "asked": counts.asked,
             "for_other_hosts": counts.for_others,
             "invalid": counts.invalid,

@@ -9,6 +9,7 @@
 mod limit;
 mod link;
 mod messages;
+mod others;
 mod out;
 mod table;
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The exchange of packets between workers. A device gives a packet to any worker. That worker
 //! steers the packet, and passes it on if it belongs to another one.
 
+use super::sink::renumber;
 use crate::steer::Steerer;
 use braid_ir::chain::Control;
 use braid_packet::{Burst, Packet, Pool};
 use rustix::event::{EventfdFlags, eventfd};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -22,17 +24,28 @@ pub(super) const WORKER_QUEUE_FULL: &str = "worker_queue_full";
 pub(super) struct Exchange {
     own: u16,
     steerer: Steerer,
-    inbox: Receiver<Vec<Packet>>,
+    /// How many chains ran here before this one.
+    generation: u64,
+    inbox: Receiver<Mail>,
+    /// What was in the inbox when the chain was replaced.
+    kept: VecDeque<Vec<Packet>>,
     /// By worker, this one included.
     doors: Vec<Door>,
     /// By worker: packets for it.
     away: Vec<Vec<Packet>>,
 }
 
+/// Packets for a worker.
+struct Mail {
+    /// Of the chain whose interfaces the packets name.
+    generation: u64,
+    packets: Vec<Packet>,
+}
+
 /// The way to a worker.
 #[derive(Clone)]
 struct Door {
-    inbox: SyncSender<Vec<Packet>>,
+    inbox: SyncSender<Mail>,
     /// The number of packets in the inbox.
     waiting: Arc<AtomicUsize>,
     bell: Arc<Bell>,
@@ -61,7 +74,9 @@ impl Exchange {
         let one = |(own, inbox)| Self {
             own,
             steerer: steerer.clone(),
+            generation: 0,
             inbox,
+            kept: VecDeque::new(),
             away: doors.iter().map(|_| Vec::new()).collect(),
             doors: doors.clone(),
         };
@@ -71,7 +86,7 @@ impl Exchange {
     /// Passes the packets of a burst that belong to other workers on to these. Returns how many
     /// were lost because too many packets wait for their worker.
     pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
-        let Self { own, steerer, doors, away, .. } = self;
+        let Self { own, steerer, generation, doors, away, .. } = self;
         let mut owners = Vec::new();
         let gone = burst.retain(|packet, layout| {
             let owner = steerer.steer(packet, layout);
@@ -88,7 +103,8 @@ impl Exchange {
         }
         let mut lost = 0;
         for (door, packets) in doors.iter().zip(away).filter(|(_, packets)| !packets.is_empty()) {
-            if let Err(packets) = door.send(std::mem::take(packets)) {
+            let mail = Mail { generation: *generation, packets: std::mem::take(packets) };
+            if let Err(Mail { packets, .. }) = door.send(mail) {
                 lost += packets.len() as u64;
                 packets.into_iter().for_each(|packet| pool.put(packet.into_frame()));
             }
@@ -107,30 +123,33 @@ impl Exchange {
     }
 
     /// Packets that another worker has passed on.
-    pub(super) fn receive(&self) -> Option<Vec<Packet>> {
-        let packets = self.inbox.try_recv().ok()?;
+    pub(super) fn receive(&mut self) -> Option<Vec<Packet>> {
+        let kept = self.kept.pop_front();
+        let packets = kept.or_else(|| Some(self.inbox.try_recv().ok()?.packets))?;
         self.doors[usize::from(self.own)].waiting.fetch_sub(packets.len(), Ordering::Relaxed);
         Some(packets)
     }
 
-    /// What the worker waits for besides its devices. Until [`Self::wake`], others ring. Whoever
-    /// calls this must look for packets again before it waits.
-    pub(super) fn doze(&self) -> BorrowedFd<'_> {
+    /// From now on, until [`Self::wake`], others ring. Whoever calls this must look for packets again
+    /// before it waits.
+    pub(super) fn doze(&self) {
         let bell = &self.doors[usize::from(self.own)].bell;
         bell.is_asleep.store(true, Ordering::Relaxed);
         // A sender either sees that the worker is asleep, or the worker sees its packets.
         fence(Ordering::SeqCst);
-        bell.event.as_fd()
+    }
+
+    /// What the worker waits for besides its devices.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.doors[usize::from(self.own)].bell.event.as_fd()
     }
 
     /// The worker does not wait any more.
     pub(super) fn wake(&self) {
         let bell = &self.doors[usize::from(self.own)].bell;
-        if !bell.is_asleep.swap(false, Ordering::Relaxed) {
-            // Nothing to read means that the one who rings is about to write: then the next wait
-            // ends at once.
-            let _ = rustix::io::read(&bell.event, &mut [0; 8]);
-        }
+        bell.is_asleep.store(false, Ordering::Relaxed);
+        // Mostly nobody has rung. One who is about to ring ends the next wait at once.
+        let _ = rustix::io::read(&bell.event, &mut [0; 8]);
     }
 
     /// Takes over a change of configuration that was made.
@@ -138,24 +157,33 @@ impl Exchange {
         self.steerer.change(control);
     }
 
-    /// Steers the packets of another chain from now on.
-    pub(super) fn replace(&mut self, steerer: Steerer) {
+    /// Steers the packets of another chain from now on. `numbers` has the number of each interface
+    /// there. All workers wait meanwhile, or run the other chain already.
+    pub(super) fn replace(&mut self, steerer: Steerer, numbers: &BTreeMap<u16, u16>) {
         self.steerer = steerer;
+        self.kept.iter_mut().flatten().for_each(|packet| renumber(&mut packet.ingress, numbers));
+        for Mail { generation, mut packets } in self.inbox.try_iter() {
+            if generation == self.generation {
+                packets.iter_mut().for_each(|packet| renumber(&mut packet.ingress, numbers));
+            }
+            self.kept.push_back(packets);
+        }
+        self.generation += 1;
     }
 }
 
 impl Door {
     /// Sends packets to the worker. Gives them back if too many wait for it.
-    fn send(&self, packets: Vec<Packet>) -> Result<(), Vec<Packet>> {
-        let count = packets.len();
+    fn send(&self, mail: Mail) -> Result<(), Mail> {
+        let count = mail.packets.len();
         if self.waiting.fetch_add(count, Ordering::Relaxed) + count > WAITING {
             self.waiting.fetch_sub(count, Ordering::Relaxed);
-            return Err(packets);
+            return Err(mail);
         }
-        self.inbox.try_send(packets).map_err(|why| {
+        self.inbox.try_send(mail).map_err(|why| {
             self.waiting.fetch_sub(count, Ordering::Relaxed);
-            let (TrySendError::Full(packets) | TrySendError::Disconnected(packets)) = why;
-            packets
+            let (TrySendError::Full(mail) | TrySendError::Disconnected(mail)) = why;
+            mail
         })?;
         self.bell.ring();
         Ok(())

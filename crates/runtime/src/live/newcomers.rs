@@ -1,7 +1,9 @@
 //! Established flows first: while a worker has more packets than it can process, the packets of new
 //! flows wait, and are lost if too many wait.
 
+use super::sink::renumber;
 use braid_packet::{BURST, Burst, Layout, Packet, Pool};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 
 /// The reason for which packets of new flows are lost.
@@ -13,34 +15,38 @@ const WAITING: usize = 256;
 /// Packets wait for at most this many turns, so that new flows begin under load, too.
 const TURNS: u32 = 64;
 
-/// The least time for which a flow without packets is remembered (ns); the longest is twice that.
-const AGE_NS: u64 = 60_000_000_000;
+/// How many established flows, and how many flows of one packet, are remembered.
+const ESTABLISHED: usize = 1 << 18;
+const BEGUN: usize = 1 << 15;
 
-/// The number of bits in which flows leave their marks. With 100,000 flows, one new flow of 40 meets
-/// a mark of another flow, and does not wait.
-const MARKS: usize = 1 << 22;
-
-/// Knows the flows whose packets have been processed, and holds the packets of all others back.
+/// Holds the packets of flows back that are not established. A flow is established with its second
+/// packet, in either direction, that comes after the first one was processed. So a flood of packets
+/// that all begin flows establishes none.
 pub(super) struct Newcomers {
-    /// Marks of the flows seen in the current period, and in the one before.
-    marks: [Vec<u64>; 2],
-    /// When the current period began (ns).
-    since_ns: u64,
-    /// Nobody outside knows its key. So nobody can send packets that meet the marks of others.
+    established: Recent,
+    begun: Recent,
+    /// Nobody outside knows its key. So nobody can choose flows that push others out.
     hasher: RandomState,
     /// With the hash of their flows, in the order of their arrival.
     waiting: Vec<(u64, Packet)>,
     /// The packets of this turn so far.
     seen: usize,
-    /// The turns since packets began to wait.
+    /// The turns since packets were admitted.
     turns: u32,
 }
+
+/// Flows that were seen last, by their hashes. When there is no place, a flow of the same bucket
+/// that was not seen for longest is forgotten.
+struct Recent(Vec<[u32; WAYS]>);
+
+/// The flows of a bucket: half a cache line.
+const WAYS: usize = 8;
 
 impl Newcomers {
     pub(super) fn new() -> Self {
         Self {
-            marks: [vec![0; MARKS / 64], vec![0; MARKS / 64]],
-            since_ns: 0,
+            established: Recent::new(ESTABLISHED),
+            begun: Recent::new(BEGUN),
             hasher: RandomState::new(),
             waiting: Vec::with_capacity(WAITING),
             seen: 0,
@@ -50,17 +56,12 @@ impl Newcomers {
 
     /// Leaves the packets of established flows in a burst. The others wait. Returns how many of them
     /// are lost because too many wait.
-    pub(super) fn hold_back(&mut self, burst: &mut Burst, pool: &mut Pool, now_ns: u64) -> u64 {
-        if now_ns.saturating_sub(self.since_ns) >= AGE_NS {
-            self.marks.swap(0, 1);
-            self.marks[0].fill(0);
-            self.since_ns = now_ns;
-        }
+    pub(super) fn hold_back(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
         self.seen += burst.packets().len();
         let mut hashes = Vec::new();
         let new = burst.retain(|packet, layout| {
             let Some(hash) = self.hash(packet, layout) else { return true };
-            let is_established = self.is_marked(hash);
+            let is_established = self.is_established(hash);
             if !is_established {
                 hashes.push(hash);
             }
@@ -75,24 +76,25 @@ impl Newcomers {
     }
 
     /// The packets that need not wait any longer, at the end of a turn: all of them if the worker had
-    /// less than a burst to do, or if they have waited long enough. Their flows are established.
-    pub(super) fn admit(&mut self) -> Vec<Packet> {
+    /// less than a burst to do, if they have waited long enough, or at the end of the run.
+    pub(super) fn admit(&mut self, is_end: bool) -> Vec<Packet> {
         let is_loaded = std::mem::take(&mut self.seen) >= BURST;
         self.turns += 1;
-        if self.waiting.is_empty() || (is_loaded && self.turns < TURNS) {
+        if is_loaded && self.turns < TURNS && !is_end {
             return Vec::new();
         }
         self.turns = 0;
-        let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.iter().for_each(|(hash, _)| self.mark(*hash));
-        let admitted = waiting.drain(..).map(|(_, packet)| packet).collect();
-        self.waiting = waiting;
-        admitted
+        let admitted = self.waiting.drain(..).map(|(hash, packet)| {
+            self.begun.put(hash);
+            packet
+        });
+        admitted.collect()
     }
 
-    /// Begins a turn. The packets that were admitted do not count.
-    pub(super) fn begin_turn(&mut self) {
-        self.seen = 0;
+    /// Takes the numbers that interfaces have in another chain.
+    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
+        let waiting = self.waiting.iter_mut();
+        waiting.for_each(|(_, packet)| renumber(&mut packet.ingress, numbers));
     }
 
     /// The hash of a packet's flow, the same in both directions. An error of ICMP belongs to the flow
@@ -102,26 +104,44 @@ impl Newcomers {
         Some(self.hasher.hash_one(key.bidirectional()))
     }
 
-    /// Whether a flow is established. If so, it is remembered from now on.
-    fn is_marked(&mut self, hash: u64) -> bool {
-        let (word, bit) = place(hash);
-        if self.marks.iter().any(|marks| marks[word] & bit != 0) {
-            self.marks[0][word] |= bit;
-            return true;
+    /// Whether a flow is established, or becomes established with this packet.
+    fn is_established(&mut self, hash: u64) -> bool {
+        self.established.find(hash) || {
+            let has_begun = self.begun.find(hash);
+            if has_begun {
+                self.established.put(hash);
+            }
+            has_begun
         }
-        false
-    }
-
-    fn mark(&mut self, hash: u64) {
-        let (word, bit) = place(hash);
-        self.marks[0][word] |= bit;
     }
 }
 
-/// The word and the bit of a mark.
-fn place(hash: u64) -> (usize, u64) {
-    let at = hash as usize % MARKS;
-    (at / 64, 1 << (at % 64))
+impl Recent {
+    /// Remembers about this many flows; a power of two.
+    fn new(flows: usize) -> Self {
+        Self(vec![[0; WAYS]; flows / WAYS])
+    }
+
+    /// Whether a flow is remembered. If so, it was seen now.
+    fn find(&mut self, hash: u64) -> bool {
+        let (bucket, tag) = self.place(hash);
+        let Some(at) = bucket.iter().position(|one| *one == tag) else { return false };
+        bucket[..=at].rotate_right(1);
+        true
+    }
+
+    /// Remembers a flow.
+    fn put(&mut self, hash: u64) {
+        let (bucket, tag) = self.place(hash);
+        bucket.rotate_right(1);
+        bucket[0] = tag;
+    }
+
+    /// The bucket of a flow, and its mark there; 0 marks a free place.
+    fn place(&mut self, hash: u64) -> (&mut [u32; WAYS], u32) {
+        let bucket = hash as usize % self.0.len();
+        (&mut self.0[bucket], (hash >> 32) as u32 | 1)
+    }
 }
 
 #[cfg(test)]
@@ -129,8 +149,6 @@ mod tests {
     use super::*;
     use braid_packet::{Field, Link, Shape, build_fresh};
     use std::ops::Range;
-
-    const SECOND: u64 = 1_000_000_000;
 
     /// A burst of one packet of UDP from each of these ports; with `answers`, the other way round.
     fn burst(ports: Range<u16>, answers: bool) -> Burst {
@@ -152,55 +170,67 @@ mod tests {
     }
 
     /// How many packets of a burst go on, and how many are lost.
-    fn held(newcomers: &mut Newcomers, mut burst: Burst, now_ns: u64) -> (usize, u64) {
+    fn held(newcomers: &mut Newcomers, mut burst: Burst) -> (usize, u64) {
         let mut pool = Pool::new(0, 2048).unwrap();
-        let lost = newcomers.hold_back(&mut burst, &mut pool, now_ns);
+        let lost = newcomers.hold_back(&mut burst, &mut pool);
         (burst.packets().len(), lost)
     }
 
     #[test]
     fn new_flows_wait_until_the_worker_has_time() {
         let mut newcomers = Newcomers::new();
-        assert_eq!(held(&mut newcomers, burst(1..11, false), 0), (0, 0));
-        assert_eq!(newcomers.admit().len(), 10);
-        newcomers.begin_turn();
-        // Both directions are established; other flows are not.
-        assert_eq!(held(&mut newcomers, burst(1..11, false), 0), (10, 0));
-        assert_eq!(held(&mut newcomers, burst(1..60, true), 0), (10, 0));
-        assert!(newcomers.admit().is_empty(), "69 packets are more than a burst");
-        assert_eq!(newcomers.admit().len(), 49);
+        assert_eq!(held(&mut newcomers, burst(1..11, false)), (0, 0));
+        assert_eq!(newcomers.admit(false).len(), 10);
+        // The second packets establish the flows, in both directions.
+        assert_eq!(held(&mut newcomers, burst(1..60, true)), (10, 0));
+        assert_eq!(held(&mut newcomers, burst(1..11, false)), (10, 0));
+        assert!(newcomers.admit(false).is_empty(), "69 packets are more than a burst");
+        assert_eq!(newcomers.admit(false).len(), 49);
     }
 
     #[test]
     fn new_flows_do_not_wait_for_ever() {
         let mut newcomers = Newcomers::new();
-        held(&mut newcomers, burst(1..65, false), 0);
-        assert_eq!(newcomers.admit().len(), 0);
-        held(&mut newcomers, burst(100..101, false), 0);
+        assert_eq!(newcomers.admit(false).len(), 0);
         let admitted = (0..TURNS).map(|_| {
-            held(&mut newcomers, burst(1000..1064, false), 0);
-            newcomers.admit().len()
+            held(&mut newcomers, burst(1..65, false));
+            newcomers.admit(false).len()
         });
         let admitted: Vec<_> = admitted.collect();
-        assert_eq!(admitted.iter().position(|count| *count > 0), Some(TURNS as usize - 2));
+        assert_eq!(admitted.iter().position(|count| *count > 0), Some(TURNS as usize - 1));
+        held(&mut newcomers, burst(100..164, false));
+        assert_eq!(newcomers.admit(true).len(), 64, "the end waits for nobody");
     }
 
     #[test]
     fn too_many_new_packets_are_lost() {
         let mut newcomers = Newcomers::new();
         for first in [1, 101, 201, 301] {
-            assert_eq!(held(&mut newcomers, burst(first..first + 64, false), 0), (0, 0));
+            assert_eq!(held(&mut newcomers, burst(first..first + 64, false)), (0, 0));
         }
-        assert_eq!(held(&mut newcomers, burst(401..404, false), 0), (0, 3));
+        assert_eq!(held(&mut newcomers, burst(401..404, false)), (0, 3));
     }
 
     #[test]
-    fn flows_are_forgotten_when_no_packets_come() {
+    fn flows_of_one_packet_push_no_established_flow_out() {
         let mut newcomers = Newcomers::new();
-        held(&mut newcomers, burst(1..3, false), 0);
-        assert_eq!(newcomers.admit().len(), 2);
-        // The first flow goes on, the second one does not.
-        assert_eq!(held(&mut newcomers, burst(1..2, false), 70 * SECOND), (1, 0));
-        assert_eq!(held(&mut newcomers, burst(1..3, false), 140 * SECOND), (1, 0));
+        for _ in 0..2 {
+            held(&mut newcomers, burst(1..11, false));
+            newcomers.admit(true);
+        }
+        let many = 10 * ESTABLISHED as u64;
+        (0..many).for_each(|flow| newcomers.begun.put(newcomers.hasher.hash_one(flow)));
+        assert_eq!(held(&mut newcomers, burst(1..12, false)), (10, 0));
+    }
+
+    #[test]
+    fn what_was_seen_last_is_remembered() {
+        let mut recent = Recent::new(WAYS);
+        // All of one bucket.
+        (1..=9).for_each(|flow| recent.put(flow << 33));
+        assert!(!recent.find(1 << 33), "the oldest one");
+        assert!(recent.find(2 << 33));
+        recent.put(10 << 33);
+        assert!(recent.find(2 << 33) && !recent.find(3 << 33));
     }
 }

@@ -94,8 +94,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Adds a client.
+    /// Adds a client. Forgets clients that have gone.
     pub(super) fn tap(&mut self, tap: Tap) {
+        self.taps.retain(|tap| !tap.feed.is_over());
         self.taps.push(tap);
     }
 
@@ -185,7 +186,7 @@ impl Watch {
     /// Gives copies of a packet that entered to their clients, with what happened to it.
     pub(super) fn show(&mut self, sightings: Vec<(usize, Sighting)>, what: &str) {
         for (at, mut sighting) in sightings {
-            if let Some(tap) = self.taps.get_mut(at) {
+            if let Some(tap) = self.taps.get(at) {
                 sighting.what = format!("entered at {}, {what}", tap.name);
                 tap.feed.packet(sighting);
             }

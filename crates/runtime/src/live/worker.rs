@@ -187,7 +187,7 @@ impl<'a> Worker<'a> {
         loop {
             let is_last = self.exchange.is_none() || !self.shared.is_read();
             let any = self.take_in()?;
-            self.admit()?;
+            self.admit(true)?;
             if !any {
                 if is_last {
                     return Ok(());
@@ -272,18 +272,18 @@ impl<'a> Worker<'a> {
                 false => self.process(interface)?,
             }
         }
-        self.admit()?;
+        self.admit(false)?;
         Ok(any)
     }
 
-    /// Runs the engine on packets of new flows that need not wait any longer.
-    fn admit(&mut self) -> Result<(), RunError> {
-        let admitted = self.newcomers.as_mut().map(Newcomers::admit).unwrap_or_default();
-        let mut admitted = admitted.into_iter();
+    /// Runs the engine on packets of new flows that need not wait any longer; on all with `is_end`.
+    fn admit(&mut self, is_end: bool) -> Result<(), RunError> {
+        let Some(newcomers) = &mut self.newcomers else { return Ok(()) };
+        let mut admitted = newcomers.admit(is_end).into_iter();
         while admitted.len() > 0 {
-            self.enter(admitted.by_ref().take(BURST))?;
+            let now = self.arrive(admitted.by_ref().take(BURST))?;
+            self.execute(now);
         }
-        self.newcomers.iter_mut().for_each(Newcomers::begin_turn);
         Ok(())
     }
 
@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
     fn take_in(&mut self) -> Result<bool, RunError> {
         let Some(exchange) = &self.exchange else { return Ok(false) };
         for count in 0..exchange.others() * self.sink.devices.len().max(1) {
-            let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) else {
+            let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) else {
                 return Ok(count > 0);
             };
             self.enter(packets.into_iter())?;
@@ -317,12 +317,26 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Runs the engine on a burst of packets, which get the current time, and sends what leaves.
-    /// Packets that belong to other workers are passed on.
+    /// Runs the engine on a burst of packets, and sends what leaves. Packets of other workers, and of
+    /// flows that must wait, do not enter.
     pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) -> Result<(), RunError> {
+        let now = self.arrive(packets)?;
+        if let Some(newcomers) = &mut self.newcomers {
+            let lost = newcomers.hold_back(&mut self.load.burst, &mut self.sink.pool);
+            if lost > 0 {
+                *self.lost.entry(NEW_FLOW_REFUSED).or_default() += lost;
+            }
+        }
+        self.execute(now);
+        Ok(())
+    }
+
+    /// Fills the load's burst with packets, which get the current time. Passes those of other workers
+    /// on. Returns the time.
+    fn arrive(&mut self, packets: impl Iterator<Item = Packet>) -> Result<u64, RunError> {
         let now = self.shared.clock.now_ns();
         self.change_until(now, true)?;
-        let (burst, mut out) = self.load.parts();
+        let burst = &mut self.load.burst;
         for mut packet in packets {
             packet.time_ns = now;
             burst.push(packet);
@@ -333,19 +347,18 @@ impl<'a> Worker<'a> {
                 *self.lost.entry(WORKER_QUEUE_FULL).or_default() += lost;
             }
         }
-        if let Some(newcomers) = &mut self.newcomers {
-            let lost = newcomers.hold_back(burst, &mut self.sink.pool, now);
-            if lost > 0 {
-                *self.lost.entry(NEW_FLOW_REFUSED).or_default() += lost;
-            }
-        }
+        Ok(now)
+    }
+
+    /// Runs the engine on the load's burst, and sends what leaves.
+    fn execute(&mut self, now: u64) {
         if self.sink.watch.is_empty() {
+            let (burst, mut out) = self.load.parts();
             self.engine.burst(burst, &mut out);
             self.sink.deliver(&self.chain, &mut self.load);
         } else {
             self.run_watched(now);
         }
-        Ok(())
     }
 
     /// Starts the timers if it is time, and makes the changes of configuration that are due.
@@ -372,12 +385,13 @@ impl<'a> Worker<'a> {
         self.shared.flush_events();
         let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
         let patience = PATIENCE.min(Duration::from_nanos(left));
-        let bell = self.exchange.as_ref().map(Exchange::doze);
-        if let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) {
+        self.exchange.iter().for_each(Exchange::doze);
+        if let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) {
             self.exchange.iter().for_each(Exchange::wake);
             return self.enter(packets.into_iter());
         }
         let ports = self.sink.devices.iter().map(|device| device.port.descriptor());
+        let bell = self.exchange.as_ref().map(Exchange::bell);
         let waited = wait(ports.chain(bell), patience);
         self.exchange.iter().for_each(Exchange::wake);
         waited.map_err(|error| self.unreadable(0, error))
@@ -417,7 +431,7 @@ impl<'a> Worker<'a> {
 
     /// Loses the packets that can go nowhere any more, because all workers have ended.
     pub(super) fn end(&mut self) {
-        while let Some(packets) = self.exchange.as_ref().and_then(Exchange::receive) {
+        while let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) {
             *self.lost.entry(WORKER_QUEUE_FULL).or_default() += packets.len() as u64;
         }
         self.sink.end_hosts();
@@ -493,8 +507,9 @@ impl<'a> Worker<'a> {
             });
         }
         self.sink.renumber(&numbers);
+        self.newcomers.iter_mut().for_each(|newcomers| newcomers.renumber(&numbers));
         if let (Some(exchange), Some(steerer)) = (&mut self.exchange, steerer) {
-            exchange.replace(steerer);
+            exchange.replace(steerer, &numbers);
         }
         self.chain = chain;
         std::mem::replace(&mut self.engine, engine)

@@ -41,8 +41,19 @@ impl Session {
 
     /// The answer to a request.
     pub fn ask(&mut self, request: &Value) -> Result<Value, Failure> {
-        writeln!(self.read.get_mut(), "{request}").map_err(|why| self.failure(&why))?;
-        let is_whole = self.read_on().map_err(|why| self.failure(&why))?;
+        // The run may have answered before it was asked: that it has too many clients.
+        let asked = writeln!(self.read.get_mut(), "{request}");
+        let is_whole = self.read_on().and_then(|is_whole| match (is_whole, asked) {
+            (false, Err(why)) => Err(why),
+            _ => Ok(is_whole),
+        });
+        let is_whole = is_whole.map_err(|why| match why.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::input(format!(
+                "the run has not answered for {} s; it may still do what was asked",
+                PATIENCE.as_secs()
+            )),
+            _ => self.failure(&why),
+        })?;
         if !is_whole {
             return Err(Failure::input("the run ended before it answered"));
         }

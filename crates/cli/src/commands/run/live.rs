@@ -226,11 +226,14 @@ pub fn drive(
 /// `nohup` does. With `ends`, the second signal ends the process.
 pub fn signal_flag(signals: &[i32], ends: bool) -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
+    // Others may set the flag, too. This one only signals set.
+    let was_caught = Arc::new(AtomicBool::new(false));
     let register = |signal: i32| -> io::Result<()> {
         if ends {
             // The conditional shutdown is registered first, so it acts first, and sees the flag
             // only from the second signal on.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&was_caught))?;
+            flag::register(signal, Arc::clone(&was_caught))?;
         }
         flag::register(signal, Arc::clone(&flag))?;
         Ok(())

@@ -128,6 +128,9 @@ fn functions_addresses_are_answered_until_a_host_has_them() {
     assert!(world.answers(tells("203.0.113.7", OTHER)).is_empty());
     assert!(world.answers(asks("203.0.113.9", "203.0.113.7")).is_empty());
     assert_eq!(world.hosts.status(0).unwrap()["others_have"][0], "203.0.113.7");
+    let warned = "wan: the host 02:00:00:00:00:77 on the link has the address 203.0.113.7 of a \
+                  function, so the run does not answer for it";
+    assert_eq!(world.hosts.warnings(), [warned]);
     // It is a neighbour like others then.
     assert_eq!(world.send("203.0.113.7"), Err(Leaving::Waits));
     let elsewhere = Interface { addresses: vec![own("203.0.112.1/24")], gateways: vec![], ..wan() };
@@ -181,6 +184,25 @@ fn interface_asks_for_its_addresses_first_and_then_tells_of_them_twice() {
     world.hosts.device(0, None, false);
     world.hosts.device(0, Some(Ethernet { mac: OWN, mtu: 1500 }), true);
     assert!(!world.pass(SECOND).is_empty());
+}
+
+#[test]
+fn functions_addresses_are_answered_again_when_their_host_is_silent() {
+    let mut world = World::new(wan());
+    world.pass(5 * SECOND);
+    world.answers(tells("203.0.113.7", OTHER));
+    for _ in 0..5 {
+        // The host is asked, and still has the address.
+        let asked = world.pass(21 * SECOND);
+        assert!(asked.iter().any(|packet| get(packet, Field::ArpTpa) == word("203.0.113.7")));
+        world.answers(tells("203.0.113.7", OTHER));
+        assert!(world.answers(asks("203.0.113.9", "203.0.113.7")).is_empty());
+    }
+    for _ in 0..4 {
+        world.pass(21 * SECOND);
+    }
+    assert_eq!(world.answers(asks("203.0.113.9", "203.0.113.7")).len(), 1);
+    assert_eq!(world.hosts.warnings(), Vec::<String>::new());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod syscalls;
 mod user;
 
 use std::path::Path;
+use std::time::Duration;
 
 use braid_io::Device;
 
@@ -33,8 +34,15 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
-    if threads > 1 {
+    // The kernel lists a thread for a moment after its end.
+    let is_alone = || {
+        let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        threads == 1 || {
+            std::thread::sleep(Duration::from_millis(1));
+            false
+        }
+    };
+    if !(0..1000).any(|_| is_alone()) {
         return Err(Failure::inconsistent("a thread runs before the sandbox"));
     }
     if let Some(user) = needs.user {
