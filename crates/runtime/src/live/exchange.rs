@@ -1,7 +1,7 @@
 //! The exchange of packets between workers. A device gives a packet to any worker. That worker
 //! steers the packet, and passes it on if it belongs to another one.
 
-use super::sink::renumber;
+use super::numbers::renumber;
 use crate::steer::Steerer;
 use braid_ir::chain::Control;
 use braid_packet::{Burst, Packet, Pool};

@@ -16,6 +16,7 @@ mod control;
 mod exchange;
 mod meter;
 mod newcomers;
+mod numbers;
 mod operator;
 mod polling;
 mod results;

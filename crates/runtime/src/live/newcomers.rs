@@ -1,7 +1,7 @@
 //! Established flows first: while a worker has more packets than it can process, the packets of new
 //! flows wait, and are lost if too many wait.
 
-use super::sink::renumber;
+use super::numbers::renumber;
 use braid_packet::{BURST, Burst, Layout, Packet, Pool};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

@@ -1,6 +1,7 @@
 //! Where the packets of a live run leave: devices, and copies of them in files.
 
 use super::exchange::WORKER_QUEUE_FULL;
+use super::numbers::renumber;
 use super::shared::Shared;
 use super::watch::Watch;
 use crate::hosts::{Leaving as Way, NO_GATEWAY};
@@ -208,13 +209,6 @@ impl<'a> Sink<'a> {
             }
         }
         found
-    }
-}
-
-/// Takes the number that an interface has in another chain.
-pub(super) fn renumber(interface: &mut u16, numbers: &BTreeMap<u16, u16>) {
-    if let Some(number) = numbers.get(interface) {
-        *interface = *number;
     }
 }
 

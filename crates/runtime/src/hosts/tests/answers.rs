@@ -179,7 +179,7 @@ fn interface_asks_for_its_addresses_first_and_then_tells_of_them_twice() {
         let expected = [arp, (136, word("2001:db8::1"), word("ff02::1"))];
         assert_eq!(told.iter().map(own).collect::<Vec<_>>(), expected);
     }
-    assert!(world.pass(100 * SECOND).is_empty());
+    assert!(world.pass(10 * SECOND).is_empty());
     // A device that comes back tells its neighbours again.
     world.hosts.device(0, None, false);
     world.hosts.device(0, Some(Ethernet { mac: OWN, mtu: 1500 }), true);

@@ -11,7 +11,9 @@ mod paths;
 mod syscalls;
 mod user;
 
-use std::path::Path;
+use std::fs::DirEntry;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braid_io::Device;
@@ -49,9 +51,10 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         if let Some(socket) = needs.socket {
             user.own(socket).map_err(|why| Failure::file(socket, why))?;
         }
-        // A folder that the run has just made.
-        if let Some(folder) = needs.state.filter(|folder| is_empty(folder)) {
-            user.own(folder).map_err(|why| Failure::file(folder, why))?;
+        if let Some(folder) = needs.state {
+            for path in just_made(folder) {
+                user.own(&path).map_err(|why| Failure::file(&path, why))?;
+            }
         }
         user.become_it().map_err(|why| {
             Failure::input(format!("cannot become the user {}: {why}", user.name))
@@ -76,8 +79,16 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_empty(folder: &Path) -> bool {
-    std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_none())
+/// The folder for state and its lock, if nothing else is there, so that the run has just made them.
+fn just_made(folder: &Path) -> Vec<PathBuf> {
+    let files: io::Result<Vec<DirEntry>> = std::fs::read_dir(folder).and_then(Iterator::collect);
+    let mut paths: Vec<_> = files.into_iter().flatten().map(|file| file.path()).collect();
+    paths.push(folder.to_owned());
+    let is_lock = |path: &PathBuf| path.extension().is_some_and(|end| end == "lock");
+    match paths.len() == 2 && is_lock(&paths[0]) {
+        true => paths,
+        false => Vec::new(),
+    }
 }
 
 /// Warns of files that a user cannot reach, and says what does not work then.
