@@ -33,7 +33,16 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    if needs.user.is_none() && !needs.is_limited {
+        return Ok(());
+    }
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 && needs.has_native {
+        return Err(Failure::input(
+            "a native function has started a thread before the run is confined: start it with the \
+             first packet, or use --no-sandbox without --user",
+        ));
+    }
     if threads > 1 {
         return Err(Failure::inconsistent("a thread runs before the sandbox"));
     }
@@ -50,11 +59,9 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         })?;
         say_what_is_out_of_reach(needs, user);
     }
-    if needs.user.is_some() || needs.is_limited {
-        let kept = capabilities::needed(needs.devices, needs.user.is_none());
-        capabilities::keep(kept)
-            .map_err(|why| Failure::input(format!("cannot give up capabilities: {why}")))?;
-    }
+    let kept = capabilities::needed(needs.devices, needs.user.is_none());
+    capabilities::keep(kept)
+        .map_err(|why| Failure::input(format!("cannot give up capabilities: {why}")))?;
     if !needs.is_limited {
         return Ok(());
     }
