@@ -9,6 +9,7 @@ use braid_reference::Reference;
 use braid_runtime::Engines;
 
 use crate::answer::Failure;
+use crate::native;
 
 /// The engine that runs unless the user names another.
 pub const DEFAULT: &str = "fused";
@@ -60,21 +61,25 @@ fn with(name: &str, chain: &Chain, workshop: bool) -> Result<Box<dyn Engine>, Fa
         _ => return Ok(Box::new(reference(chain)?)),
     };
     let engine = Compiled::new(chain.clone(), extent, Options { workshop, ..options });
-    Ok(Box::new(engine.map_err(refused)?))
+    Ok(Box::new(engine.map_err(|why| refused(chain, why))?))
 }
 
 /// Makes the engine with flow records, for `flows` and `trace`. Its hash is seeded, so that runs
 /// repeat exactly.
 pub fn fused(chain: &Chain) -> Result<Compiled, Failure> {
     let options = Options { hash: Hashing::Seeded(0), ..Options::fused() };
-    Compiled::new(chain.clone(), Extent::Chain, options).map_err(refused)
+    Compiled::new(chain.clone(), Extent::Chain, options).map_err(|why| refused(chain, why))
 }
 
 /// Makes the reference engine, which `trace` watches.
 pub fn reference(chain: &Chain) -> Result<Reference, Failure> {
-    Reference::new(chain.clone()).map_err(refused)
+    Reference::new(chain.clone()).map_err(|why| refused(chain, why))
 }
 
-fn refused(why: String) -> Failure {
+fn refused(chain: &Chain, why: String) -> Failure {
+    // A native function may find another system than when the chain was checked.
+    if native::any(chain) {
+        return Failure::input(why);
+    }
     Failure::inconsistent(format!("the engine refuses a chain that passed its checks: {why}"))
 }

@@ -23,6 +23,11 @@ fn check(chain: &mut Chain, set: impl Fn(&mut Checks)) {
     }
 }
 
+/// Whether a chain has native functions.
+pub fn any(chain: &Chain) -> bool {
+    chain.nodes.iter().any(|node| node.model.native.is_some())
+}
+
 /// The problems of native functions, one line each.
 pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<String> {
     problems_by_function(chain, engine).into_iter().map(|(_, text)| text).collect()

@@ -7,15 +7,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Folder, S, braid, command, request};
-use serde_json::json;
+use common::{Ended, Folder, S, braid, command, ended, request};
+use serde_json::{Value, json};
 
 /// A folder with a capture and with libraries, which are compiled from the C files of the native
 /// functions' tests.
 fn folder() -> Folder {
     let folder = Folder::new();
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../native");
-    for name in ["good", "bad"] {
+    for name in ["good", "bad", "system"] {
         let built = Command::new("cc")
             .args(["-std=c99", "-shared", "-fPIC", "-I"])
             .arg(native.join("include"))
@@ -53,6 +53,70 @@ fn function_of_a_library_beside_the_file_runs_in_every_engine() {
         assert!(state.contains(r#""table":"counters","value":{"passed":3}"#), "{state}");
         assert!(state.contains(r#""table":"limiter","value":{"limit":3}"#), "{state}");
     }
+}
+
+/// A live run over the capture, for as many packets. A file outside of the chain's folder exists.
+fn live(folder: &Folder, options: &[&str]) -> Ended {
+    let far = Folder::new();
+    far.write("far.txt", "");
+    let devices = ["--if", "lan=memory:in.pcap", "wan=memory", "--packets", "5"];
+    let args = [&["run", "chain.braid"], &devices[..], options].concat();
+    let mut run = command();
+    run.current_dir(folder.path("")).env("FAR", far.path("far.txt")).args(args);
+    ended(&run.output().expect("the command starts"))
+}
+
+/// The counters of the native function after a live run.
+fn counted(folder: &Folder, options: &[&str]) -> Vec<String> {
+    live(folder, &[&["--state-out", "state.json"], options].concat()).code(0);
+    let state = folder.read("state.json");
+    let counters = state.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let counters = counters.filter(|entry| entry["table"] == "counters");
+    counters
+        .flat_map(|entry| entry["value"].as_object().unwrap().keys().cloned().collect::<Vec<_>>())
+        .collect()
+}
+
+#[test]
+fn function_in_a_live_run_may_do_what_the_sandbox_leaves() {
+    let folder = folder();
+    folder.write("near.txt", "");
+    chain(&folder, "native nf asker(needs_far: u32 = 0) from \"system.so\";", "asker()");
+    let confined = [
+        "time",
+        "memory",
+        "thread",
+        "near file",
+        "library",
+        "no far file",
+        "no new file",
+        "no process",
+        "no program",
+        "no TCP",
+    ];
+    assert_eq!(counted(&folder, &[]), confined);
+    let free = confined.map(|what| what.strip_prefix("no ").unwrap_or(what));
+    assert_eq!(counted(&folder, &["--no-sandbox"]), free);
+}
+
+#[test]
+fn function_that_needs_more_than_the_sandbox_leaves_is_refused_with_a_remedy() {
+    let folder = folder();
+    let remedy = "--no-sandbox";
+    chain(&folder, "native nf asker(needs_far: u32) from \"system.so\";", "asker(needs_far: 1)");
+    live(&folder, &[]).code(3).warns("its file cannot be read").warns(remedy);
+    live(&folder, &["--no-sandbox"]).code(0);
+    chain(&folder, "native nf lasting() from \"system.so\";", "lasting()");
+    live(&folder, &[]).code(3).warns("a native function has started a thread").warns(remedy);
+    live(&folder, &["--no-sandbox"]).code(0);
+}
+
+#[test]
+fn crash_in_the_sandbox_names_the_function() {
+    let folder = folder();
+    chain(&folder, "native nf it() from \"bad.so\" function crash;", "it()");
+    let ended = live(&folder, &[]);
+    ended.warns("braid: SIGSEGV in native function `it` (crash of ./bad.so), on its packet");
 }
 
 #[test]

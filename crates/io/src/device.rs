@@ -1,11 +1,9 @@
 //! Devices by their names on the command line, such as `af_packet:eth0`.
 
 use crate::port::{OpenError, Port};
+use crate::ports::{CapturePort, Lasting, PacketPort, Share, TapPort, XdpPort, xdp_needs};
 #[cfg(feature = "dpdk")]
 use crate::ports::{DPDK_NEEDS, DpdkPort, dpdk_pool};
-use crate::ports::{
-    Lasting, MemoryPort, PacketPort, ReplayPort, Share, TapPort, XdpPort, xdp_needs,
-};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 #[cfg(feature = "dpdk")]
@@ -133,12 +131,12 @@ impl Device {
     fn open_once(&self, pool: &mut Pool, share: &Share) -> Result<Box<dyn Port>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketPort::open_share(name, share)?),
-            Device::Xdp(name) => Box::new(XdpPort::open_share(name, pool, share)?),
+            Device::Xdp(name) => Box::new(XdpPort::open(name, pool, share)?),
             Device::Tap(name) => Box::new(TapPort::open_share(name, share)?),
-            Device::Memory(path) => Box::new(MemoryPort::open(path.as_deref(), share)?),
-            Device::Replay(path, speed) => Box::new(ReplayPort::open(path, *speed, share)?),
+            Device::Memory(path) => Box::new(CapturePort::endless(path.as_deref(), share)?),
+            Device::Replay(path, speed) => Box::new(CapturePort::timed(path, *speed, share)?),
             #[cfg(feature = "dpdk")]
-            Device::Dpdk(name) => Box::new(DpdkPort::open_share(name, pool, share)?),
+            Device::Dpdk(name) => Box::new(DpdkPort::open(name, pool, share)?),
         })
     }
 

@@ -36,8 +36,7 @@ pub use port::{Ethernet, OpenError, Port, State, Unreceived, Unsent, wait};
 #[cfg(feature = "dpdk")]
 pub use ports::DpdkPort;
 pub use ports::{
-    Faults, Faulty, Lasting, MemoryPort, PacketPort, ReplayPort, Share, Steer, TapPort, XdpFacts,
-    XdpPort,
+    CapturePort, Faults, Faulty, Lasting, PacketPort, Share, Steer, TapPort, XdpFacts, XdpPort,
 };
 pub use source::{PacketSink, PacketSource, Progress};
 pub use sys::XdpMode;

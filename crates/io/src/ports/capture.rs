@@ -2,17 +2,13 @@
 //! a capture's own timing. What is sent by it goes nowhere.
 
 use super::Share;
+use super::timer::Timer;
 use crate::capture::CaptureReader;
 use crate::port::{OpenError, Port, Unreceived, Unsent};
 use crate::source::PacketSource;
 use braid_packet::{BURST, Frame, Link, Pool};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,6 +16,7 @@ use std::time::{Duration, Instant};
 const MOST: usize = 1 << 30;
 
 /// The frames of a capture, in memory.
+#[derive(Default)]
 struct Stored {
     bytes: Vec<u8>,
     frames: Vec<At>,
@@ -82,121 +79,84 @@ fn give(bytes: &[u8], pool: &mut Pool, frames: &mut Vec<Frame>, lost: &mut dyn F
     }
 }
 
-/// Gives the frames of a capture again and again, as fast as they are read. Without a capture,
-/// nothing arrives.
-pub struct MemoryPort {
-    stored: Stored,
-    next: usize,
-    /// Always ready if there are frames.
-    ready: OwnedFd,
+/// When a port gives its frames.
+enum Pace {
+    /// Again and again, as fast as they are read.
+    Endless,
+    /// Once, at the times that they had from the first one on.
+    Timed {
+        /// The factor by which time passes faster than in the capture.
+        speed: f64,
+        /// The time of the first packet: when the port was read first.
+        start: Option<Instant>,
+    },
 }
 
-impl MemoryPort {
-    /// Loads a capture, or the part of it that a share gets.
+/// Gives the frames of a capture.
+pub struct CapturePort {
+    stored: Stored,
+    next: usize,
+    pace: Pace,
+    /// Ready when a frame is due.
+    due: Timer,
+}
+
+impl CapturePort {
+    /// Loads a capture, or the part of it that a share gets, to give its frames again and again.
+    /// Without a capture, nothing arrives.
     ///
     /// # Errors
     /// The capture cannot be read, has no Ethernet frames, or is too large.
-    pub fn open(path: Option<&Path>, share: &Share) -> Result<Self, OpenError> {
-        let none = Stored { bytes: Vec::new(), frames: Vec::new(), cut: 0 };
-        let stored = path.map_or(Ok(none), |path| Stored::load(path, share))?;
-        let count = u32::from(!stored.frames.is_empty());
-        let ready = eventfd(count, EventfdFlags::CLOEXEC).map_err(io::Error::from)?;
-        Ok(Self { stored, next: 0, ready })
+    pub fn endless(path: Option<&Path>, share: &Share) -> Result<Self, OpenError> {
+        let stored = path.map_or(Ok(Stored::default()), |path| Stored::load(path, share))?;
+        Self::of(stored, Pace::Endless)
     }
-}
 
-impl Port for MemoryPort {
-    fn receive(
-        &mut self,
-        pool: &mut Pool,
-        frames: &mut Vec<Frame>,
-        lost: &mut dyn FnMut(Unreceived),
-    ) -> io::Result<usize> {
-        let Self { stored, next, .. } = self;
-        let count = stored.frames.len().min(BURST);
-        for _ in 0..count {
-            if let Some(at) = stored.frames.get(*next) {
-                give(stored.frame(at), pool, frames, lost);
-            }
-            *next = if *next + 1 < stored.frames.len() { *next + 1 } else { 0 };
+    /// Loads a capture, or the part of it that a share gets, to give each frame once at its time.
+    /// With a speed of 2, time passes twice as fast as in the capture.
+    ///
+    /// # Errors
+    /// The capture cannot be read, has no Ethernet frames, or is too large.
+    pub fn timed(path: &Path, speed: f64, share: &Share) -> Result<Self, OpenError> {
+        Self::of(Stored::load(path, share)?, Pace::Timed { speed, start: None })
+    }
+
+    fn of(stored: Stored, pace: Pace) -> Result<Self, OpenError> {
+        let due = Timer::new()?;
+        if !stored.frames.is_empty() {
+            due.set(Duration::ZERO)?;
         }
-        Ok(count)
-    }
-
-    fn send(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, _: &mut dyn FnMut(usize, Unsent)) {
-        frames.drain(..).for_each(|frame| pool.put(frame));
-    }
-
-    fn overrun(&mut self) -> u64 {
-        0
-    }
-
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.ready.as_fd()
-    }
-
-    fn notes(&self) -> Vec<String> {
-        self.stored.notes()
+        Ok(Self { stored, next: 0, pace, due })
     }
 }
 
-/// Gives the frames of a capture once, at the times that they had from the first one on.
-pub struct ReplayPort {
-    stored: Stored,
-    next: usize,
-    /// The factor by which time passes faster than in the capture.
-    speed: f64,
-    /// The time of the first packet: when the port was read first.
-    start: Option<Instant>,
-    timer: OwnedFd,
-}
-
-impl ReplayPort {
-    /// Loads a capture, or the part of it that a share gets. With a speed of 2, its time passes
-    /// twice as fast.
-    ///
-    /// # Errors
-    /// The capture cannot be read, has no Ethernet frames, or is too large.
-    pub fn open(path: &Path, speed: f64, share: &Share) -> Result<Self, OpenError> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(io::Error::from)?;
-        Ok(Self { stored: Stored::load(path, share)?, next: 0, speed, start: None, timer })
-    }
-
-    /// Lets the timer be ready when the next frame is due.
-    fn sleep(&self, left: Duration) -> io::Result<()> {
-        // A time of 0 would stop the timer.
-        let left = left.max(Duration::from_nanos(1));
-        let value = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
-        Ok(())
-    }
-}
-
-impl Port for ReplayPort {
+impl Port for CapturePort {
     fn receive(
         &mut self,
         pool: &mut Pool,
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(Unreceived),
     ) -> io::Result<usize> {
-        let passed = self.start.get_or_insert_with(Instant::now).elapsed();
+        let Self { stored, next, pace, due } = self;
         let mut count = 0;
-        while let Some(at) = self.stored.frames.get(self.next) {
-            let due = at.time.div_f64(self.speed);
-            if due > passed {
-                self.sleep(due - passed)?;
+        while count < BURST.min(stored.frames.len()) {
+            let Some(at) = stored.frames.get(*next) else {
+                due.stop()?;
                 break;
+            };
+            if let Pace::Timed { speed, start } = pace {
+                let passed = start.get_or_insert_with(Instant::now).elapsed();
+                let time = at.time.div_f64(*speed);
+                if time > passed {
+                    due.set(time - passed)?;
+                    break;
+                }
             }
-            if count == BURST {
-                break;
+            give(stored.frame(at), pool, frames, lost);
+            (*next, count) = (*next + 1, count + 1);
+            if matches!(pace, Pace::Endless) && *next == stored.frames.len() {
+                *next = 0;
             }
-            give(self.stored.frame(at), pool, frames, lost);
-            (self.next, count) = (self.next + 1, count + 1);
         }
         Ok(count)
     }
@@ -210,7 +170,7 @@ impl Port for ReplayPort {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.timer.as_fd()
+        self.due.descriptor()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -227,6 +187,7 @@ mod tests {
     use braid_packet::Packet;
     use braid_packet::frame::FRAME;
     use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::time::Timespec;
     use std::sync::Arc;
 
     /// A capture of packets at these times (ms). The first byte of each is its number.
@@ -255,24 +216,24 @@ mod tests {
     }
 
     #[test]
-    fn memory_port_gives_its_frames_again_and_again() {
+    fn endless_port_gives_its_frames_again_and_again() {
         let (path, mut pool) = (capture(&[5, 6, 7]), Pool::new(8, FRAME).unwrap());
-        let mut port = MemoryPort::open(Some(&path), &Share::default()).unwrap();
+        let mut port = CapturePort::endless(Some(&path), &Share::default()).unwrap();
         assert!(is_ready(&port));
         assert_eq!(read(&mut port, &mut pool), [0, 1, 2]);
         assert_eq!(read(&mut port, &mut pool), [0, 1, 2]);
-        let mut silent = MemoryPort::open(None, &Share::default()).unwrap();
+        let mut silent = CapturePort::endless(None, &Share::default()).unwrap();
         assert!(!is_ready(&silent));
         assert_eq!(read(&mut silent, &mut pool), []);
     }
 
     #[test]
-    fn each_share_of_a_memory_port_has_its_own_frames() {
+    fn each_share_of_a_port_has_its_own_frames() {
         let (path, mut pool) = (capture(&[0; 10]), Pool::new(8, FRAME).unwrap());
         let steer: Steer = Arc::new(|packet| u32::from(packet.data()[0] % 3 == 0));
         let shares = Share::all(2, &steer);
         let mut read = |share| {
-            let mut port = MemoryPort::open(Some(&path), share).unwrap();
+            let mut port = CapturePort::endless(Some(&path), share).unwrap();
             super::tests::read(&mut port, &mut pool)
         };
         assert_eq!(read(&shares[0]), [1, 2, 4, 5, 7, 8]);
@@ -280,9 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn replay_port_gives_frames_at_their_times() {
+    fn timed_port_gives_frames_at_their_times() {
         let (path, mut pool) = (capture(&[1000, 1000, 1200, 1300]), Pool::new(8, FRAME).unwrap());
-        let mut port = ReplayPort::open(&path, 2.0, &Share::default()).unwrap();
+        let mut port = CapturePort::timed(&path, 2.0, &Share::default()).unwrap();
         let start = Instant::now();
         let mut seen = Vec::new();
         while seen.len() < 4 && start.elapsed() < Duration::from_secs(10) {
@@ -299,5 +260,6 @@ mod tests {
         let due = [0, 0, 100, 150];
         assert!(seen.iter().zip(due).all(|((_, ms), due)| *ms >= due), "{seen:?}");
         assert_eq!(read(&mut port, &mut pool), []);
+        assert!(!is_ready(&port), "nothing is left to wait for");
     }
 }

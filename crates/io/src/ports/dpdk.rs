@@ -4,18 +4,16 @@
 //! sleep: the longer nothing arrived, the longer, up to [`LONGEST_SLEEP`].
 
 use super::Share;
-use crate::offload::{complete, is_tagged};
+use super::limit::Limit;
+use super::timer::Timer;
+use crate::offload::complete;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device as kernel;
 pub(crate) use crate::sys::dpdk::NEEDS;
 use crate::sys::dpdk::{self, Dpdk, Eal};
 use braid_packet::{BURST, Frame, Pool};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// The longest sleep while no frames arrive. A frame may wait as long.
@@ -23,9 +21,6 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// By how much the time without frames is longer than the sleep that follows.
 const PATIENCE: u32 = 8;
-
-/// The time between two questions for the state and the MTU.
-const PERIOD: Duration = Duration::from_millis(100);
 
 /// A device by one of DPDK's drivers.
 pub struct DpdkPort {
@@ -35,13 +30,11 @@ pub struct DpdkPort {
     kernel: Option<(OwnedFd, u32)>,
     /// Frames come as the kernel hands them on, with work left undone.
     is_unfinished: bool,
-    /// The longest frame without a tag that the device sends, its state, and the time when it was
-    /// asked for them.
-    longest: usize,
+    /// The limit and the state are asked for together.
+    limit: Limit,
     state: State,
-    asked: Instant,
     /// Becomes ready when it is time to ask for frames.
-    timer: OwnedFd,
+    timer: Timer,
     /// When frames arrived last.
     arrived: Instant,
     /// The lost frames that were reported.
@@ -65,76 +58,41 @@ pub(crate) fn pool<'n>(
 }
 
 impl DpdkPort {
-    /// Opens a device that is named as DPDK names it: a PCI address or a virtual device, with the
+    /// Opens a device, for one of several ports. One of them receives all frames. The others send
+    /// only. The device is named as DPDK names it: a PCI address or a virtual device, with the
     /// driver's arguments, such as `net_pcap0,rx_pcap=a.pcap`. The pool must be one that
     /// [`crate::pool_for`] made for devices of DPDK.
     ///
     /// # Errors
     /// When DPDK cannot be started, there is no such device, or its driver refuses.
-    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
-        Self::open_share(name, pool, &Share::default())
-    }
-
-    /// As [`Self::open`], for one of several ports. One of them receives all frames. The others
-    /// send only.
-    pub(crate) fn open_share(
-        name: &str,
-        pool: &mut Pool,
-        share: &Share,
-    ) -> Result<Self, OpenError> {
+    pub fn open(name: &str, pool: &mut Pool, share: &Share) -> Result<Self, OpenError> {
         let Eal { has_huge_pages, .. } = Eal::start([name].into_iter())?;
         let device = Dpdk::open(name, pool, |open| share.device(open))?;
         let kernel = device.index().map(|index| Ok::<_, io::Error>((kernel::any_socket()?, index)));
-        let clock = TimerfdClockId::Monotonic;
-        let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK);
-        let now = Instant::now();
         let mut this = Self {
             has_huge_pages,
             kernel: kernel.transpose()?,
             is_unfinished: device.driver().starts_with("net_af_"),
-            longest: 0,
+            limit: Limit::of(0),
             state: State::Up,
-            asked: now,
             device,
-            timer: timer.map_err(io::Error::from)?,
-            arrived: now,
+            timer: Timer::new()?,
+            arrived: Instant::now(),
             reported: 0,
             ready: Vec::new(),
             places: Vec::new(),
         };
-        this.longest = longest(this.ethernet());
-        this.state = this.ask();
+        this.look();
         Ok(this)
     }
 
-    /// Sets the timer for the next look, after a look that found nothing.
-    fn rest(&self) -> io::Result<()> {
-        let sleep = (self.arrived.elapsed() / PATIENCE).min(LONGEST_SLEEP);
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // A time of 0 would turn the timer off.
-        let it_value = Timespec { tv_sec: 0, tv_nsec: sleep.subsec_nanos().max(1).into() };
-        let time = Itimerspec { it_interval: zero, it_value };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &time)?;
-        Ok(())
-    }
-
-    /// A frame that the device can send, in the pool: a copy if it is not in the pool.
+    /// A frame that the device can send, in the pool.
     fn prepare(&self, pool: &mut Pool, frame: Frame) -> Result<Frame, Unsent> {
-        let tag = if is_tagged(frame.bytes()) { 4 } else { 0 };
-        let refused = match self.state {
-            State::Up if frame.len() <= self.longest + tag => None,
-            State::Up => Some(Unsent::TooLong),
-            _ => Some(Unsent::Refused),
-        };
-        if let Some(why) = refused {
-            pool.put(frame);
-            return Err(why);
+        if self.state == State::Up {
+            return self.limit.prepare(pool, frame);
         }
-        if pool.index(&frame).is_some() {
-            return Ok(frame);
-        }
-        let mut copy = pool.take().ok_or(Unsent::QueueFull)?;
-        if copy.push(frame.bytes()) { Ok(copy) } else { Err(Unsent::TooLong) }
+        pool.put(frame);
+        Err(Unsent::Refused)
     }
 
     /// Sends the frames that are ready.
@@ -143,15 +101,11 @@ impl DpdkPort {
         self.places.drain(..).skip(sent).for_each(|place| lost(place, Unsent::QueueFull));
     }
 
-    /// Asks for the state and the MTU if it is time. Drivers accept frames that they cannot send, and
-    /// do not say so.
+    /// Asks for the state and the MTU. Drivers accept frames that they cannot send, and do not say
+    /// so.
     fn look(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.asked) > PERIOD {
-            self.asked = now;
-            self.state = self.ask();
-            self.longest = longest(self.ethernet());
-        }
+        self.state = self.ask();
+        self.limit = Limit::of(self.ethernet().map_or(1500, |found| found.mtu));
     }
 
     fn ask(&self) -> State {
@@ -162,11 +116,6 @@ impl DpdkPort {
             _ => State::Up,
         }
     }
-}
-
-/// The longest frame for an MTU.
-fn longest(found: Option<Ethernet>) -> usize {
-    usize::try_from(found.map_or(1500, |found| found.mtu) + 14).unwrap_or(usize::MAX)
 }
 
 impl Port for DpdkPort {
@@ -180,7 +129,8 @@ impl Port for DpdkPort {
         let found = self.device.receive(pool, frames, lost);
         if found == 0 {
             if self.device.receives() {
-                self.rest()?;
+                let sleep = self.arrived.elapsed() / PATIENCE;
+                self.timer.set(sleep.min(LONGEST_SLEEP))?;
             }
             return Ok(0);
         }
@@ -199,7 +149,9 @@ impl Port for DpdkPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        self.look();
+        if self.limit.is_old() {
+            self.look();
+        }
         for (place, frame) in frames.drain(..).enumerate() {
             match self.prepare(pool, frame) {
                 Ok(frame) => {
@@ -224,7 +176,7 @@ impl Port for DpdkPort {
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.timer.as_fd()
+        self.timer.descriptor()
     }
 
     fn state(&mut self) -> State {

@@ -5,12 +5,14 @@ mod capture;
 mod dpdk;
 mod faults;
 mod lasting;
+mod limit;
 mod packet;
 mod share;
 mod tap;
+mod timer;
 mod xdp;
 
-pub use capture::{MemoryPort, ReplayPort};
+pub use capture::CapturePort;
 #[cfg(feature = "dpdk")]
 pub use dpdk::DpdkPort;
 #[cfg(feature = "dpdk")]

@@ -1,7 +1,8 @@
 //! A device of the machine through AF_XDP sockets, one for each of its queues.
 
 use super::Share;
-use crate::offload::{complete, is_tagged};
+use super::limit::Limit;
+use crate::offload::complete;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::device::Reference;
 use crate::sys::{Redirect, XdpMode, Xsk};
@@ -11,7 +12,6 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// The entries of a ring, for all queues of a device together. They bridge the time in which the
 /// program does not run.
@@ -31,9 +31,6 @@ fn frames(queues: u32) -> u32 {
 
 /// The room that the kernel leaves in front of an arriving frame.
 const FRONT: u32 = 256;
-
-/// The time between two questions for the MTU.
-const PERIOD: Duration = Duration::from_millis(100);
 
 /// The link header with a VLAN tag, which the MTU does not count.
 const LINK: u32 = 18;
@@ -57,10 +54,7 @@ pub struct XdpPort {
     device: Reference,
     /// Becomes ready when one of the sockets does.
     ready: OwnedFd,
-    /// The longest frame that the device sends, and the time when the device was asked for it. The
-    /// kernel drops longer ones, and does not say so.
-    longest: usize,
-    asked: Instant,
+    limit: Limit,
     /// The queue that is read next.
     turn: usize,
     /// The dropped frames that were reported.
@@ -90,23 +84,14 @@ fn frame_size(mtu: u32) -> Option<u32> {
 }
 
 impl XdpPort {
-    /// Opens the device with this name, with all of its queues. The frames of the pool must have
-    /// 2048 or 4096 bytes. All frames that arrive are in this pool.
+    /// Opens the device with this name, for one of several ports. Each of them has a part of the
+    /// device's queues, and the device chooses the queue for a flow. The frames of the pool must
+    /// have 2048 or 4096 bytes. All frames that arrive are in this pool.
     ///
     /// # Errors
     /// When there is no such device, it is not permitted, the device's frames are too long for
     /// AF_XDP or for the pool, or the operating system refuses.
-    pub fn open(name: &str, pool: &mut Pool) -> Result<Self, OpenError> {
-        Self::open_share(name, pool, &Share::default())
-    }
-
-    /// As [`Self::open`], for one of several ports. Each of them has a part of the device's queues.
-    /// The device chooses the queue for a flow.
-    pub(crate) fn open_share(
-        name: &str,
-        pool: &mut Pool,
-        share: &Share,
-    ) -> Result<Self, OpenError> {
+    pub fn open(name: &str, pool: &mut Pool, share: &Share) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
         if device.queues() < share.count() {
             return Err(OpenError::Queues { queues: device.queues(), ports: share.count() });
@@ -134,8 +119,7 @@ impl XdpPort {
             redirect,
             device,
             ready,
-            longest: longest(mtu),
-            asked: Instant::now(),
+            limit: Limit::of(mtu),
             turn: 0,
             reported: 0,
             queued: Vec::new(),
@@ -152,35 +136,11 @@ impl XdpPort {
         }
     }
 
-    /// Asks for the MTU if it is time.
-    fn ask_mtu(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.asked) > PERIOD {
-            self.asked = now;
-            if let Ok(mtu) = self.device.mtu() {
-                self.longest = longest(mtu);
-            }
-        }
-    }
-
     /// Queues a frame for sending.
     fn queue(&mut self, pool: &mut Pool, frame: Frame) -> Result<(), Unsent> {
-        let tag = if is_tagged(frame.bytes()) { 4 } else { 0 };
-        if frame.len() > self.longest + tag {
-            pool.put(frame);
-            return Err(Unsent::TooLong);
-        }
+        let frame = self.limit.prepare(pool, frame)?;
         // One queue sends, so that frames stay in order.
         let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
-        let frame = if pool.index(&frame).is_some() {
-            frame
-        } else {
-            let mut copy = pool.take().ok_or(Unsent::QueueFull)?;
-            if !copy.push(frame.bytes()) {
-                return Err(Unsent::TooLong);
-            }
-            copy
-        };
         let Err(frame) = socket.send(pool, frame) else { return Ok(()) };
         // The ring is full: perhaps the kernel takes something.
         let sent = socket.end_send(pool);
@@ -203,11 +163,6 @@ fn refused(error: io::Error) -> OpenError {
         Some(Errno::BUSY) => OpenError::Busy,
         _ => OpenError::Io(error),
     }
-}
-
-/// The longest frame for an MTU.
-fn longest(mtu: u32) -> usize {
-    usize::try_from(mtu.saturating_add(LINK - 4)).unwrap_or(usize::MAX)
 }
 
 impl Port for XdpPort {
@@ -246,7 +201,11 @@ impl Port for XdpPort {
         frames: &mut Vec<Frame>,
         lost: &mut dyn FnMut(usize, Unsent),
     ) {
-        self.ask_mtu();
+        if self.limit.is_old()
+            && let Ok(mtu) = self.device.mtu()
+        {
+            self.limit = Limit::of(mtu);
+        }
         self.queued.clear();
         for (place, frame) in frames.drain(..).enumerate() {
             match self.queue(pool, frame) {
@@ -312,6 +271,5 @@ mod tests {
             [1500, 1774, 1775, 3822, 3823].map(frame_size),
             [Some(2048), Some(2048), Some(4096), Some(4096), None]
         );
-        assert_eq!(longest(1500), 1514);
     }
 }

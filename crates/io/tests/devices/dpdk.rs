@@ -39,7 +39,8 @@ fn free(pool: &mut Pool) -> usize {
 fn null_device_gives_frames_and_takes_them() {
     let mut pool = pool();
     let all = free(&mut pool);
-    let mut port = DpdkPort::open(&name("net_null", "size=100"), &mut pool).unwrap();
+    let mut port =
+        DpdkPort::open(&name("net_null", "size=100"), &mut pool, &Share::default()).unwrap();
     let mut found = Vec::new();
     for _ in 0..1000 {
         assert_eq!(receive(&mut pool, &mut port, &mut found), 64);
@@ -57,7 +58,8 @@ fn null_device_gives_frames_and_takes_them() {
 #[test]
 fn device_without_memory_goes_on_when_frames_come_back() {
     let mut pool = pool();
-    let mut port = DpdkPort::open(&name("net_null", "size=100"), &mut pool).unwrap();
+    let mut port =
+        DpdkPort::open(&name("net_null", "size=100"), &mut pool, &Share::default()).unwrap();
     let mut held = Vec::new();
     let lost = &mut |why| panic!("{why:?}");
     while port.receive(&mut pool, &mut held, lost).unwrap() > 0 {}
@@ -79,7 +81,7 @@ fn captures_are_read_and_written_byte_for_byte() {
     writer.finish().unwrap();
     let device = name("net_pcap", &format!("rx_pcap={},tx_pcap={}", from.display(), to.display()));
     let mut pool = pool();
-    let mut port = DpdkPort::open(&device, &mut pool).unwrap();
+    let mut port = DpdkPort::open(&device, &mut pool, &Share::default()).unwrap();
     let mut all = Vec::new();
     while receive(&mut pool, &mut port, &mut all) > 0 {}
     assert!(all == sent);
@@ -98,7 +100,7 @@ fn af_packet_device_carries_every_frame_both_ways() {
     let mut pool = pool();
     here.join("va", &there, "vb");
     let device = name("net_af_packet", "iface=va");
-    let mut a = here.within(|| DpdkPort::open(&device, &mut pool)).unwrap();
+    let mut a = here.within(|| DpdkPort::open(&device, &mut pool, &Share::default())).unwrap();
     let mut b = there.within(|| PacketPort::open("vb")).unwrap();
     let frames = frames(2000, 1514);
     carry(&mut pool, &mut a, &mut b, &frames);
@@ -112,7 +114,8 @@ fn hosts_talk_over_dpdk_ports() {
         // The driver cuts off frames that stand for several segments.
         client.ip("link set eth0 gso_max_segs 1");
         server.ip("link set eth0 gso_max_segs 1");
-        DpdkPort::open(&name("net_af_packet", &format!("iface={device}")), pool).unwrap()
+        DpdkPort::open(&name("net_af_packet", &format!("iface={device}")), pool, &Share::default())
+            .unwrap()
     });
 }
 
@@ -121,7 +124,8 @@ fn tap_device_carries_every_frame_both_ways() {
     spaces!(here);
     let mut pool = pool();
     here.within(|| {
-        let mut a = DpdkPort::open(&name("net_tap", "iface=t0"), &mut pool).unwrap();
+        let mut a =
+            DpdkPort::open(&name("net_tap", "iface=t0"), &mut pool, &Share::default()).unwrap();
         here.ip("link set t0 up");
         let mut b = PacketPort::open("t0").unwrap();
         let frames = frames(1000, 1514);
@@ -137,8 +141,8 @@ fn packets_go_between_two_devices_in_shared_memory() {
     let mut pool = pool();
     let server = format!("role=server,socket-abstract=no,socket={}", socket.display());
     let client = format!("role=client,socket-abstract=no,socket={}", socket.display());
-    let mut a = DpdkPort::open(&name("net_memif", &server), &mut pool).unwrap();
-    let mut b = DpdkPort::open(&name("net_memif", &client), &mut pool).unwrap();
+    let mut a = DpdkPort::open(&name("net_memif", &server), &mut pool, &Share::default()).unwrap();
+    let mut b = DpdkPort::open(&name("net_memif", &client), &mut pool, &Share::default()).unwrap();
     until(&mut pool, &mut a, State::Up);
     until(&mut pool, &mut b, State::Up);
     // The client lends the server room when it looks for frames.
@@ -154,9 +158,9 @@ fn virtio_device_reaches_a_vhost_device_in_the_packets_own_memory() {
     let socket = folder.path().join("socket");
     let mut pool = pool();
     let vhost = name("net_vhost", &format!("iface={}", socket.display()));
-    let mut a = DpdkPort::open(&vhost, &mut pool).unwrap();
+    let mut a = DpdkPort::open(&vhost, &mut pool, &Share::default()).unwrap();
     let virtio = name("virtio_user", &format!("path={}", socket.display()));
-    let mut b = DpdkPort::open(&virtio, &mut pool).unwrap();
+    let mut b = DpdkPort::open(&virtio, &mut pool, &Share::default()).unwrap();
     until(&mut pool, &mut a, State::Up);
     let frames = frames(1000, 1514);
     carry(&mut pool, &mut a, &mut b, &frames);
@@ -234,7 +238,7 @@ fn several_ports_share_a_device() {
 fn what_is_wrong_with_a_device_is_said_in_one_line() {
     let mut pool = pool();
     let null = name("net_null", "size=64");
-    let _first = DpdkPort::open(&null, &mut pool).unwrap();
+    let _first = DpdkPort::open(&null, &mut pool, &Share::default()).unwrap();
     for (device, expected) in [
         ("net_foo0", "its package is not installed"),
         ("net_pcap99,rx_pcap=/no/such", "/no/such: No such file or directory"),
@@ -242,11 +246,16 @@ fn what_is_wrong_with_a_device_is_said_in_one_line() {
         ("0000:99:00.0", "dpdk-devbind.py"),
         (&null, "uses the device already"),
     ] {
-        let why = DpdkPort::open(device, &mut pool).map(|_| ()).unwrap_err().to_string();
+        let why = DpdkPort::open(device, &mut pool, &Share::default())
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
         assert!(why.contains(expected) && !why.contains('\n'), "{device}: {why}");
     }
     let mut other = Pool::new(16, 2176).unwrap();
-    let why = DpdkPort::open(&name("net_null", "size=64"), &mut other).map(|_| ()).unwrap_err();
+    let why = DpdkPort::open(&name("net_null", "size=64"), &mut other, &Share::default())
+        .map(|_| ())
+        .unwrap_err();
     assert!(why.to_string().contains("DPDK's memory"), "{why}");
 }
 
@@ -254,7 +263,7 @@ fn what_is_wrong_with_a_device_is_said_in_one_line() {
 fn idle_device_lets_its_thread_sleep() {
     let mut pool = pool();
     let device = name("net_null", "size=64,no-rx=1");
-    let mut port = DpdkPort::open(&device, &mut pool).unwrap();
+    let mut port = DpdkPort::open(&device, &mut pool, &Share::default()).unwrap();
     let (start, mut looks) = (Instant::now(), 0);
     while start.elapsed() < Duration::from_millis(300) {
         assert_eq!(receive(&mut pool, &mut port, &mut Vec::new()), 0);

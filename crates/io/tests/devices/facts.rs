@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use braid_io::{
-    Ethernet, OpenError, PacketPort, Port, State, TapPort, XdpPort, XdpSupport, device_facts,
-    has_xdp,
+    Ethernet, OpenError, PacketPort, Port, Share, State, TapPort, XdpPort, XdpSupport,
+    device_facts, has_xdp,
 };
 
 use crate::traffic::pool;
@@ -25,7 +25,7 @@ fn facts_of_a_veth_device_are_known() {
     there.ip("addr add 10.0.0.7/24 dev vb");
     there.ip("addr add 10.0.0.9/24 dev lo");
     there.ip("link set vb up");
-    let port = there.within(|| XdpPort::open("vb", &mut pool())).unwrap();
+    let port = there.within(|| XdpPort::open("vb", &mut pool(), &Share::default())).unwrap();
     let busy = there.within(|| device_facts("vb")).unwrap();
     assert_eq!(busy.addresses, [IpAddr::from([10, 0, 0, 7])]);
     assert!(busy.has_xdp_program);
@@ -46,7 +46,7 @@ fn ports_tell_the_mac_address_and_the_mtu_of_their_devices() {
     here.ip("link set va address 02:00:00:00:00:10");
     here.ip("link set va mtu 1400");
     let found = here.within(|| {
-        let xdp = XdpPort::open("va", &mut pool()).unwrap().ethernet();
+        let xdp = XdpPort::open("va", &mut pool(), &Share::default()).unwrap().ethernet();
         (xdp, PacketPort::open("va").unwrap().ethernet())
     });
     let expected = Some(Ethernet { mac, mtu: 1400 });

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use braid_io::{PacketPort, Port, TapPort, XdpPort};
+use braid_io::{PacketPort, Port, Share, TapPort, XdpPort};
 use braid_packet::{BURST, Frame, Pool};
 
 use crate::traffic::pool;
@@ -68,8 +68,8 @@ fn speed_of_ports() {
     let mut b = there.within(|| PacketPort::open("vb")).unwrap();
     measure("af_packet", &mut pool, &mut a, &mut b);
     drop((a, b));
-    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
-    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool, &Share::default())).unwrap();
     measure("xdp", &mut pool, &mut a, &mut b);
     here.within(|| {
         let mut tap = TapPort::open("t0").unwrap();
@@ -86,7 +86,7 @@ fn speed_of_ports() {
 #[ignore = "takes seconds, and its figures depend on the machine"]
 fn speed_of_dpdk() {
     let mut pool = crate::dpdk::pool();
-    let mut a = braid_io::DpdkPort::open("net_null900", &mut pool).unwrap();
-    let mut b = braid_io::DpdkPort::open("net_null901", &mut pool).unwrap();
+    let mut a = braid_io::DpdkPort::open("net_null900", &mut pool, &Share::default()).unwrap();
+    let mut b = braid_io::DpdkPort::open("net_null901", &mut pool, &Share::default()).unwrap();
     measure("dpdk", &mut pool, &mut a, &mut b);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use braid_io::{OpenError, PacketPort, Port, XdpMode, XdpPort};
+use braid_io::{OpenError, PacketPort, Port, Share, XdpMode, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
@@ -14,8 +14,8 @@ fn xdp_ports_carry_every_frame_both_ways() {
     spaces!(here, there);
     let mut pool = pool();
     here.join("va", &there, "vb");
-    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
-    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool, &Share::default())).unwrap();
     let facts = a.xdp_facts();
     assert!(facts.mode == XdpMode::Native && !facts.is_zero_copy, "{facts:?}");
     // More frames than the rings have entries.
@@ -29,8 +29,8 @@ fn frames_beyond_a_full_ring_are_counted() {
     spaces!(here, there);
     let mut pool = pool();
     here.join("va", &there, "vb");
-    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
-    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool, &Share::default())).unwrap();
     flood(&mut pool, &mut a, &mut b);
 }
 
@@ -38,7 +38,7 @@ fn frames_beyond_a_full_ring_are_counted() {
 fn hosts_talk_over_xdp_ports() {
     spaces!(client, braid, server);
     hosts_talk(&client, &braid, &server, pool(), |device, pool| {
-        XdpPort::open(device, pool).unwrap()
+        XdpPort::open(device, pool, &Share::default()).unwrap()
     });
 }
 
@@ -50,8 +50,8 @@ fn device_without_xdp_in_its_driver_is_used_in_generic_mode() {
     there.ip("link add bridge type bridge mcast_snooping 0");
     there.ip("link set vb master bridge");
     there.ip("link set bridge up");
-    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
-    let mut b = there.within(|| XdpPort::open("bridge", &mut pool)).unwrap();
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    let mut b = there.within(|| XdpPort::open("bridge", &mut pool, &Share::default())).unwrap();
     assert_eq!((b.xdp_facts().mode, b.xdp_facts().queues), (XdpMode::Generic, 1));
     let mut frames = frames(500, 1514);
     carry(&mut pool, &mut b, &mut a, &frames);
@@ -66,7 +66,7 @@ fn device_with_long_frames_is_refused() {
     let mut pool = pool();
     here.join("va", &there, "vb");
     here.ip("link set va mtu 9000");
-    let opened = here.within(|| XdpPort::open("va", &mut pool).map(|_| ()));
+    let opened = here.within(|| XdpPort::open("va", &mut pool, &Share::default()).map(|_| ()));
     assert!(matches!(opened, Err(OpenError::Mtu(9000))), "{opened:?}");
 }
 
@@ -75,12 +75,12 @@ fn second_program_on_a_device_is_refused_until_the_first_one_ends() {
     spaces!(here, there);
     let mut pool = pool();
     here.join("va", &there, "vb");
-    let first = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
-    let second = here.within(|| XdpPort::open("va", &mut pool).map(|_| ()));
+    let first = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    let second = here.within(|| XdpPort::open("va", &mut pool, &Share::default()).map(|_| ()));
     assert!(matches!(second, Err(OpenError::Busy)), "{second:?}");
     drop(first);
     for _ in 0..10 {
-        drop(here.within(|| XdpPort::open("va", &mut pool)).unwrap());
+        drop(here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap());
     }
 }
 
@@ -90,10 +90,10 @@ fn frames_go_from_port_to_port_without_a_copy() {
     middle.join("va", &here, "ea");
     middle.join("vb", &there, "eb");
     let mut pool = pool();
-    let mut from = here.within(|| XdpPort::open("ea", &mut pool)).unwrap();
-    let [mut a, mut b] =
-        ["va", "vb"].map(|name| middle.within(|| XdpPort::open(name, &mut pool)).unwrap());
-    let mut to = there.within(|| XdpPort::open("eb", &mut pool)).unwrap();
+    let mut from = here.within(|| XdpPort::open("ea", &mut pool, &Share::default())).unwrap();
+    let [mut a, mut b] = ["va", "vb"]
+        .map(|name| middle.within(|| XdpPort::open(name, &mut pool, &Share::default())).unwrap());
+    let mut to = there.within(|| XdpPort::open("eb", &mut pool, &Share::default())).unwrap();
     let sent = frames(64, 1514);
     assert_eq!(send(&mut pool, &mut from, &sent), []);
     let (mut frames, mut found) = (Vec::new(), Vec::new());
@@ -113,7 +113,7 @@ fn all_frames_are_in_the_pool_again_when_a_port_ends() {
     spaces!(here, there);
     let mut pool = Pool::new(8192, FRAME).unwrap();
     here.join("va", &there, "vb");
-    let mut a = here.within(|| XdpPort::open("va", &mut pool)).unwrap();
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
     assert_eq!(send(&mut pool, &mut a, &frames(64, 1514)), []);
     drop(a);
     let all: Vec<_> = (0..8192).map(|_| pool.take().unwrap()).collect();
@@ -127,7 +127,7 @@ fn port_reads_all_queues_of_a_device() {
     here.join_queues("va", &there, "vb", 2);
     let mut pool = pool();
     let mut a = here.within(|| PacketPort::open("va")).unwrap();
-    let mut b = there.within(|| XdpPort::open("vb", &mut pool)).unwrap();
+    let mut b = there.within(|| XdpPort::open("vb", &mut pool, &Share::default())).unwrap();
     assert_eq!(b.xdp_facts().queues, 2);
     // Each queue gets some of many flows.
     let sent: Vec<_> = (0..200).map(datagram).collect();

@@ -138,12 +138,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let sinks = outputs::create(outputs, precision, events)?;
     if let Some(Devices { kinds, .. }) = &devices {
-        confine(args, kinds, &program)?;
+        confine(args, kinds, &program, native::any(&chain))?;
     }
-    let begin = || match is_live {
-        true => engines::live(&args.engine, &chain),
-        false => engines::offline(&args.engine, &chain),
-    };
+    let begin = || begin(args, &chain);
     let mut engines = match &mut kept {
         Some(kept) => kept.resume(&chain, begin)?,
         None => begin()?,
@@ -171,12 +168,34 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     present(&chain, engine.as_ref(), done, output)
 }
 
+/// The remedy where a native function of a live run refuses what it took when its chain was checked.
+const NEEDS_MORE: &str = "; if the function needs more than a live run may do (docs/operations.md), \
+    use --no-sandbox";
+
+/// Makes the engines of a run.
+fn begin(args: &Args, chain: &Chain) -> Result<Engines, Failure> {
+    if args.devices.is_empty() {
+        return engines::offline(&args.engine, chain);
+    }
+    let is_confined = !args.no_sandbox && native::any(chain);
+    engines::live(&args.engine, chain).map_err(|failure| Failure {
+        text: failure.text + if is_confined { NEEDS_MORE } else { "" },
+        ..failure
+    })
+}
+
 /// Gives up what a live run does not need.
-fn confine(args: &Args, devices: &[Device], program: &Program) -> Result<(), Failure> {
+fn confine(
+    args: &Args,
+    devices: &[Device],
+    program: &Program,
+    has_native: bool,
+) -> Result<(), Failure> {
     sandbox::confine(&Needs {
         user: args.user.as_ref(),
         is_limited: !args.no_sandbox,
         devices,
+        has_native,
         file: &args.file,
         folders: program.folders(),
         state: args.state_dir.as_deref(),

@@ -36,6 +36,9 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    if needs.user.is_none() && !needs.is_limited {
+        return Ok(());
+    }
     // The kernel lists a thread for a moment after its end.
     let is_alone = || {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
@@ -44,7 +47,14 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
             false
         }
     };
-    if !(0..1000).any(|_| is_alone()) {
+    let is_alone = (0..200).any(|_| is_alone());
+    if !is_alone && needs.has_native {
+        return Err(Failure::input(
+            "a native function has started a thread before the run is confined: start it with the \
+             first packet, or use --no-sandbox without --user",
+        ));
+    }
+    if !is_alone {
         return Err(Failure::inconsistent("a thread runs before the sandbox"));
     }
     if let Some(user) = needs.user {
@@ -61,11 +71,9 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         })?;
         say_what_is_out_of_reach(needs, user);
     }
-    if needs.user.is_some() || needs.is_limited {
-        let kept = capabilities::needed(needs.devices, needs.user.is_none());
-        capabilities::keep(kept)
-            .map_err(|why| Failure::input(format!("cannot give up capabilities: {why}")))?;
-    }
+    let kept = capabilities::needed(needs.devices, needs.user.is_none());
+    capabilities::keep(kept)
+        .map_err(|why| Failure::input(format!("cannot give up capabilities: {why}")))?;
     if !needs.is_limited {
         return Ok(());
     }

@@ -13,6 +13,8 @@ pub struct Needs<'a> {
     /// Whether files and system calls are limited.
     pub is_limited: bool,
     pub devices: &'a [Device],
+    /// Whether the chain has native functions, which may have started threads.
+    pub has_native: bool,
     /// The chain's file.
     pub file: &'a Path,
     /// The folders of the files that the chain names.
