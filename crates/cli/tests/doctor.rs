@@ -18,7 +18,7 @@ fn doctor_says_whether_all_is_well() {
     }
     let subjects: Vec<_> =
         findings.iter().map(|finding| finding["subject"].as_str().unwrap()).collect();
-    for subject in ["kernel", "privileges", "memlock", "huge pages", "af_xdp", "dpdk"] {
+    for subject in ["kernel", "privileges", "memlock", "huge pages", "af_xdp", "steering", "dpdk"] {
         assert!(subjects.contains(&subject), "{subjects:?}");
         run(&[]).says(subject);
     }

@@ -11,6 +11,7 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+pub mod bpf;
 pub mod capture;
 mod device;
 mod error;

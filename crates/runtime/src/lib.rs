@@ -31,6 +31,7 @@ mod share;
 pub mod split;
 pub mod state_files;
 mod steer;
+mod steering_program;
 mod team;
 
 pub use engines::Engines;
@@ -40,3 +41,4 @@ pub use outputs::{Sinks, Unwritten};
 pub use run::{Progress, Run};
 pub use sharded::Sharded;
 pub use steer::{Steerer, workers};
+pub use steering_program::steering_program;

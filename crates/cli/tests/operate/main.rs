@@ -7,6 +7,7 @@ mod confined;
 mod ends;
 mod requests;
 mod site;
+mod steered;
 mod watch;
 #[path = "../../../io/tests/devices/world.rs"]
 #[allow(unused_macros, unused_imports, reason = "the tests of devices use it")]

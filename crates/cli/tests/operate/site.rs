@@ -19,6 +19,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// A live run. Its chain has the interfaces `lan` and `wan`.
 pub struct Site {
     inside: Space,
+    outside: Space,
     pub folder: Folder,
     pool: Pool,
     /// The hosts' ends of the wires.
@@ -43,7 +44,7 @@ impl Site {
             run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the run starts")
         });
         let pool = Pool::new(1_024, FRAME).expect("memory");
-        let mut site = Self { inside, folder, pool, lan, wan, run };
+        let mut site = Self { inside, outside, folder, pool, lan, wan, run };
         site.until("the run answers", |site| {
             site.socket().exists() && site.ask("status").code == 0
         });
@@ -53,6 +54,16 @@ impl Site {
     /// The namespace of the run.
     pub fn inside(&self) -> &Space {
         &self.inside
+    }
+
+    /// Removes the wire at `lan`, waits until the run has seen it, and makes a new one.
+    pub fn make_lan_again(&mut self) {
+        self.inside.ip("link del lan0");
+        self.until("the device is missing", |site| {
+            site.json("status")["devices"][0]["state"] == "missing"
+        });
+        self.inside.join("lan0", &self.outside, "lan1");
+        self.lan = self.outside.within(|| PacketPort::open("lan1")).expect("a veth device");
     }
 
     /// The number of the run's process.

@@ -231,7 +231,7 @@ mod tests {
     fn each_share_of_a_port_has_its_own_frames() {
         let (path, mut pool) = (capture(&[0; 10]), Pool::new(8, FRAME).unwrap());
         let steer: Steer = Arc::new(|packet| u32::from(packet.data()[0] % 3 == 0));
-        let shares = Share::all(2, &steer);
+        let shares = Share::all(2, &steer, None);
         let mut read = |share| {
             let mut port = CapturePort::endless(Some(&path), share).unwrap();
             super::tests::read(&mut port, &mut pool)

@@ -78,4 +78,8 @@ impl Port for PacketPort {
     fn ethernet(&self) -> Option<Ethernet> {
         self.ring.ethernet()
     }
+
+    fn facts(&self) -> Option<String> {
+        self.ring.steering()
+    }
 }

@@ -1,11 +1,14 @@
 //! Several ports to one device, one for each worker.
 
-use crate::sys::Redirect;
+use crate::bpf::Instruction;
+use crate::sys::{Filter, Redirect};
 #[cfg(feature = "dpdk")]
 use crate::{port::OpenError, sys::dpdk};
 use braid_packet::Packet;
+use std::collections::BTreeSet;
+use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Gives a packet that arrives at a device the number of a port.
 pub type Steer = Arc<dyn Fn(&Packet) -> u32 + Send + Sync>;
@@ -24,16 +27,37 @@ pub struct Share {
 struct Common {
     /// The number of their fan-out group.
     group: Option<u16>,
+    /// The ports in the group.
+    members: BTreeSet<u32>,
+    chooser: Chooser,
     redirect: Weak<Redirect>,
     #[cfg(feature = "dpdk")]
     device: Weak<dpdk::Device>,
 }
 
+/// What chooses the port for a frame of a fan-out group.
+#[derive(Default)]
+enum Chooser {
+    /// The kernel's hash of the flow.
+    #[default]
+    Hash,
+    /// A program that is not loaded yet.
+    Unloaded(Vec<Instruction>),
+    /// A program.
+    Program(Filter),
+    /// The kernel's hash, because the program could not be loaded for this reason.
+    Refused(io::Error),
+}
+
 impl Share {
-    /// The shares of this number of ports. Devices that can choose the port for a packet ask `steer`.
+    /// The shares of this number of ports. Ports that can choose packets ask `steer`. The kernel
+    /// asks `program` instead, where it gives frames to ports: a program for packets of sockets
+    /// whose result is the number of a port. It is loaded when the first port is opened. If that is
+    /// not possible, or there is none, the kernel gives frames to ports by a hash of the flow.
     #[must_use]
-    pub fn all(count: u32, steer: &Steer) -> Vec<Self> {
-        let common = Arc::default();
+    pub fn all(count: u32, steer: &Steer, program: Option<Vec<Instruction>>) -> Vec<Self> {
+        let chooser = program.map_or(Chooser::Hash, Chooser::Unloaded);
+        let common = Arc::new(Mutex::new(Common { chooser, ..Common::default() }));
         let one = |number| (count > 1).then(|| (number, count, Arc::clone(steer)));
         (0..count).map(|number| Self { one: one(number), common: Arc::clone(&common) }).collect()
     }
@@ -63,15 +87,19 @@ impl Share {
         bound(number)..bound(number + 1)
     }
 
-    /// Joins the ports' fan-out group. `join` gets the group's number, if there is one, and returns
-    /// it.
-    pub(crate) fn join<E>(
-        &self,
-        join: impl FnOnce(Option<u16>) -> Result<u16, E>,
-    ) -> Result<(), E> {
-        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
-        common.group = Some(join(common.group)?);
-        Ok(())
+    /// The turn to open the device and to join the ports' fan-out group: ports join in the order of
+    /// their numbers, after all have left the group of a device that was removed. `None` for the
+    /// only port.
+    ///
+    /// # Errors
+    /// It is not the port's turn.
+    pub(crate) fn turn(&self) -> io::Result<Option<Turn<'_>>> {
+        let Some((number, ..)) = self.one else { return Ok(None) };
+        let common = lock(&self.common);
+        if !common.members.iter().copied().eq(0..number) {
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, "other ports come first"));
+        }
+        Ok(Some(Turn { number, share: self, common }))
     }
 
     /// The XDP program of the ports, which lives as long as one of them. `attach` attaches it.
@@ -79,7 +107,7 @@ impl Share {
         &self,
         attach: impl FnOnce() -> Result<Redirect, E>,
     ) -> Result<Arc<Redirect>, E> {
-        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut common = lock(&self.common);
         if let Some(redirect) = common.redirect.upgrade() {
             return Ok(redirect);
         }
@@ -91,7 +119,7 @@ impl Share {
     /// The device of the ports by DPDK, which lives as long as one of them. `open` opens it.
     #[cfg(feature = "dpdk")]
     pub(crate) fn device(&self, open: dpdk::Open<'_>) -> Result<Arc<dpdk::Device>, OpenError> {
-        let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut common = lock(&self.common);
         if let Some(device) = common.device.upgrade() {
             return Ok(device);
         }
@@ -101,20 +129,99 @@ impl Share {
     }
 }
 
+fn lock(common: &Mutex<Common>) -> MutexGuard<'_, Common> {
+    common.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The turn of a port to join the fan-out group.
+pub(crate) struct Turn<'s> {
+    number: u32,
+    share: &'s Share,
+    common: MutexGuard<'s, Common>,
+}
+
+impl Turn<'_> {
+    /// Joins the group. `join` gets the group's number, if there is one, and the program that
+    /// chooses ports. It returns the group's number.
+    pub(crate) fn join(
+        mut self,
+        join: impl FnOnce(Option<u16>, Option<&Filter>) -> io::Result<u16>,
+    ) -> io::Result<Member> {
+        let common = &mut *self.common;
+        if let Chooser::Unloaded(program) = &common.chooser {
+            common.chooser = Filter::load(program).map_or_else(Chooser::Refused, Chooser::Program);
+        }
+        let program = match &common.chooser {
+            Chooser::Program(program) => Some(program),
+            _ => None,
+        };
+        common.group = Some(join(common.group, program)?);
+        common.members.insert(self.number);
+        Ok(Member { number: self.number, common: Arc::clone(&self.share.common) })
+    }
+}
+
+/// A port's membership in the fan-out group.
+pub(crate) struct Member {
+    number: u32,
+    common: Arc<Mutex<Common>>,
+}
+
+impl Member {
+    /// How frames come to one of the ports.
+    pub(crate) fn steering(&self) -> String {
+        match &lock(&self.common).chooser {
+            Chooser::Program(_) => "a BPF program steers".to_owned(),
+            Chooser::Refused(why) if why.kind() == io::ErrorKind::PermissionDenied => {
+                "the kernel's hash steers: BPF is not permitted, see `braid doctor`".to_owned()
+            }
+            Chooser::Refused(why) => format!("the kernel's hash steers: BPF fails, {why}"),
+            Chooser::Hash | Chooser::Unloaded(_) => "the kernel's hash steers".to_owned(),
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        lock(&self.common).members.remove(&self.number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Share, Steer};
+    use super::{Member, Share, Steer};
+    use std::io;
     use std::sync::Arc;
 
     #[test]
     fn queues_are_divided_evenly() {
         let steer: Steer = Arc::new(|_| 0);
         let queues = |ports, count| -> Vec<_> {
-            Share::all(ports, &steer).iter().map(|share| share.queues(count)).collect()
+            Share::all(ports, &steer, None).iter().map(|share| share.queues(count)).collect()
         };
         assert_eq!(queues(2, 4), [0..2, 2..4]);
         assert_eq!(queues(3, 4), [0..1, 1..2, 2..4]);
         assert_eq!(queues(2, 1), [0..0, 0..1]);
         assert_eq!(Share::default().queues(7), 0..7);
+    }
+
+    #[test]
+    fn ports_join_in_their_order_when_all_have_left() {
+        let steer: Steer = Arc::new(|_| 0);
+        let shares = Share::all(3, &steer, None);
+        let join = |port: usize| -> io::Result<Member> {
+            shares[port].turn()?.unwrap().join(|group, program| {
+                assert_eq!((group.is_none(), program.is_none()), (port == 0, true));
+                Ok(7)
+            })
+        };
+        assert!(join(1).is_err());
+        let [first, second] = [0, 1].map(|port| join(port).unwrap());
+        drop(first);
+        // The group of a device that was removed still has a member.
+        assert!(shares[0].turn().is_err() && join(2).is_err());
+        drop(second);
+        assert!(shares[0].turn().unwrap().is_some());
+        assert!(Share::default().turn().unwrap().is_none());
     }
 }

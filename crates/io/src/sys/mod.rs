@@ -17,7 +17,7 @@ mod xsk;
 
 pub(crate) use batch::Batch;
 pub(crate) use bpf::Redirect;
-pub use bpf::XdpMode;
+pub use bpf::{Filter, XdpMode};
 pub(crate) use ring::{Arrived, Ring, sender};
 pub(crate) use tap::{ethernet as tap_ethernet, is_attached, open as open_tap};
 pub(crate) use xsk::Xsk;

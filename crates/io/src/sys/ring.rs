@@ -7,12 +7,13 @@
 //! such as one that stands for several segments, goes to the socket's queue as well. It is read
 //! from there.
 
+use super::bpf::Filter;
 use super::map::Map;
 use super::socket::{bind, get, grow, packet_socket, set};
 use super::{device, fanout, whole};
 use crate::offload::HEADER;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, State};
-use crate::ports::Share;
+use crate::ports::{Member, Share};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;
@@ -68,6 +69,8 @@ pub(crate) struct Ring {
     /// Frames for which the queue had no room.
     cut: u64,
     index: u32,
+    /// The place among several ports. It ends last, when the kernel has let go of the socket.
+    member: Option<Member>,
 }
 
 /// A packet socket that sends on the device with this number, and receives nothing.
@@ -81,6 +84,9 @@ pub(crate) fn sender(index: u32) -> Result<OwnedFd, OpenError> {
 impl Ring {
     /// Opens the device with this name. With several ports, the ring gets its share of the frames.
     pub(crate) fn open(name: &str, share: &Share) -> Result<Self, OpenError> {
+        // The kernel keeps the order in which sockets were made, and joins them in this order after
+        // the device was down.
+        let turn = share.turn()?;
         let socket = packet_socket()?;
         let index = device::index(&socket, name)?;
         device::ethernet(&socket, name)?;
@@ -92,11 +98,15 @@ impl Ring {
         let slots = map_slots(&socket, slot)?;
         device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
-        if !share.is_whole() {
-            share.join(|group| fanout::join(&socket, group))?;
-        }
+        let join = |group, program: Option<&Filter>| fanout::join(&socket, group, program);
+        let member = turn.map(|turn| turn.join(join)).transpose()?;
         let whole = vec![0; HEADER + MAX_FRAME];
-        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index })
+        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index, member })
+    }
+
+    /// How frames come to this port and not to another one. `None` for the only port.
+    pub(crate) fn steering(&self) -> Option<String> {
+        self.member.as_ref().map(Member::steering)
     }
 
     /// The number of the device.

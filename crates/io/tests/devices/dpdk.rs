@@ -216,7 +216,7 @@ fn several_ports_share_a_device() {
     let mut pools = [pool(), pool()];
     let device = Device::Dpdk(name("net_af_packet", "iface=va"));
     let steer: Steer = Arc::new(|_| unreachable!("one port receives"));
-    let shares = Share::all(2, &steer);
+    let shares = Share::all(2, &steer, None);
     let mut ports = here.within(|| {
         let mut open = |at: usize| device.open(&mut pools[at], shares[at].clone()).unwrap();
         [open(0), open(1)]

@@ -3,16 +3,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use braid_io::{Device, OpenError, PacketPort, Port, Share, Steer};
+use braid_io::bpf::Register::{R0, R2, R3, R4, R5, R10};
+use braid_io::bpf::{Assembler, Helper, Instruction, Operation, Size};
+use braid_io::{Device, OpenError, PacketPort, Port, Share, State, Steer};
 use braid_packet::Pool;
 
-use crate::traffic::{datagram, pool, receive, send};
+use crate::traffic::{datagram, pool, receive, send, until};
 use crate::world::spaces;
 
-/// Opens a device by several ports.
+/// Opens a device by several ports, whose packets the kernel chooses.
 fn open(device: &Device, pools: &mut [Pool]) -> Result<Vec<Box<dyn Port>>, OpenError> {
+    open_steered(device, pools, None)
+}
+
+/// The same, with a program that chooses ports.
+fn open_steered(
+    device: &Device,
+    pools: &mut [Pool],
+    program: Option<Vec<Instruction>>,
+) -> Result<Vec<Box<dyn Port>>, OpenError> {
     let steer: Steer = Arc::new(|_| unreachable!("the kernel chooses the port"));
-    let shares = Share::all(u32::try_from(pools.len()).unwrap(), &steer);
+    let shares = Share::all(u32::try_from(pools.len()).unwrap(), &steer, program);
     pools.iter_mut().zip(shares).map(|(pool, share)| device.open(pool, share)).collect()
 }
 
@@ -48,6 +59,74 @@ fn packet_ports_share_the_flows_of_a_device() {
     let device = Device::Packet("vb".into());
     let mut ports = there.within(|| open(&device, &mut pools)).unwrap();
     expect_shared(&mut from, &mut ports, &mut pools);
+}
+
+/// A program whose result is the last byte of the sender's MAC address.
+fn by_sender() -> Vec<Instruction> {
+    let mut code = Assembler::new();
+    code.set(R2, 11);
+    code.set(R3, R10);
+    code.operate(Operation::Add, R3, -8);
+    code.set(R4, 1);
+    code.set(R5, 0);
+    code.call(Helper::LoadBytesRelative);
+    code.load(Size::Byte, R0, R10, -8);
+    code.exit();
+    code.finish().unwrap()
+}
+
+/// Sends frames that have the number of a port, or that and the number of ports, as their sender.
+/// Each port gets its own.
+fn expect_chosen(from: &mut dyn Port, ports: &mut [Box<dyn Port>], pools: &mut [Pool]) {
+    let sent: Vec<_> =
+        (0..60_u8).map(|at| [&[0; 11], &[at % 6][..], &[8, 0], &[at; 60]].concat()).collect();
+    let mut found = vec![Vec::new(); ports.len()];
+    assert_eq!(send(&mut pool(), from, &sent), []);
+    let end = Instant::now() + Duration::from_secs(10);
+    while found.iter().map(Vec::len).sum::<usize>() < sent.len() && Instant::now() < end {
+        for ((port, pool), found) in ports.iter_mut().zip(pools.iter_mut()).zip(&mut found) {
+            receive(pool, port.as_mut(), found);
+        }
+    }
+    for (number, found) in found.iter().enumerate() {
+        let own = sent.iter().filter(|frame| usize::from(frame[11]) % ports.len() == number);
+        assert!(found.iter().eq(own), "port {number} of {}: {found:02x?}", ports.len());
+    }
+}
+
+#[test]
+fn program_chooses_among_packet_ports_also_after_the_device_was_down_or_is_made_again() {
+    spaces!(here, there);
+    here.join("va", &there, "vb");
+    let mut from = here.within(|| PacketPort::open("va")).unwrap();
+    let mut pools = [pool(), pool(), pool()];
+    let device = Device::Packet("vb".into());
+    // Ports open devices in the namespace of their thread.
+    there.within(|| {
+        let mut ports = open_steered(&device, &mut pools, Some(by_sender())).unwrap();
+        assert!(ports.iter().all(|port| port.facts().unwrap() == "a BPF program steers"));
+        expect_chosen(&mut from, &mut ports, &mut pools);
+        there.ip("link set vb down");
+        there.ip("link set vb up");
+        for (port, pool) in ports.iter_mut().zip(&mut pools) {
+            until(pool, port.as_mut(), State::Up);
+        }
+        expect_chosen(&mut from, &mut ports, &mut pools);
+        there.ip("link del vb");
+        for (port, pool) in ports.iter_mut().zip(&mut pools) {
+            until(pool, port.as_mut(), State::Missing);
+        }
+        here.join("va", &there, "vb");
+        let mut from = here.within(|| PacketPort::open("va")).unwrap();
+        // The last port tries first, and waits for the others.
+        let end = Instant::now() + Duration::from_secs(10);
+        while ports.iter_mut().any(|port| port.state() != State::Up) && Instant::now() < end {
+            for (port, pool) in ports.iter_mut().zip(&mut pools).rev() {
+                receive(pool, port.as_mut(), &mut Vec::new());
+            }
+        }
+        expect_chosen(&mut from, &mut ports, &mut pools);
+    });
 }
 
 #[test]

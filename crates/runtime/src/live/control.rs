@@ -208,6 +208,7 @@ impl Controller<'_> {
         let one = |one: &Status| {
             json!({
                 "packets": one.packets,
+                "passed_on": one.passed_on,
                 "busy_percent": one.rates.busy_percent,
                 "packets_per_second": one.rates.packets_per_second,
                 "longest_pause_us": one.longest_pause_us,

@@ -33,6 +33,8 @@ pub(super) struct Exchange {
     doors: Vec<Door>,
     /// By worker: packets for it.
     away: Vec<Vec<Packet>>,
+    /// The number of packets for other workers that this one has read.
+    passed_on: u64,
 }
 
 /// Packets for a worker.
@@ -79,6 +81,7 @@ impl Exchange {
             kept: VecDeque::new(),
             away: doors.iter().map(|_| Vec::new()).collect(),
             doors: doors.clone(),
+            passed_on: 0,
         };
         Ok((0..).zip(inboxes).map(one).collect())
     }
@@ -86,7 +89,7 @@ impl Exchange {
     /// Passes the packets of a burst that belong to other workers on to these. Returns how many
     /// were lost because too many packets wait for their worker.
     pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
-        let Self { own, steerer, generation, doors, away, .. } = self;
+        let Self { own, steerer, generation, doors, away, passed_on, .. } = self;
         let mut owners = Vec::new();
         let gone = burst.retain(|packet, layout| {
             let owner = steerer.steer(packet, layout);
@@ -98,6 +101,7 @@ impl Exchange {
         if gone.is_empty() {
             return 0;
         }
+        *passed_on += gone.len() as u64;
         for (packet, owner) in gone.into_iter().zip(owners) {
             away[usize::from(owner)].push(packet);
         }
@@ -115,6 +119,11 @@ impl Exchange {
     /// This worker's number.
     pub(super) fn own(&self) -> u16 {
         self.own
+    }
+
+    /// The number of packets for other workers that this one has read, lost ones included.
+    pub(super) fn passed_on(&self) -> u64 {
+        self.passed_on
     }
 
     /// The number of other workers.

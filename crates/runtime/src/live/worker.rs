@@ -109,6 +109,8 @@ pub(super) struct Counted {
 pub(super) struct Status {
     /// The number of frames that it has read.
     pub(super) packets: u64,
+    /// The number of packets that it has read for other workers. `None` for a single worker.
+    pub(super) passed_on: Option<u64>,
     /// The longest time between two looks at its devices since the last question.
     pub(super) longest_pause_us: u64,
     pub(super) rates: Rates,
@@ -452,6 +454,7 @@ impl<'a> Worker<'a> {
     pub(super) fn status(&mut self) -> Status {
         Status {
             packets: self.packets,
+            passed_on: self.exchange.as_ref().map(Exchange::passed_on),
             longest_pause_us: std::mem::take(&mut self.longest_ns) / 1_000,
             rates: self.meter.rates(),
             devices: self.sink.devices(&self.chain),

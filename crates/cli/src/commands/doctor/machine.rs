@@ -1,7 +1,12 @@
 //! The machine: kernel, privileges, limits, memory.
 
 use std::fs;
+use std::io;
 use std::thread;
+
+use braid_io::bpf::Filter;
+use braid_ir::steering::Steering;
+use braid_runtime::steering_program;
 
 use super::finding::Finding;
 
@@ -12,7 +17,7 @@ const KERNEL: (u32, u32) = (5, 15);
 const CAPABILITIES: [(u32, &str, &str); 3] = [
     (13, "cap_net_raw", "af_packet and xdp"),
     (12, "cap_net_admin", "xdp and tap"),
-    (39, "cap_bpf", "xdp"),
+    (39, "cap_bpf", "xdp, and af_packet with several workers"),
 ];
 /// Locks memory without a limit.
 const IPC_LOCK: u32 = 14;
@@ -32,6 +37,7 @@ pub(super) fn findings() -> Vec<Finding> {
         kernel(&read("/proc/sys/kernel/osrelease")),
         privileges(has),
         af_xdp(braid_io::has_xdp()),
+        steering(steers().as_ref().err()),
         jit(&read("/proc/sys/net/core/bpf_jit_enable")),
         locked_memory(&read("/proc/self/limits"), has),
         queue(&read("/proc/sys/net/core/rmem_max"), has),
@@ -97,6 +103,28 @@ fn af_xdp(has: Option<bool>) -> Finding {
     }
 }
 
+/// Loads a program that gives packets to workers.
+fn steers() -> io::Result<()> {
+    let program = steering_program(&Steering::by_connection(), 0, 2).unwrap_or_default();
+    Filter::load(&program).map(drop)
+}
+
+fn steering(refused: Option<&io::Error>) -> Finding {
+    let Some(why) = refused else {
+        return Finding::ok("steering", "with several workers, af_packet gives each its packets");
+    };
+    Finding::note(
+        "steering",
+        format!(
+            "no BPF program can be loaded ({why}): several workers of af_packet pass packets on to \
+             each other"
+        ),
+        "run as root, or once `sudo setcap cap_net_raw,cap_bpf+ep $(command -v braid)`; a container \
+         needs the capability BPF, and a seccomp profile with the system call bpf"
+            .to_owned(),
+    )
+}
+
 fn jit(setting: &str) -> Finding {
     match setting.trim() {
         "1" | "2" => Finding::ok("bpf jit", "on"),
@@ -104,7 +132,7 @@ fn jit(setting: &str) -> Finding {
         "" => Finding::note("bpf jit", "unknown", None),
         _ => Finding::note(
             "bpf jit",
-            "off: XDP programs are interpreted",
+            "off: BPF programs are interpreted",
             "sudo sysctl net.core.bpf_jit_enable=1".to_owned(),
         ),
     }
@@ -205,7 +233,11 @@ mod tests {
         assert_eq!(privileges(u64::MAX).health, Ok);
         assert_eq!(capabilities("Name:\tx\nCapEff:\t0000000000002000\n"), 1 << 13);
         let found = privileges(1 << 13);
-        assert_eq!(found.text, "this process lacks cap_net_admin (xdp and tap), cap_bpf (xdp)");
+        assert_eq!(
+            found.text,
+            "this process lacks cap_net_admin (xdp and tap), cap_bpf (xdp, and af_packet with \
+             several workers)"
+        );
         assert!(found.remedy.unwrap().contains("setcap cap_net_admin,cap_bpf+ep"));
         // CAP_SYS_ADMIN includes CAP_BPF.
         assert_eq!(privileges(1 << 12 | 1 << 13 | 1 << 21).health, Ok);
@@ -232,7 +264,15 @@ mod tests {
 
     #[test]
     fn what_is_missing_has_a_remedy() {
-        for found in [af_xdp(Some(false)), jit("0\n"), tap(false), dpdk(None), kernel("4.1")] {
+        let refused = io::Error::from_raw_os_error(1);
+        for found in [
+            af_xdp(Some(false)),
+            steering(Some(&refused)),
+            jit("0\n"),
+            tap(false),
+            dpdk(None),
+            kernel("4.1"),
+        ] {
             assert!(found.health != Ok && found.remedy.is_some(), "{found:?}");
         }
     }

@@ -13,7 +13,7 @@ use braid_ir::snapshot::Snapshot;
 use braid_lang::diag::did_you_mean_help;
 use braid_lang::duration_unit_ns;
 use braid_runtime::live::{Attached, Done, Filter, Flags, Live, Operator, Ports, Traced};
-use braid_runtime::{Engines, Summary};
+use braid_runtime::{Engines, Summary, steering_program};
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
@@ -104,9 +104,10 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
 fn shares(chain: &Chain, interface: u16) -> Vec<Share> {
     let workers = chain.workers.max(1);
     let steering = chain.steering.clone();
+    let program = steering_program(&steering, interface, workers);
     let steer: Steer =
         Arc::new(move |packet| steering.worker(packet, &packet.parse(), interface, workers).into());
-    Share::all(workers.into(), &steer)
+    Share::all(workers.into(), &steer, program)
 }
 
 /// `IF=KIND:DEVICE`

@@ -1,6 +1,6 @@
 //! The system call `bpf`: maps, programs, links.
 
-use super::assemble::Instruction;
+use crate::bpf::Instruction;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,9 +10,11 @@ use std::ptr;
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
+const TEST_RUN: libc::c_int = 10;
 const LINK_CREATE: libc::c_int = 28;
 const SOCKET_MAP: u32 = 17;
-const XDP_PROGRAM: u32 = 6;
+pub(super) const SOCKET_FILTER: u32 = 1;
+pub(super) const XDP_PROGRAM: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 /// Attach to the driver.
 pub(super) const NATIVE: u32 = 1 << 2;
@@ -53,6 +55,19 @@ struct ProgramLoad {
     name: [u8; 16],
     device: u32,
     attach_kind: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestRun {
+    program: u32,
+    result: u32,
+    input_size: u32,
+    output_size: u32,
+    input: u64,
+    output: u64,
+    repeat: u32,
+    duration: u32,
 }
 
 #[repr(C)]
@@ -117,12 +132,12 @@ pub(super) fn set_socket(map: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> i
     unsafe { bpf(MAP_UPDATE, &mut update) }.map(|_| ())
 }
 
-/// Loads an XDP program. If the verifier refuses it, the error holds the reasons.
-pub(super) fn load_xdp(program: &[Instruction]) -> io::Result<OwnedFd> {
-    match load(program, &mut []) {
+/// Loads a program of this kind. If the verifier refuses it, the error holds the reasons.
+pub(super) fn load(kind: u32, program: &[Instruction]) -> io::Result<OwnedFd> {
+    match load_with(kind, program, &mut []) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) => {
             let mut log = vec![0; LOG];
-            let again = load(program, &mut log);
+            let again = load_with(kind, program, &mut log);
             let text = String::from_utf8_lossy(&log);
             let text = text.trim_end_matches('\0').trim_end();
             match again {
@@ -136,10 +151,10 @@ pub(super) fn load_xdp(program: &[Instruction]) -> io::Result<OwnedFd> {
     }
 }
 
-fn load(program: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
+fn load_with(kind: u32, program: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
     let name = *b"braid\0\0\0\0\0\0\0\0\0\0\0";
     let mut load = ProgramLoad {
-        kind: XDP_PROGRAM,
+        kind,
         count: u32::try_from(program.len()).unwrap_or(u32::MAX),
         instructions: program.as_ptr().addr() as u64,
         license: c"Apache-2.0".as_ptr().addr() as u64,
@@ -150,11 +165,26 @@ fn load(program: &[Instruction], log: &mut [u8]) -> io::Result<OwnedFd> {
         flags: 0,
         name,
         device: 0,
-        attach_kind: ATTACH_XDP,
+        attach_kind: if kind == XDP_PROGRAM { ATTACH_XDP } else { 0 },
     };
     // SAFETY: this command takes this structure. The program has `count` instructions, the license
     // ends with a zero, the log has `log_size` bytes. They live until the call returns.
     unsafe { new(PROGRAM_LOAD, &mut load) }
+}
+
+/// The result of a program for a frame.
+pub(super) fn run(program: &OwnedFd, frame: &[u8]) -> io::Result<u32> {
+    let mut run = TestRun {
+        program: number(program.as_raw_fd()),
+        input_size: u32::try_from(frame.len()).unwrap_or(u32::MAX),
+        input: frame.as_ptr().addr() as u64,
+        ..TestRun::default()
+    };
+    // SAFETY: this command takes this structure, also this first part of it. The frame has
+    // `input_size` bytes, which live until the call returns. Without an output, the kernel writes
+    // to the structure only.
+    unsafe { bpf(TEST_RUN, &mut run) }?;
+    Ok(run.result)
 }
 
 /// Attaches a program to the device with this number. It ends with the result.

@@ -1,16 +1,24 @@
-//! BPF programs, made here and loaded through the system call: no compiler is needed.
+//! BPF programs in the kernel: for frames of a device (XDP), and for packets of sockets.
 
-mod assemble;
 mod call;
+mod filter;
 
+use crate::bpf::Register::{R1, R2, R3};
+use crate::bpf::{Assembler, Helper, Instruction, Size};
 use crate::port::OpenError;
-use assemble::redirect_to_sockets;
+pub use filter::Filter;
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The most queues of a device.
 const QUEUES: u32 = 256;
+
+/// The result of an XDP program: the kernel goes on with the frame.
+const XDP_PASS: i32 = 2;
+
+/// The offset of the queue's number in the argument of an XDP program, `struct xdp_md`.
+const QUEUE: i16 = 16;
 
 /// Where the XDP program of a device runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +41,8 @@ impl Redirect {
     /// Attaches the program to the device with this number: in its driver if this is possible.
     pub(crate) fn attach(index: u32) -> Result<Self, OpenError> {
         let sockets = call::socket_map(QUEUES).map_err(refused)?;
-        let program = call::load_xdp(&redirect_to_sockets(&sockets)).map_err(refused)?;
+        let program = redirect_to_sockets(sockets.as_fd());
+        let program = call::load(call::XDP_PROGRAM, &program).map_err(refused)?;
         let attach = |mode| call::attach_xdp(&program, index, mode);
         let (link, mode) = match attach(call::NATIVE) {
             Ok(link) => (link, XdpMode::Native),
@@ -55,6 +64,18 @@ impl Redirect {
     pub(crate) fn mode(&self) -> XdpMode {
         self.mode
     }
+}
+
+/// A program that hands each frame to the socket of its queue in the map `sockets`, or to the
+/// kernel if there is none.
+fn redirect_to_sockets(sockets: BorrowedFd<'_>) -> Vec<Instruction> {
+    let mut code = Assembler::new();
+    code.load(Size::Word, R2, R1, QUEUE);
+    code.set_map(R1, sockets);
+    code.set(R3, XDP_PASS);
+    code.call(Helper::RedirectMap);
+    code.exit();
+    code.finish().unwrap_or_default()
 }
 
 fn is_unsupported(error: &io::Error) -> bool {

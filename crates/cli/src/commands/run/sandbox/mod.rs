@@ -40,14 +40,13 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     // The kernel lists a thread for a moment after its end.
-    let is_alone = || {
+    let is_alone = (0..200).any(|_| {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         threads == 1 || {
             std::thread::sleep(Duration::from_millis(1));
             false
         }
-    };
-    let is_alone = (0..200).any(|_| is_alone());
+    });
     if !is_alone && needs.has_native {
         return Err(Failure::input(
             "a native function has started a thread before the run is confined: start it with the \

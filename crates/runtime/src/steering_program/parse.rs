@@ -1,0 +1,317 @@
+//! The part of the program that finds the flow key of a packet.
+
+use super::{DPORT, DST, END, SPORT, SRC, Writer};
+use braid_io::bpf::Register::{R0, R1, R2, R7, R8, R9, R10};
+use braid_io::bpf::{Label, Operation, Register, Size, Test};
+
+/// EtherTypes of VLAN tags.
+const TAGS: [i32; 3] = [0x8100, 0x88a8, 0x9100];
+/// The most tags inside a packet that the program looks behind.
+const MOST_TAGS: usize = 3;
+
+const IPV4: i32 = 0x0800;
+const IPV6: i32 = 0x86dd;
+/// PPPoE in its discovery and in its session.
+const PPPOE: [i32; 2] = [0x8863, 0x8864];
+/// PPP protocols.
+const PPP_IPV4: i32 = 0x0021;
+const PPP_IPV6: i32 = 0x0057;
+/// The largest length in place of an EtherType. The kernel has small numbers of its own for frames
+/// with lengths.
+const MOST_LENGTH: i32 = 1500;
+
+// Protocols.
+const ICMP: i32 = 1;
+const TCP: i32 = 6;
+const UDP: i32 = 17;
+const FRAGMENT: i32 = 44;
+const AH: i32 = 51;
+const ICMP6: i32 = 58;
+/// Extension headers of IPv6 with a length in words of 8 bytes.
+const LONG: [i32; 6] = [0, 43, 60, 135, 139, 140];
+/// The most extension headers that the program looks behind.
+const MOST_EXTENSIONS: usize = 6;
+
+/// What differs between ICMP and ICMPv6: the types of echoes and of errors.
+struct Messages {
+    echoes: [i32; 2],
+    errors: &'static [i32],
+}
+
+const MESSAGES4: Messages = Messages { echoes: [0, 8], errors: &[3, 4, 5, 11, 12] };
+const MESSAGES6: Messages = Messages { echoes: [128, 129], errors: &[1, 2, 3, 4] };
+
+/// The slots for a packet's two ends, the sender's first: addresses and ports.
+type Ends = [(i16, i16); 2];
+const FORWARD: Ends = [(SRC, SPORT), (DST, DPORT)];
+/// An error is steered as an answer to the packet that it quotes.
+const REVERSED: Ends = [(DST, DPORT), (SRC, SPORT)];
+
+impl Writer {
+    /// Puts the flow key on the stack, and goes on at `key`.
+    pub(super) fn parse(&mut self, errors_follow: bool) {
+        self.code.set(R0, 0);
+        for slot in [SRC, SRC + 8, DST, DST + 8, SPORT, DPORT] {
+            self.code.store(Size::Double, R10, slot, R0);
+        }
+        self.tags();
+        let [version4, version6] = self.network();
+        self.code.place(version4);
+        self.ip4(errors_follow);
+        self.code.place(version6);
+        self.ip6(errors_follow);
+    }
+
+    /// Goes to a label unless the EtherType announces a tag.
+    pub(super) fn unless_tag(&mut self, label: Label) {
+        let tag = self.code.label();
+        self.if_any(&TAGS, tag);
+        self.code.jump(label);
+        self.code.place(tag);
+    }
+
+    /// Goes to a label if `R8` is one of these numbers.
+    fn if_any(&mut self, numbers: &[i32], label: Label) {
+        for number in numbers {
+            self.code.jump_if(Test::Equal, R8, *number, label);
+        }
+    }
+
+    /// Skips the tags inside the packet.
+    fn tags(&mut self) {
+        let done = self.code.label();
+        for _ in 0..MOST_TAGS {
+            self.unless_tag(done);
+            self.bytes(4);
+            self.number(R8, Size::Half, 2);
+            self.skip(4);
+        }
+        self.if_any(&TAGS, self.undecided);
+        self.code.place(done);
+    }
+
+    fn skip(&mut self, count: i32) {
+        self.code.operate(Operation::Add, R7, count);
+    }
+
+    /// Goes to the parsers of IPv4 and of IPv6.
+    fn network(&mut self) -> [Label; 2] {
+        let [version4, version6, pppoe] = [(); 3].map(|()| self.code.label());
+        self.code.jump_if(Test::Equal, R8, IPV4, version4);
+        self.code.jump_if(Test::Equal, R8, IPV6, version6);
+        self.if_any(&PPPOE, pppoe);
+        self.code.jump_if(Test::Greater, R8, MOST_LENGTH, self.first);
+        self.code.jump(self.undecided);
+        self.code.place(pppoe);
+        self.bytes(8);
+        // Version 1, type 1, and the code of a session.
+        self.number(R1, Size::Half, 0);
+        self.code.jump_if(Test::Differ, R1, 0x1100, self.first);
+        self.number(R8, Size::Half, 6);
+        self.skip(8);
+        self.code.jump_if(Test::Equal, R8, PPP_IPV4, version4);
+        self.code.jump_if(Test::Equal, R8, PPP_IPV6, version6);
+        self.code.jump(self.first);
+        [version4, version6]
+    }
+
+    /// Copies two IPv4 addresses to the key.
+    fn addresses4(&mut self, ends: Ends) {
+        for ((slot, _), at) in ends.into_iter().zip([12, 16]) {
+            self.number(R1, Size::Word, at);
+            self.code.store(Size::Double, R10, slot, R1);
+        }
+    }
+
+    /// Copies two IPv6 addresses to the key.
+    fn addresses6(&mut self, ends: Ends) {
+        for ((slot, _), at) in ends.into_iter().zip([8, 24]) {
+            for (half, at) in [(slot, at + 8), (slot + 8, at)] {
+                self.number(R1, Size::Double, at);
+                self.code.store(Size::Double, R10, half, R1);
+            }
+        }
+    }
+
+    /// Leaves packets to others unless their IP version is this one.
+    fn version(&mut self, version: i32) {
+        self.number(R1, Size::Byte, 0);
+        self.code.set(R2, R1);
+        self.code.operate(Operation::ShiftRight, R2, 4);
+        self.code.jump_if(Test::Differ, R2, version, self.undecided);
+        self.code.set(R9, version);
+    }
+
+    /// Notes the end of a packet whose length from `R7` on is in a register.
+    fn end(&mut self, length: Register) {
+        self.code.operate(Operation::Add, length, R7);
+        self.code.store(Size::Double, R10, END, length);
+    }
+
+    fn ip4(&mut self, errors_follow: bool) {
+        self.bytes(20);
+        self.number(R2, Size::Half, 2);
+        self.end(R2);
+        self.version(4);
+        // The length of the header.
+        self.code.operate(Operation::And, R1, 15);
+        self.code.operate(Operation::ShiftLeft, R1, 2);
+        self.code.operate(Operation::Add, R7, R1);
+        self.number(R8, Size::Byte, 9);
+        self.addresses4(FORWARD);
+        self.later_fragment(self.key);
+        let behind = self.code.label();
+        self.code.jump_if(Test::Differ, R8, AH, behind);
+        self.extension(4, 2);
+        self.code.place(behind);
+        self.ports(FORWARD);
+        self.code.jump_if(Test::Differ, R8, ICMP, self.key);
+        self.icmp(&MESSAGES4, errors_follow);
+        if errors_follow {
+            self.quoted4();
+        }
+    }
+
+    /// Goes to a label with a fragment behind the first one.
+    fn later_fragment(&mut self, label: Label) {
+        self.number(R1, Size::Half, 6);
+        self.code.operate(Operation::And, R1, 0x1fff);
+        self.code.jump_if(Test::Differ, R1, 0, label);
+    }
+
+    /// Skips a header that tells the next one and its own length, in words of this size, without
+    /// the first `more` ones.
+    fn extension(&mut self, word: i32, more: i32) {
+        self.bytes(2);
+        self.number(R8, Size::Byte, 0);
+        self.number(R1, Size::Byte, 1);
+        self.code.operate(Operation::Add, R1, more);
+        self.code.operate(Operation::Multiply, R1, word);
+        self.code.operate(Operation::Add, R7, R1);
+    }
+
+    fn ip6(&mut self, errors_follow: bool) {
+        self.bytes(40);
+        self.version(6);
+        self.number(R2, Size::Half, 4);
+        self.skip(40);
+        self.end(R2);
+        self.number(R8, Size::Byte, 6);
+        self.addresses6(FORWARD);
+        let transport = self.code.label();
+        for _ in 0..MOST_EXTENSIONS {
+            self.extension6(transport);
+        }
+        self.unless_transport();
+        self.code.place(transport);
+        self.ports(FORWARD);
+        self.code.jump_if(Test::Differ, R8, ICMP6, self.key);
+        self.icmp(&MESSAGES6, errors_follow);
+        if errors_follow {
+            self.quoted6();
+        }
+    }
+
+    /// Leaves packets to others that have an extension header here.
+    fn unless_transport(&mut self) {
+        self.if_any(&LONG, self.undecided);
+        self.if_any(&[AH, FRAGMENT], self.undecided);
+    }
+
+    /// Skips an extension header of IPv6. Goes to `transport` if there is none.
+    fn extension6(&mut self, transport: Label) {
+        let [long, ah, fragment, next] = [(); 4].map(|()| self.code.label());
+        self.if_any(&LONG, long);
+        self.code.jump_if(Test::Equal, R8, AH, ah);
+        self.code.jump_if(Test::Equal, R8, FRAGMENT, fragment);
+        self.code.jump(transport);
+        self.code.place(long);
+        self.extension(8, 1);
+        self.code.jump(next);
+        self.code.place(ah);
+        self.extension(4, 2);
+        self.code.jump(next);
+        self.code.place(fragment);
+        self.bytes(4);
+        self.number(R8, Size::Byte, 0);
+        self.number(R1, Size::Half, 2);
+        self.code.operate(Operation::ShiftRight, R1, 3);
+        self.code.jump_if(Test::Differ, R1, 0, self.key);
+        self.skip(8);
+        self.code.place(next);
+    }
+
+    /// Copies the ports of TCP and UDP to the key, which then is complete.
+    fn ports(&mut self, ends: Ends) {
+        let [has, has_not] = [(); 2].map(|()| self.code.label());
+        self.code.jump_if(Test::Equal, R8, TCP, has);
+        self.code.jump_if(Test::Differ, R8, UDP, has_not);
+        self.code.place(has);
+        self.bytes(4);
+        for ((_, slot), at) in ends.into_iter().zip([0, 2]) {
+            self.number(R1, Size::Half, at);
+            self.code.store(Size::Double, R10, slot, R1);
+        }
+        self.code.jump(self.key);
+        self.code.place(has_not);
+    }
+
+    /// Copies the identifier of an echo to the key. With `errors_follow`, the program goes on
+    /// behind the header of an error.
+    fn icmp(&mut self, messages: &Messages, errors_follow: bool) {
+        let [echo, error] = [(); 2].map(|()| self.code.label());
+        self.bytes(8);
+        self.number(R1, Size::Byte, 0);
+        for kind in messages.echoes {
+            self.code.jump_if(Test::Equal, R1, kind, echo);
+        }
+        for kind in messages.errors.iter().filter(|_| errors_follow) {
+            self.code.jump_if(Test::Equal, R1, *kind, error);
+        }
+        self.code.jump(self.key);
+        self.code.place(echo);
+        self.number(R1, Size::Half, 4);
+        self.code.store(Size::Double, R10, SPORT, R1);
+        self.code.store(Size::Double, R10, DPORT, R1);
+        self.code.jump(self.key);
+        self.code.place(error);
+        if errors_follow {
+            self.skip(8);
+        }
+    }
+
+    /// The packet that an error quotes, if it is plain and goes on for 8 bytes behind its header.
+    fn quoted4(&mut self) {
+        self.bytes(20);
+        self.number(R1, Size::Byte, 0);
+        self.code.jump_if(Test::Differ, R1, 0x45, self.undecided);
+        self.later_fragment(self.undecided);
+        self.number(R8, Size::Byte, 9);
+        self.code.jump_if(Test::Equal, R8, AH, self.undecided);
+        self.addresses4(REVERSED);
+        self.skip(20);
+        self.quoted(ICMP, &MESSAGES4);
+    }
+
+    /// The same for IPv6.
+    fn quoted6(&mut self) {
+        self.bytes(40);
+        self.version(6);
+        self.number(R8, Size::Byte, 6);
+        self.unless_transport();
+        self.addresses6(REVERSED);
+        self.skip(40);
+        self.quoted(ICMP6, &MESSAGES6);
+    }
+
+    fn quoted(&mut self, icmp: i32, messages: &Messages) {
+        self.code.set(R1, R7);
+        self.code.operate(Operation::Add, R1, 8);
+        self.code.load(Size::Double, R2, R10, END);
+        self.code.jump_if(Test::Greater, R1, R2, self.undecided);
+        self.ports(REVERSED);
+        self.code.jump_if(Test::Differ, R8, icmp, self.key);
+        self.icmp(messages, false);
+        // All other messages have gone to the key.
+    }
+}
