@@ -135,7 +135,8 @@ fn programs_choose_the_workers_of_generated_steerings() {
         undecided += found.undecided;
     }
     println!("{right} packets decided, {undecided} left to the workers");
-    assert!(right > 20 * undecided && right > 1000, "{right} decided, {undecided} not");
+    let is_much = right > 1000 || budget::is_asked();
+    assert!(right > 20 * undecided && is_much, "{right} decided, {undecided} not");
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn programs_choose_the_workers_of_divided_chains() {
             right += found.right;
         }
     }
-    assert!(pools > 0 && right > 1000, "{pools} pools, {right} packets");
+    assert!(pools > 0 && (right > 1000 || budget::is_asked()), "{pools} pools, {right} packets");
 }
 
 /// Packets, and whether the program for connections decides about them.
