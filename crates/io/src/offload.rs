@@ -5,6 +5,7 @@
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
 use crate::port::Unreceived;
+use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
 use braid_packet::{Frame, Pool};
 
@@ -93,7 +94,7 @@ impl Offload {
 
     /// Completes the checksum. The field already holds the sum of the pseudo header.
     fn checksum(self, frame: &mut [u8]) -> Option<()> {
-        let sum = fold(sum(0, frame.get(self.start..)?));
+        let sum = Sum16::default().with(frame.get(self.start..)?).folded();
         let at = self.start.checked_add(self.place)?;
         let field = frame.get_mut(at..at.checked_add(2)?)?;
         // A UDP checksum of 0 would mean that there is no checksum.
@@ -218,7 +219,7 @@ fn lengths(segment: &mut [u8], ip: usize, number: usize) -> Option<()> {
     let id = id.wrapping_add(u16::try_from(number & 0xffff).ok()?);
     fixed[4..6].copy_from_slice(&id.to_be_bytes());
     fixed[10..12].fill(0);
-    let value = !fold(sum(0, header));
+    let value = rfc1071(header);
     header.get_mut(10..12)?.copy_from_slice(&value.to_be_bytes());
     Some(())
 }
@@ -230,27 +231,12 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
     let addresses = if segment.get(ip)? >> 4 == 6 { ip + 8..ip + 40 } else { ip + 12..ip + 20 };
     let length = u32::try_from(segment.len() - transport).ok()?;
     let protocol: u32 = if is_udp { 17 } else { 6 };
-    let pseudo = sum(u64::from(length) + u64::from(protocol), segment.get(addresses)?);
-    let value = !fold(sum(pseudo, segment.get(transport..)?));
+    let pseudo = Sum16::default().with_word(length).with_word(protocol);
+    let sum = pseudo.with(segment.get(addresses)?).with(segment.get(transport..)?);
+    let value = !sum.folded();
     let value = if value == 0 && is_udp { 0xffff } else { value };
     segment.get_mut(at..at + 2)?.copy_from_slice(&value.to_be_bytes());
     Some(())
-}
-
-/// Adds 16-bit words. An odd last byte is the upper half of a word.
-fn sum(start: u64, bytes: &[u8]) -> u64 {
-    let (pairs, odd) = bytes.as_chunks::<2>();
-    let words = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair)));
-    let last = odd.first().map_or(0, |byte| u64::from(*byte) << 8);
-    start + words.sum::<u64>() + last
-}
-
-/// Folds a sum into 16 bits in ones' complement.
-fn fold(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum >> 16) + (sum & 0xffff);
-    }
-    u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
 /// Whether a frame has a VLAN tag, with which it may be longer.
@@ -283,15 +269,17 @@ pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
     };
     let end = ip.checked_add(total)?;
     let length = u32::try_from(end.checked_sub(transport)?).ok()?;
-    let pseudo = sum(u64::from(length) + u64::from(protocol), frame.get(addresses)?);
+    let pseudo = Sum16::default().with_word(length).with_word(protocol.into());
+    let pseudo = pseudo.with(frame.get(addresses)?);
     let segment = frame.get_mut(transport..end)?;
     let field = u16::from_be_bytes(*segment.get(place..)?.first_chunk()?);
-    if field != fold(pseudo) {
+    if field != pseudo.folded() {
         return None;
     }
     // The field stands for the pseudo header in the sum.
-    let whole = fold(sum(0, segment));
-    let is_right = fold(u64::from(whole) + u64::from(field)) == 0xffff;
+    let sum = Sum16::default().with(segment);
+    let whole = sum.folded();
+    let is_right = sum.with_word(field.into()).folded() == 0xffff;
     if !is_right {
         let value = if whole == 0xffff && place == 6 { 0xffff } else { !whole };
         segment.get_mut(place..place + 2)?.copy_from_slice(&value.to_be_bytes());

@@ -184,6 +184,12 @@ pub enum OpenError {
         /// The ports that are wanted.
         ports: u32,
     },
+    /// A TAP device that was made for one worker only.
+    #[error(
+        "the device was made with one queue; make it with `ip tuntap add DEVICE mode tap \
+         multi_queue`, or use one worker"
+    )]
+    OneQueue,
     /// Something else uses the device.
     #[error(
         "another program has attached to the device's XDP; `ip link show` names it, \

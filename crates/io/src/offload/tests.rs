@@ -53,9 +53,9 @@ fn verified(frame: &[u8], protocol: u8) -> bool {
 /// Writes the sum of the pseudo header to the place of the checksum, like a sender that leaves the
 /// rest to the card.
 fn partial(frame: &mut [u8], protocol: u8, at: usize) {
-    let length = u64::try_from(frame.len() - 34).unwrap();
-    let pseudo = fold(sum(length + u64::from(protocol), &frame[26..34]));
-    frame[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+    let length = u32::try_from(frame.len() - 34).unwrap();
+    let pseudo = Sum16::default().with_word(length + u32::from(protocol)).with(&frame[26..34]);
+    frame[at..at + 2].copy_from_slice(&pseudo.folded().to_be_bytes());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn checksum_of_udp_is_never_0() {
     // Ports 0 and 0, length 8, and two bytes that bring the sum to all ones.
     let mut frame = ip4(17, &[0, 0, 0, 0, 0, 10, 0, 0, 0, 0]);
     partial(&mut frame, 17, 40);
-    let rest = 0xffff - fold(sum(0, &frame[34..]));
+    let rest = 0xffff - Sum16::default().with(&frame[34..]).folded();
     frame[42..44].copy_from_slice(&rest.to_be_bytes());
     let done = finish(header(NEEDS_CHECKSUM, 0, 0, 34, 6), &frame).unwrap();
     assert_eq!(done[0][40..42], [0xff, 0xff]);

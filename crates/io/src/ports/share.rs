@@ -1,9 +1,10 @@
 //! Several ports to one device, one for each worker.
 
 use crate::bpf::Instruction;
-use crate::sys::{Filter, Redirect};
+use crate::port::OpenError;
 #[cfg(feature = "dpdk")]
-use crate::{port::OpenError, sys::dpdk};
+use crate::sys::dpdk;
+use crate::sys::{Filter, Redirect};
 use braid_packet::Packet;
 use std::collections::BTreeSet;
 use std::io;
@@ -102,16 +103,14 @@ impl Share {
         Ok(Some(Turn { number, share: self, common }))
     }
 
-    /// The XDP program of the ports, which lives as long as one of them. `attach` attaches it.
-    pub(crate) fn redirect<E>(
-        &self,
-        attach: impl FnOnce() -> Result<Redirect, E>,
-    ) -> Result<Arc<Redirect>, E> {
+    /// The XDP program of the ports to the device with this number, which lives as long as one of
+    /// them. A port may still have the program of a device of this name that is gone.
+    pub(crate) fn redirect(&self, device: u32) -> Result<Arc<Redirect>, OpenError> {
         let mut common = lock(&self.common);
-        if let Some(redirect) = common.redirect.upgrade() {
+        if let Some(redirect) = common.redirect.upgrade().filter(|one| one.device() == device) {
             return Ok(redirect);
         }
-        let redirect = Arc::new(attach()?);
+        let redirect = Arc::new(Redirect::attach(device)?);
         common.redirect = Arc::downgrade(&redirect);
         Ok(redirect)
     }

@@ -27,7 +27,11 @@ impl TapPort {
 
     /// As [`Self::open`], for one of several ports.
     pub(crate) fn open_share(name: &str, share: &Share) -> Result<Self, OpenError> {
-        let file = open_tap(name, !share.is_whole()).map_err(refused)?;
+        let file = open_tap(name, !share.is_whole()).map_err(|why| match why.kind() {
+            // Devices that were made beforehand have one queue unless they were made otherwise.
+            ErrorKind::InvalidInput if !share.is_whole() => OpenError::OneQueue,
+            _ => refused(why),
+        })?;
         Ok(Self { file, buffer: vec![0; MAX_FRAME] })
     }
 }

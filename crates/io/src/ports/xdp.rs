@@ -96,7 +96,7 @@ impl XdpPort {
         if device.queues() < share.count() {
             return Err(OpenError::Queues { queues: device.queues(), ports: share.count() });
         }
-        let redirect = share.redirect(|| Redirect::attach(device.index()))?;
+        let redirect = share.redirect(device.index())?;
         let mtu = device.mtu().unwrap_or(0);
         if frame_size(mtu).is_none_or(|size| size > pool.frame_size()) {
             return Err(OpenError::Mtu(mtu));
@@ -176,7 +176,6 @@ impl Port for XdpPort {
         let mut found = 0;
         let (first, last) = self.sockets.split_at_mut(self.turn);
         for socket in last.iter_mut().chain(first) {
-            let before = found;
             while found < BURST
                 && let Some(mut frame) = socket.receive()
             {
@@ -187,9 +186,8 @@ impl Port for XdpPort {
                 }
                 frames.push(frame);
             }
-            if found > before {
-                socket.refill(pool);
-            }
+            // Also if nothing has arrived: there may have been no frames before.
+            socket.refill(pool);
             socket.end_receive();
         }
         Ok(found)
@@ -227,8 +225,9 @@ impl Port for XdpPort {
     }
 
     fn overrun(&mut self) -> u64 {
-        let all = self.sockets.iter().map(Xsk::dropped).sum();
-        all - std::mem::replace(&mut self.reported, all)
+        let all: u64 = self.sockets.iter().map(Xsk::dropped).sum();
+        // A device that is gone has no counters.
+        all.saturating_sub(std::mem::replace(&mut self.reported, all))
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -45,12 +45,15 @@ pub(super) struct Sink<'a> {
     /// The devices and places of frames that were not sent, with the reasons.
     failed: Vec<(usize, usize, &'static str)>,
     pub(super) unsent: Unsent,
+    /// By device, the frames that the kernel has dropped because they arrived too fast.
+    dropped: Vec<u64>,
 }
 
 impl<'a> Sink<'a> {
     /// A sink that has sent nothing yet.
     pub(super) fn new(shared: Arc<Shared<'a>>, devices: Vec<Attached>, pool: Pool) -> Self {
         Self {
+            dropped: vec![0; devices.len()],
             shared,
             devices,
             pool,
@@ -64,7 +67,8 @@ impl<'a> Sink<'a> {
 
     /// How the devices are, for a client of the control socket.
     pub(super) fn devices(&mut self, chain: &Chain) -> Vec<Value> {
-        let device = |device: &mut Attached| {
+        self.count_dropped();
+        let device = |(device, dropped): (&mut Attached, &u64)| {
             let name = chain.interfaces.get(usize::from(device.interface));
             json!({
                 "interface": name.map(|interface| interface.name.as_str()),
@@ -75,10 +79,17 @@ impl<'a> Sink<'a> {
                     State::Missing => "missing",
                 },
                 "port": device.port.facts(),
+                "dropped": dropped,
                 "notes": device.port.notes(),
             })
         };
-        self.devices.iter_mut().map(device).collect()
+        self.devices.iter_mut().zip(&self.dropped).map(device).collect()
+    }
+
+    /// Adds up what the kernel has dropped. Its own counters may be small.
+    pub(super) fn count_dropped(&mut self) {
+        let devices = self.devices.iter_mut().zip(&mut self.dropped);
+        devices.for_each(|(device, dropped)| *dropped += device.port.overrun());
     }
 
     /// Sends all that a load has made leave.
@@ -198,11 +209,11 @@ impl<'a> Sink<'a> {
 
     /// What the user should know at the end about the devices.
     pub(super) fn warnings(&mut self) -> Vec<String> {
+        self.count_dropped();
         let mut found = Vec::new();
-        for Attached { name, port, .. } in &mut self.devices {
+        for (Attached { name, port, .. }, dropped) in self.devices.iter_mut().zip(&self.dropped) {
             found.extend(port.notes().iter().map(|note| format!("{name}: {note}")));
-            let dropped = port.overrun();
-            if dropped > 0 {
+            if *dropped > 0 {
                 found.push(format!(
                     "{name}: the kernel dropped {dropped} frames that arrived too fast"
                 ));

@@ -218,6 +218,7 @@ impl<'a> Worker<'a> {
             looked_ns = Some(now);
             if self.meter.note(now, gone_ns, self.packets) {
                 self.shared.flush_events();
+                self.sink.count_dropped();
             }
             let is_late = end_ns.is_some_and(|end| now >= end);
             if is_late || stop.load(Ordering::Relaxed) || self.shared.is_over() {
@@ -397,7 +398,11 @@ impl<'a> Worker<'a> {
         let bell = self.exchange.as_ref().map(Exchange::bell);
         let waited = wait(ports.chain(bell), patience);
         self.exchange.iter().for_each(Exchange::wake);
-        waited.map_err(|error| self.unreadable(0, error))
+        let unready = |error: io::Error| RunError::Read {
+            name: "the devices".to_owned(),
+            error: error.into(),
+        };
+        waited.map_err(unready)
     }
 
     /// Runs what is due.

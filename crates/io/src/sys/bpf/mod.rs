@@ -32,6 +32,8 @@ pub enum XdpMode {
 /// The XDP program of a device. It hands the frames of a queue to the queue's AF_XDP socket, and
 /// frames of queues without a socket to the kernel. The program ends with this value.
 pub struct Redirect {
+    /// The number of the device.
+    device: u32,
     sockets: OwnedFd,
     _link: OwnedFd,
     mode: XdpMode,
@@ -53,7 +55,12 @@ impl Redirect {
                 Err(_) => return Err(refused(native)),
             },
         };
-        Ok(Self { sockets, _link: link, mode })
+        Ok(Self { device: index, sockets, _link: link, mode })
+    }
+
+    /// The number of the device.
+    pub(crate) fn device(&self) -> u32 {
+        self.device
     }
 
     /// Hands the frames of a queue to this socket from now on.
