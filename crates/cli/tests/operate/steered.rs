@@ -121,6 +121,26 @@ fn packets_come_to_their_workers_also_after_devices_have_failed() {
     assert_eq!(ended.err.matches("a BPF program steers").count(), 2, "{}", ended.err);
 }
 
+#[test]
+fn workers_pass_on_what_the_program_no_longer_knows() {
+    let folder = Folder::new();
+    folder.write("chain.braid", CHAIN);
+    site!(site, folder, &["--workers", "3"]);
+    // These ports were all in the share of the first worker. Now each worker has a third of them.
+    site.ask("set n.ports 2000..2299").code(0);
+    let packets: Vec<_> = (0..FLOWS).map(|flow| packet(Shape::Tcp4, flow)).collect();
+    let translated = carry(&mut site.lan, &mut site.wan, &packets);
+    assert_eq!(counts(&site).1, 0);
+    let answers: Vec<_> = translated.iter().map(answer).collect();
+    carry(&mut site.wan, &mut site.lan, &answers);
+    let port = |packet: &Packet| packet.get(&packet.parse(), Field::L4Dport).expect("a port");
+    let others = answers.iter().filter(|answer| port(answer) >= 2100).count();
+    assert!(others > 0);
+    assert_eq!(counts(&site).1, others as u64);
+    site.ask("stop").code(0);
+    site.end().code(0);
+}
+
 /// Waits until the devices are up for all workers.
 fn up(site: &mut Site) {
     site.until("the devices are up", |site| {

@@ -107,8 +107,9 @@ fn captures_traces_and_drains_are_those_of_all_workers() {
     let capture = site.start(&["capture", "lan", "--out", "in.pcapng", "--count", "20"]);
     fed(&mut site, capture).code(0);
     let comments = ["left the chain for wan", "was dropped by f: too long"];
-    let found = comments.map(|comment| times(&site, "in.pcapng", comment));
-    assert_eq!(found, [10, 10]);
+    let [left, dropped] = comments.map(|comment| times(&site, "in.pcapng", comment));
+    // Packets come in pairs. The end may part the last pair of each worker.
+    assert!(left + dropped == 20 && left.abs_diff(dropped) <= 2, "{left} {dropped}");
     for host in ["10.0.0.1", "10.0.0.2"] {
         let trace = site.start(&["trace", &format!("ip.src == {host}")]);
         fed(&mut site, trace).code(0).says("f (limit) forward");

@@ -103,14 +103,14 @@ fn partial_checksum_is_recognised_behind_a_vlan_tag_in_ipv6_and_not_in_fragments
     frame.extend([0x60, 0, 0, 0, 0, 11, 17, 64]);
     frame.extend((0..32).map(|byte| byte * 7));
     frame.extend([0, 9, 0, 9, 0, 11, 0, 0, 1, 2, 3]);
-    let pseudo = fold(sum(11 + 17, &frame[26..58]));
-    frame[64..66].copy_from_slice(&pseudo.to_be_bytes());
+    let pseudo = Sum16::default().with_word(11 + 17).with(&frame[26..58]);
+    frame[64..66].copy_from_slice(&pseudo.folded().to_be_bytes());
     // Padding of the link is not part of the sum.
     frame.extend([9, 9, 9]);
     let before = frame.clone();
     assert_eq!(complete(&mut frame), Some(()));
     assert_ne!(frame, before);
-    assert_eq!(fold(sum(11 + 17, &frame[26..58]) + sum(0, &frame[58..69])), 0xffff);
+    assert_eq!(pseudo.with(&frame[58..69]).folded(), 0xffff);
 
     let mut fragment = ip4(17, &[0, 9, 0, 9, 0, 10, 0, 0, 1, 2]);
     fragment[20] = 0x20;
@@ -127,7 +127,7 @@ fn right_checksum_that_looks_partial_stays() {
     let mut frame = ip4(17, &[0, 9, 0, 9, 0, 10, 0, 0, 0, 0]);
     partial(&mut frame, 17, 40);
     let field = u16::from_be_bytes([frame[40], frame[41]]);
-    let others = fold(sum(u64::from(field), &frame[34..]));
+    let others = Sum16::default().with_word(field.into()).with(&frame[34..]).folded();
     frame[42..44].copy_from_slice(&(0xffff - others).to_be_bytes());
     assert!(verified(&frame, 17));
     let before = frame.clone();
@@ -158,7 +158,7 @@ fn tcp_segments_are_taken_apart() {
         let total = u16::try_from(segment.len() - 14).unwrap();
         assert_eq!(segment[16..18], total.to_be_bytes());
         assert!(verified(segment, 6));
-        assert_eq!(fold(sum(0, &segment[14..34])), 0xffff, "IP header checksum");
+        assert_eq!(Sum16::default().with(&segment[14..34]).folded(), 0xffff, "IP header checksum");
     }
 }
 
