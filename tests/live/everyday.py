@@ -76,14 +76,17 @@ def paths(command):
 
 
 def routers(command):
-    """Behind a router, it is the first hop."""
+    """Behind a router, it is the first hop. It says which hosts cannot be reached."""
     with Site(command, chain="hop") as site:
         narrow(site)
         braid = site.braid()
         for host, gateway, head in ((OTHER, "10.0.0.1", 28), (OTHER6, "fd00:1::1", 48)):
             expect(hops(site, host), [gateway, host])
             find_mtu(site, host, head)
-        site.report(braid, "too_long_answered")
+        for host, gateway in (("203.0.113.77", "203.0.113.1"), ("fd00:2::77", "fd00:2::1")):
+            text = site.run("client", "sh", "-c", f"ping -c 1 -W 6 {host} || true")
+            assert f"From {gateway}" in text and "nreachable" in text, text
+        site.report(braid, "too_long_answered", "no_neighbour")
 
 
 def narrow(site):

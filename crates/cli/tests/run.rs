@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Folder, S, braid, reply, request, udp};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -394,4 +394,51 @@ fn signal_ends_a_run_over_a_capture_with_its_summary_and_whole_outputs() {
     ended.warns("in 4 + created 0");
     assert_eq!(folder.packets("out.pcap").len(), 2);
     drop(input);
+}
+
+/// Counts by receiver, which no steering by sender divides.
+const COUNTED: &str = "\
+nf count() {
+  state sent: { packets: u64, bytes: size, first: time, last: time } per inet.dst,
+    idle 60 s, capacity 100;
+  match {
+    exists sent => {
+      sent.packets += 1;
+      sent.bytes += size(pkt.len);
+      sent.last = pkt.time;
+      output;
+    }
+    has inet => {
+      sent = { packets: 1, bytes: size(pkt.len), first: pkt.time, last: pkt.time } else output;
+      output;
+    }
+    else => output;
+  }
+}
+chain c {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  each = source_rate_limiter(rate: 1 Gbit/s, burst: 1 MB);
+  all = count();
+  path lan <-> each <-> all <-> wan;
+}
+";
+
+#[test]
+fn counts_of_all_workers_are_listed_as_their_sum() {
+    let folder = Folder::new();
+    folder.write("chain.braid", COUNTED);
+    let packets: Vec<_> = (1..=20).map(|n| request(u64::from(n) * S, n, n.into())).collect();
+    folder.capture("in.pcap", &packets);
+    let counted = |workers: &str| -> Vec<Value> {
+        let args = ["run", "chain.braid", "--in", "in.pcap", "--state-out", "state.json"];
+        folder.braid(&[&args[..], &["--workers", workers]].concat()).code(0);
+        let state = folder.read("state.json");
+        let entries = state.lines().map(|line| serde_json::from_str(line).unwrap());
+        entries.filter(|entry: &Value| entry["table"] == "sent").collect()
+    };
+    let mut expected = counted("1");
+    assert_eq!(expected[0]["value"]["packets"], 20);
+    expected[0]["shard"] = Value::Null;
+    assert_eq!(counted("3"), expected);
 }

@@ -167,6 +167,17 @@ pub enum WhenFull {
     EvictOldest,
 }
 
+/// How the values that workers have in a slot for one key become one value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sum {
+    /// They are added.
+    Add,
+    /// The smallest one counts: the first time.
+    First,
+    /// The largest one counts: the last time.
+    Last,
+}
+
 /// A state table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StateDecl {
@@ -197,6 +208,9 @@ pub struct StateDecl {
     /// Scalar parameters that hold limits. If workers cannot share the table otherwise, each gets
     /// its own table, and these parameters count divided by the number of workers.
     pub portions: Vec<ParamId>,
+    /// For each slot, how listings unite the entries of several workers for one key. Empty: they
+    /// list each of them.
+    pub sums: Vec<Sum>,
 }
 
 /// A bounded queue of held packets.

@@ -2,6 +2,7 @@
 //! durations, sizes and all other numbers are written as numbers, or as decimal text beyond 64
 //! bits.
 
+use crate::listing::{summed, united};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
 use braid_ir::model::{Kind, Word};
@@ -34,7 +35,7 @@ pub(crate) fn function(chain: &Chain, node: u16) -> Value {
 
 /// A state entry. The keys are `created_ns`, `expires_ns` (null if it never expires), `function`,
 /// `key` (a list, empty for global state), `last_seen_ns`, `table`, `value` (an object for
-/// records), and `shard` in chains with several workers.
+/// records), and `shard` in chains with several workers (null if the entry is a sum over them).
 #[must_use]
 pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
     let value = match &entry.slots[..] {
@@ -51,7 +52,8 @@ pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
         ("value", value),
     ];
     if chain.workers > 1 {
-        members.push(("shard", Value::from(entry.shard)));
+        let is_sum = summed(chain, entry).is_some();
+        members.push(("shard", if is_sum { Value::Null } else { Value::from(entry.shard) }));
     }
     object(members)
 }
@@ -76,10 +78,8 @@ pub fn event(chain: &Chain, event: &Event) -> Value {
     ])
 }
 
-/// Formats state entries, one line each.
-pub fn state_lines<'a>(
-    chain: &'a Chain,
-    entries: &'a [StateEntry],
-) -> impl Iterator<Item = String> + 'a {
-    entries.iter().map(|entry| state_entry(chain, entry).to_string())
+/// Formats state entries, one line each. In tables whose function only counts, the entries of all
+/// workers for one key become one.
+pub fn state_lines(chain: &Chain, entries: Vec<StateEntry>) -> impl Iterator<Item = String> {
+    united(chain, entries).into_iter().map(|entry| state_entry(chain, &entry).to_string())
 }

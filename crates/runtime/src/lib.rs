@@ -13,6 +13,7 @@ pub mod follow;
 mod hosts;
 pub mod json;
 mod keys;
+mod listing;
 pub mod live;
 mod load;
 mod loads;

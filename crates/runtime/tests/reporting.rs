@@ -5,7 +5,7 @@ mod support;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, StateEntry, TableCounters, Traffic};
 use braid_ir::model::{
-    Granularity, Kind, Model, ParamDecl, ParamTy, RowDecl, Setting, StateDecl, WhenFull,
+    Granularity, Kind, Model, ParamDecl, ParamTy, RowDecl, Setting, StateDecl, Sum, Ty, WhenFull,
 };
 use braid_ir::value::ParamValue;
 use braid_runtime::follow::FollowCounters;
@@ -32,6 +32,7 @@ fn model() -> Model {
             lives_with: None,
             sharded: false,
             portions: Vec::new(),
+            sums: Vec::new(),
         }],
         rows: vec![row("1", "forward", 4), row("fault", "", 0)],
         ..Model::new("filter")
@@ -111,7 +112,7 @@ fn entry(key: Vec<(Kind, u128)>, slots: Vec<(&str, Kind, u128)>) -> StateEntry {
 }
 
 fn line(entry: StateEntry) -> String {
-    json::state_lines(&filter_chain(), &[entry]).next().unwrap()
+    json::state_lines(&filter_chain(), vec![entry]).next().unwrap()
 }
 
 #[test]
@@ -140,6 +141,54 @@ fn state_of_sharded_chains_says_the_shard() {
     let chain = Chain { workers: 2, ..filter_chain() };
     let entry = entry(vec![], vec![("", Kind::Uint, 3)]);
     assert_eq!(json::state_entry(&chain, &entry)["shard"], 1);
+}
+
+#[test]
+fn entries_that_workers_have_for_one_key_of_a_counting_table_are_listed_as_their_sum() {
+    let slot = |name: &str| (name.to_owned(), Ty { width: 64, kind: Kind::Uint });
+    let decl = StateDecl {
+        slots: ["packets", "first", "last"].map(slot).to_vec(),
+        sums: vec![Sum::Add, Sum::First, Sum::Last],
+        ..model().state.remove(0)
+    };
+    let model = Model { state: vec![decl], ..model() };
+    let mut chain = Chain { workers: 2, ..filter_chain() };
+    chain.nodes[0].model = Arc::new(model);
+    let entry = |shard, key, [packets, first, last]: [u128; 3], expires_ns| {
+        let slots = vec![
+            ("packets", Kind::Uint, packets),
+            ("first", Kind::Uint, first),
+            ("last", Kind::Uint, last),
+        ];
+        let entry = entry(vec![(Kind::Uint, key)], slots);
+        StateEntry {
+            shard,
+            created_ns: first as u64,
+            last_seen_ns: last as u64,
+            expires_ns,
+            ..entry
+        }
+    };
+    let entries = vec![
+        entry(0, 7, [5, 10, 40], Some(50)),
+        entry(1, 8, [1, 11, 11], Some(21)),
+        entry(1, 7, [3, 12, 30], Some(60)),
+    ];
+    let lines: Vec<_> = json::state_lines(&chain, entries.clone()).collect();
+    let expected = [
+        concat!(
+            r#"{"created_ns":10,"expires_ns":60,"function":"fw","key":[7],"last_seen_ns":40,"#,
+            r#""shard":null,"table":"seen","value":{"first":10,"last":40,"packets":8}}"#,
+        ),
+        concat!(
+            r#"{"created_ns":11,"expires_ns":21,"function":"fw","key":[8],"last_seen_ns":11,"#,
+            r#""shard":null,"table":"seen","value":{"first":11,"last":11,"packets":1}}"#,
+        ),
+    ];
+    assert_eq!(lines, expected);
+    // Entries of other tables stay apart.
+    let others = Chain { workers: 2, ..filter_chain() };
+    assert_eq!(json::state_lines(&others, entries).count(), 3);
 }
 
 #[test]

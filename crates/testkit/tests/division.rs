@@ -14,11 +14,13 @@ use braid_reference::Reference;
 use braid_reference::trace::{Observer, StateAccess, StateWhat};
 use braid_runtime::Sharded;
 use braid_testkit::compare::difference;
+use braid_testkit::convert::packet_of;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, Engine as Kind, Form, USERS, budget};
+use braid_testkit::packet::packet;
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -66,8 +68,10 @@ impl Generated {
             let model = Arc::make_mut(&mut node.model);
             blocks += model.packet.blocks.len();
             // No steering divides global state, and most chains have some.
-            let globals = model.state.iter_mut();
-            let globals = globals.filter(|decl| decl.granularity == Granularity::Global);
+            let globals = model
+                .state
+                .iter_mut()
+                .filter(|decl| decl.granularity == Granularity::Global && decl.portions.is_empty());
             globals.for_each(|decl| decl.sharded = true);
         }
         // The analysis of large chains takes long.
@@ -149,9 +153,8 @@ fn workers_of_chains_with_limits_are_equal_to_shards() {
     }
 }
 
-/// Whether one worker does what many do: each entry belongs to one of them, and no function has
-/// anything else of its own on each worker.
-fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
+/// Whether functions of a chain have something of their own on each worker besides tables.
+fn is_apart(chain: &Chain) -> bool {
     let apart = |model: &Model| {
         let pool = |ty: &ParamTy| matches!(ty, ParamTy::Pool(..));
         let blocks = model.packet.blocks.iter().flat_map(|block| &block.ops);
@@ -160,10 +163,16 @@ fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
             || !model.timers.is_empty()
             || blocks.into_iter().any(is_random)
     };
+    chain.nodes.iter().any(|node| apart(&node.model))
+}
+
+/// Whether one worker does what many do: each entry belongs to one of them, and no function has
+/// anything else of its own on each worker.
+fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
     let alone = |class| matches!(class, Class::Local | Class::Replicated);
     found.assumes.is_empty()
         && found.tables.iter().all(|table| alone(table.class) && table.exceptions.is_empty())
-        && !chain.nodes.iter().any(|node| apart(&node.model))
+        && !is_apart(chain)
 }
 
 /// The first stimulus on which the shards of a chain do something else than one worker.
@@ -323,25 +332,41 @@ fn limits() -> Chain {
     unit.expect("a program").chains.pop().expect("a chain")
 }
 
+/// The limits that are divided: functions and parameters, by number.
+type Limits = BTreeSet<(u16, usize)>;
+
+/// The limits of a chain that the analysis divides.
+fn limits_of(chain: &Chain, found: &Sharding) -> Limits {
+    let tables = (0..).zip(&chain.nodes).flat_map(|(number, node)| {
+        node.model.state.iter().map(move |decl| (number, &decl.portions))
+    });
+    let divided = tables.zip(&found.tables).filter(|(_, table)| table.class == Class::Portions);
+    divided
+        .flat_map(|((node, all), _)| all.iter().map(move |param| (node, param.index())))
+        .collect()
+}
+
 /// The value of a parameter that a worker has: a portion, if it is a limit.
-fn value(chain: &Chain, limits: &[&str], control: (u16, usize), value: &ParamValue) -> ParamValue {
-    let (node, param) = control;
-    let name = &chain.nodes[usize::from(node)].model.params[param].name;
+fn value(workers: u16, limits: &Limits, at: (u16, usize), value: &ParamValue) -> ParamValue {
     match value {
-        ParamValue::Scalar(whole) if limits.contains(&&**name) => {
-            ParamValue::Scalar(whole / Word::from(chain.workers))
+        ParamValue::Scalar(whole) if limits.contains(&at) => {
+            ParamValue::Scalar(whole / Word::from(workers))
         }
         other => other.clone(),
     }
 }
 
 /// What chains of one worker do that have these limits divided: each has the packets of a worker.
-fn in_portions(divided: &Chain, limits: &[&str], stimuli: &[Stimulus]) -> Vec<Vec<Output>> {
-    let mut chain = self::limits();
-    let whole = chain.clone();
+fn in_portions(
+    mut chain: Chain,
+    divided: &Chain,
+    limits: &Limits,
+    stimuli: &[Stimulus],
+) -> Vec<Vec<Output>> {
+    let portion = |at, whole: &_| value(divided.workers, limits, at, whole);
     for (node, of) in (0..).zip(&mut chain.nodes) {
         for (param, of) in of.params.iter_mut().enumerate() {
-            *of = value(&whole, limits, (node, param), of);
+            *of = portion((node, param), of);
         }
     }
     let one = Chain { workers: 1, ..chain };
@@ -367,7 +392,7 @@ fn in_portions(divided: &Chain, limits: &[&str], stimuli: &[Stimulus]) -> Vec<Ve
             let mut control: Control = control.clone();
             if let Change::Set(new) = &control.change {
                 let at = (control.node, control.param.index());
-                control.change = Change::Set(value(&whole, limits, at, new));
+                control.change = Change::Set(portion(at, new));
             }
             let stimulus = Stimulus::Control(control);
             let mut outputs = engines.iter_mut().map(|engine| step(engine.as_mut(), &stimulus));
@@ -386,23 +411,51 @@ fn limits_in_portions_are_those_of_chains_of_their_own() {
     let classes: Vec<_> = found.tables.iter().map(|table| table.class).collect();
     // A steering fits `sent` or `received`, but not both.
     assert_eq!(classes.iter().filter(|class| **class == Class::Portions).count(), 3, "{found:?}");
-    let all = ["rate", "burst", "most"];
-    let mut wrong = [0; 3];
+    let all = limits_of(&limits(), &found);
+    // The rate and the burst of `rate_limiter`, and `most` of the others.
+    assert_eq!(all.len(), 4, "{all:?}");
+    let mut wrong = [0; 4];
     for seed in budget::seeds(8) {
         let (stimuli, expected) = recorded(&chain, seed, 600);
         let expected: Vec<_> = expected.outputs.into_iter().map(settled).collect();
-        let differs = |limits: &[&str]| {
-            let actual = in_portions(&chain, limits, &stimuli);
+        let differs = |all: &Limits| {
+            let actual = in_portions(limits(), &chain, all, &stimuli);
             actual.iter().zip(&expected).position(|(a, b)| a != b)
         };
         assert_eq!(differs(&all), None, "seed {seed}");
         // A limit that is not divided makes a difference.
-        for (at, count) in wrong.iter_mut().enumerate() {
-            let rest: Vec<&str> = all.into_iter().filter(|name| *name != all[at]).collect();
+        for (one, count) in all.iter().zip(&mut wrong) {
+            let rest = all.iter().filter(|other| *other != one).copied().collect();
             *count += usize::from(differs(&rest).is_some());
         }
     }
     assert!(wrong.iter().all(|count| *count > 0) || budget::is_asked(), "{wrong:?}");
+}
+
+#[test]
+fn limits_of_generated_chains_are_those_of_chains_of_their_own() {
+    let (mut count, mut wrong) = (0, 0);
+    for one in generated().iter().filter(|one| !is_apart(&one.chain)) {
+        let limits = limits_of(&one.chain, &one.found);
+        if limits.is_empty() {
+            continue;
+        }
+        let (whole, divided) = (roomy(one.chain.clone()), roomy(one.divided()));
+        let (stimuli, expected) = recorded(&divided, one.seed, STIMULI);
+        let expected: Vec<_> = expected.outputs.into_iter().map(settled).collect();
+        let differs = |limits| {
+            let actual = in_portions(whole.clone(), &divided, limits, &stimuli);
+            actual.iter().zip(&expected).position(|(a, b)| a != b)
+        };
+        assert_eq!(differs(&limits), None, "{one}");
+        wrong += usize::from(differs(&Limits::new()).is_some());
+        count += 1;
+    }
+    println!(
+        "{count} chains have limits in portions, and {wrong} do something else with whole ones"
+    );
+    assert!(count >= 2 || budget::is_asked(), "only {count} chains have limits in portions");
+    assert!(wrong >= 1 || budget::is_asked(), "no limit matters");
 }
 
 #[test]
@@ -425,4 +478,64 @@ fn all_workers_together_keep_a_limit() {
         }
         assert!(sent.values().all(|count| *count <= 50), "{sent:?}");
     }
+}
+
+/// Lets those packets from the right pass whose connection has been opened from the left.
+const OPENED: &str = "
+nf opened() {
+  state seen: bool per biflow, idle 30 s, capacity 1 k;
+  match {
+    forward and has inet => { seen = true else drop \"full\"; output; }
+    backward and exists seen => output;
+    else => drop \"closed\";
+  }
+}
+chain fragments {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  path lan <-> opened() <-> wan;
+  workers 4;
+}
+";
+
+/// Functions and rules see the ports 0 in later fragments: an entry for these fragments belongs to a
+/// pair of hosts. So all later fragments between two hosts have one worker, whatever the first
+/// fragments' workers are.
+#[test]
+fn later_fragments_have_the_worker_of_their_entry() {
+    let unit = harness::unit("test.braid", OPENED, &BTreeMap::new(), Form::AsWritten);
+    let whole = unit.expect("a program").chains.pop().expect("a chain");
+    let (divided, found) = divide(whole.clone()).expect("a chain with a graph");
+    assert_eq!(found.verdict, Verdict::Split, "{found:?}");
+    // Only replies on another connection than the requests are in fragments.
+    let (mut datagrams, data) = (Vec::new(), "x".repeat(64));
+    for host in 1..=20 {
+        let (inner, outer) = (format!("10.0.0.{host}"), "192.0.2.1:53");
+        datagrams.push((0, format!("udp {inner}:1000 > {outer} \"{data}\""), 24));
+        datagrams.push((0, format!("udp {inner}:2000 > {outer} \"{data}\""), 80));
+        datagrams.push((1, format!("udp {outer} > {inner}:2000 \"{data}\""), 24));
+    }
+    let one = Chain { workers: 1, ..whole };
+    let mut engine = harness::reference(&one);
+    let mut shards = harness::reference(&divided);
+    let mut followers: Vec<_> = (0..4).map(|_| harness::reference(&one)).collect();
+    let (mut others, mut wrong) = (0, 0);
+    for (interface, text, size) in datagrams {
+        let mut first = None;
+        for spec in packet(&text).fragments(size) {
+            let packet = packet_of(&spec.frame(), 1_000_000_000);
+            let by = &divided.steering;
+            let worker = by.worker(&packet, &packet.parse(), interface, divided.workers);
+            let first = *first.get_or_insert(worker);
+            others += usize::from(worker != first);
+            let stimulus = Stimulus::Packet(interface, packet);
+            let expected = step(engine.as_mut(), &stimulus);
+            assert!(matches!(expected[..], [Output::Packet(..)]), "{text}: {expected:?}");
+            assert_eq!(step(shards.as_mut(), &stimulus), expected, "{text}");
+            // If later fragments went to the first one's worker, functions would not know them.
+            let followed = step(followers[usize::from(first)].as_mut(), &stimulus);
+            wrong += usize::from(followed != expected);
+        }
+    }
+    assert!(others > 0 && wrong > 0, "{others} fragments elsewhere, {wrong} would be lost");
 }

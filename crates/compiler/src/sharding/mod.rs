@@ -29,9 +29,11 @@ mod usage;
 mod walk;
 mod words;
 
+pub use portions::divide_limits;
 pub use report::{Class, PoolShare, Rule, Sharding, TableSharding, Verdict};
 
 use braid_ir::chain::Chain;
+use braid_ir::model::StateId;
 use candidates::{Candidate, candidates};
 use claims::Table;
 use judge::{Best, Cost, Division, Judged, cost, judge};
@@ -66,9 +68,16 @@ pub fn divide(mut chain: Chain) -> Result<(Chain, Sharding), String> {
             let mut tables = &found.tables[..];
             for node in &mut chain.nodes {
                 let model = Arc::make_mut(&mut node.model);
-                model.state.iter_mut().for_each(|decl| decl.sharded = true);
+                for (state, table) in (0..model.state.len()).zip(tables) {
+                    if table.class == Class::Summed {
+                        let id = StateId(u32::try_from(state).unwrap_or(u32::MAX));
+                        model.state[state].sums = usage::sums(model, id);
+                    }
+                    model.state[state].sharded = true;
+                }
                 let (own, others) = tables.split_at(model.state.len());
-                portions::divide(node, own, chain.workers);
+                let in_portions = own.iter().map(|table| table.class == Class::Portions);
+                divide_limits(node, in_portions, chain.workers);
                 tables = others;
             }
         }

@@ -1,6 +1,5 @@
 //! Limits in portions: a function's limits, divided by the number of workers.
 
-use super::report::{Class, TableSharding};
 use braid_ir::chain::Node;
 use braid_ir::model::{
     BinOp, Granularity, Model, Op, ParamId, Program, Setting, StateDecl, Ty, ValueId, Word,
@@ -9,14 +8,15 @@ use braid_ir::value::ParamValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Divides the limits of a function by the number of workers, if a table of it is in portions. The
-/// function then computes with a portion wherever it reads such a parameter, and its global state
-/// begins with portions. Whoever changes the parameter gives the whole value.
-pub(super) fn divide(node: &mut Node, tables: &[TableSharding], workers: u16) {
+/// Divides the limits of a function by the number of workers, if a table of it is in portions.
+/// `in_portions` says so of each table. The function then computes with a portion wherever it reads
+/// such a parameter, and its global state begins with portions. Whoever changes the parameter gives
+/// the whole value.
+pub fn divide_limits(node: &mut Node, in_portions: impl Iterator<Item = bool>, workers: u16) {
     let model = Arc::make_mut(&mut node.model);
-    let in_portions = model.state.iter().zip(tables).filter(|(_, of)| of.class == Class::Portions);
+    let tables = model.state.iter().zip(in_portions).filter(|(_, is_in_portions)| *is_in_portions);
     let limits: BTreeSet<ParamId> =
-        in_portions.flat_map(|(decl, _)| decl.portions.iter().copied()).collect();
+        tables.flat_map(|(decl, _)| decl.portions.iter().copied()).collect();
     for decl in &mut model.state {
         decl.portions.clear();
         begin(decl, &node.params, &limits, workers);

@@ -1,7 +1,9 @@
 //! What a function does with the values of a table. This decides how workers may share a table that
 //! no steering splits.
 
-use braid_ir::model::{BinOp, Dest, Key, Kind, Model, Op, Program, StateId, Term, ValueId};
+use braid_ir::model::{
+    BinOp, Dest, Key, Kind, Model, Op, Program, Setting, StateId, Sum, Term, Ty, ValueId,
+};
 use std::collections::BTreeSet;
 
 /// What the values of a table are used for.
@@ -111,6 +113,30 @@ fn adds_up(model: &Model, state: StateId, usage: &Usage) -> bool {
         let is_sum = usage.accumulated.contains(&number) && !usage.computed.contains(&number);
         ty.kind == Kind::Time || is_sum
     })
+}
+
+/// How listings unite the entries that workers have in a table of the class summed: for each slot.
+/// Empty if amounts begin with something else than 0, which workers would count more than once.
+pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
+    let decl = &model.state[state.index()];
+    let changed: BTreeSet<u32> = programs(model)
+        .into_iter()
+        .flat_map(|(program, _)| program.blocks.iter().flat_map(|block| &block.ops))
+        .filter_map(|op| match op {
+            Op::StatePut { state: of, slot, .. } if *of == state => Some(*slot),
+            _ => None,
+        })
+        .collect();
+    let sum = |(number, (_, ty)): (u32, &(String, Ty))| match ty.kind {
+        // A time that is set only with the whole entry is the first one.
+        Kind::Time if changed.contains(&number) => Sum::Last,
+        Kind::Time => Sum::First,
+        _ => Sum::Add,
+    };
+    let sums: Vec<Sum> = (0..).zip(&decl.slots).map(sum).collect();
+    let default = decl.default.as_deref().unwrap_or_default();
+    let from_0 = |(sum, begins): (&Sum, &Setting)| *sum != Sum::Add || *begins == Setting::Const(0);
+    if sums.iter().zip(default).all(from_0) { sums } else { Vec::new() }
 }
 
 /// What the values of a table are used for.

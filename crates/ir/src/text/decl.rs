@@ -1,7 +1,7 @@
 //! Prints the declarations of a model.
 
 use super::value::{columns, event_ty, list, name, print_param, setting};
-use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, Timer, WhenFull};
+use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, Sum, Timer, WhenFull};
 use crate::native::{FieldSet, Native, Profile, Reference};
 use std::fmt::Write;
 
@@ -125,7 +125,19 @@ fn state_decl(model: &Model, state: &StateDecl) -> String {
     if !state.portions.is_empty() {
         let _ = write!(out, " portions ({})", list(&state.portions, |p| model.param_word(*p)));
     }
+    if !state.sums.is_empty() {
+        let _ = write!(out, " sums ({})", list(&state.sums, |sum| sum_word(*sum).to_owned()));
+    }
     out
+}
+
+/// The word for a way in which listings unite values.
+pub(super) fn sum_word(sum: Sum) -> &'static str {
+    match sum {
+        Sum::Add => "add",
+        Sum::First => "first",
+        Sum::Last => "last",
+    }
 }
 
 /// The slots and the keys of a table.

@@ -1,13 +1,13 @@
 //! Parses the declarations of models. `parse_ops` parses the programs.
 
-use super::decl::PROFILE_FLAGS;
+use super::decl::{PROFILE_FLAGS, sum_word};
 use super::names::resolve;
 use super::parse_ops::program;
 use super::parse_value::{columns, event_ty, field, param_ty, param_value, setting, ty};
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl, Setting, StateDecl,
-    StateId, TagDecl, Timer, WhenFull,
+    StateId, Sum, TagDecl, Timer, WhenFull,
 };
 use crate::native::{Checks, FieldSet, Native, Profile, Reference};
 use braid_packet::Field;
@@ -206,6 +206,7 @@ fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<(&
         lives_with: None,
         sharded: false,
         portions: Vec::new(),
+        sums: Vec::new(),
     };
     if scan.eat_word("default") {
         scan.expect("(")?;
@@ -243,10 +244,23 @@ fn state_option(scan: &mut Scan<'_>, model: &Model, state: &mut StateDecl) -> Re
     } else if scan.eat_word("portions") {
         scan.expect("(")?;
         state.portions = scan.items(")", |scan| portion(scan, model))?;
+    } else if scan.eat_word("sums") {
+        scan.expect("(")?;
+        state.sums = scan.items(")", sum)?;
     } else {
         return Ok(false);
     }
     Ok(true)
+}
+
+/// How listings unite the values of a slot.
+fn sum(scan: &mut Scan<'_>) -> Result<Sum> {
+    let word = scan.word()?;
+    let known = [Sum::Add, Sum::First, Sum::Last];
+    match known.into_iter().find(|sum| sum_word(*sum) == word) {
+        Some(sum) => Ok(sum),
+        None => scan.wrong("expected `add`, `first` or `last`"),
+    }
 }
 
 /// A parameter that workers divide.

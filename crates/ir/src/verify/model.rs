@@ -140,6 +140,9 @@ impl Check<'_> {
         for param in &decl.portions {
             self.setting(place, Setting::Param(*param));
         }
+        if !decl.sums.is_empty() && decl.sums.len() != decl.slots.len() {
+            self.report(place, Problem::Without("way to unite the values of each slot"));
+        }
         if decl.tick == Setting::Const(0) {
             self.report(place, Problem::Zero("tick"));
         }

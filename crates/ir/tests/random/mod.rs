@@ -244,6 +244,11 @@ impl Maker {
             lives_with: self.coin().then_some(partner),
             sharded: self.coin(),
             portions: self.coin().then(|| self.param_id()).into_iter().collect(),
+            sums: self
+                .coin()
+                .then(|| self.pick(&[Sum::Add, Sum::First, Sum::Last]))
+                .into_iter()
+                .collect(),
         }
     }
 

@@ -259,6 +259,7 @@ fn declare_state<'a>(lower: &mut Lower<'a>, def: &'a StateDef) {
         lives_with: None,
         sharded: false,
         portions: Vec::new(),
+        sums: Vec::new(),
     };
     options(lower, def, &mut decl, global);
     let id = StateId(number(lower.model.state.len()));

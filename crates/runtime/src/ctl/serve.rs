@@ -3,6 +3,7 @@
 use super::feed::Feed;
 use super::request::Page;
 use crate::json::{event, state_entry};
+use crate::listing::united;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, StateEntry};
 use serde_json::{Value, json};
@@ -29,8 +30,9 @@ impl Listeners {
     }
 }
 
-/// A page of the state entries of a chain.
-pub(crate) fn page(chain: &Chain, entries: &[StateEntry], page: &Page) -> Value {
+/// A page of the state entries of a chain. Counting tables have one entry for all workers.
+pub(crate) fn page(chain: &Chain, entries: Vec<StateEntry>, page: &Page) -> Value {
+    let entries = united(chain, entries);
     let node = match &page.function {
         None => None,
         Some(name) => match (0..).zip(&chain.nodes).find(|(_, node)| node.name == *name) {

@@ -1,8 +1,10 @@
 //! An interface as a host on its link: it answers for its addresses, finds the MAC address of the
 //! next hop of packets that leave, and has its own way with packets that are too long.
 
+use super::errors::{self, Why};
 use super::limit::Limit;
 use super::messages::{self, BROADCAST, Host, Mac, Said};
+use super::mld;
 use super::others::Others;
 use super::out::{NEIGHBOUR_LIMIT, NO_GATEWAY, NO_NEIGHBOUR, Out, TOO_LONG, TOO_LONG_ANSWERED};
 use super::table::{State, Table, Way};
@@ -13,7 +15,7 @@ use braid_ir::chain::{self, OwnAddress, TooLong};
 use braid_packet::{Field, Frame, Link as LinkType, Packet};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// EtherTypes.
 const ARP: [u8; 2] = [0x08, 0x06];
@@ -45,6 +47,7 @@ struct Counts {
     answered_ndp: u64,
     answered_echo: u64,
     told_too_long: u64,
+    told_unreachable: u64,
     asked: u64,
     for_others: u64,
     invalid: u64,
@@ -93,6 +96,8 @@ pub(super) struct Link {
     /// The next step of the start, and its time.
     step: (usize, u64),
     defended_ns: u64,
+    /// The time at which a question for members of multicast groups is answered.
+    report_ns: Option<u64>,
     counts: Counts,
 }
 
@@ -118,6 +123,7 @@ impl Link {
             errors: Limit::new(100, 50),
             step: (0, u64::MAX),
             defended_ns: 0,
+            report_ns: None,
             counts: Counts::default(),
         })
     }
@@ -183,6 +189,7 @@ impl Link {
                 let is_ndp = matches!(frame.get(ETHERNET + 40), Some(135 | 136));
                 is_ndp && self.has_ip6 || self.is_for_own(frame)
             }
+            IP6 => self.has_ip6 && mld::may_be_query(frame),
             _ => false,
         };
         if is_heard { Arriving::IsHeard } else { Arriving::Enters }
@@ -201,6 +208,13 @@ impl Link {
         out: &mut Out,
     ) -> Option<Frame> {
         let is_arp = frame.bytes().get(12..ETHERNET) == Some(&ARP);
+        if let Some(query) = mld::read(frame.bytes()) {
+            match query {
+                Some(query) => self.asked_for_members(query, now_ns, owned),
+                None => self.counts.invalid += 1,
+            }
+            return None;
+        }
         let packet = Packet::in_frame(LinkType::Ethernet, now_ns, frame, 0);
         if is_arp {
             self.heard(messages::read_arp(&packet), &packet, now_ns, owned, out);
@@ -223,6 +237,45 @@ impl Link {
             }
         }
         None
+    }
+
+    /// Answers a question for members of multicast groups later, so that not all members answer at
+    /// once.
+    fn asked_for_members(&mut self, query: mld::Query, now_ns: u64, owned: &Owned) {
+        let is_member = |group| mld::groups(self.claimed6(owned)).contains(&group);
+        if query.group.is_none_or(is_member) {
+            let answer_ns = now_ns.saturating_add(query.within_ns / 256 * u64::from(self.mac[5]));
+            let report_ns = self.report_ns.unwrap_or(u64::MAX);
+            self.report_ns = Some(report_ns.min(answer_ns));
+        }
+    }
+
+    /// Tells switches and routers which multicast groups the interface wants.
+    fn report_groups(&mut self, is_answer: bool, owned: &Owned, out: &mut Out) {
+        let groups = mld::groups(self.claimed6(owned));
+        let from = self.declared.addresses.iter().find_map(|own| match own.address {
+            IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
+            _ => None,
+        });
+        let reports = mld::reports(self.mac, from, &groups, is_answer);
+        out.own.extend(reports.into_iter().map(|report| (self.number, report)));
+    }
+
+    /// The addresses for which the interface asks and speaks at its start: its own ones, and those of
+    /// functions.
+    fn claimed(&self, owned: &Owned) -> Vec<IpAddr> {
+        let own = self.declared.addresses.iter().map(|own| own.address);
+        let of_functions = owned.first(MOST_CLAIMED);
+        let all = own.chain(of_functions.into_iter().filter(|address| !self.own(*address)));
+        all.filter(|address| self.answers_for(*address, owned)).collect()
+    }
+
+    /// The IPv6 addresses among these.
+    fn claimed6(&self, owned: &Owned) -> impl Iterator<Item = Ipv6Addr> {
+        self.claimed(owned).into_iter().filter_map(|address| match address {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(address) => Some(address),
+        })
     }
 
     /// Learns from what a neighbour says, and answers it.
@@ -367,7 +420,10 @@ impl Link {
         if let Some(mac) = messages::group(to) {
             return Ok(mac);
         }
-        let hop = self.next_hop(to).ok_or(Leaving::Lost(NO_GATEWAY))?;
+        let Some(hop) = self.next_hop(to) else {
+            self.tell_unreachable(packet, Why::NoNetwork, now_ns, out);
+            return Err(Leaving::Lost(NO_GATEWAY));
+        };
         match self.neighbours.way(hop, now_ns) {
             Way::Known(mac) => return Ok(mac),
             Way::Doubtful(mac) => {
@@ -376,7 +432,10 @@ impl Link {
                 }
                 return Ok(mac);
             }
-            Way::Silent => return Err(Leaving::Lost(NO_NEIGHBOUR)),
+            Way::Silent => {
+                self.tell_unreachable(packet, Why::NoHost, now_ns, out);
+                return Err(Leaving::Lost(NO_NEIGHBOUR));
+            }
             Way::Asked => {}
             Way::Unknown => {
                 let own = &self.declared.addresses;
@@ -436,15 +495,30 @@ impl Link {
             TooLong::Fragment if too_long::may_fragment(packet) => return None,
             TooLong::Fragment | TooLong::Icmp => {}
         }
-        let from = asker(&self.declared.addresses, to).zip(self.mtu);
-        let error = from.and_then(|(own, mtu)| too_long::error(packet, (own, self.mac), mtu));
-        let Some(mut error) = error.filter(|_| self.errors.allows(now_ns)) else {
+        let why = self.mtu.map(|mtu| Why::TooLong { mtu });
+        if !why.is_some_and(|why| self.tell(packet, to, why, now_ns, out)) {
             return Some(TOO_LONG);
-        };
-        error.ingress = self.number;
+        }
         self.counts.told_too_long += 1;
-        out.errors.push(error);
         Some(TOO_LONG_ANSWERED)
+    }
+
+    /// Tells the sender of a packet why it cannot be sent, if the sender may be told. Returns whether
+    /// it was.
+    fn tell(&mut self, packet: &Packet, to: IpAddr, why: Why, now_ns: u64, out: &mut Out) -> bool {
+        let from = asker(&self.declared.addresses, to);
+        let error = from.and_then(|own| errors::error(packet, (own, self.mac), why));
+        let Some(mut error) = error.filter(|_| self.errors.allows(now_ns)) else { return false };
+        error.ingress = self.number;
+        out.errors.push(error);
+        true
+    }
+
+    fn tell_unreachable(&mut self, packet: &Packet, why: Why, now_ns: u64, out: &mut Out) {
+        let to = destination(packet.data());
+        if to.is_some_and(|to| self.tell(packet, to, why, now_ns, out)) {
+            self.counts.told_unreachable += 1;
+        }
     }
 
     /// Writes the MAC addresses of a packet, and makes fragments of it where it is too long.
@@ -472,6 +546,10 @@ impl Link {
                 out.own.push((self.number, messages::question(self.mac, None, address, None)));
             }
         }
+        if self.report_ns.is_some_and(|due_ns| now_ns >= due_ns) {
+            self.report_ns = None;
+            self.report_groups(true, owned, out);
+        }
         let Self { neighbours, questions, counts, declared, number, mac: own, .. } = self;
         let lost = neighbours.advance(now_ns, |address, mac| {
             let asks = questions.allows(now_ns);
@@ -482,18 +560,17 @@ impl Link {
             }
             asks
         });
-        self.lose(lost, NO_NEIGHBOUR, out);
+        self.lose(lost.len(), NO_NEIGHBOUR, out);
+        lost.iter().for_each(|packet| self.tell_unreachable(packet, Why::NoHost, now_ns, out));
     }
 
     /// Asks whether others have the interface's and the functions' addresses (step 0), and later
     /// tells its neighbours of them, so that they learn of a new MAC address.
     fn start(&mut self, step: usize, owned: &Owned, out: &mut Out) {
-        let own = self.declared.addresses.iter().map(|own| own.address);
-        let of_functions = owned.first(MOST_CLAIMED);
-        let all = own.chain(of_functions.into_iter().filter(|address| !self.own(*address)));
-        let claimed: Vec<IpAddr> =
-            all.filter(|address| self.answers_for(*address, owned)).collect();
-        for address in claimed {
+        if self.has_ip6 {
+            self.report_groups(false, owned, out);
+        }
+        for address in self.claimed(owned) {
             let frame = match step {
                 0 => messages::question(self.mac, None, address, None),
                 _ => messages::statement(Host { mac: self.mac, address }, None),
@@ -557,6 +634,7 @@ impl Link {
                 "ndp": counts.answered_ndp,
                 "echo": counts.answered_echo,
                 "too_long": counts.told_too_long,
+                "unreachable": counts.told_unreachable,
             },
             "others_have": others.iter().map(|(at, _)| at.to_string()).collect::<Vec<_>>(),
             "asked": counts.asked,

@@ -78,7 +78,7 @@ pub(super) fn group(address: IpAddr) -> Option<Mac> {
 }
 
 /// The multicast address at which a host listens for questions about its address.
-fn solicited(address: Ipv6Addr) -> Ipv6Addr {
+pub(super) fn solicited(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     let low = u16::from_be_bytes([b, c]);
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), low)

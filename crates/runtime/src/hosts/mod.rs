@@ -6,9 +6,11 @@
 //! that leave, and the time, and sends what is in [`Out`]. Interfaces without addresses are not
 //! touched.
 
+mod errors;
 mod limit;
 mod link;
 mod messages;
+mod mld;
 mod others;
 mod out;
 mod table;

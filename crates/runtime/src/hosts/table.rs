@@ -203,17 +203,17 @@ impl Table {
     }
 
     /// Visits neighbours that must be asked again. `ask` gets a neighbour's address and, if this is
-    /// known, its MAC address, and returns whether it was asked. Returns the number of packets that
-    /// are lost because their neighbour has not answered.
+    /// known, its MAC address, and returns whether it was asked. Returns the packets that are lost
+    /// because their neighbour has not answered.
     pub(super) fn advance(
         &mut self,
         now_ns: u64,
         mut ask: impl FnMut(IpAddr, Option<Mac>) -> bool,
-    ) -> usize {
+    ) -> Vec<Packet> {
+        let mut lost = Vec::new();
         if !std::mem::take(&mut self.is_asking) {
-            return 0;
+            return lost;
         }
-        let mut lost = 0;
         for neighbour in &mut self.neighbours {
             let State::Asked { times, next_ns } = &mut neighbour.state else { continue };
             if now_ns < *next_ns {
@@ -221,9 +221,8 @@ impl Table {
                 continue;
             }
             if *times == INTERVALS_NS.len() && neighbour.mac.is_none() {
-                lost += neighbour.waiting.len();
                 self.waiting -= neighbour.waiting.len();
-                neighbour.waiting.clear();
+                lost.extend(neighbour.waiting.drain(..));
                 let until_ns = now_ns.saturating_add(SILENT_NS);
                 neighbour.state = State::Silent { until_ns };
                 continue;

@@ -1,11 +1,7 @@
-//! Packets that are longer than a device allows: ICMP errors about them (RFC 1191, RFC 8201), and
-//! fragments of IPv4 packets (RFC 791).
+//! Fragments of IPv4 packets that are longer than a device allows (RFC 791).
 
-use super::messages::{is_host_address, mac_number};
-use braid_packet::build::{NewPayload, Shape, build_new};
 use braid_packet::checksum::rfc1071;
 use braid_packet::{Field, Header, Link, Packet};
-use std::net::IpAddr;
 
 /// The length of an Ethernet header.
 pub(super) const ETHERNET: usize = 14;
@@ -22,63 +18,6 @@ const DF: u16 = 0x4000;
 const MF: u16 = 0x2000;
 /// The bits of the offset, in units of 8 bytes.
 const OFFSET: u16 = 0x1fff;
-
-/// The TOS of ICMP errors (RFC 1812 4.3.2.5).
-const INTERNETWORK_CONTROL: u128 = 0xc0;
-
-/// The bytes that an error quotes at most. So it has at most 576 bytes, or 1280 for IPv6.
-const QUOTE: u16 = 548;
-const QUOTE6: u16 = 1232;
-
-/// The error about a packet that left by an interface and is too long for its device. It comes from
-/// the interface's address to the packet's source, and enters the chain where the packet left it.
-/// `None` if nobody may be told: about an error, a later fragment, a packet to or from several hosts
-/// (RFC 1812 4.3.2.7, RFC 4443 2.4).
-pub(super) fn error(packet: &Packet, own: (IpAddr, [u8; 6]), mtu: u32) -> Option<Packet> {
-    let (layout, (address, mac)) = (packet.parse(), own);
-    let get = |field| packet.get(&layout, field);
-    let icmp = get(Field::IcmpType).is_some_and(|kind| [3, 4, 5, 11, 12].contains(&kind));
-    let icmp6 = get(Field::Icmp6Type).is_some_and(|kind| kind < 128 || kind == 137);
-    let to_group = get(Field::EthDst)? >> 40 & 1 == 1;
-    if icmp || icmp6 || to_group || layout.is_later_fragment() {
-        return None;
-    }
-    let ip4 = |field| Some(IpAddr::V4(u32::try_from(get(field)?).ok()?.into()));
-    let ip6 = |field| Some(IpAddr::V6(get(field)?.into()));
-    let ends = match address {
-        IpAddr::V4(_) => [ip4(Field::IpSrc)?, ip4(Field::IpDst)?],
-        IpAddr::V6(_) => [ip6(Field::Ip6Src)?, ip6(Field::Ip6Dst)?],
-    };
-    if !ends.into_iter().all(is_host_address) {
-        return None;
-    }
-    let mtu = u128::from(mtu);
-    let both = [(Field::EthDst, mac_number(mac)), (Field::EthSrc, mac_number(mac))];
-    let mut error = match address {
-        IpAddr::V4(address) => {
-            let fields = [
-                (Field::IpSrc, u128::from(address.to_bits())),
-                (Field::IpTos, INTERNETWORK_CONTROL),
-                (Field::IcmpType, 3),
-                (Field::IcmpCode, 4),
-                (Field::IcmpRest, mtu.min(0xffff)),
-            ];
-            let fields = [&both[..], &fields].concat();
-            build_new(packet, Shape::Icmp, true, &fields, NewPayload::Quote(QUOTE))
-        }
-        IpAddr::V6(address) => {
-            let fields = [
-                (Field::Ip6Src, address.to_bits()),
-                (Field::Icmp6Type, 2),
-                (Field::Icmp6Rest, mtu),
-            ];
-            let fields = [&both[..], &fields].concat();
-            build_new(packet, Shape::Icmp6, true, &fields, NewPayload::Quote(QUOTE6))
-        }
-    }?;
-    error.backward = false;
-    Some(error)
-}
 
 /// Whether a packet is IPv4 and may be fragmented.
 pub(super) fn may_fragment(packet: &Packet) -> bool {

@@ -109,7 +109,7 @@ impl Controller<'_> {
                     false => report(&self.chain, &so_far),
                 }
             }
-            Request::State(wanted) => page(&self.chain, &self.state()?, &wanted),
+            Request::State(wanted) => page(&self.chain, self.state()?, &wanted),
             Request::Flows(wanted) => self.flows(&wanted)?,
             Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {

@@ -2,6 +2,7 @@
 //! rules are that steer packets. So a chain gets any rules.
 
 use crate::generate::Rng;
+use braid_compiler::sharding::divide_limits;
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::steering::{By, Of, Part, Pool, Side, Steering};
@@ -9,8 +10,8 @@ use braid_ir::value::ParamValue;
 use braid_packet::Field;
 use std::sync::Arc;
 
-/// Divides a chain with several workers over them: each worker gets tables of its own. The chain's
-/// seed chooses the rules that steer packets.
+/// Divides a chain with several workers over them: each worker gets tables of its own, and portions
+/// of limits. The chain's seed chooses the rules that steer packets.
 #[must_use]
 pub fn over_workers(mut chain: Chain) -> Chain {
     if chain.workers <= 1 {
@@ -18,7 +19,9 @@ pub fn over_workers(mut chain: Chain) -> Chain {
     }
     for node in &mut chain.nodes {
         let model = Arc::make_mut(&mut node.model);
+        let in_portions: Vec<_> = model.state.iter().map(|decl| !decl.sharded).collect();
         model.state.iter_mut().for_each(|decl| decl.sharded = true);
+        divide_limits(node, in_portions.into_iter(), chain.workers);
     }
     let mut rng = Rng::new(chain.seed ^ 0x7374_6565_7269_6e67);
     let pools = pools(&chain);

@@ -74,9 +74,8 @@ impl LineFile {
 
     /// Writes the engine's state entries.
     pub fn write_state(mut self, chain: &Chain, engine: &dyn Engine) -> Result<(), Unwritten> {
-        let entries = engine.state();
         let mut write = || -> io::Result<()> {
-            for line in json::state_lines(chain, &entries) {
+            for line in json::state_lines(chain, engine.state()) {
                 writeln!(self.file, "{line}")?;
             }
             self.file.flush()

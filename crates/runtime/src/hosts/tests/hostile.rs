@@ -12,6 +12,7 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
         asks("fe80::9", "2001:db8::1").bytes().to_vec(),
         answer("2001:db8::9", PEER).bytes().to_vec(),
         udp("198.51.100.1", "203.0.113.9", 1500).data().to_vec(),
+        mld::query(1000, "::"),
     ]);
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6);
     let changed = (near, changes, any::<prop::sample::Index>(), any::<bool>()).prop_map(

@@ -2,8 +2,10 @@
 
 mod answers;
 mod hostile;
+mod mld;
 mod neighbours;
 mod too_long;
+mod unreachable;
 
 use super::messages::{self, Host, Mac};
 use super::*;

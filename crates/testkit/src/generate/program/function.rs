@@ -67,6 +67,11 @@ struct Draft {
 /// Generates the function with this number in its program.
 pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
     let mut draft = Draft::default();
+    // These draws change no others.
+    let mut aside = Rng::new(rng.clone().bits() ^ 0x706f_7274_696f_6e73);
+    if aside.one_in(4) {
+        declare::limit(&mut aside, &mut draft);
+    }
     for _ in 0..1 + rng.below(5) {
         declare::something(rng, &mut draft, number);
     }

@@ -69,6 +69,18 @@ fn scalar(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(test(format!("{field} {op} {name}"), headers));
 }
 
+/// Adds a limit on packets that workers may divide, and a count that no other rows use.
+pub(super) fn limit(rng: &mut Rng, draft: &mut Draft) {
+    let value = rng.range(2, 40).to_string();
+    let name = add(draft, ParamKind::Scalar(U32), "u32", value, rng.one_in(2));
+    let per = *rng.pick(&["global", "global", "per inet.src", "per l4.dport"]);
+    draft.own.push(format!("state counted: u32 {per} = 0, portions ({name});"));
+    let mut used = test(String::new(), &[Header::Inet, Header::L4]);
+    used.lines.push("counted += 1;".to_owned());
+    used.lines.push(format!("if counted > {name} {{ drop \"limit\"; }}"));
+    draft.uses.push(used);
+}
+
 fn set(rng: &mut Rng, draft: &mut Draft) {
     if rng.one_in(2) {
         let low = rng.range(1, 2000);

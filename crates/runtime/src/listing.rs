@@ -1,0 +1,49 @@
+//! State entries as listings show them: the entries that workers have for one key of a table whose
+//! function only counts become one.
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::StateEntry;
+use braid_ir::model::{StateDecl, Sum, Word};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// The table of an entry, if listings unite its workers' entries.
+pub(crate) fn summed<'c>(chain: &'c Chain, entry: &StateEntry) -> Option<&'c StateDecl> {
+    let node = chain.nodes.get(usize::from(entry.node)).filter(|_| chain.workers > 1)?;
+    node.model.state.iter().find(|decl| decl.name == entry.table && !decl.sums.is_empty())
+}
+
+/// Unites the entries of all workers. The united entry has the place of the first one.
+pub(crate) fn united(chain: &Chain, entries: Vec<StateEntry>) -> Vec<StateEntry> {
+    let mut places = HashMap::new();
+    let mut all: Vec<StateEntry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if let Some(decl) = summed(chain, &entry) {
+            let words: Vec<Word> = entry.key.iter().map(|(_, word)| *word).collect();
+            match places.entry((entry.node, decl.name.as_str(), words)) {
+                Entry::Occupied(place) => {
+                    add(&mut all[*place.get()], &entry, decl);
+                    continue;
+                }
+                Entry::Vacant(place) => drop(place.insert(all.len())),
+            }
+        }
+        all.push(entry);
+    }
+    all
+}
+
+/// Adds an entry to another one for the same key.
+fn add(to: &mut StateEntry, entry: &StateEntry, decl: &StateDecl) {
+    to.created_ns = to.created_ns.min(entry.created_ns);
+    to.last_seen_ns = to.last_seen_ns.max(entry.last_seen_ns);
+    // Without an end, an entry ends last.
+    to.expires_ns = to.expires_ns.zip(entry.expires_ns).map(|(a, b)| a.max(b));
+    for (((_, _, to), (_, _, word)), sum) in to.slots.iter_mut().zip(&entry.slots).zip(&decl.sums) {
+        *to = match sum {
+            Sum::Add => to.saturating_add(*word),
+            Sum::First => (*to).min(*word),
+            Sum::Last => (*to).max(*word),
+        };
+    }
+}
