@@ -116,6 +116,8 @@ fn huge_and_hostile_programs_are_answered() {
     let fns: String = (1..60)
         .map(|n| format!("fn f{n}(x: u32) -> u32 = f{}(x) ^ f{}(x); ", n - 1, n - 1))
         .collect();
+    let consts: String = (1..60).map(|n| format!("const C{n} = C{0} ^ C{0}; ", n - 1)).collect();
+    let sets: String = (1..60).map(|n| format!("const S{n} = {{ S{0}, S{0} }}; ", n - 1)).collect();
     let states: String = (0..5_000).map(|n| format!("state s{n}: u8 per flow; ")).collect();
     let nested = "if has ip { ".repeat(60) + &"}".repeat(60);
     let programs = [
@@ -123,6 +125,9 @@ fn huge_and_hostile_programs_are_answered() {
         format!("nf f() {{ {lets} output; }}"),
         format!("nf f() {{ {unknown} output; }}"),
         format!("nf f() {{ fn f0(x: u32) -> u32 = x; {fns} if f59(7) == 1 {{ drop; }} output; }}"),
+        format!("fn f0(x: u32) -> u32 = x; {fns} nf f() {{ output; }}"),
+        format!("const C0 = u8(1); {consts} nf f() {{ if ip.ttl == C59 {{ drop; }} output; }}"),
+        format!("const S0 = {{ 1 }}; {sets} nf f() {{ if ip.ttl in S59 {{ drop; }} output; }}"),
         format!("nf f() {{ {states} output; }}"),
         format!("nf f() {{ {nested} output; }}"),
         format!(

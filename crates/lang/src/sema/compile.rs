@@ -8,7 +8,7 @@ use braid_ir::model::Model;
 
 use super::env::{Env, Loader};
 use super::module::Module;
-use super::{native, nf, stream};
+use super::{free, native, nf, stream};
 use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
 use crate::chain::{self, Found, Functions, Scope};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -239,6 +239,7 @@ fn link(
         let found = lower(function, &module, sources, loader, diags);
         functions.found.insert(function.name.text.clone(), found);
     }
+    free::check(&module, sources, diags);
     let env = Env { constants: &module.consts, loader, sources };
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
     let (mut chains, mut workers) = (Vec::new(), BTreeMap::new());

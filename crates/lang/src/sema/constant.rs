@@ -5,6 +5,7 @@ use braid_ir::value::IntervalSet;
 
 use super::arith::{self, Const};
 use super::env::Constants;
+use super::files;
 use super::say;
 use super::types::{self, IP4, IP6, MAC};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Span};
@@ -12,6 +13,8 @@ use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// How deep constants may refer to constants. A deeper reference counts as a circle.
 const MAX_DEPTH: u32 = 64;
+/// The most references to constants that one evaluation follows.
+const MAX_REFERENCES: u32 = 1 << 20;
 
 /// Names that stand for numbers everywhere: TCP flags and protocols.
 const BUILT_IN: &[(&str, u128)] = &[
@@ -44,12 +47,13 @@ pub struct Eval<'a> {
     constants: &'a dyn Constants,
     diags: &'a mut Diagnostics,
     depth: u32,
+    references: u32,
 }
 
 impl<'a> Eval<'a> {
     /// An evaluator with these named constants in scope.
     pub fn new(constants: &'a dyn Constants, diags: &'a mut Diagnostics) -> Self {
-        Self { constants, diags, depth: 0 }
+        Self { constants, diags, depth: 0, references: 0 }
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
@@ -120,6 +124,12 @@ impl<'a> Eval<'a> {
             self.report(Diagnostic::new(codes::RECURSION, message, span, "in a circle"));
             return None;
         }
+        if self.references >= MAX_REFERENCES {
+            let message = format!("more than {MAX_REFERENCES} references to constants");
+            self.report(Diagnostic::new(codes::TOO_LARGE, message, span, "one too many"));
+            return None;
+        }
+        self.references += 1;
         self.depth += 1;
         let result = inner(self, value);
         self.depth -= 1;
@@ -184,6 +194,41 @@ impl<'a> Eval<'a> {
             }
             _ => self.not_constant(span),
         }
+    }
+
+    /// Checks a constant whose type its use will give. `None` after an error, which is then
+    /// reported.
+    pub fn check(&mut self, expr: &Expr) -> Option<()> {
+        match &expr.kind {
+            ExprKind::Str(_) | ExprKind::Prefix4(..) | ExprKind::Prefix6(..) => Some(()),
+            ExprKind::Range(from, to) => {
+                let (low, high) = (self.scalar(from), self.scalar(to));
+                let ends = ((low?, from.span), (high?, to.span));
+                let order = self.comparison(BinOp::Le, ends.0, ends.1, expr.span)?;
+                if order.value == 0 {
+                    self.report(empty_range(expr.span));
+                    return None;
+                }
+                Some(())
+            }
+            ExprKind::Set(members) | ExprKind::List(members) => self.check_all(members.iter()),
+            ExprKind::Record(parts) => self.check_all(parts.iter().map(|(_, value)| value)),
+            ExprKind::Path(path) if path.parts.len() == 1 => {
+                self.named(&path.parts[0], expr.span, |eval, inner| {
+                    eval.check(inner)?;
+                    Some(Checked)
+                })?;
+                Some(())
+            }
+            ExprKind::Call(name, args) if files::is_file_value(&name.text) => {
+                files::check_arguments(name, args, expr.span, self.diags)
+            }
+            _ => self.scalar(expr).map(|_| ()),
+        }
+    }
+
+    fn check_all<'e>(&mut self, all: impl Iterator<Item = &'e Expr>) -> Option<()> {
+        all.fold(Some(()), |whole, one| self.check(one).and(whole))
     }
 
     /// A set of numbers of this type. It consists of prefixes, ranges, numbers and other sets.
@@ -252,6 +297,15 @@ trait FromBuiltIn {
 impl FromBuiltIn for Const {
     fn from_built_in(known: Const) -> Self {
         known
+    }
+}
+
+/// A constant of any type, without errors.
+struct Checked;
+
+impl FromBuiltIn for Checked {
+    fn from_built_in(_known: Const) -> Self {
+        Self
     }
 }
 

@@ -25,6 +25,18 @@ pub fn expand<'a, T>(
         );
     }
     let bound = bind_arguments(lower, def, args, span)?;
+    expand_bound(lower, def, bound, span, inner)
+}
+
+/// Runs `inner` on the body of one of the program's functions, whose parameters have these values.
+pub fn expand_bound<'a, T>(
+    lower: &mut Lower<'a>,
+    def: &'a FnDef,
+    bound: FxHashMap<String, Value>,
+    span: Span,
+    inner: impl FnOnce(&mut Lower<'a>) -> Option<T>,
+) -> Option<T> {
+    lower.module.expanded(def);
     lower.scope.enter(def, bound);
     lower.calls.push(def.name.text.clone());
     let wrapping = std::mem::replace(&mut lower.wrapping, false);

@@ -67,6 +67,16 @@ pub fn value(
     }
 }
 
+/// Checks the arguments of a call. It reads no file. `None` after an error, which is then reported.
+pub fn check_arguments(
+    name: &Ident,
+    args: &[Arg],
+    span: Span,
+    diags: &mut Diagnostics,
+) -> Option<()> {
+    Call::read(name, args, span, diags).map(|_| ())
+}
+
 /// The arguments of a call.
 struct Call<'a> {
     path: &'a str,

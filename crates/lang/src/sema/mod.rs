@@ -4,7 +4,8 @@
 //! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends`
 //! lower statements. `expr`, `operators`, `calls`, `pred`, `path` and `state` lower expressions.
 //! `names` resolves names, and `needs` checks what the packet must have. All of them build the
-//! program with `build`, which carries the known facts (`facts`) along every edge.
+//! program with `build`, which carries the known facts (`facts`) along every edge. `free` checks
+//! what no function uses.
 //!
 //! These modules are functions over `Lower`, the state of lowering one function. Its names are in
 //! `scope`. Statements and expressions nest in each other, so `Lower` has a method for each of
@@ -25,6 +26,7 @@ mod expand;
 mod expr;
 mod facts;
 mod files;
+mod free;
 mod guard;
 mod lower;
 mod module;

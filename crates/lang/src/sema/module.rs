@@ -1,6 +1,7 @@
 //! The file-level names that a function sees: constants, functions, events.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
@@ -29,6 +30,8 @@ pub struct Module<'a> {
     pub nfs: Vec<&'a Nf>,
     events: BTreeMap<&'a str, &'a EventDef>,
     resolved: BTreeMap<&'a str, EventDecl>,
+    /// Where the program's own functions are that were expanded.
+    expanded: RefCell<BTreeSet<(u32, u32)>>,
 }
 
 impl Constants for BTreeMap<String, &Expr> {
@@ -82,6 +85,16 @@ impl<'a> Module<'a> {
         self.damaged
             .iter()
             .any(|item| item.file == span.file && (item.start..item.end).contains(&span.start))
+    }
+
+    /// Remembers that a function was expanded, so that its body is checked.
+    pub fn expanded(&self, def: &FnDef) {
+        self.expanded.borrow_mut().insert((def.span.file, def.span.start));
+    }
+
+    /// Whether a function was expanded.
+    pub fn is_expanded(&self, def: &FnDef) -> bool {
+        self.expanded.borrow().contains(&(def.span.file, def.span.start))
     }
 
     fn resolve_events(&mut self, diags: &mut Diagnostics) {

@@ -49,7 +49,7 @@ pub fn header(
         lower.say(may_be_absent(header, span, what));
         // One message for each header is enough.
         lower.b.facts.learn(header);
-        return None;
+        return Some(());
     };
     let next = lower.b.block();
     if lower.b.facts.lacks(header, entry) {
