@@ -14,6 +14,8 @@ use braid_ir::model::Setting;
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
+#[cfg(feature = "mutants")]
+use braid_state::MoveMutant;
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
@@ -75,6 +77,22 @@ impl Compiled {
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
         engine.executor.functions.store.parts().0.plant(mutant);
+        Ok(engine)
+    }
+
+    /// As [`Compiled::new`], with a mutant of moving state.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "mutants")]
+    pub fn with_move_mutant(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        mutant: MoveMutant,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.executor.functions.store.parts().1.plant(mutant);
         Ok(engine)
     }
 

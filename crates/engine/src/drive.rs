@@ -3,7 +3,9 @@
 
 use crate::compiled::Compiled;
 use crate::control::prepare;
+use crate::executor::Executor;
 use crate::hot::{Halt, run_compiled};
+use crate::moving;
 use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
@@ -15,6 +17,9 @@ use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
 use braid_packet::{Burst, Layout, Packet};
 use std::any::Any;
+
+/// The number of flow records that settle at a time before the state is copied.
+const AT_A_TIME: usize = 1024;
 
 impl Compiled {
     /// Runs packets to their ends, one after the other, and adds the destination of each to
@@ -172,15 +177,46 @@ impl Engine for Compiled {
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        let mut entries = self.executor.functions.store.report();
-        entries.extend(self.executor.functions.native_state());
-        // Native functions have no tables, so the order within each function is kept.
-        entries.sort_by_key(|entry| entry.node);
-        entries
+        let Executor { functions, .. } = &self.executor;
+        report::state(functions.store.report(), functions.native_state())
     }
 
     fn export(&mut self) -> Snapshot {
-        snapshot::export(self)
+        snapshot::copy(self)()
+    }
+
+    fn prepare_copy(&mut self) -> bool {
+        self.executor.functions.store.parts().0.pause();
+        moving::settle(self, AT_A_TIME)
+    }
+
+    fn resume(&mut self) {
+        self.executor.functions.store.parts().0.resume();
+    }
+
+    fn exporter(&mut self) -> Box<dyn FnOnce() -> Snapshot + Send> {
+        Box::new(snapshot::copy(self))
+    }
+
+    fn reporter(&mut self) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+        moving::settle(self, usize::MAX);
+        let tables = self.executor.functions.store.tables().copy();
+        let natives = self.executor.functions.native_state();
+        Box::new(move || report::state(braid_state::report(&tables, &()), natives))
+    }
+
+    fn movable(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
+    fn export_without(&mut self, staying: &[u16]) -> Snapshot {
+        snapshot::outline(self, staying)
+    }
+
+    fn take_over(&mut self, old: &mut dyn Engine, functions: &[(u16, u16)]) {
+        if let Some(old) = old.movable().and_then(|old| old.downcast_mut()) {
+            moving::take_over(self, old, functions);
+        }
     }
 
     fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {

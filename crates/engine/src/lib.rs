@@ -26,6 +26,7 @@ mod instance;
 mod machine_code;
 mod merge;
 mod model_interpreter;
+mod moving;
 mod native_functions;
 mod ops;
 mod options;
@@ -48,5 +49,7 @@ pub use braid_flowcache::{
 #[cfg(feature = "mutants")]
 pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};
 pub use braid_ir::walk::Reached;
+#[cfg(feature = "mutants")]
+pub use braid_state::{MOVE_MUTANTS, MoveMutant};
 pub use compiled::{Compiled, FlowPage};
 pub use options::{Hashing, Jit, Options};

@@ -4,7 +4,7 @@ use crate::chain_counters::ChainCounters;
 use crate::executor::Executor;
 use crate::instance::Instance;
 use braid_flowcache::FlowCache;
-use braid_ir::engine::{Counters, NodeCounters};
+use braid_ir::engine::{Counters, NodeCounters, StateEntry};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -36,6 +36,14 @@ pub(crate) fn counters(executor: &Executor, cache: Option<&FlowCache>) -> Counte
         drops: chain_counters.drops,
         nodes: nodes.collect(),
     }
+}
+
+/// The state entries of tables and of native functions, by function.
+pub(crate) fn state(mut entries: Vec<StateEntry>, natives: Vec<StateEntry>) -> Vec<StateEntry> {
+    entries.extend(natives);
+    // Native functions have no tables, so the order within each function is kept.
+    entries.sort_by_key(|entry| entry.node);
+    entries
 }
 
 /// All counts by function and for the chain. They include the counts of programs that cover several

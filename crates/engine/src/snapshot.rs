@@ -11,22 +11,82 @@ use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::held::Held;
 use crate::instance::{Instance, Shard, pool_order, quotas};
+use crate::moving::settle;
 use crate::report;
 use braid_externs::Rng;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, NodeCounters};
 use braid_ir::model::{Model, ParamId, ParamTy, QueueId};
 use braid_ir::snapshot::{
-    self, FunctionState, HeldState, ImportError, PoolState, ShardState, Snapshot, Transfer,
-    transfer,
+    self, EntryState, FunctionState, HeldState, ImportError, PoolState, ShardState, Snapshot,
+    Transfer, transfer,
 };
 use braid_native::bridge;
 use braid_state::Pool;
 use std::borrow::Cow;
 use std::cell::Cell;
 
-/// Everything that the engine holds, except flow records, programs and machine code.
-pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
+/// The pools of all shards of all functions.
+type Pools = Vec<Vec<Vec<Option<Pool>>>>;
+
+/// Copies everything that the engine holds, except flow records, programs and machine code. The
+/// result makes a snapshot of it.
+pub(crate) fn copy(engine: &mut Compiled) -> impl FnOnce() -> Snapshot + Send + use<> {
+    settle(engine, usize::MAX);
+    let mut snapshot = begin(engine);
+    let Functions { store, instances, .. } = &engine.executor.functions;
+    let tables = store.tables().copy();
+    let models: Vec<_> = instances.iter().map(|instance| instance.model.clone()).collect();
+    let of = |shard: &Shard| shard.pools.clone();
+    let pools: Pools = instances.iter().map(|one| one.shards.iter().map(of).collect()).collect();
+    move || {
+        let parts = snapshot.functions.iter_mut().zip(&models).zip(&pools);
+        for (node, ((state, model), pools)) in (0..).zip(parts) {
+            fill(state, braid_state::entries(&tables, node), model, pools.iter());
+        }
+        snapshot
+    }
+}
+
+/// Everything that the engine holds, except flow records, programs and machine code, and the
+/// entries and pools of the functions that stay.
+pub(crate) fn outline(engine: &mut Compiled, staying: &[u16]) -> Snapshot {
+    settle(engine, usize::MAX);
+    let mut snapshot = begin(engine);
+    let Functions { store, instances, .. } = &engine.executor.functions;
+    for (node, (state, instance)) in (0..).zip(snapshot.functions.iter_mut().zip(instances)) {
+        state.stays = staying.contains(&node);
+        if !state.stays {
+            let pools = instance.shards.iter().map(|shard| &shard.pools);
+            let entries = braid_state::entries(store.tables(), node);
+            fill(state, entries, &instance.model, pools);
+        }
+    }
+    snapshot
+}
+
+/// Adds the entries and pools of a function.
+fn fill<'a>(
+    state: &mut FunctionState,
+    tables: Vec<Vec<EntryState>>,
+    model: &Model,
+    pools: impl Iterator<Item = &'a Vec<Option<Pool>>>,
+) {
+    for (table, entries) in state.tables.iter_mut().zip(tables) {
+        table.entries = entries;
+    }
+    for (shard, pools) in state.shards.iter_mut().zip(pools) {
+        let pools = model.params.iter().zip(pools);
+        let pools = pools.filter_map(|(decl, pool)| {
+            let pool = pool.as_ref()?;
+            Some(PoolState { name: decl.name.clone(), taken: pool.all_taken(), free: pool.queue() })
+        });
+        shard.pools = pools.collect();
+    }
+}
+
+/// A snapshot without entries and pools.
+fn begin(engine: &mut Compiled) -> Snapshot {
     let counters = report::counters(&engine.executor, engine.cache.as_deref());
     let Executor { functions, started, waiting, .. } = &mut engine.executor;
     let mut snapshot = snapshot::begin(&functions.chain, &counters);
@@ -38,15 +98,10 @@ pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
             let configured = functions.configured.get(&(node, ParamId(id)));
             param.configured = configured.filter(|value| **value != param.value).cloned();
         }
-        let tables = braid_state::entries(&functions.store, node);
-        for (table, entries) in state.tables.iter_mut().zip(tables) {
-            table.entries = entries;
-        }
         for (timer, next) in state.timers.iter_mut().zip(&instance.timers) {
             timer.next_ns = *next;
         }
-        let model = &instance.model;
-        state.shards = instance.shards.iter_mut().map(|shard| export_shard(model, shard)).collect();
+        state.shards = instance.shards.iter_mut().map(begin_shard).collect();
     }
     for ((until, node, queue, _), held) in waiting {
         let Held { packet, hops, worker } = held;
@@ -61,15 +116,10 @@ pub(crate) fn export(engine: &mut Compiled) -> Snapshot {
     snapshot
 }
 
-fn export_shard(model: &Model, shard: &mut Shard) -> ShardState {
-    let pools = model.params.iter().zip(&shard.pools);
-    let pools = pools.filter_map(|(decl, pool)| {
-        let pool = pool.as_ref()?;
-        Some(PoolState { name: decl.name.clone(), taken: pool.all_taken(), free: pool.queue() })
-    });
+fn begin_shard(shard: &mut Shard) -> ShardState {
     ShardState {
         random: shard.rng.state(),
-        pools: pools.collect(),
+        pools: Vec::new(),
         memory: shard.native.as_mut().and_then(braid_native::Instance::save),
     }
 }
@@ -117,14 +167,19 @@ fn import_function(
     state: &FunctionState,
     counters: NodeCounters,
 ) -> Result<(), ImportError> {
+    let mut changed = Vec::new();
     for (id, param) in (0..).map(ParamId).zip(&state.params) {
-        functions.keep_configured(node, id);
-        functions.chain.nodes[usize::from(node)].params[id.index()] = param.value.clone();
+        if functions.chain.nodes[usize::from(node)].params[id.index()] != param.value {
+            functions.keep_configured(node, id);
+            functions.chain.nodes[usize::from(node)].params[id.index()] = param.value.clone();
+            changed.push(id);
+        }
     }
     let Functions { chain, instances, store, .. } = functions;
     let (params, instance) =
         (&chain.nodes[usize::from(node)].params, &mut instances[usize::from(node)]);
-    for (id, value) in (0..).map(ParamId).zip(params) {
+    for id in changed {
+        let value = &params[id.index()];
         instance.take_value(id, value, &mut Structures::of(value));
         chain.steering.change(node, id, value);
     }
@@ -133,18 +188,23 @@ fn import_function(
             rules.counts = param.rule_counts.iter().copied().map(Cell::new).collect();
         }
     }
-    import_shards(instance, chain, node, state);
+    for (shard, state) in instance.shards.iter_mut().zip(&state.shards) {
+        shard.rng = Rng::new(state.random);
+    }
     bridge::resume(instance.shards.iter_mut().map(|shard| shard.native.as_mut()), state)?;
     // Rules and tables have counters of their own.
     instance.counters = NodeCounters { rules: Default::default(), tables: Vec::new(), ..counters };
     instance.timers = state.timers.iter().map(|timer| timer.next_ns).collect();
     // Capacities and time-outs come before the entries, whose deadlines depend on them.
     store.change(node, params);
-    store.parts().1.replace(node, &state.tables);
+    if !state.stays {
+        import_pools(instance, chain, node, state);
+        store.parts().1.replace(node, &state.tables);
+    }
     Ok(())
 }
 
-fn import_shards(instance: &mut Instance, chain: &Chain, node: u16, state: &FunctionState) {
+fn import_pools(instance: &mut Instance, chain: &Chain, node: u16, state: &FunctionState) {
     let model = instance.model.clone();
     let params = model.params.iter().zip(&chain.nodes[usize::from(node)].params).enumerate();
     let mut place = 0;
@@ -156,9 +216,6 @@ fn import_shards(instance: &mut Instance, chain: &Chain, node: u16, state: &Func
             shard.pools[at] = Some(Pool::restored(pool_order(order), &quota, taken, free));
         }
         place += 1;
-    }
-    for (shard, state) in instance.shards.iter_mut().zip(&state.shards) {
-        shard.rng = Rng::new(state.random);
     }
 }
 

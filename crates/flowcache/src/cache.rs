@@ -118,15 +118,18 @@ impl FlowCache {
         packets: &[Packet],
         layouts: &[Layout],
     ) -> usize {
-        let (takes, sample) = self.sampled(packets.len());
+        let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
     }
 
     /// Whether the cache looks at the next `packets` packets, and the state of the sampling
     /// afterwards.
-    pub(crate) fn sampled(&self, packets: usize) -> (bool, Sample) {
+    pub(crate) fn sampled(&self, packets: usize, functions: &impl Functions) -> (bool, Sample) {
         let mut sample = self.sample;
+        if functions.state().dependents().is_paused() {
+            return (false, sample);
+        }
         let again = self.hits + self.guard_failures + self.filter.again;
         (self.eager || sample.takes(packets, again), sample)
     }

@@ -125,7 +125,7 @@ pub fn foresee<P: Programs, F: Functions>(
     point: Point,
     (packet, layout): (&Packet, &Layout),
 ) -> PacketPath {
-    if !cache.sampled(1).0 {
+    if !cache.sampled(1, host.functions).0 {
         return miss(LEFT_OUT);
     }
     let mut explainer = Explainer { cache, host };

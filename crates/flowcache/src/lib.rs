@@ -58,6 +58,7 @@ mod path;
 mod records;
 mod sample;
 mod segments;
+mod settling;
 mod slab;
 mod slow_path;
 mod specialiser;

@@ -85,8 +85,7 @@ pub struct RecordCounters {
     pub contended: u64,
 }
 
-/// The records of a chain, by number. Numbers are below `CROWD`; those of wide records also have
-/// the bit `IS_WIDE`.
+/// The records of a chain, by number. Wide records have the bit `IS_WIDE` in their numbers.
 #[derive(Debug)]
 pub struct Records {
     slabs: Slabs,
@@ -96,6 +95,8 @@ pub struct Records {
     len: usize,
     most: usize,
     counters: RecordCounters,
+    /// While no packet takes a record: the position of the next record that settles.
+    pub(crate) paused: Option<usize>,
     mutants: Mutants,
 }
 
@@ -111,6 +112,7 @@ impl Records {
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
+            paused: None,
             mutants: Mutants::default(),
         }
     }
@@ -585,7 +587,8 @@ impl Records {
     #[must_use]
     pub fn counted_by_template(&self) -> Vec<(u64, u64)> {
         let mut counts = self.templates.counts();
-        let taken = self.slabs.numbers().filter(|one| self.slabs.hot(*one).packets > 0);
+        let all = self.slabs.numbers().take(if self.is_settled() { 0 } else { usize::MAX });
+        let taken = all.filter(|one| self.slabs.hot(*one).packets > 0);
         for Hot { template, packets, bytes, .. } in taken.map(|one| self.counted(one)) {
             // The counts of a template exist from its first record on.
             let Some(count) = counts.get_mut(template as usize) else { continue };

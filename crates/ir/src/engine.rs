@@ -144,6 +144,49 @@ pub trait Engine: Send {
     /// The reason why the engine does not take the snapshot. The engine is then of no further use.
     fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError>;
 
+    /// Does a part of the work that a copy of the state needs first, for a fraction of a millisecond.
+    /// Returns whether all is done. Packets may come between the calls. From the first call until
+    /// [`Engine::resume`], no packet takes a flow record. Results stay the same, with and without
+    /// these calls.
+    fn prepare_copy(&mut self) -> bool {
+        true
+    }
+
+    /// Packets take flow records again.
+    fn resume(&mut self) {}
+
+    /// Copies the state. The result makes of the copy, on any thread, what [`Engine::export`] would
+    /// give now. The copy itself takes a fraction of that time if it was prepared
+    /// ([`Engine::prepare_copy`]).
+    fn exporter(&mut self) -> Box<dyn FnOnce() -> Snapshot + Send> {
+        let snapshot = self.export();
+        Box::new(|| snapshot)
+    }
+
+    /// As [`Engine::exporter`], for what [`Engine::state`] would give.
+    fn reporter(&mut self) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+        let state = self.state();
+        Box::new(|| state)
+    }
+
+    /// The engine itself, if engines of its type can take over each other's tables
+    /// ([`Engine::take_over`]).
+    fn movable(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
+    /// As [`Engine::export`], but the entries and pools of these functions stay in the engine.
+    fn export_without(&mut self, _staying: &[u16]) -> Snapshot {
+        self.export()
+    }
+
+    /// Takes over the entries and pools of functions from an engine of the same type
+    /// ([`Engine::movable`]), after it has taken the rest as a snapshot
+    /// ([`Engine::export_without`]). The functions are pairs of [`crate::snapshot::staying`]: the
+    /// number here, and the number there. The time does not depend on the number of entries, if
+    /// `old` was prepared ([`Engine::prepare_copy`]). Afterwards `old` is of no further use.
+    fn take_over(&mut self, _old: &mut dyn Engine, _functions: &[(u16, u16)]) {}
+
     /// The problems of native functions, each with the function's number, in the order of the
     /// functions.
     fn problems(&self) -> Vec<(u16, Noted)> {

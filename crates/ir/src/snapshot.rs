@@ -13,6 +13,7 @@ mod data;
 mod fresh;
 mod plan;
 mod schema;
+mod staying;
 mod transfer;
 mod united;
 
@@ -24,5 +25,6 @@ pub use data::{
 };
 pub use plan::{Fate, FunctionPlan, Part, Plan, What};
 pub use schema::root_of;
+pub use staying::staying;
 pub use transfer::{Transfer, transfer};
 pub use united::{part, unite};

@@ -4,6 +4,7 @@ use crate::sharded::Sharded;
 use crate::steer::Steerer;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
+use std::any::TypeId;
 
 /// What runs the packets of a chain.
 pub enum Engines {
@@ -51,6 +52,14 @@ impl Engines {
         }
     }
 
+    /// The type of the engines, if they can take over the tables of engines of the same type.
+    pub(crate) fn type_of(&mut self) -> Option<TypeId> {
+        type_of(match self {
+            Engines::One(engine) => engine.as_mut(),
+            Engines::Workers(workers) => workers.engines.first_mut()?.as_mut(),
+        })
+    }
+
     /// The engines by worker. With several, also what steers packets to them.
     pub(crate) fn into_parts(self) -> (Vec<Box<dyn Engine>>, Option<Steerer>) {
         match self {
@@ -69,4 +78,9 @@ impl Engines {
             Err(engines) => Self::Workers(Box::new(Sharded::of(engines, chain))),
         }
     }
+}
+
+/// The type of an engine, if engines of this type can take over each other's tables.
+pub(crate) fn type_of(engine: &mut dyn Engine) -> Option<TypeId> {
+    engine.movable().map(|engine| (*engine).type_id())
 }

@@ -1,5 +1,8 @@
 //! Memory in 64-bit words that starts at a cache line.
 
+/// Stands for no place.
+pub(crate) const NONE: u32 = u32::MAX;
+
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 
@@ -38,7 +41,7 @@ pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
 
 /// A growing array of words that starts at a cache line. Parts whose size divides the size of a
 /// line therefore do not straddle two lines.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     buffer: Vec<u64>,
     /// The number of unused words before the first line.

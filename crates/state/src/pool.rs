@@ -18,17 +18,17 @@ const MOST: u128 = 1 << 22;
 
 /// A set of values that functions take and return. Both operations take logarithmic time in the
 /// size of the pool, to the base 64 for the order `Lowest`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pool(Kind);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     Dense(Dense),
     Sparse(Sparse),
 }
 
 /// A pool with bits. It numbers its members in ascending order: a member's number is its rank.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Dense {
     order: Order,
     members: Members,
@@ -40,7 +40,7 @@ struct Dense {
 }
 
 /// The free members, in a structure for their order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Free {
     Lowest(First),
     Fifo(Queue),
@@ -303,7 +303,7 @@ impl Dense {
 }
 
 /// Members as ascending intervals, each with the rank of its first member.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Members {
     intervals: Vec<(u32, Interval)>,
     count: u32,

@@ -33,25 +33,20 @@ impl<D: Dependents> Store<D> {
     /// All entries of all shards, in the order of function, table and creation.
     #[must_use]
     pub fn report(&self) -> Vec<StateEntry> {
-        let (mut all, tables) = (Vec::new(), self.tables());
-        for function in &tables.functions {
-            let states = function.model.state.len();
-            for state in 0..states {
-                let shards = (0..usize::from(function.shards))
-                    .map(|shard| function.first + shard * states + state);
-                let mut entries: Vec<_> = shards
-                    .flat_map(|at| tables.all[at].places().map(move |place| (at, place)))
-                    .map(|(at, place)| (tables.all[at].cold(place).id, at, place))
-                    .collect();
-                entries.sort_unstable_by_key(|(id, ..)| *id);
-                let entries = entries.into_iter();
-                all.extend(entries.map(|(_, at, place)| {
-                    describe(tables, self.dependents(), (TableRef::at(at), place))
-                }));
-            }
-        }
-        all
+        report(self.tables(), self.dependents())
     }
+}
+
+/// All entries of all shards, in the order of function, table and creation, with the counts of
+/// their dependents.
+#[must_use]
+pub fn report(tables: &Tables, dependents: &impl Dependents) -> Vec<StateEntry> {
+    let nodes = (0..).zip(&tables.functions);
+    let states = nodes.flat_map(|(node, function)| {
+        (0..function.model.state.len()).map(move |state| (node, state))
+    });
+    let entries = states.flat_map(|(node, state)| tables.ordered(node, state));
+    entries.map(|(at, place)| describe(tables, dependents, (TableRef::at(at), place))).collect()
 }
 
 /// An entry with its current values, including the counts of its dependents.

@@ -4,26 +4,23 @@
     reason = "functions, tables and shards have the numbers that the store gave them"
 )]
 
-use crate::dependents::Dependents;
 use crate::handle::TableRef;
 use crate::report::current;
-use crate::store::Store;
 use crate::table::{Fresh, Table, root_in};
 use crate::tables::Tables;
 use braid_ir::engine::TableCounters;
 use braid_ir::snapshot::{EntryState, TableState};
 use std::collections::HashMap;
 
-/// The entries of a function, by table: each table's entries in the order of their creation, with
-/// the counts of their dependents.
+/// The entries of a function, by table: each table's entries in the order of their creation.
+/// Dependents have no counts that are not in the entries.
 #[must_use]
-pub fn entries<D: Dependents>(store: &Store<D>, node: u16) -> Vec<Vec<EntryState>> {
-    let tables = store.tables();
-    let by_state: Vec<_> = (0..states(tables, node)).map(|at| ordered(tables, node, at)).collect();
+pub fn entries(tables: &Tables, node: u16) -> Vec<Vec<EntryState>> {
+    let by_state: Vec<_> = (0..states(tables, node)).map(|at| tables.ordered(node, at)).collect();
     let places = by_state.iter().flat_map(|entries| (0_u64..).zip(entries));
     let places: HashMap<(usize, u32), u64> = places.map(|(at, entry)| (*entry, at)).collect();
     let describe = |entry: (usize, u32)| {
-        let (mut made, root) = describe(tables, store.dependents(), entry);
+        let (mut made, root) = describe(tables, entry);
         made.root = root.and_then(|root| places.get(&root).copied());
         made
     };
@@ -34,28 +31,10 @@ fn states(tables: &Tables, node: u16) -> usize {
     tables.functions[usize::from(node)].model.state.len()
 }
 
-/// The entries of a function's table number `state` in all shards, in the order of their creation:
-/// table and place.
-fn ordered(tables: &Tables, node: u16, state: usize) -> Vec<(usize, u32)> {
-    let function = &tables.functions[usize::from(node)];
-    let row = function.model.state.len();
-    let shards = (0..usize::from(function.shards)).map(|at| function.first + at * row + state);
-    let mut entries: Vec<_> = shards
-        .flat_map(|at| tables.all[at].places().map(move |place| (at, place)))
-        .map(|(at, place)| (tables.all[at].cold(place).id, at, place))
-        .collect();
-    entries.sort_unstable();
-    entries.into_iter().map(|(_, at, place)| (at, place)).collect()
-}
-
 /// An entry, and the entry that it lives with.
-fn describe(
-    tables: &Tables,
-    dependents: &impl Dependents,
-    (at, place): (usize, u32),
-) -> (EntryState, Option<(usize, u32)>) {
+fn describe(tables: &Tables, (at, place): (usize, u32)) -> (EntryState, Option<(usize, u32)>) {
     let table = &tables.all[at];
-    let (seen, words) = current(tables, dependents, (TableRef::at(at), place));
+    let (seen, words) = current(tables, &(), (TableRef::at(at), place));
     let root = (!table.site.is_root).then(|| (table.site.root, root_in(table.head(place))));
     let made = EntryState {
         key: table.keys.unpack(table.key(place)).collect(),

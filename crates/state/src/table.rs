@@ -3,13 +3,12 @@
 use crate::deadlines::{Queue, Times};
 use crate::hash::HashKey;
 use crate::index::Index;
-use crate::memory::{LINE, Words, lengthen, make_room};
+use crate::memory::{LINE, NONE, Words, make_room};
+use crate::mutants::{MoveMutant, Mutants};
+use crate::order::Order;
 use crate::shape::{KeyShape, SlotShape};
 use braid_ir::engine::TableCounters;
 use braid_ir::model::{StateDecl, StateId, WhenFull};
-
-/// Stands for no place.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// Limits of a table, from its declaration and the function's parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,7 +162,7 @@ impl Table {
             + size_of_val(&*self.next)
             + size_of_val(&*self.creators)
             + self.queue.as_ref().map_or(0, Queue::bytes)
-            + self.order.as_ref().map_or(0, |order| size_of_val(&*order.links))
+            + self.order.as_ref().map_or(0, |order| order.bytes())
     }
 
     /// The place of the entry with this key, and its first word.
@@ -457,6 +456,50 @@ impl Table {
         std::mem::replace(&mut self.next[number], next)
     }
 
+    /// A copy from which the entries can be read. Nothing can be found in it.
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            hot: self.hot.clone(),
+            cold: self.cold.clone(),
+            creators: self.creators.clone(),
+            keys: self.keys.clone(),
+            slots: self.slots.clone(),
+            index: Index::new(),
+            queue: None,
+            order: None,
+            next: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Takes over the entries of a table with the same layout. Their deadlines follow from this
+    /// table's time-outs.
+    pub(crate) fn take_over(&mut self, old: &mut Table, mutants: Mutants) {
+        std::mem::swap(self, old);
+        std::mem::swap(&mut self.site, &mut old.site);
+        std::mem::swap(&mut self.limits, &mut old.limits);
+        std::mem::swap(&mut self.near, &mut old.near);
+        std::mem::swap(&mut self.is_lazy, &mut old.is_lazy);
+        match mutants.active() {
+            Some(MoveMutant::DeadlinesLeft) => std::mem::swap(&mut self.queue, &mut old.queue),
+            Some(MoveMutant::OrderLeft) => std::mem::swap(&mut self.order, &mut old.order),
+            Some(MoveMutant::CountersLeft) => self.counters = TableCounters::default(),
+            _ => {}
+        }
+        if self.limits.times != old.limits.times && !mutants.has(MoveMutant::DeadlinesKept) {
+            self.reschedule();
+        }
+    }
+
+    /// Finds the entries by another hash from now on.
+    pub(crate) fn rehash(&mut self, hash_key: &HashKey) {
+        self.index = Index::new();
+        let all: Vec<u32> = self.places().collect();
+        let (hot, words) = (&self.hot, self.key_words);
+        let hash = |place: u32| hash_key.hash(hot.get(place as usize + KEY, words));
+        all.into_iter().for_each(|place| self.index.insert(hash(place), place, hash));
+    }
+
     /// The places of all entries, in any order.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
         let places = (0..self.cold.len()).map(|number| self.place(number));
@@ -552,48 +595,4 @@ fn exists(head: u64) -> bool {
 /// The stride of entries with this number of words. Small entries do not straddle cache lines.
 fn stride(words: usize) -> usize {
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
-}
-
-/// Entries in the order of their creation, as a doubly linked list of their numbers.
-#[derive(Debug)]
-struct Order {
-    /// For each number: the number before it and the number after it.
-    links: Vec<(u32, u32)>,
-    first: u32,
-    last: u32,
-}
-
-impl Default for Order {
-    fn default() -> Self {
-        Self { links: Vec::new(), first: NONE, last: NONE }
-    }
-}
-
-#[expect(clippy::indexing_slicing, reason = "`links` has an element for each number in the list")]
-impl Order {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a place has 32 bits, so its number has no more"
-    )]
-    fn append(&mut self, at: usize) {
-        lengthen(&mut self.links, at + 1, (NONE, NONE));
-        self.links[at] = (self.last, NONE);
-        match self.links.get_mut(self.last as usize) {
-            Some(last) => last.1 = at as u32,
-            None => self.first = at as u32,
-        }
-        self.last = at as u32;
-    }
-
-    fn remove(&mut self, at: usize) {
-        let (before, behind) = self.links[at];
-        match self.links.get_mut(before as usize) {
-            Some(link) => link.1 = behind,
-            None => self.first = behind,
-        }
-        match self.links.get_mut(behind as usize) {
-            Some(link) => link.0 = before,
-            None => self.last = before,
-        }
-    }
 }

@@ -8,8 +8,10 @@ use crate::deadlines::{Queue, Times};
 use crate::ended::Ended;
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
+use crate::memory::NONE;
+use crate::mutants::Mutants;
 use crate::shape::{KeyShape, SlotShape};
-use crate::table::{Fresh, Limits, NONE, Site, Table, root_in};
+use crate::table::{Fresh, Limits, Site, Table, root_in};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
@@ -30,10 +32,11 @@ pub struct Tables {
     pub(crate) ids: u64,
     /// Scratch memory for the members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
+    pub(crate) mutants: Mutants,
 }
 
 /// The tables of one function.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) model: Arc<Model>,
     pub(crate) shards: u16,
@@ -70,7 +73,18 @@ pub(crate) enum Cause {
 impl Tables {
     /// The tables of a chain before its first packet, with the entries of global state only.
     pub(crate) fn new(chain: &Chain, hash: HashKey) -> Self {
-        let mut tables = Self {
+        let mut tables = Self::empty(hash);
+        for (position, node) in (0..).zip(&chain.nodes) {
+            tables.add_function(position, node, chain.workers);
+        }
+        let timed = tables.all.iter().enumerate();
+        tables.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
+        tables
+    }
+
+    /// No tables yet.
+    pub(crate) fn empty(hash: HashKey) -> Self {
+        Self {
             functions: Vec::new(),
             all: Vec::new(),
             hash,
@@ -78,13 +92,8 @@ impl Tables {
             next: u64::MAX,
             ids: 0,
             members: Vec::new(),
-        };
-        for (position, node) in (0..).zip(&chain.nodes) {
-            tables.add_function(position, node, chain.workers);
+            mutants: Mutants::default(),
         }
-        let timed = tables.all.iter().enumerate();
-        tables.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
-        tables
     }
 
     fn add_function(&mut self, position: u16, node: &Node, workers: u16) {
@@ -285,6 +294,20 @@ impl Tables {
     pub fn name(&self, table: TableRef) -> &str {
         let (node, state, _) = self.owner(table);
         &self.functions[usize::from(node)].model.state[state.index()].name
+    }
+
+    /// The entries of a function's table number `state` in all shards, in the order of their
+    /// creation: table and place.
+    pub(crate) fn ordered(&self, node: u16, state: usize) -> Vec<(usize, u32)> {
+        let function = &self.functions[usize::from(node)];
+        let row = function.model.state.len();
+        let shards = (0..usize::from(function.shards)).map(|at| function.first + at * row + state);
+        let mut entries: Vec<_> = shards
+            .flat_map(|at| self.all[at].places().map(move |place| (at, place)))
+            .map(|(at, place)| (self.all[at].cold(place).id, at, place))
+            .collect();
+        entries.sort_unstable();
+        entries.into_iter().map(|(_, at, place)| (at, place)).collect()
     }
 
     pub(crate) fn next_due(&self) -> u64 {

@@ -1,22 +1,28 @@
-//! Runs with breaks: at a break, the state moves to a new engine, which goes on. Such a run must do
-//! what a run without breaks does.
+//! Runs with breaks: at a break, the state goes to a new engine, which goes on: as a copy, or as it
+//! is. Such a run must do what a run without breaks does.
 
 use crate::compare::difference;
 use crate::generate::Rng;
 use crate::harness::{self, Engine, USERS};
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
-use braid_engine::Compiled;
+use braid_engine::{Compiled, MoveMutant};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine as AnyEngine;
-use braid_ir::snapshot::{ImportError, Snapshot};
+use braid_ir::snapshot::{ImportError, Snapshot, staying};
 
 /// A step of a run.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A stimulus.
     Stimulus(Stimulus),
-    /// The state moves to a new engine of this kind.
+    /// The state goes to a new engine of this kind as a snapshot.
     Break(Kind),
+    /// The state goes to a new engine of this kind as in a reload ([`move_to`]).
+    Move(Kind),
+    /// The engine prepares a copy of its state.
+    Prepare,
+    /// No copy is needed any more.
+    Resume,
 }
 
 /// A kind of engine.
@@ -35,10 +41,24 @@ enum Running {
 }
 
 impl Kind {
-    fn make(self, chain: &Chain) -> Running {
-        match self {
-            Kind::Reference => Running::Reference(harness::reference(chain)),
-            Kind::Compiled(engine) => Running::Compiled(engine, Box::new(engine.make(chain))),
+    fn make(self, chain: &Chain, mutant: Option<MoveMutant>) -> Running {
+        let engine = match self {
+            Kind::Reference => return Running::Reference(harness::reference(chain)),
+            Kind::Compiled(engine) => engine,
+        };
+        let made = match mutant {
+            None => engine.make(chain),
+            Some(mutant) => engine.make_mutant(chain, mutant),
+        };
+        Running::Compiled(engine, Box::new(made))
+    }
+
+    /// A new engine of this kind.
+    #[must_use]
+    pub fn engine(self, chain: &Chain, mutant: Option<MoveMutant>) -> Box<dyn AnyEngine> {
+        match self.make(chain, mutant) {
+            Running::Reference(engine) => engine,
+            Running::Compiled(_, engine) => engine,
         }
     }
 }
@@ -48,6 +68,14 @@ impl Running {
         match self {
             Running::Reference(engine) => engine.as_mut(),
             Running::Compiled(_, engine) => engine.as_mut(),
+        }
+    }
+
+    /// Prepares a copy of the state, or does without it.
+    fn prepare(&mut self, step: &Step) {
+        match step {
+            Step::Prepare => drop(self.engine().prepare_copy()),
+            _ => self.engine().resume(),
         }
     }
 
@@ -80,49 +108,98 @@ fn forget_records(chain: &Chain, trace: &mut Trace) {
 #[must_use]
 pub fn with_breaks(stimuli: &[Stimulus], seed: u64, native: bool) -> Vec<Step> {
     let mut rng = Rng::new(seed ^ 0x6272_6561_6b73_2121);
-    let mut kinds: Vec<Kind> =
-        Engine::drawn(seed, native).into_iter().map(Engine::eagerly).map(Kind::Compiled).collect();
+    let mut engines: Vec<Engine> =
+        Engine::drawn(seed, native).into_iter().map(Engine::eagerly).collect();
     if native {
-        kinds.extend(USERS.iter().copied().map(Kind::Compiled));
+        engines.extend(USERS);
     }
+    let mut kinds: Vec<_> = engines.iter().copied().map(Kind::Compiled).collect();
     kinds.push(Kind::Reference);
     let mut steps = vec![Step::Break(*rng.pick(&kinds))];
     for stimulus in stimuli {
         if rng.one_in(25) {
-            steps.push(Step::Break(*rng.pick(&kinds)));
+            let hash = rng.below(usize::MAX) as u64;
+            steps.push(match rng.one_in(2) {
+                true => Step::Break(*rng.pick(&kinds)),
+                false => Step::Move(Kind::Compiled(rng.pick(&engines).hashed(hash))),
+            });
+        }
+        if rng.one_in(20) {
+            steps.push(if rng.one_in(2) { Step::Prepare } else { Step::Resume });
         }
         steps.push(Step::Stimulus(stimulus.clone()));
     }
     steps
 }
 
+/// Gives the state of an engine of the chain `from` to a new engine of a chain, as a reload does:
+/// entries and pools as they are, where both engines can do that, and the rest as a snapshot.
+///
+/// # Errors
+/// As [`AnyEngine::import`].
+pub fn move_to(
+    chain: &Chain,
+    new: &mut dyn AnyEngine,
+    (from, old): (&Chain, &mut dyn AnyEngine),
+) -> Result<(), ImportError> {
+    let kind = |engine: &mut dyn AnyEngine| engine.movable().map(|engine| (*engine).type_id());
+    let staying = match (kind(old), kind(new)) {
+        (Some(old), Some(new)) if old == new => staying(from, chain),
+        _ => Vec::new(),
+    };
+    let here: Vec<u16> = staying.iter().map(|(_, here)| *here).collect();
+    new.import(old.export_without(&here))?;
+    new.take_over(old, &staying);
+    Ok(())
+}
+
 /// A change of a snapshot on its way to the next engine. It stands for a mistake of an engine.
 pub type Change<'a> = &'a dyn Fn(&mut Snapshot);
 
-/// Runs steps beside a reference engine without breaks. `change` changes each snapshot on its way.
-/// Returns the first difference in what can be seen from outside.
+/// Runs steps beside a reference engine without breaks. `change` changes each snapshot on its way,
+/// and engines have the mutant. Returns the first difference in what can be seen from outside.
 #[must_use]
-pub fn differs(chain: &Chain, steps: &[Step], change: Change<'_>) -> Option<String> {
+pub fn differs(
+    chain: &Chain,
+    steps: &[Step],
+    change: Change<'_>,
+    mutant: Option<MoveMutant>,
+) -> Option<String> {
     let mut oracle = harness::reference(chain);
-    let mut running = Kind::Reference.make(chain);
+    let mut running = Kind::Reference.make(chain, mutant);
     let mut at = 0;
-    while at < steps.len() {
-        if let Step::Break(kind) = &steps[at] {
+    while let Some(step) = steps.get(at) {
+        at += 1;
+        let (kind, moved) = match step {
+            Step::Stimulus(_) => {
+                at -= 1;
+                let stimuli: Vec<_> = steps[at..].iter().map_while(stimulus).cloned().collect();
+                at += stimuli.len();
+                let expected = record(oracle.as_mut(), &stimuli, Detail::End);
+                if let Some(found) = running.run(chain, &stimuli, expected) {
+                    return Some(found);
+                }
+                continue;
+            }
+            Step::Prepare | Step::Resume => {
+                running.prepare(step);
+                continue;
+            }
+            Step::Break(kind) => (kind, false),
+            Step::Move(kind) => (kind, true),
+        };
+        let mut next = kind.make(chain, mutant);
+        let taken = if moved {
+            move_to(chain, next.engine(), (chain, running.engine()))
+        } else {
             let mut snapshot = running.engine().export();
             change(&mut snapshot);
-            running = kind.make(chain);
-            if let Err(why) = running.engine().import(snapshot) {
-                return Some(format!("{kind:?} refuses the state: {why}"));
-            }
-            at += 1;
-            continue;
+            next.engine().import(snapshot)
+        };
+        if let Err(why) = taken {
+            return Some(format!("{kind:?} refuses the state: {why}"));
         }
-        let stimuli: Vec<_> = steps[at..].iter().map_while(stimulus).cloned().collect();
-        at += stimuli.len();
-        let expected = record(oracle.as_mut(), &stimuli, Detail::End);
-        if let Some(found) = running.run(chain, &stimuli, expected) {
-            return Some(found);
-        }
+        running = next;
     }
     None
 }
@@ -130,42 +207,62 @@ pub fn differs(chain: &Chain, steps: &[Step], change: Change<'_>) -> Option<Stri
 fn stimulus(step: &Step) -> Option<&Stimulus> {
     match step {
         Step::Stimulus(stimulus) => Some(stimulus),
-        Step::Break(_) => None,
+        _ => None,
     }
 }
 
-/// Checks that the snapshots of all kinds of engines are equal where breaks are, and that engines
-/// give back what they took. Returns the first difference.
+/// Checks that the snapshots of all kinds of engines are equal where breaks are, that copies of the
+/// state hold what the engine held when it was copied, and that engines give back what they took.
+/// Returns the first difference.
 #[must_use]
 pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
     let mut oracle = harness::reference(chain);
-    let mut running = Kind::Reference.make(chain);
+    let mut running = Kind::Reference.make(chain, None);
     for step in steps {
-        match step {
+        let kind = match step {
             Step::Stimulus(stimulus) => {
                 crate::record::step(oracle.as_mut(), stimulus);
                 crate::record::step(running.engine(), stimulus);
+                continue;
             }
-            Step::Break(kind) => {
-                let expected = oracle.export();
-                if let Some(text) = unequal(&expected, &running.engine().export()) {
-                    return Some(format!("exports differ: {text}"));
-                }
-                let read = Snapshot::from_bytes(&expected.to_bytes());
-                if read.as_ref() != Ok(&expected) {
-                    return Some("the state is another one after it was written".to_owned());
-                }
-                running = kind.make(chain);
-                if let Err(why) = running.engine().import(expected.clone()) {
-                    return Some(format!("{kind:?} refuses the state: {why}"));
-                }
-                if let Some(text) = unequal(&expected, &running.engine().export()) {
-                    return Some(format!("{kind:?} takes another state than it gives: {text}"));
-                }
+            Step::Prepare | Step::Resume => {
+                running.prepare(step);
+                continue;
             }
+            Step::Break(kind) | Step::Move(kind) => kind,
+        };
+        let (expected, state) = (oracle.export(), oracle.state());
+        let (copy, report) = (running.engine().exporter(), running.engine().reporter());
+        let moves = matches!(step, Step::Move(_));
+        let mut next = kind.make(chain, None);
+        let taken = match moves {
+            true => move_to(chain, next.engine(), (chain, running.engine())),
+            false => next.engine().import(expected.clone()),
+        };
+        if let Some(text) = unequal(&expected, &copy()) {
+            return Some(format!("exports differ: {text}"));
+        }
+        if !is_native(chain) && report() != state {
+            return Some("reports differ".to_owned());
+        }
+        let read = Snapshot::from_bytes(&expected.to_bytes());
+        if read.as_ref() != Ok(&expected) {
+            return Some("the state is another one after it was written".to_owned());
+        }
+        if let Err(why) = taken {
+            return Some(format!("{kind:?} refuses the state: {why}"));
+        }
+        running = next;
+        if let Some(text) = unequal(&expected, &running.engine().export()) {
+            return Some(format!("{kind:?} takes another state than it gives: {text}"));
         }
     }
     None
+}
+
+/// Whether a chain has native functions. Their reports have sizes of flow records.
+fn is_native(chain: &Chain) -> bool {
+    chain.nodes.iter().any(|node| node.model.native.is_some())
 }
 
 /// A snapshot without the memory of native functions, which may save the same state in several
@@ -203,10 +300,7 @@ pub fn resumed(
     chain: &Chain,
     snapshot: Snapshot,
 ) -> Result<Box<dyn AnyEngine>, ImportError> {
-    let mut engine: Box<dyn AnyEngine> = match kind {
-        Kind::Reference => harness::reference(chain),
-        Kind::Compiled(engine) => Box::new(engine.make(chain)),
-    };
+    let mut engine = kind.engine(chain, None);
     engine.import(snapshot)?;
     Ok(engine)
 }

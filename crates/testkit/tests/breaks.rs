@@ -1,6 +1,7 @@
 //! Tests that a run goes on as if nothing had happened when its state moves to a new engine: of the
 //! same kind or another, at random places of generated traffic.
 
+use braid_engine::{MOVE_MUTANTS, MoveMutant};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{TableCounters, Traffic};
 use braid_ir::snapshot::{FunctionState, Snapshot};
@@ -58,7 +59,7 @@ impl Case {
 
 #[test]
 fn run_with_breaks_does_what_a_run_without_breaks_does() {
-    cases().for_each(|case| case.check(&|chain, steps| differs(chain, steps, &|_| ())));
+    cases().for_each(|case| case.check(&|chain, steps| differs(chain, steps, &|_| (), None)));
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
     let mut left: Vec<(&str, Changes)> = of_chains.chain(of_functions).collect();
     for case in (0..FOR_MISTAKES).map(case) {
         left.retain(|(name, change)| {
-            let found = differs(&case.chain, &case.steps, change);
+            let found = differs(&case.chain, &case.steps, change, None);
             // A state that an engine refuses proves nothing.
             let found = found.filter(|text| !text.contains("refuses"));
             if found.is_some() {
@@ -187,5 +188,25 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
         }
     }
     let left: Vec<_> = left.iter().map(|(name, _)| name).collect();
+    panic!("not found: {left:?}");
+}
+
+#[test]
+fn breaks_find_each_mutant_of_moving_state() {
+    let mut left = MOVE_MUTANTS.to_vec();
+    // These need a chain with new values, as in `reload.rs`.
+    left.retain(|one| !matches!(one, MoveMutant::DeadlinesKept | MoveMutant::MembersKept));
+    for case in (0..FOR_MISTAKES).map(case) {
+        left.retain(|mutant| {
+            let found = differs(&case.chain, &case.steps, &|_| (), Some(*mutant)).is_some();
+            if found {
+                eprintln!("{mutant:?}: seed {}", case.seed);
+            }
+            !found
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
     panic!("not found: {left:?}");
 }

@@ -1,11 +1,12 @@
 //! Tests changes of chains while they run: what moves, what does not, and what the plan says.
 
-use braid_ir::chain::{Chain, Control, Node, PolicyRule, Priority, Sink, Source};
+use braid_engine::MoveMutant;
+use braid_ir::chain::{Chain, Change, Control, Node, PolicyRule, Priority, Sink, Source};
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::snapshot::{Fate, Plan, Snapshot, What, transfer};
 use braid_ir::steering::By;
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
-use braid_testkit::breaks::{Kind, resumed};
+use braid_testkit::breaks::{Kind, move_to, resumed};
 use braid_testkit::generate::Rng;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::stimuli;
@@ -118,15 +119,87 @@ fn functions_keep_their_state_when_the_chain_gets_one_more() {
         let plan = Plan::new(&snapshot, &more);
         assert!(!plan.loses(), "seed {seed}: {plan}");
         assert_eq!(plan.functions[0].fate, Fate::New);
-        let mut engine = resumed(kind(seed), &more, snapshot).expect("the state fits");
+        let copied = resumed(kind(seed), &more, snapshot).expect("the state fits");
+        let mut old = kind(!seed).engine(&chain, None);
+        record(old.as_mut(), before, Detail::End);
+        let mut moved = kind(seed).engine(&more, None);
+        move_to(&more, moved.as_mut(), (&chain, old.as_mut())).expect("the state fits");
         let after: Vec<_> = after.iter().map(|one| (one, shifted(one))).collect();
         let (own, shifted): (Vec<_>, Vec<_>) =
             after.into_iter().map(|(own, shifted)| (own.clone(), shifted)).unzip();
         let expected = record(oracle.as_mut(), &own, Detail::End);
-        let actual = without_it(record(engine.as_mut(), &shifted, Detail::End));
+        for mut engine in [copied, moved] {
+            let actual = without_it(record(engine.as_mut(), &shifted, Detail::End));
+            let difference = braid_testkit::compare::difference(&expected, &actual);
+            assert!(difference.is_none(), "seed {seed}: {difference:?}\n{}", any(seed));
+        }
+    }
+}
+
+/// The chain with the values that these stimuli give its parameters.
+fn with_new_values(chain: &Chain, stimuli: &[Stimulus]) -> Chain {
+    let mut chain = chain.clone();
+    for stimulus in stimuli {
+        if let Stimulus::Control(Control { node, param, change: Change::Set(value), .. }) = stimulus
+        {
+            chain.nodes[usize::from(*node)].params[param.index()] = value.clone();
+        }
+    }
+    chain
+}
+
+#[test]
+fn state_that_moves_takes_new_values_as_a_copy_does() {
+    for seed in budget::seeds(CASES) {
+        let Some(chain) = generated(seed) else { continue };
+        let stimuli = stimuli(&chain, seed, 2 * STIMULI);
+        let (before, after) = stimuli.split_at(STIMULI);
+        let next = with_new_values(&chain, after);
+        let mut oracle = harness::reference(&chain);
+        record(oracle.as_mut(), before, Detail::End);
+        let copied = resumed(Kind::Reference, &next, oracle.export());
+        let mut old = kind(seed).engine(&chain, None);
+        record(old.as_mut(), before, Detail::End);
+        let mut moved = kind(seed).engine(&next, None);
+        let taken = move_to(&next, moved.as_mut(), (&chain, old.as_mut()));
+        let mut copied = match (copied, taken) {
+            (Ok(copied), Ok(())) => copied,
+            (copied, taken) => {
+                assert_eq!(copied.err(), taken.err(), "seed {seed}");
+                continue;
+            }
+        };
+        let expected = record(copied.as_mut(), after, Detail::End);
+        let actual = record(moved.as_mut(), after, Detail::End);
         let difference = braid_testkit::compare::difference(&expected, &actual);
         assert!(difference.is_none(), "seed {seed}: {difference:?}\n{}", any(seed));
     }
+}
+
+/// What a mapping becomes when it moves to a NAPT with a shorter time-out and another pool of ports:
+/// whether it has expired in time, and the port of the next mapping.
+fn moved_mapping(mutant: Option<MoveMutant>) -> (bool, u128) {
+    let (chain, next) = (
+        napt("", "public: 198.51.100.1"),
+        napt("", "public: 198.51.100.1, ports: 7000..7009, idle: 7 s"),
+    );
+    let kind = Kind::Compiled(ENGINES[0]);
+    let mut old = kind.engine(&chain, mutant);
+    enter(old.as_mut(), 0, udp(1_000_000_000, INSIDE, SERVER));
+    let mut engine = kind.engine(&next, mutant);
+    move_to(&next, engine.as_mut(), (&chain, old.as_mut())).expect("the state fits");
+    assert!(!engine.state().is_empty());
+    step(engine.as_mut(), &Stimulus::Advance(8_500_000_000));
+    let has_expired = engine.state().is_empty();
+    let out = enter(engine.as_mut(), 0, udp(9_000_000_000, INSIDE, SERVER));
+    (has_expired, get(out.first().expect("a packet"), Field::UdpSport))
+}
+
+#[test]
+fn new_time_out_and_new_pool_apply_to_state_that_moves() {
+    assert_eq!(moved_mapping(None), (true, 7000));
+    assert!(!moved_mapping(Some(MoveMutant::DeadlinesKept)).0);
+    assert_eq!(moved_mapping(Some(MoveMutant::MembersKept)), (true, 1024));
 }
 
 #[test]

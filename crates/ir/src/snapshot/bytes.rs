@@ -153,16 +153,16 @@ impl Stored for usize {
     }
 }
 
-/// Structures, field by field.
+/// Structures, field by field. Fields after `;` are not written.
 macro_rules! structures {
-    ($($ty:ident { $($field:ident),* })*) => {$(
+    ($($ty:ident { $($field:ident),* $(; $unwritten:ident)? })*) => {$(
         impl Stored for $ty {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
 
             fn get(from: &mut Reader<'_>) -> Result<Self> {
-                Ok(Self { $($field: Stored::get(from)?),* })
+                Ok(Self { $($field: Stored::get(from)?,)* $($unwritten: Default::default())? })
             }
         }
     )*};
@@ -172,7 +172,7 @@ structures! {
     Totals { packets_in, created, copied, consumed, out, lost }
     FunctionState {
         name, model, native, forward, backward, timers_skipped, background_faults, rows, params,
-        tables, queues, timers, shards
+        tables, queues, timers, shards; stays
     }
     RowState { label, text, traffic, drops }
     TableState { name, schema, lives_with, counters, entries }

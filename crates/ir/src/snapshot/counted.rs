@@ -79,6 +79,7 @@ fn function(node: &Node, at: u16, counters: &Counters) -> FunctionState {
             .map(|timer| TimerState { period: text::period(model, timer), next_ns: None })
             .collect(),
         shards: Vec::new(),
+        stays: false,
     }
 }
 

@@ -72,6 +72,9 @@ pub struct FunctionState {
     pub timers: Vec<TimerState>,
     /// One shard, or one for each worker if a table of the function is sharded.
     pub shards: Vec<ShardState>,
+    /// Its entries and pools are not here: the next engine takes them over from the engine itself
+    /// ([`crate::engine::Engine::take_over`]).
+    pub stays: bool,
 }
 
 /// The counters of a row.

@@ -176,7 +176,7 @@ impl Parts<'_> {
         for old in self.old.tables.iter().enumerate() {
             if !self.model.state.iter().any(|decl| decl.name == old.1.name) {
                 let fate = Fate::Lost("the function has no such table any more".to_owned());
-                parts.push(table_part(old, fate));
+                parts.push(self.table_part(old, fate));
             }
         }
         let moves = |parts: &[Part], at: usize| {
@@ -211,20 +211,33 @@ impl Parts<'_> {
         } else {
             self.room(decl, old)
         };
-        table_part((at, old), fate)
+        self.table_part((at, old), fate)
+    }
+
+    /// The number of a table's entries, in the snapshot or in the engine.
+    fn count(&self, table: &TableState) -> u64 {
+        match self.old.stays {
+            true => table.counters.entries,
+            false => table.entries.len() as u64,
+        }
+    }
+
+    fn table_part(&self, (at, old): (usize, &TableState), fate: Fate) -> Part {
+        let count = self.count(old);
+        Part { what: What::Table, name: old.name.clone(), fate, count, from: Some(at) }
     }
 
     /// Whether all entries of a table fit.
     fn room(&self, decl: &StateDecl, old: &TableState) -> Fate {
         let capacity = setting(decl.capacity, &self.node.params);
-        let count = old.entries.len();
-        if count as u128 <= capacity {
+        let count = u128::from(self.count(old));
+        if count <= capacity {
             return Fate::Moves;
         }
         Fate::MovesBut(format!(
             "it has room for {capacity} entries, {} fewer than there are; none is lost, and new \
              ones are refused or replace the oldest",
-            count as u128 - capacity
+            count - capacity
         ))
     }
 
@@ -372,11 +385,6 @@ impl Parts<'_> {
 
 fn new_part(what: What, name: &str) -> Part {
     Part { what, name: name.to_owned(), fate: Fate::New, count: 0, from: None }
-}
-
-fn table_part((at, old): (usize, &TableState), fate: Fate) -> Part {
-    let count = old.entries.len() as u64;
-    Part { what: What::Table, name: old.name.clone(), fate, count, from: Some(at) }
 }
 
 fn lose(part: &mut Part, why: &str) {

@@ -118,7 +118,7 @@ impl FunctionState {
         workers: u16,
         totals: &mut Totals,
     ) {
-        (self.forward, self.backward) = (old.forward, old.backward);
+        (self.forward, self.backward, self.stays) = (old.forward, old.backward, old.stays);
         self.timers_skipped = old.timers_skipped;
         self.background_faults = old.background_faults;
         let is_native = config.model.native.is_some();

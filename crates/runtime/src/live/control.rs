@@ -5,7 +5,7 @@ use super::operator::{Flags, Operator};
 use super::results::united;
 use super::shared::Shared;
 use super::tracing::{Tracing, capture};
-use super::worker::{Mailbox, Next, Status, Worker};
+use super::worker::{HandedOver, Mailbox, Next, Status, Worker};
 use crate::ctl::{FlowsWanted, Job, Request, Served, page};
 use crate::engines::Engines;
 use crate::outcome::Summary;
@@ -15,6 +15,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::StateEntry;
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
+use std::any::TypeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -118,8 +119,8 @@ impl Controller<'_> {
             }
             Request::Reload { plan: true } => match self.load() {
                 Err(why) => error(why),
-                Ok((chain, _)) => {
-                    let plan = self.plan(&chain)?;
+                Ok((chain, mut engines)) => {
+                    let plan = self.plan(&chain, engines.type_of())?;
                     plan.map_or_else(error, |plan| json!({ "plan": plan.to_string() }))
                 }
             },
@@ -219,9 +220,24 @@ impl Controller<'_> {
         Ok(status)
     }
 
+    /// Has all engines prepare a copy of their state, while they move packets.
+    fn prepare(&self) -> Result<(), Ended> {
+        let (preparing, ready) = sync_channel(0);
+        self.ask(move |worker| worker.prepare(preparing.clone()))?;
+        // Nothing is sent: a worker drops its sender when its engine is ready, or when it ends.
+        let _ = ready.recv();
+        Ok(())
+    }
+
     /// The state entries of all workers.
     fn state(&self) -> Result<Vec<StateEntry>, Ended> {
-        let mut parts = self.ask(|worker| worker.engine.state())?;
+        self.prepare()?;
+        let copies = self.ask(|worker| {
+            let copy = worker.engine.reporter();
+            worker.resume();
+            copy
+        })?;
+        let mut parts: Vec<_> = copies.into_iter().map(|entries| entries()).collect();
         Ok(match parts.len() {
             1 => parts.remove(0),
             _ => united_state(parts.into_iter(), &self.chain),
@@ -230,7 +246,13 @@ impl Controller<'_> {
 
     /// The state of all workers.
     fn export(&self) -> Result<Snapshot, Ended> {
-        Ok(whole(self.ask(|worker| worker.engine.export())?, &self.chain))
+        self.prepare()?;
+        let copies = self.ask(|worker| {
+            let copy = worker.engine.exporter();
+            worker.resume();
+            copy
+        })?;
+        Ok(whole(copies.into_iter().map(|snapshot| snapshot()).collect(), &self.chain))
     }
 
     /// Changes the configuration of all workers. All of them have the same configuration, so all
@@ -274,14 +296,23 @@ impl Controller<'_> {
         Ok((Arc::new(chain), engines))
     }
 
-    /// What moves if a chain takes the place of the one that runs. The inner error is the reason
-    /// why it cannot.
-    fn plan(&self, next: &Arc<Chain>) -> Result<Result<Plan, String>, Ended> {
+    /// What moves if a chain with engines of this type takes the place of the one that runs. The
+    /// inner error is the reason why it cannot.
+    fn plan(
+        &self,
+        next: &Arc<Chain>,
+        engines: Option<TypeId>,
+    ) -> Result<Result<Plan, String>, Ended> {
+        self.prepare()?;
         let chain = Arc::clone(next);
-        let parts = self.ask(move |worker| worker.hand_over(&chain))?;
+        let parts = self.ask(move |worker| {
+            let part = worker.hand_over(&chain, engines);
+            worker.resume();
+            part
+        })?;
         let parts: Result<Vec<_>, String> = parts.into_iter().collect();
         Ok(parts.map(|parts| {
-            let snapshots = parts.into_iter().map(|(snapshot, _)| snapshot).collect();
+            let snapshots = parts.into_iter().map(|part| part.snapshot).collect();
             Plan::new(&whole(snapshots, &self.chain), next)
         }))
     }
@@ -293,9 +324,11 @@ impl Controller<'_> {
             Ok(next) => next,
             Err(why) => return Ok(Err(why)),
         };
+        self.prepare()?;
         let replaced = self.replace(&chain, engines)?;
-        if replaced.is_ok() {
-            self.chain = chain;
+        match &replaced {
+            Ok(_) => self.chain = chain,
+            Err(_) => drop(self.ask(|worker| worker.resume())?),
         }
         Ok(replaced)
     }
@@ -307,42 +340,48 @@ impl Controller<'_> {
         chain: &Arc<Chain>,
         mut engines: Engines,
     ) -> Result<Result<Replaced, String>, Ended> {
-        let start = Instant::now();
+        let kind = engines.type_of();
         let (mut states, mut waiting) = (Vec::new(), Vec::new());
         for (at, worker) in self.workers.iter().enumerate() {
             let (give_state, state) = sync_channel(1);
             let (give_next, next) = sync_channel(1);
             let chain = Arc::clone(chain);
             let before = worker.send(move |worker| {
-                let state = worker.hand_over(&chain);
+                let start = Instant::now();
+                let state = worker.hand_over(&chain, kind);
                 // Without an answer, this chain stays.
                 let given = give_state.send(state);
                 let next = given.ok().and_then(|()| next.recv().ok());
-                next.map(|next| worker.replace(next, at == 0))
+                next.map(|next| (worker.replace(next, at == 0), start.elapsed()))
             });
             states.push(state);
             waiting.push((give_next, before.ok_or(Ended)?));
         }
         let states = states.iter().map(|state| state.recv().map_err(|_| Ended));
         let states: Vec<_> = states.collect::<Result<_, Ended>>()?;
-        let (snapshots, numbers): (Vec<_>, Vec<_>) =
-            match states.into_iter().collect::<Result<Vec<_>, String>>() {
-                Ok(states) => states.into_iter().unzip(),
-                Err(why) => return Ok(Err(why)),
-            };
+        let states: Vec<HandedOver> = match states.into_iter().collect::<Result<_, String>>() {
+            Ok(states) => states,
+            Err(why) => return Ok(Err(why)),
+        };
+        let (snapshots, places): (Vec<_>, Vec<_>) =
+            states.into_iter().map(|one| (one.snapshot, (one.numbers, one.staying))).unzip();
         let snapshot = whole(snapshots, &self.chain);
         let plan = Plan::new(&snapshot, chain);
         if let Err(why) = engines.whole().import(snapshot) {
             return Ok(Err(why.to_string()));
         }
         let (engines, steerer) = engines.into_parts();
-        for (((give, before), engine), numbers) in waiting.into_iter().zip(engines).zip(numbers) {
-            let (chain, steerer) = (Arc::clone(chain), steerer.clone());
-            give.send(Next { chain, engine, steerer, numbers }).map_err(|_| Ended)?;
+        // What the workers give back is dropped when no worker waits any more: this takes time.
+        let mut before = Vec::new();
+        for (((give, replaced), engine), places) in waiting.into_iter().zip(engines).zip(places) {
+            let (chain, steerer, (numbers, staying)) = (Arc::clone(chain), steerer.clone(), places);
+            let next = Next { chain, engine, steerer, numbers, staying };
+            give.send(next).map_err(|_| Ended)?;
             // The first worker replaces what all share before the others go on.
-            before.recv().map_err(|_| Ended)?;
+            before.extend(replaced.recv().map_err(|_| Ended)?);
         }
-        Ok(Ok(Replaced { plan, pause: start.elapsed() }))
+        let pause = before.iter().map(|(_, pause)| *pause).max().unwrap_or_default();
+        Ok(Ok(Replaced { plan, pause }))
     }
 }
 

@@ -8,6 +8,7 @@ use super::numbers::renumber;
 use super::polling::Polling;
 use super::shared::{Reading, Shared};
 use super::sink::{Sink, Unsent};
+use crate::engines::type_of;
 use crate::hosts::new_addresses;
 use crate::load::Load;
 use crate::outcome::RunError;
@@ -16,9 +17,10 @@ use crate::steer::Steerer;
 use braid_io::{Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Prepared};
-use braid_ir::snapshot::Snapshot;
+use braid_ir::snapshot::{Snapshot, staying};
 use braid_packet::{BURST, Frame, Link, Packet};
 use serde_json::Value;
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -97,6 +99,18 @@ pub(super) struct Next {
     pub(super) steerer: Option<Steerer>,
     /// The number of each interface of the chain before, by its number there.
     pub(super) numbers: BTreeMap<u16, u16>,
+    /// The functions whose entries come from the engine before ([`staying`]).
+    pub(super) staying: Vec<(u16, u16)>,
+}
+
+/// The state that a worker hands over for another chain.
+pub(super) struct HandedOver {
+    /// The state, without the entries of the functions that stay.
+    pub(super) snapshot: Snapshot,
+    /// The number of each interface in the other chain, by its number here.
+    pub(super) numbers: BTreeMap<u16, u16>,
+    /// The functions whose entries stay in the engine until the other one takes them over.
+    pub(super) staying: Vec<(u16, u16)>,
 }
 
 /// The counters of a worker.
@@ -142,6 +156,10 @@ pub(super) struct Worker<'a> {
     newcomers: Option<Newcomers>,
     /// No packet enters any more.
     drains: bool,
+    /// Who waits until the engine has prepared a copy of its state.
+    preparing: Option<SyncSender<()>>,
+    /// Further messages follow at once, so the worker does not sleep.
+    is_awake: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -168,6 +186,8 @@ impl<'a> Worker<'a> {
             polling: Polling::default(),
             newcomers: None,
             drains: false,
+            preparing: None,
+            is_awake: false,
         }
     }
 
@@ -185,7 +205,10 @@ impl<'a> Worker<'a> {
         limits: Limits,
     ) -> Result<(), RunError> {
         let reading = Reading::begin(&self.shared);
-        self.read(messages, stop, limits)?;
+        let read = self.read(messages, stop, limits);
+        // Who waits for a copy of the state sees that there will be none.
+        self.preparing = None;
+        read?;
         drop(reading);
         loop {
             let is_last = self.exchange.is_none() || !self.shared.is_read();
@@ -225,7 +248,8 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             let before = self.packets;
-            let is_busy = self.turn()?;
+            let is_busy = self.turn()? || self.is_awake;
+            self.prepare_more();
             if is_busy {
                 self.polling.found(now);
             }
@@ -445,6 +469,25 @@ impl<'a> Worker<'a> {
         self.sink.end_hosts();
     }
 
+    /// Has the engine prepare a copy of its state between bursts. Drops `preparing` when it is ready.
+    /// The worker stays awake until [`Self::resume`].
+    pub(super) fn prepare(&mut self, preparing: SyncSender<()>) {
+        self.preparing = Some(preparing);
+        self.is_awake = true;
+    }
+
+    fn prepare_more(&mut self) {
+        if self.preparing.is_some() && self.engine.prepare_copy() {
+            self.preparing = None;
+        }
+    }
+
+    /// The state is copied, or is not needed any more.
+    pub(super) fn resume(&mut self) {
+        self.engine.resume();
+        self.is_awake = false;
+    }
+
     /// The counters of the engine and of the worker.
     pub(super) fn counted(&self) -> Counted {
         let mut counters = self.engine.counters();
@@ -486,26 +529,31 @@ impl<'a> Worker<'a> {
         made
     }
 
-    /// The state for a chain that is to take the place of this one, and the numbers that the
-    /// interfaces of this chain have there.
+    /// The state for a chain that is to take the place of this one, with engines of this type.
     ///
     /// # Errors
     /// The reason why this chain stays.
     pub(super) fn hand_over(
         &mut self,
         next: &Chain,
-    ) -> Result<(Snapshot, BTreeMap<u16, u16>), String> {
+        engines: Option<TypeId>,
+    ) -> Result<HandedOver, String> {
         let numbers = self.sink.interfaces_in(&self.chain, next)?;
         if self.control.left() > 0 {
             return Err("changes of the control file still wait for their time".to_owned());
         }
-        Ok((self.engine.export(), numbers))
+        let staying = match type_of(&mut *self.engine) {
+            Some(own) if engines == Some(own) => staying(&self.chain, next),
+            _ => Vec::new(),
+        };
+        let here: Vec<u16> = staying.iter().map(|(_, here)| *here).collect();
+        Ok(HandedOver { snapshot: self.engine.export_without(&here), numbers, staying })
     }
 
     /// Runs another chain from now on. Returns the engine from before: to drop it takes time. With
     /// `is_first`, the worker also replaces what all workers share.
     pub(super) fn replace(&mut self, next: Next, is_first: bool) -> Box<dyn Engine> {
-        let Next { chain, engine, steerer, numbers } = next;
+        let Next { chain, engine, steerer, numbers, staying } = next;
         if is_first {
             self.sink.end_hosts_not_in(&chain);
             self.shared.replace_hosts(&chain);
@@ -521,6 +569,9 @@ impl<'a> Worker<'a> {
             exchange.replace(steerer, &numbers);
         }
         self.chain = chain;
-        std::mem::replace(&mut self.engine, engine)
+        let mut old = std::mem::replace(&mut self.engine, engine);
+        self.engine.take_over(&mut *old, &staying);
+        self.is_awake = false;
+        old
     }
 }

@@ -6,7 +6,7 @@ const BLOCK: u32 = 512;
 
 /// The element with the number n (from 1) is the number of taken ranks in the last b blocks up to
 /// block n, where b is the value of n's lowest set bit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Counts {
     taken: Vec<u32>,
 }

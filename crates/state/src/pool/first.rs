@@ -3,7 +3,7 @@
 
 /// The lowest level has a bit for each rank that is not free. Each higher level has a bit for each
 /// full word of the level below it. The highest level is a single word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct First {
     levels: Vec<Vec<u64>>,
 }

@@ -3,7 +3,7 @@
 
 use super::first::First;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue {
     /// The ranks that have been free from the start.
     fresh: First,

@@ -1,0 +1,65 @@
+//! Tables that move: a store takes the tables of another store over, or copies its own.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "callers name functions of both stores that have the same tables"
+)]
+
+use crate::mutants::MoveMutant;
+use crate::table::Table;
+use crate::tables::Tables;
+
+impl Tables {
+    /// Takes over all entries and counters of functions from another store: pairs of a function
+    /// here and a function there with the same tables ([`braid_ir::snapshot::staying`]). Limits
+    /// stay those of this store. Nothing depends on entries of either store. The time does not
+    /// depend on the number of entries that move, unless their time-outs change. The other store is
+    /// of no further use.
+    pub fn take_over(&mut self, old: &mut Tables, functions: &[(u16, u16)]) {
+        if functions.is_empty() {
+            return;
+        }
+        let mutants = self.mutants;
+        let mut stays = vec![true; self.all.len()];
+        for (node, from) in functions {
+            let function = &self.functions[usize::from(*node)];
+            let count = usize::from(function.shards) * function.model.state.len();
+            let first = old.functions[usize::from(*from)].first;
+            let tables = self.all[function.first..][..count].iter_mut();
+            for (table, old) in tables.zip(&mut old.all[first..][..count]) {
+                table.take_over(old, mutants);
+            }
+            stays[function.first..][..count].fill(false);
+        }
+        // What moves is found by the other store's hash.
+        if !mutants.has(MoveMutant::HashKept) {
+            std::mem::swap(&mut self.hash, &mut old.hash);
+        }
+        let left = self.all.iter_mut().zip(stays).filter(|(_, stays)| *stays);
+        left.for_each(|(table, _)| table.rehash(&self.hash));
+        if !mutants.has(MoveMutant::IdsRepeat) {
+            self.ids = self.ids.max(old.ids);
+        }
+        self.find_next();
+    }
+
+    /// A copy from which the entries can be read. Nothing can be found in it, and nothing ends.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let mut copy = Self::empty(self.hash.clone());
+        copy.functions.clone_from(&self.functions);
+        copy.all = self.all.iter().map(Table::copy).collect();
+        copy
+    }
+
+    /// Whether the store has this mutant.
+    #[must_use]
+    pub fn has_mutant(&self, mutant: MoveMutant) -> bool {
+        self.mutants.has(mutant)
+    }
+
+    /// Gives the store a mutant.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: MoveMutant) {
+        self.mutants.active = Some(mutant);
+    }
+}
