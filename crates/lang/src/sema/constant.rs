@@ -227,8 +227,10 @@ impl<'a> Eval<'a> {
         }
     }
 
+    /// Checks all values, also behind one with an error.
     fn check_all<'e>(&mut self, all: impl Iterator<Item = &'e Expr>) -> Option<()> {
-        all.fold(Some(()), |whole, one| self.check(one).and(whole))
+        let wrong = all.filter(|one| self.check(one).is_none()).count();
+        (wrong == 0).then_some(())
     }
 
     /// A set of numbers of this type. It consists of prefixes, ranges, numbers and other sets.
