@@ -3,7 +3,9 @@
 use std::io;
 
 use braid_io::Device;
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
+};
 
 /// What a run needs to open its devices again, after they were removed and made anew. A run that
 /// keeps its user also needs to reach files of other users: root started it, and they may own the
@@ -30,8 +32,9 @@ pub fn needed(devices: &[Device], keeps_user: bool) -> CapabilitySet {
     needed
 }
 
-/// Gives up all other capabilities for good.
+/// Gives up all other capabilities for good: programs that run with more rights give none back.
 pub fn keep(needed: CapabilitySet) -> io::Result<()> {
+    set_no_new_privs(true)?;
     let kept = capabilities(None)?.permitted & needed;
     let none = CapabilitySet::empty();
     Ok(set_capabilities(
