@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 /// The group of all routers that know MLDv2, to which reports go.
 const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
 
-/// The group of all hosts, of which all are members without a report.
+/// The group of all hosts. Each host is a member without a report.
 const HOSTS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// A hop-by-hop header in front of ICMPv6: routers look at the packet though it is not for them.
