@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text chain engines pairs; do
+for target in language capture packet files ir_text options requests state chain engines pairs; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -65,6 +65,32 @@ done
 for seed in 0 1 2 3 4 5; do
     printf '\\x%02x' "$seed" | xargs -0 printf > "fuzz/corpus/pairs/$seed"
     printf '\0\0\0\0\0\0\0' >> "fuzz/corpus/pairs/$seed"
+done
+
+# Options: devices and faults.
+options() { printf '%s' "$1" > "fuzz/corpus/options/$2"; }
+options af_packet:eth0 packet; options xdp:eth0 xdp; options tap:tap0 tap
+options memory memory; options memory:a.pcap capture; options replay:a.pcap,speed=0.5 replay
+options 'loss=1%,duplicate=0.5%,reorder=2%,corrupt=0.01%,time=20ms,seed=7' faults
+options truncate=0.0001%,delay=100%,stall=0% more_faults
+
+# Requests: one JSON object a line.
+requests() { printf '%s\n' "${@:2}" > "fuzz/corpus/requests/$1"; }
+requests look '{"do":"status"}' '{"do":"counters","text":true}' '{"do":"counters"}'
+requests state '{"do":"state","function":"nat","table":"map","contains":"10.0","from":1,"limit":2}'
+requests flows '{"do":"flows","worker":1,"from":0,"limit":5,"contains":"a","text":false}'
+requests change '{"do":"change","change":"all.rate = 1 Mbit/s"}'
+requests events '{"do":"events"}'
+requests capture '{"do":"capture","interface":"wan","way":"out","filter":"has udp","count":3}'
+requests trace '{"do":"trace","filter":"has udp","count":2,"most_entries":10,"text":true}'
+requests reload '{"do":"reload","plan":true}' '{"do":"reload"}'
+requests drain '{"do":"drain","within_ms":5}'
+requests stop '{"do":"stop"}'
+
+# States: a chain, whether its state follows or changes of it, changes of a byte.
+for chain in 0 1 2 3 4 5; do
+    printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/state/$chain"
+    printf '\x00\x40\x00\x01\x20\x01\xff' >> "fuzz/corpus/state/$chain"
 done
 
 # The IR's text form: what the compiler prints for small models.

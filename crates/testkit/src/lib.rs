@@ -12,5 +12,7 @@ pub mod hostile;
 pub mod packet;
 pub mod pairs;
 pub mod record;
+pub mod requests;
+pub mod saved;
 pub mod soundness;
 pub mod wrong;

@@ -7,15 +7,15 @@ use super::messages::{self, BROADCAST, Host, Mac, Said};
 use super::mld;
 use super::others::Others;
 use super::out::{NEIGHBOUR_LIMIT, NO_GATEWAY, NO_NEIGHBOUR, Out, TOO_LONG, TOO_LONG_ANSWERED};
+use super::status::{Counts, Told};
 use super::table::{State, Table, Way};
 use super::too_long::{self, ETHERNET};
 use crate::owned::Owned;
 use braid_io::Ethernet;
 use braid_ir::chain::{self, OwnAddress, TooLong};
 use braid_packet::{Field, Frame, Link as LinkType, Packet};
-use serde_json::{Value, json};
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// EtherTypes.
 const ARP: [u8; 2] = [0x08, 0x06];
@@ -36,24 +36,6 @@ const STEPS_NS: [u64; 3] = [200_000_000, 2_000_000_000, u64::MAX];
 
 /// The least time between two announcements that defend an address (RFC 5227 2.4).
 const DEFENCE_NS: u64 = 10_000_000_000;
-
-/// The most neighbours of a report.
-const MOST_SHOWN: usize = 1000;
-
-/// What an interface has done.
-#[derive(Debug, Default)]
-struct Counts {
-    answered_arp: u64,
-    answered_ndp: u64,
-    answered_echo: u64,
-    told_too_long: u64,
-    told_unreachable: u64,
-    asked: u64,
-    for_others: u64,
-    invalid: u64,
-    not_answered: u64,
-    unsent: u64,
-}
 
 /// What becomes of a frame that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,8 +78,7 @@ pub(super) struct Link {
     /// The next step of the start, and its time.
     step: (usize, u64),
     defended_ns: u64,
-    /// The time at which a question for members of multicast groups is answered.
-    report_ns: Option<u64>,
+    members: mld::Members,
     counts: Counts,
 }
 
@@ -123,7 +104,7 @@ impl Link {
             errors: Limit::new(100, 50),
             step: (0, u64::MAX),
             defended_ns: 0,
-            report_ns: None,
+            members: mld::Members::default(),
             counts: Counts::default(),
         })
     }
@@ -210,7 +191,10 @@ impl Link {
         let is_arp = frame.bytes().get(12..ETHERNET) == Some(&ARP);
         if let Some(query) = mld::read(frame.bytes()) {
             match query {
-                Some(query) => self.asked_for_members(query, now_ns, owned),
+                Some(query) => {
+                    let groups = mld::groups(&self.claimed(owned));
+                    self.members.hear(query, &groups, self.mac, now_ns);
+                }
                 None => self.counts.invalid += 1,
             }
             return None;
@@ -239,25 +223,11 @@ impl Link {
         None
     }
 
-    /// Answers a question for members of multicast groups later, so that not all members answer at
-    /// once.
-    fn asked_for_members(&mut self, query: mld::Query, now_ns: u64, owned: &Owned) {
-        let is_member = |group| mld::groups(self.claimed6(owned)).contains(&group);
-        if query.group.is_none_or(is_member) {
-            let answer_ns = now_ns.saturating_add(query.within_ns / 256 * u64::from(self.mac[5]));
-            let report_ns = self.report_ns.unwrap_or(u64::MAX);
-            self.report_ns = Some(report_ns.min(answer_ns));
-        }
-    }
-
     /// Tells switches and routers which multicast groups the interface wants.
-    fn report_groups(&mut self, is_answer: bool, owned: &Owned, out: &mut Out) {
-        let groups = mld::groups(self.claimed6(owned));
-        let from = self.declared.addresses.iter().find_map(|own| match own.address {
-            IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
-            _ => None,
-        });
-        let reports = mld::reports(self.mac, from, &groups, is_answer);
+    fn report_groups(&self, is_answer: bool, owned: &Owned, out: &mut Out) {
+        let own = self.declared.addresses.iter().map(|own| own.address);
+        let groups = mld::groups(&self.claimed(owned));
+        let reports = mld::reports(self.mac, mld::link_local(own), &groups, is_answer);
         out.own.extend(reports.into_iter().map(|report| (self.number, report)));
     }
 
@@ -268,14 +238,6 @@ impl Link {
         let of_functions = owned.first(MOST_CLAIMED);
         let all = own.chain(of_functions.into_iter().filter(|address| !self.own(*address)));
         all.filter(|address| self.answers_for(*address, owned)).collect()
-    }
-
-    /// The IPv6 addresses among these.
-    fn claimed6(&self, owned: &Owned) -> impl Iterator<Item = Ipv6Addr> {
-        self.claimed(owned).into_iter().filter_map(|address| match address {
-            IpAddr::V4(_) => None,
-            IpAddr::V6(address) => Some(address),
-        })
     }
 
     /// Learns from what a neighbour says, and answers it.
@@ -546,8 +508,7 @@ impl Link {
                 out.own.push((self.number, messages::question(self.mac, None, address, None)));
             }
         }
-        if self.report_ns.is_some_and(|due_ns| now_ns >= due_ns) {
-            self.report_ns = None;
+        if self.members.answers(now_ns) {
             self.report_groups(true, owned, out);
         }
         let Self { neighbours, questions, counts, declared, number, mac: own, .. } = self;
@@ -595,56 +556,10 @@ impl Link {
         self.lose(lost, NO_NEIGHBOUR, out);
     }
 
-    /// Addresses of the interface and of functions that other hosts on the link have, too.
-    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
-        let name = &self.declared.name;
-        self.others.iter().map(move |(address, mac)| {
-            let host = show(mac);
-            match self.own(address) {
-                true => {
-                    format!("{name}: the host {host} on the link has the same address {address}")
-                }
-                false => format!(
-                    "{name}: the host {host} on the link has the address {address} of a function, \
-                     so the run does not answer for it"
-                ),
-            }
-        })
-    }
-
-    /// How the interface is, for a client of the control socket.
-    pub(super) fn status(&self, now_ns: u64) -> Value {
-        let Self { declared, counts, neighbours, others, .. } = self;
-        let own = |own: &OwnAddress| format!("{}/{}", own.address, own.prefix_len);
-        let neighbour = |one: &super::table::Neighbour| {
-            json!({
-                "address": one.address.to_string(),
-                "mac": one.mac.map(show),
-                "state": one.state.name(now_ns),
-            })
-        };
-        let shown = neighbours.neighbours().iter().take(MOST_SHOWN);
-        json!({
-            "mac": show(self.mac),
-            "mtu": self.mtu,
-            "addresses": declared.addresses.iter().map(own).collect::<Vec<_>>(),
-            "gateways": declared.gateways.iter().map(IpAddr::to_string).collect::<Vec<_>>(),
-            "answered": {
-                "arp": counts.answered_arp,
-                "ndp": counts.answered_ndp,
-                "echo": counts.answered_echo,
-                "too_long": counts.told_too_long,
-                "unreachable": counts.told_unreachable,
-            },
-            "others_have": others.iter().map(|(at, _)| at.to_string()).collect::<Vec<_>>(),
-            "asked": counts.asked,
-            "for_other_hosts": counts.for_others,
-            "invalid": counts.invalid,
-            "not_answered": counts.not_answered,
-            "not_sent": counts.unsent,
-            "neighbours_known": neighbours.neighbours().len(),
-            "neighbours": shown.map(neighbour).collect::<Vec<_>>(),
-        })
+    /// What is told of the interface.
+    pub(super) fn told(&self) -> Told<'_> {
+        let Self { mac, mtu, declared, counts, others, neighbours, .. } = self;
+        Told { mac: *mac, mtu: *mtu, declared, counts, others, neighbours }
     }
 }
 
@@ -666,8 +581,4 @@ fn destination(frame: &[u8]) -> Option<IpAddr> {
         IP6 => Some(IpAddr::from(*at(24)?.first_chunk::<16>()?)),
         _ => None,
     }
-}
-
-fn show(mac: Mac) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -6,12 +6,12 @@ use super::too_long::ETHERNET;
 use braid_packet::Frame;
 use braid_packet::checksum::rfc1071;
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The group of all routers that know MLDv2, to which reports go.
 const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
 
-/// The group of all hosts, of which all are members without a report.
+/// The group of all hosts. Each host is a member without a report.
 const HOSTS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// A hop-by-hop header in front of ICMPv6: routers look at the packet though it is not for them.
@@ -42,9 +42,49 @@ pub(super) struct Query {
     pub(super) within_ns: u64,
 }
 
-/// The groups to which questions about these addresses go.
-pub(super) fn groups(addresses: impl Iterator<Item = Ipv6Addr>) -> BTreeSet<Ipv6Addr> {
+/// When an interface answers questions for members.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    due_ns: Option<u64>,
+}
+
+impl Members {
+    /// Notes a question. The interface answers later, so that not all members answer at once.
+    pub(super) fn hear(
+        &mut self,
+        query: Query,
+        groups: &BTreeSet<Ipv6Addr>,
+        mac: Mac,
+        now_ns: u64,
+    ) {
+        if query.group.is_none_or(|group| groups.contains(&group)) {
+            let answer_ns = now_ns.saturating_add(query.within_ns / 256 * u64::from(mac[5]));
+            self.due_ns = Some(self.due_ns.map_or(answer_ns, |due_ns| due_ns.min(answer_ns)));
+        }
+    }
+
+    /// Whether the interface answers now.
+    pub(super) fn answers(&mut self, now_ns: u64) -> bool {
+        self.due_ns.take_if(|due_ns| now_ns >= *due_ns).is_some()
+    }
+}
+
+/// The groups to which questions about these addresses go, if they are IPv6 addresses.
+pub(super) fn groups(addresses: &[IpAddr]) -> BTreeSet<Ipv6Addr> {
+    let addresses = addresses.iter().filter_map(|address| match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(*address),
+    });
     addresses.map(solicited).collect()
+}
+
+/// The address from which an interface with these addresses reports.
+pub(super) fn link_local(own: impl Iterator<Item = IpAddr>) -> Option<Ipv6Addr> {
+    own.filter_map(|own| match own {
+        IpAddr::V6(address) if address.is_unicast_link_local() => Some(address),
+        _ => None,
+    })
+    .next()
 }
 
 /// Whether a frame may have a query: a look that costs little.

@@ -13,6 +13,7 @@ mod messages;
 mod mld;
 mod others;
 mod out;
+mod status;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -197,12 +198,12 @@ impl Hosts {
     /// How an interface is, for a client of the control socket; `None` without a host there.
     pub(crate) fn status(&self, interface: u16) -> Option<Value> {
         let link = self.links.get(usize::from(interface))?.as_ref()?;
-        Some(link.status(self.now_ns))
+        Some(link.told().status(self.now_ns))
     }
 
     /// Warnings for the user.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.links.iter().flatten().flat_map(Link::warnings).collect()
+        self.links.iter().flatten().flat_map(|link| link.told().warnings()).collect()
     }
 }
 

@@ -110,8 +110,8 @@ fn response_codes_above_32767_are_floating_point_numbers() {
 
 #[test]
 fn many_groups_need_several_reports() {
-    let addresses = (0..150_u128).map(Ipv6Addr::from);
-    let groups = groups(addresses);
+    let addresses: Vec<_> = (0..150_u128).map(|low| Ipv6Addr::from(low).into()).collect();
+    let groups = groups(&addresses);
     let frames = reports(OWN, Some(ip6("fe80::1")), &groups, true);
     let packets = frames.into_iter().map(|one| Packet::in_frame(LinkType::Ethernet, 0, one, 0));
     let packets: Vec<_> = packets.collect();

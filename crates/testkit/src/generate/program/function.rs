@@ -68,9 +68,9 @@ struct Draft {
 pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
     let mut draft = Draft::default();
     // These draws change no others.
-    let mut aside = Rng::new(rng.clone().bits() ^ 0x706f_7274_696f_6e73);
-    if aside.one_in(4) {
-        declare::limit(&mut aside, &mut draft);
+    let mut own = Rng::new(rng.clone().bits() ^ 0x706f_7274_696f_6e73);
+    if own.one_in(4) {
+        declare::limit(&mut own, &mut draft);
     }
     for _ in 0..1 + rng.below(5) {
         declare::something(rng, &mut draft, number);
