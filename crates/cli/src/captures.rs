@@ -1,5 +1,6 @@
 //! Captures named on the command line as `[IF=]FILE`: opening and creating them.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use braid_io::{
@@ -182,18 +183,30 @@ impl Inputs {
     }
 }
 
-/// Whether both paths are one regular file, which need not exist yet. Pipes and devices do not
-/// count, because several outputs may write to one.
+/// Whether both paths are one regular file, which need not exist yet. Hard links are one file.
+/// Pipes and devices do not count, because several outputs may write to one.
 pub fn same_file(a: &Path, b: &Path) -> bool {
-    real(a).is_some_and(|a| real(b) == Some(a))
+    Identity::of(a).is_some_and(|a| Identity::of(b) == Some(a))
 }
 
-fn real(path: &Path) -> Option<PathBuf> {
-    if let Ok(real) = path.canonicalize() {
-        return real.is_file().then_some(real);
+/// What tells a file from all others.
+#[derive(PartialEq)]
+enum Identity {
+    /// The device and the inode of a file that exists.
+    Inode(u64, u64),
+    /// The path of a file that does not exist.
+    Path(PathBuf),
+}
+
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        if let Ok(file) = path.metadata() {
+            return file.is_file().then(|| Self::Inode(file.dev(), file.ino()));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(Self::Path(folder.join(path.file_name()?)))
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Creates a capture.

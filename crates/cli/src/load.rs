@@ -81,7 +81,10 @@ pub struct Program {
     chains: Vec<String>,
     sources: SourceMap,
     found: Diagnostics,
-    folders: Vec<PathBuf>,
+    /// The files that the program names, and its libraries.
+    named: Vec<PathBuf>,
+    /// The files that control files name.
+    in_control: Vec<PathBuf>,
 }
 
 /// Compiles a file. The caller looks at its errors.
@@ -98,8 +101,16 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
     let Compiled { unit, functions, chains, diagnostics, sources } =
         compile((&name, &text), &library, &files);
     let path = path.to_owned();
-    let folders = files.folders(&path);
-    Ok(Program { path, unit, functions, chains, sources, found: diagnostics, folders })
+    Ok(Program {
+        path,
+        unit,
+        functions,
+        chains,
+        sources,
+        found: diagnostics,
+        named: files.named.into_inner(),
+        in_control: Vec::new(),
+    })
 }
 
 /// Compiles a file that must have no errors. Warnings go to standard error.
@@ -174,8 +185,9 @@ impl Program {
         let (_, wrong) = sources.add_bytes(path.display().to_string(), bytes);
         wrong.into_iter().for_each(|wrong| found.push(wrong));
         let path = path.to_owned();
-        let (functions, chains, folders) = (Vec::new(), Vec::new(), Vec::new());
-        Self { path, unit: None, functions, chains, sources, found, folders }
+        let (functions, chains) = (Vec::new(), Vec::new());
+        let (named, in_control) = (Vec::new(), Vec::new());
+        Self { path, unit: None, functions, chains, sources, found, named, in_control }
     }
 
     /// Whether the program has errors, so that it cannot run.
@@ -205,8 +217,15 @@ impl Program {
     }
 
     /// The folders of the file, and of the files that it names.
-    pub fn folders(&self) -> &[PathBuf] {
-        &self.folders
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let all = self.named.iter().chain([&self.path]);
+        let folders: BTreeSet<&Path> = all.filter_map(|path| path.parent()).collect();
+        folders.into_iter().map(Path::to_owned).collect()
+    }
+
+    /// The files that the program and its control files name.
+    pub fn named(&self) -> impl Iterator<Item = &PathBuf> {
+        self.named.iter().chain(&self.in_control)
     }
 
     /// All findings as JSON.
@@ -280,7 +299,10 @@ impl Program {
     pub fn check_control(&mut self, path: &Path, chain: &Chain) -> Result<Vec<Scheduled>, Failure> {
         let text = text(path)?;
         let file = self.sources.add(path.display().to_string(), text);
-        Ok(control(file, chain, &Files::default(), &self.sources, &mut self.found))
+        let files = Files::default();
+        let changes = control(file, chain, &files, &self.sources, &mut self.found);
+        self.in_control.extend(files.named.into_inner());
+        Ok(changes)
     }
 
     /// The changes of a control file that must have no errors. Relative times count from the first
@@ -308,16 +330,6 @@ impl Program {
 struct Files {
     /// The files that were named, and the libraries.
     named: RefCell<Vec<PathBuf>>,
-}
-
-impl Files {
-    /// The folders of a file, and of the files that were named.
-    fn folders(&self, file: &Path) -> Vec<PathBuf> {
-        let named = self.named.borrow();
-        let all = named.iter().map(PathBuf::as_path).chain([file]);
-        let folders: BTreeSet<&Path> = all.filter_map(Path::parent).collect();
-        folders.into_iter().map(Path::to_owned).collect()
-    }
 }
 
 impl Loader for Files {

@@ -109,7 +109,22 @@ fn gen_never_writes_over_its_input() {
     let input = "x__cap2__dns.pcap";
     let args = ["gen", "repeat", input, "--times", "2", "--out", "./x__cap2__dns.pcap"];
     folder.braid(&args).code(2).warns("is an input");
+    let args = ["gen", "template", "t.yaml", "--skip-missing", "--out", input];
+    folder.braid(&args).code(2).warns("is an input");
     assert_eq!(std::fs::read(folder.path(input)).unwrap(), before);
+}
+
+#[test]
+fn gen_goes_on_when_its_warnings_cannot_be_written() {
+    let folder = folder();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = common::command()
+        .args(["gen", "template", "t.yaml", "--skip-missing", "--out", "o.pcap"])
+        .current_dir(folder.path("."))
+        .stdout(std::process::Stdio::null())
+        .stderr(full)
+        .status();
+    assert_eq!(ended.unwrap().code(), Some(0));
 }
 
 #[test]

@@ -150,7 +150,44 @@ fn input_is_never_overwritten() {
     let before = std::fs::read(folder.path("in.pcap")).unwrap();
     let args = ["run", "chain.braid", "--in", "in.pcap", "--out", "./in.pcap"];
     folder.braid(&args).code(2).warns("is an input");
+    std::fs::hard_link(folder.path("in.pcap"), folder.path("link.pcap")).unwrap();
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--out", "link.pcap"];
+    folder.braid(&args).code(2).warns("is an input");
+    for device in ["lan=replay:in.pcap", "lan=memory:in.pcap"] {
+        let args = ["run", "chain.braid", "--if", device, "--for", "1s", "--out", "in.pcap"];
+        folder.braid(&args).code(2).warns("in.pcap is read");
+    }
     assert_eq!(std::fs::read(folder.path("in.pcap")).unwrap(), before);
+}
+
+#[test]
+fn files_that_the_program_or_the_control_file_names_are_never_overwritten() {
+    let folder = folder();
+    let chain = "chain c { path stateless_firewall(allow: rules(\"a.rules\")); }";
+    folder.write("rules.braid", chain).write("a.rules", "pass\n").write("b.rules", "drop\n");
+    folder.write("changes", "+1 set stateless_firewall.allow rules(\"b.rules\")\n");
+    let run = ["run", "rules.braid", "--in", "in.pcap", "--control", "changes"];
+    let ended = |more: [&str; 2]| folder.braid(&[&run[..], &more].concat());
+    ended(["--events-out", "a.rules"]).code(2).warns("a.rules is read");
+    ended(["--state-out", "b.rules"]).code(2).warns("b.rules is read");
+    assert_eq!(
+        (folder.read("a.rules"), folder.read("b.rules")),
+        ("pass\n".into(), "drop\n".into())
+    );
+    ended(["--events-out", "events"]).code(0);
+}
+
+#[test]
+fn run_that_cannot_begin_keeps_earlier_results() {
+    let folder = folder();
+    folder.write("state", "earlier").write("events", "earlier");
+    let outputs = ["--state-out", "state", "--events-out", "events"];
+    let run =
+        |more: [&str; 4]| folder.braid(&[&["run", "chain.braid"], &more[..], &outputs].concat());
+    run(["--if", "nowhere=memory", "--for", "1s"]).code(2);
+    run(["--if", "lan=replay:none.pcap", "--for", "1s"]).code(3);
+    run(["--in", "in.pcap", "--control", "none"]).code(3);
+    assert_eq!((folder.read("state"), folder.read("events")), ("earlier".into(), "earlier".into()));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use braid_flowcache::Changed;
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::Prepared;
 use braid_ir::model::{Model, Op, ParamDecl, ParamId, SetRef, Setting, Word};
-use braid_ir::value::{Backend, Health, ParamValue};
+use braid_ir::value::{Backend, Health, MAX_MEMBERS, MAX_RULES, ParamValue};
 use std::any::Any;
 use std::cell::Cell;
 
@@ -55,19 +55,22 @@ impl Compiled {
         }
         let (instance, config) = (&mut functions.instances[node], &mut functions.chain.nodes[node]);
         let value = &mut config.params[param.index()];
-        let before = match value {
-            ParamValue::Backends(all) => all.clone(),
-            _ => Vec::new(),
-        };
-        match &mut control.change {
-            Change::Set(new) => {
+        let changed = match (&mut control.change, &mut *value) {
+            (Change::Set(new), _) => {
                 set(&model, decl, param, value, new)?;
-                let first = functions.configured.entry((control.node, param));
-                first.or_insert_with(|| std::mem::replace(new, ParamValue::Scalar(0)));
+                let changed = changed_by_set(control, value);
+                if let Change::Set(old) = &mut control.change {
+                    let first = functions.configured.entry((control.node, param));
+                    first.or_insert_with(|| std::mem::replace(old, ParamValue::Scalar(0)));
+                }
+                changed
             }
-            change => adjust(decl, value, change, instance.rules[param.index()].as_mut())?,
-        }
-        let changed = Changed::new(control, &before, value);
+            (_, ParamValue::Backends(all)) => adjust_backends(decl, all, control)?,
+            (change, _) => {
+                adjust_rules(&decl.name, value, change, instance.rules[param.index()].as_mut())?;
+                Changed::new(control, value)
+            }
+        };
         if is_set {
             let made = made.as_mut().and_then(|made| made.downcast_mut::<Structures>());
             let mut own = None;
@@ -179,27 +182,40 @@ fn set(
     if is_period && *new == ParamValue::Scalar(0) {
         return Err(format!("{} is a timer's period, which cannot be 0", decl.name));
     }
-    match (value, new) {
-        (ParamValue::Backends(all), ParamValue::Backends(new)) => {
-            let before = all.clone();
-            all.iter_mut().for_each(|old| old.health = Health::Removed);
-            std::mem::replace(new, before).into_iter().for_each(|one| admit(all, one));
+    if let (ParamValue::Backends(all), ParamValue::Backends(new)) = (&*value, &mut *new) {
+        let mut merged = all.clone();
+        merged.iter_mut().for_each(|old| old.health = Health::Removed);
+        for one in std::mem::take(new) {
+            admit(&mut merged, &decl.name, one)?;
         }
-        (value, new) => std::mem::swap(value, new),
+        *new = merged;
     }
+    std::mem::swap(value, new);
     Ok(())
 }
 
-/// Changes a part of a value.
-fn adjust(
-    decl: &ParamDecl,
+/// What a new value has changed. The control change holds the old value.
+fn changed_by_set(control: &Control, now: &ParamValue) -> Changed {
+    match (&control.change, now) {
+        (Change::Set(ParamValue::Backends(before)), ParamValue::Backends(now)) => {
+            Changed::backends(control, before, now)
+        }
+        _ => Changed::new(control, now),
+    }
+}
+
+/// Adds or removes a rule.
+fn adjust_rules(
+    name: &str,
     value: &mut ParamValue,
     change: &Change,
     rules: Option<&mut Rules>,
 ) -> Result<(), String> {
-    let name = &decl.name;
     match (change, value) {
         (Change::AddRule(at, rule), ParamValue::Rules(set)) => {
+            if set.rules.len() >= MAX_RULES {
+                return Err(format!("{name} has {MAX_RULES} rules, which is the limit"));
+            }
             let at = (*at).min(set.rules.len());
             set.rules.insert(at, rule.clone());
             if let Some(rules) = rules {
@@ -218,10 +234,25 @@ fn adjust(
                 rules.counts.remove(*at);
             }
         }
-        (Change::BackendUp(first, up), ParamValue::Backends(all)) => {
-            member(all, name, *first)?.health = if *up { Health::Up } else { Health::Down };
+        _ => return Err(cannot(name)),
+    }
+    Ok(())
+}
+
+/// Changes, adds or removes one backend.
+fn adjust_backends(
+    decl: &ParamDecl,
+    all: &mut Vec<Backend>,
+    control: &Control,
+) -> Result<Changed, String> {
+    let name = &decl.name;
+    let (at, before) = match &control.change {
+        Change::BackendUp(first, up) => {
+            let health = if *up { Health::Up } else { Health::Down };
+            change_health(all, name, *first, health)?
         }
-        (Change::AddBackend(columns), ParamValue::Backends(all)) => {
+        Change::RemoveBackend(first) => change_health(all, name, *first, Health::Removed)?,
+        Change::AddBackend(columns) => {
             let new = Backend::up(columns.clone());
             ParamValue::Backends(vec![new.clone()]).check(&decl.ty)?;
             if member(all, name, new.name()).is_ok() {
@@ -229,27 +260,53 @@ fn adjust(
                     "{name} already has a backend with this value in its first column"
                 ));
             }
-            admit(all, new);
+            admit(all, name, new)?
         }
-        (Change::RemoveBackend(first), ParamValue::Backends(all)) => {
-            member(all, name, *first)?.health = Health::Removed;
-        }
-        _ => return Err(format!("{name} is not of a type that can change like this")),
-    }
-    Ok(())
+        _ => return Err(cannot(name)),
+    };
+    Ok(Changed::backend(control, at, before.as_ref(), &all[at]))
 }
 
-/// The backend whose first column has this value, unless it was removed.
-fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mut Backend, String> {
-    let found = all.iter_mut().find(|one| !one.is_removed() && one.name() == first);
+fn cannot(name: &str) -> String {
+    format!("{name} is not of a type that can change like this")
+}
+
+/// Changes the health of the backend whose first column has this value. Returns its number, and
+/// what it was.
+fn change_health(
+    all: &mut [Backend],
+    param: &str,
+    first: Word,
+    health: Health,
+) -> Result<(usize, Option<Backend>), String> {
+    let at = member(all, param, first)?;
+    let before = all[at].clone();
+    all[at].health = health;
+    Ok((at, Some(before)))
+}
+
+/// The number of the backend whose first column has this value, unless it was removed.
+fn member(all: &[Backend], param: &str, first: Word) -> Result<usize, String> {
+    let found = all.iter().position(|one| !one.is_removed() && one.name() == first);
     found.ok_or_else(|| format!("{param} has no backend with this value in its first column"))
 }
 
 /// Adds a backend. A removed backend that comes back gets its old number. Any other gets the next
-/// number.
-fn admit(all: &mut Vec<Backend>, new: Backend) {
-    match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
-        Some(old) => *old = new,
-        None => all.push(new),
+/// number. Returns the number, and what the backend was.
+fn admit(
+    all: &mut Vec<Backend>,
+    param: &str,
+    new: Backend,
+) -> Result<(usize, Option<Backend>), String> {
+    if let Some(at) = all.iter().position(|one| one.is_removed() && one.name() == new.name()) {
+        return Ok((at, Some(std::mem::replace(&mut all[at], new))));
     }
+    if all.len() >= MAX_MEMBERS {
+        return Err(format!(
+            "{param} has had {MAX_MEMBERS} backends, which is the limit: removed ones keep their \
+             numbers"
+        ));
+    }
+    all.push(new);
+    Ok((all.len() - 1, None))
 }

@@ -92,10 +92,7 @@ impl Stage {
     /// Counts one more packet. Returns whether it is time to order machine code.
     pub(crate) fn is_to_order(&mut self) -> bool {
         match self {
-            Stage::Waiting(0) => {
-                *self = Stage::Ordered;
-                return true;
-            }
+            Stage::Waiting(0) => return true,
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
         }

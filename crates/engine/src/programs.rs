@@ -20,12 +20,17 @@ use std::cell::Cell;
 /// The largest number of programs at a time. The model interpreter runs packets of further shapes,
 /// so that memory does not grow with the variety of the traffic.
 const MOST: usize = 4096;
+/// The number of blocks of all programs together from which on no program is made. Packets wait
+/// while a program is made, and senders choose the shapes of packets.
+const MOST_BLOCKS: usize = 1 << 18;
 
 /// All programs.
 pub(crate) struct Programs {
     extent: Extent,
     jit: Jit,
     pub(crate) set: ProgramSet,
+    /// The number of blocks of all programs.
+    blocks: usize,
     /// Memory for the values of the running program, large enough for the largest program.
     pub(crate) words: Vec<Word>,
     #[cfg(feature = "mutants")]
@@ -95,6 +100,7 @@ impl Programs {
             extent,
             jit,
             set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
+            blocks: 0,
             words: Vec::new(),
             #[cfg(feature = "mutants")]
             bug: None,
@@ -130,12 +136,14 @@ impl Programs {
 
     /// Whether a point may have one more program.
     pub(crate) fn has_room(&self, point: Point) -> bool {
-        !self.set.points.0[place(point)].without && self.set.all.len() < MOST
+        let is_free = self.set.all.len() < MOST && self.blocks < MOST_BLOCKS;
+        is_free && !self.set.points.0[place(point)].without
     }
 
     /// Adds a program. Returns its number.
     pub(crate) fn add(&mut self, program: Program) -> usize {
-        let Residual { point, shape, values, .. } = &*program.residual;
+        let Residual { point, shape, values, blocks, .. } = &*program.residual;
+        self.blocks += blocks.len();
         if self.words.len() < values.len() {
             self.words.resize(values.len(), 0);
         }
@@ -156,6 +164,7 @@ impl Programs {
     /// Removes all programs. They are made again when they are needed.
     pub(crate) fn clear(&mut self) {
         self.set.all.clear();
+        self.blocks = 0;
         for known in &mut self.set.points.0 {
             known.last.set(None);
             known.shapes.clear();
@@ -201,5 +210,30 @@ impl Program {
                 Fate::Go(_) | Fate::Output { .. } | Fate::Resubmit { .. } => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_is_made_when_all_are_large_together() {
+        let points = Points((0..4).map(|_| Known::default()).collect());
+        let mut programs = Programs {
+            extent: Extent::Chain,
+            jit: Jit::Off,
+            set: ProgramSet { all: Vec::new(), points },
+            blocks: MOST_BLOCKS - 1,
+            words: Vec::new(),
+            #[cfg(feature = "mutants")]
+            bug: None,
+        };
+        let point = Point { node: 0, backward: false, held: false };
+        assert!(programs.has_room(point));
+        programs.blocks += 1;
+        assert!(!programs.has_room(point));
+        programs.clear();
+        assert!(programs.has_room(point));
     }
 }

@@ -10,6 +10,7 @@ use crate::executor::Executor;
 use crate::held::Held;
 use crate::hot::Halt;
 use crate::instance::count;
+use crate::machine_code::Stage;
 use crate::merge::merge;
 use crate::model_interpreter::{self, Outcome, Verdict, Write};
 use crate::work::{Emission, Walk, Work};
@@ -347,8 +348,8 @@ impl Executor {
         let machine_code = match &self.workshop {
             None => program.stage.next(&program.residual, functions),
             Some(workshop) => {
-                if program.stage.is_to_order() {
-                    workshop.order_code(number, &program.residual);
+                if program.stage.is_to_order() && workshop.order_code(number, &program.residual) {
+                    program.stage = Stage::Ordered;
                 }
                 program.stage.machine_code()
             }

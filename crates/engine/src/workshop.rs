@@ -2,7 +2,8 @@
 //! for the compiler. Until a program is there, the models are interpreted.
 //!
 //! The workshop has a copy of the chain's configuration. What was ordered before the configuration
-//! changed is not used.
+//! changed is not made, or not used if it is made already. All that waits is limited: orders and
+//! results by number, and of each parameter only the last value waits.
 
 use crate::address_groups::{Combination, Combinations};
 use crate::instance;
@@ -20,12 +21,16 @@ use braid_ir::value::ParamValue;
 use braid_jit::{AddressGroups, Resource, Resources, compile_with};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::mem::take;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// The largest number of programs on order. Further ones are ordered when these have come.
 const ON_ORDER: usize = 64;
+
+/// The largest number of orders, and of results, that wait.
+const WAITING: usize = 256;
 
 /// What the engine wants.
 enum Order {
@@ -33,10 +38,15 @@ enum Order {
     Program(Point, u128),
     /// The machine code of the program with this number.
     Code(usize, Arc<Residual>),
-    /// A parameter of a function has another value.
-    Value(u16, ParamId, ParamValue),
-    /// Orders from now on are of the configuration with this number.
-    Configuration(u64),
+}
+
+/// The changes of the configuration that the workshop does not know yet.
+#[derive(Default)]
+struct Changes {
+    /// The number of the configuration after them.
+    configuration: u64,
+    /// The last value of each changed parameter.
+    values: BTreeMap<(u16, ParamId), ParamValue>,
 }
 
 /// What the workshop has made.
@@ -48,6 +58,7 @@ pub(crate) enum Made {
 }
 
 /// Machine code and what belongs to it.
+#[derive(Default)]
 pub(crate) struct NewCode {
     /// `None`: the program stays interpreted.
     pub(crate) code: Option<Box<MachineCode>>,
@@ -59,8 +70,10 @@ pub(crate) struct NewCode {
 
 /// The engine's side of the workshop.
 pub(crate) struct Workshop {
-    orders: Sender<Order>,
+    /// Orders, each with the number of its configuration.
+    orders: SyncSender<(u64, Order)>,
     made: Receiver<(u64, Made)>,
+    changes: Arc<Mutex<Changes>>,
     /// The number of the current configuration.
     configuration: u64,
     /// The programs on order.
@@ -70,8 +83,9 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// Opens the workshop for a chain. It closes when the engine ends.
     pub(crate) fn open(chain: &Chain, graph: &Graph, extent: Extent, jit: Jit) -> Self {
-        let (orders, waiting) = channel();
-        let (give, made) = channel();
+        let (orders, waiting) = sync_channel(WAITING);
+        let (give, made) = sync_channel(WAITING);
+        let changes = Arc::<Mutex<Changes>>::default();
         let maker = Maker {
             chain: chain.clone(),
             graph: graph.clone(),
@@ -81,32 +95,37 @@ impl Workshop {
             groups: Combinations::default(),
             given: 0,
             prefetches: false,
+            changes: Arc::clone(&changes),
             configuration: 0,
         };
         thread::spawn(move || maker.work(&waiting, &give));
-        Self { orders, made, configuration: 0, ordered: Vec::new() }
+        Self { orders, made, changes, configuration: 0, ordered: Vec::new() }
     }
 
-    /// Orders the program at a point for packets with these headers.
+    /// Orders the program at a point for packets with these headers, if there is room. Otherwise a
+    /// later packet orders it.
     pub(crate) fn order_program(&mut self, point: Point, presence: u128) {
         let order = (point, presence);
-        if self.ordered.len() < ON_ORDER && !self.ordered.contains(&order) {
+        if self.ordered.len() < ON_ORDER
+            && !self.ordered.contains(&order)
+            && self.order(Order::Program(point, presence))
+        {
             self.ordered.push(order);
-            self.order(Order::Program(point, presence));
         }
     }
 
-    /// Orders the machine code of the program with this number.
-    pub(crate) fn order_code(&self, number: usize, program: &Arc<Residual>) {
-        self.order(Order::Code(number, Arc::clone(program)));
+    /// Orders the machine code of the program with this number. Returns whether there is room.
+    pub(crate) fn order_code(&self, number: usize, program: &Arc<Residual>) -> bool {
+        self.order(Order::Code(number, Arc::clone(program)))
     }
 
     /// Tells the workshop a parameter's new value.
     pub(crate) fn change(&mut self, node: u16, param: ParamId, value: &ParamValue) {
-        self.order(Order::Value(node, param, value.clone()));
         self.configuration += 1;
-        self.order(Order::Configuration(self.configuration));
         self.ordered.clear();
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.configuration = self.configuration;
+        changes.values.insert((node, param), value.clone());
     }
 
     /// Something that the workshop has made, and whether it is of the current configuration.
@@ -119,9 +138,10 @@ impl Workshop {
         Some((made, is_current))
     }
 
-    fn order(&self, order: Order) {
-        // If the thread has ended, by a defect, the models stay interpreted.
-        let _ = self.orders.send(order);
+    /// Places an order. Returns whether there is room. If the thread has ended, by a defect, the
+    /// models stay interpreted.
+    fn order(&self, order: Order) -> bool {
+        self.orders.try_send((self.configuration, order)).is_ok()
     }
 }
 
@@ -137,34 +157,46 @@ struct Maker {
     /// The number of combinations that the engine has.
     given: usize,
     prefetches: bool,
+    changes: Arc<Mutex<Changes>>,
     configuration: u64,
 }
 
 impl Maker {
-    fn work(mut self, orders: &Receiver<Order>, give: &Sender<(u64, Made)>) {
-        for order in orders {
+    fn work(mut self, orders: &Receiver<(u64, Order)>, give: &SyncSender<(u64, Made)>) {
+        for (configuration, order) in orders {
+            self.take_changes();
+            let is_current = configuration == self.configuration;
             let made = match order {
-                Order::Program(point, presence) => self.program(point, presence),
-                Order::Code(number, program) => self.code(number, &program),
-                Order::Value(node, param, value) => {
-                    let params = self.chain.nodes.get_mut(usize::from(node));
-                    let old = params.and_then(|node| node.params.get_mut(param.index()));
-                    old.into_iter().for_each(|old| old.clone_from(&value));
-                    continue;
-                }
-                Order::Configuration(configuration) => {
-                    self.configuration = configuration;
-                    self.routes.clear();
-                    self.groups.clear();
-                    self.given = 0;
-                    continue;
-                }
+                Order::Program(point, presence) if is_current => self.program(point, presence),
+                Order::Program(..) => continue,
+                Order::Code(number, program) if is_current => self.code(number, &program),
+                // The engine waits for an answer, and then orders again.
+                Order::Code(number, _) => Made::Code(number, NewCode::default()),
             };
-            if give.send((self.configuration, made)).is_err() {
+            if give.send((configuration, made)).is_err() {
                 // The engine has ended.
                 return;
             }
         }
+    }
+
+    /// Takes over the changes of the configuration.
+    fn take_changes(&mut self) {
+        let changes = Arc::clone(&self.changes);
+        let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.configuration == self.configuration {
+            return;
+        }
+        self.configuration = changes.configuration;
+        for ((node, param), value) in take(&mut changes.values) {
+            let node = self.chain.nodes.get_mut(usize::from(node));
+            if let Some(old) = node.and_then(|node| node.params.get_mut(param.index())) {
+                *old = value;
+            }
+        }
+        self.routes.clear();
+        self.groups.clear();
+        self.given = 0;
     }
 
     fn program(&self, point: Point, presence: u128) -> Made {
@@ -209,5 +241,42 @@ impl Resources for Maker {
 
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
         list(&self.chain, node, param)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workshop whose thread does nothing.
+    fn idle() -> (Workshop, Receiver<(u64, Order)>) {
+        let (orders, waiting) = sync_channel(WAITING);
+        let (_, made) = sync_channel(1);
+        let changes = Arc::default();
+        (Workshop { orders, made, changes, configuration: 0, ordered: Vec::new() }, waiting)
+    }
+
+    #[test]
+    fn only_the_last_value_of_a_parameter_waits() {
+        let (mut workshop, _waiting) = idle();
+        for value in 0..1000 {
+            workshop.change(0, ParamId(2), &ParamValue::Scalar(value));
+        }
+        let changes = workshop.changes.lock().expect("no thread has panicked");
+        assert_eq!(changes.configuration, 1000);
+        assert_eq!(changes.values, BTreeMap::from([((0, ParamId(2)), ParamValue::Scalar(999))]));
+    }
+
+    #[test]
+    fn orders_beyond_the_limit_are_refused() {
+        let (mut workshop, waiting) = idle();
+        let point = Point { node: 0, backward: false, held: false };
+        for presence in 0..1000 {
+            workshop.order_program(point, presence);
+            workshop.change(0, ParamId(0), &ParamValue::Scalar(presence));
+        }
+        assert_eq!(waiting.try_iter().count(), WAITING);
+        workshop.order_program(point, 7);
+        assert_eq!(waiting.try_iter().count(), 1);
     }
 }

@@ -2,7 +2,7 @@
 //! affects.
 
 use braid_ir::chain::{Change, Control};
-use braid_ir::model::ParamId;
+use braid_ir::model::{ParamId, Word};
 use braid_ir::value::{Backend, ParamValue};
 
 /// A dependency of a record on a parameter or on a part of one. Values that programs contain as
@@ -51,18 +51,36 @@ enum What {
 }
 
 impl Changed {
-    /// The change of a parameter. `before` holds the backends that it had, if any.
+    /// The change of a parameter to `value`. Changes of backends are not among these changes.
     #[must_use]
-    pub fn new(control: &Control, before: &[Backend], value: &ParamValue) -> Self {
-        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    pub fn new(control: &Control, value: &ParamValue) -> Self {
         let what = match (&control.change, value) {
             // A position after the last rule means the position before the default.
             (Change::AddRule(at, _), ParamValue::Rules(set)) => {
                 What::RuleAdded(number(*at).min(number(set.rules.len()) - 1))
             }
             (Change::RemoveRule(at), _) => What::RuleRemoved(number(*at)),
-            (_, ParamValue::Backends(all)) => backends(before, all),
             _ => What::Whole,
+        };
+        Self { node: control.node, param: control.param, what }
+    }
+
+    /// The change of the backend with this number, which was `before` and is `now`.
+    #[must_use]
+    pub fn backend(control: &Control, at: usize, before: Option<&Backend>, now: &Backend) -> Self {
+        let which = if before == Some(now) { Vec::new() } else { vec![number(at)] };
+        let what = What::Backends { which, members: member(before) != member(Some(now)) };
+        Self { node: control.node, param: control.param, what }
+    }
+
+    /// The change of all backends from `before` to `now`. Backends keep their numbers.
+    #[must_use]
+    pub fn backends(control: &Control, before: &[Backend], now: &[Backend]) -> Self {
+        let most = before.len().max(now.len());
+        let differ = |at: &usize| before.get(*at) != now.get(*at);
+        let what = What::Backends {
+            which: (0..most).filter(differ).map(number).collect(),
+            members: (0..most).any(|at| member(before.get(at)) != member(now.get(at))),
         };
         Self { node: control.node, param: control.param, what }
     }
@@ -89,14 +107,11 @@ impl Changed {
     }
 }
 
-/// The difference between two lists of backends. Backends keep their numbers.
-#[expect(clippy::cast_possible_truncation, reason = "a list has fewer members than 2^32")]
-fn backends(before: &[Backend], now: &[Backend]) -> What {
-    let most = before.len().max(now.len());
-    let differ = |at: &usize| before.get(*at) != now.get(*at);
-    let member = |one: Option<&Backend>| one.map(|one| (one.columns.clone(), one.is_removed()));
-    What::Backends {
-        which: (0..most).filter(differ).map(|at| at as u32).collect(),
-        members: (0..most).any(|at| member(before.get(at)) != member(now.get(at))),
-    }
+/// What a list says of a backend, apart from whether it is up.
+fn member(one: Option<&Backend>) -> Option<(&[Word], bool)> {
+    one.map(|one| (one.columns.as_slice(), one.is_removed()))
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }

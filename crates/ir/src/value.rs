@@ -2,6 +2,12 @@
 
 use crate::ty::{ParamTy, Ty, Word};
 
+/// The most members of a list, and the most backends that a parameter ever has: removed backends
+/// keep their numbers.
+pub const MAX_MEMBERS: usize = 65_536;
+/// The most rules of a rule set.
+pub const MAX_RULES: usize = 1 << 20;
+
 /// A set of unsigned integers as inclusive intervals. The intervals are sorted, disjoint and not
 /// adjacent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -269,7 +269,7 @@ fn function<T>(
 fn generator(error: ModuleError) -> Error {
     match error {
         ModuleError::Compilation(CodegenError::Verifier(errors)) => {
-            Error::Generator(format!("the program's values do not fit its ways: {errors}"))
+            Error::Generator(format!("the program's values do not dominate their uses: {errors}"))
         }
         other => Error::Generator(other.to_string()),
     }

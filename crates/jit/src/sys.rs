@@ -18,9 +18,11 @@
 //!   only until the next host call;
 //! - its own stack.
 //!
-//! The bytes are on the heap, in a vector. The layout is borrowed for the whole run. The counts are
-//! cells. Generated code touches them only between host calls, so two exclusive references to one
-//! object are never in use at the same time.
+//! The packet's bytes lie in a frame of a pool, perhaps in memory that a device shares. A packet
+//! owns its frame's bytes alone: neither the device nor another packet uses them until the frame is
+//! back in its pool, and the bytes do not move while the packet is borrowed. The layout is borrowed
+//! for the whole run. The counts are cells. Generated code touches them only between host calls, so
+//! two exclusive references to one object are never in use at the same time.
 
 mod calls;
 mod frame;

@@ -10,7 +10,7 @@ use braid_ir::model::{ParamDecl, ParamId, ParamTy, Ty, Word};
 use braid_ir::value::ParamValue;
 
 use crate::ast::Span;
-use crate::chain::args::{zero, zero_setting};
+use crate::chain::args::{small, too_small};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::parse_rule;
 use crate::parse::parse_expr;
@@ -231,9 +231,9 @@ impl<'a> Reader<'a, '_> {
     fn set(&mut self, target: &Target<'_>, value: Piece<'_>) -> Option<Change> {
         let new = self.value(&target.decl.ty, value)?;
         let model = &self.chain.nodes[usize::from(target.node)].model;
-        if let Some(what) = zero_setting(model, &target.decl.name, &new) {
+        if let Some(why) = too_small(model, &target.decl.name, &new) {
             let span = self.span(value);
-            self.diags.push(zero(&target.decl.name, &what, span));
+            self.diags.push(small(why, span));
             return None;
         }
         Some(Change::Set(new))

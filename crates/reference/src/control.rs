@@ -7,7 +7,7 @@ use super::table::EntryRef;
 use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{ParamId, ParamTy, Setting, StateId, Word};
-use braid_ir::value::{Backend, Health, ParamValue, Rule};
+use braid_ir::value::{Backend, Health, MAX_MEMBERS, MAX_RULES, ParamValue, Rule};
 
 /// Applies a change now.
 pub(super) fn change(
@@ -54,6 +54,9 @@ impl Instance {
         match (change, value) {
             (Change::Set(new), _) => return self.set(param, new),
             (Change::AddRule(at, rule), ParamValue::Rules(set)) => {
+                if set.rules.len() >= MAX_RULES {
+                    return Err(format!("{name} has {MAX_RULES} rules, which is the limit"));
+                }
                 let at = (*at).min(set.rules.len());
                 set.rules.insert(at, rule.clone());
                 self.rule_counts(param).insert(at, 0);
@@ -76,7 +79,7 @@ impl Instance {
                         "{name} already has a backend with this value in its first column"
                     ));
                 }
-                admit(all, new);
+                admit(all, &name, new)?;
             }
             (Change::RemoveBackend(first), ParamValue::Backends(all)) => {
                 member(all, &name, *first)?.health = Health::Removed;
@@ -97,7 +100,9 @@ impl Instance {
             return Err(format!("{} is a timer's period, which cannot be 0", decl.name));
         }
         match (&mut self.params[param.index()], value) {
-            (ParamValue::Backends(all), ParamValue::Backends(new)) => replace(all, new),
+            (ParamValue::Backends(all), ParamValue::Backends(new)) => {
+                *all = replaced(all, &decl.name, new)?;
+            }
             (old, new) => *old = new.clone(),
         }
         if let ParamValue::Rules(set) = value {
@@ -128,19 +133,29 @@ fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mu
 
 /// Adds a backend. A backend that was removed gets its old number again, and any other backend the
 /// next number.
-fn admit(all: &mut Vec<Backend>, new: Backend) {
-    match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
-        Some(old) => *old = new,
-        None => all.push(new),
+fn admit(all: &mut Vec<Backend>, param: &str, new: Backend) -> Result<(), String> {
+    let is_old = |one: &Backend| one.is_removed() && one.name() == new.name();
+    match all.iter().position(is_old) {
+        Some(old) => all[old] = new,
+        None if all.len() < MAX_MEMBERS => all.push(new),
+        None => {
+            return Err(format!(
+                "{param} has had {MAX_MEMBERS} backends, which is the limit: removed ones keep \
+                 their numbers"
+            ));
+        }
     }
+    Ok(())
 }
 
-/// Replaces all backends. A backend that stays keeps its number.
-fn replace(all: &mut Vec<Backend>, new: &[Backend]) {
-    for old in all.iter_mut() {
+/// New backends in place of all. A backend that stays keeps its number.
+fn replaced(all: &[Backend], param: &str, new: &[Backend]) -> Result<Vec<Backend>, String> {
+    let mut all = all.to_vec();
+    for old in &mut all {
         old.health = Health::Removed;
     }
     for one in new {
-        admit(all, one.clone());
+        admit(&mut all, param, one.clone())?;
     }
+    Ok(all)
 }

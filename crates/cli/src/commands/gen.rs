@@ -1,6 +1,7 @@
 //! `braid gen`: makes captures.
 
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use braid_io::Precision;
 use braid_traffic::flows::{self, Flows, FrameSize, Ports, Protocol};
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures;
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::table::count;
 
@@ -148,7 +149,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Source::Flows(args) => (&args.common, from_flows(args)?),
     };
     if summary.packets == 0 {
-        eprintln!("braid: warning: no connection begins in this time, so there is no packet");
+        warn("no connection begins in this time, so there is no packet");
     }
     let seconds = summary.span_ns() as f64 / 1e9;
     if output.json {
@@ -184,9 +185,10 @@ fn from_template(args: &TemplateArgs) -> Result<Summary, Failure> {
     let (mut traffic, warnings) =
         Template::open(&args.file, &options).map_err(|error| failure(error, &args.file))?;
     for warning in warnings {
-        eprintln!("braid: warning: {warning}");
+        warn(warning);
     }
-    generate(&mut traffic, &args.common.out, Some(&args.file), Precision::Nano)
+    let read: Vec<PathBuf> = traffic.captures().iter().chain([&args.file]).cloned().collect();
+    generate(&mut traffic, &args.common.out, &read, Precision::Nano)
 }
 
 fn from_repeat(args: &RepeatArgs) -> Result<Summary, Failure> {
@@ -200,10 +202,10 @@ fn from_repeat(args: &RepeatArgs) -> Result<Summary, Failure> {
     let mut traffic =
         Repeat::open(&args.file, options).map_err(|error| failure(error, &args.file))?;
     if let Some(warning) = traffic.warning() {
-        eprintln!("braid: warning: {warning}");
+        warn(warning);
     }
     let precision = if traffic.nanoseconds() { Precision::Nano } else { Precision::Micro };
-    generate(&mut traffic, &args.common.out, Some(&args.file), precision)
+    generate(&mut traffic, &args.common.out, slice::from_ref(&args.file), precision)
 }
 
 fn from_flows(args: &FlowsArgs) -> Result<Summary, Failure> {
@@ -229,18 +231,17 @@ fn from_flows(args: &FlowsArgs) -> Result<Summary, Failure> {
     }
     let out = &args.common.out;
     let mut traffic = Flows::new(options).map_err(|error| failure(error, out))?;
-    generate(&mut traffic, out, None, Precision::Nano)
+    generate(&mut traffic, out, &[], Precision::Nano)
 }
 
-/// Writes the traffic. The output must not be the file that the traffic comes from.
+/// Writes the traffic. The output must not be a file that the traffic comes from.
 fn generate(
     traffic: &mut dyn Traffic,
     out: &Path,
-    input: Option<&Path>,
+    inputs: &[PathBuf],
     precision: Precision,
 ) -> Result<Summary, Failure> {
-    let real = |path: &Path| path.canonicalize().ok();
-    if real(out).is_some() && input.and_then(real) == real(out) {
+    if inputs.iter().any(|input| captures::same_file(input, out)) {
         let what = format!("{} is an input, so it cannot be the output", out.display());
         return Err(Failure::usage(what));
     }

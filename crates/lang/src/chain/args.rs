@@ -6,6 +6,7 @@ use braid_ir::value::ParamValue;
 use super::draft::Scope;
 use crate::ast::{Arg, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+use crate::sema::types::MIN_PERIOD_NS;
 
 /// The values in the order of the parameters. A missing or wrong value is reported, and the list is
 /// then shorter than the model's.
@@ -26,13 +27,16 @@ pub(super) fn values(
         match (arg, &param.default) {
             (Some(arg), _) => {
                 let value = scope.value(&arg.value, &param.ty, diags);
-                let wrong = value.as_ref().and_then(|v| zero_setting(model, &param.name, v));
+                let wrong = value.as_ref().and_then(|v| too_small(model, &param.name, v));
                 match wrong {
-                    Some(what) => diags.push(zero(&param.name, &what, arg.value.span)),
+                    Some(why) => diags.push(small(why, arg.value.span)),
                     None => values.extend(value),
                 }
             }
-            (None, Some(default)) => values.push(default.clone()),
+            (None, Some(default)) => match too_small(model, &param.name, default) {
+                Some(why) => diags.push(small(why, function.span)),
+                None => values.push(default.clone()),
+            },
             (None, None) => missing.push(format!("`{}`", param.name)),
         }
     }
@@ -129,10 +133,11 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
-/// The setting that a parameter controls, such as `capacity of map`, if the value is 0 and the
-/// setting cannot be 0.
-pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
-    if *value != ParamValue::Scalar(0) {
+/// Why a value cannot be that of a parameter, if it is too small for the setting that the parameter
+/// controls.
+pub(crate) fn too_small(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
+    let ParamValue::Scalar(value) = *value else { return None };
+    if value >= MIN_PERIOD_NS {
         return None;
     }
     let is = |setting: Setting| match setting {
@@ -140,10 +145,15 @@ pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Opt
         Setting::Const(_) => false,
     };
     if model.timers.iter().any(|timer| is(timer.period)) {
-        return Some("period of a timer".into());
+        let least = format!("must be at least {MIN_PERIOD_NS} ns");
+        return Some(format!("`{name}` is the period of a timer, which {least}"));
     }
+    if value > 0 {
+        return None;
+    }
+    let zero = |what: &str| Some(format!("`{name}` is the {what}, which cannot be 0"));
     if let Some(queue) = model.queues.iter().find(|queue| is(queue.capacity)) {
-        return Some(format!("capacity of `{}`", queue.name));
+        return zero(&format!("capacity of `{}`", queue.name));
     }
     model.state.iter().find_map(|state| {
         let settings = [
@@ -153,12 +163,11 @@ pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Opt
             (state.hard, "hard time-out"),
         ];
         let (_, what) = settings.into_iter().find(|(setting, _)| setting.is_some_and(is))?;
-        Some(format!("{what} of `{}`", state.name))
+        zero(&format!("{what} of `{}`", state.name))
     })
 }
 
-/// The diagnostic for a [`zero_setting`] of 0.
-pub(crate) fn zero(name: &str, what: &str, span: Span) -> Diagnostic {
-    let message = format!("`{name}` is the {what}, which cannot be 0");
-    Diagnostic::new(codes::ZERO_SETTING, message, span, "zero").help("give it a value above 0")
+/// The diagnostic for a value that is [`too_small`].
+pub(crate) fn small(message: String, span: Span) -> Diagnostic {
+    Diagnostic::new(codes::ZERO_SETTING, message, span, "too small").help("give it a larger value")
 }

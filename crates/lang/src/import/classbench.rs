@@ -9,8 +9,7 @@
 use super::addr::{Prefix, Range, prefix};
 use super::cursor::{Cursor, Word, each_line, hexadecimal};
 use super::error::{Fault, ImportErrors};
-use super::rules::MAX_RULES;
-use braid_ir::value::{Rule, RuleAddrs, RuleSet};
+use braid_ir::value::{MAX_RULES, Rule, RuleAddrs, RuleSet};
 
 const TCP: u8 = 6;
 const ICMP: u8 = 1;

@@ -22,4 +22,4 @@ pub use routes::{MAX_ROUTES, routes};
 /// The most bytes of a file's text, after decompression.
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
 
-pub use rules::{MAX_RULES, parse_rule, rules};
+pub use rules::{parse_rule, rules};

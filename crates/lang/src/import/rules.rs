@@ -8,10 +8,7 @@ use super::addr::{Range, range};
 use super::cursor::{Cursor, Word, decimal, hexadecimal, lines};
 use super::error::{Collector, Fault, ImportErrors};
 use braid_ir::rules::{ANY_PORT, PROTOCOL_NAMES, TCP_FLAG_NAMES};
-use braid_ir::value::{Rule, RuleAddrs, RuleSet};
-
-/// The most rules in a file.
-pub const MAX_RULES: usize = 1 << 20;
+use braid_ir::value::{MAX_RULES, Rule, RuleAddrs, RuleSet};
 
 /// Reads a rule file. Without a `default` line, packets that match no rule are dropped.
 ///

@@ -16,7 +16,7 @@ use super::module::unique;
 use super::names::{self, Named};
 use super::say;
 use super::scope::{Binding, Value};
-use super::types::{self, DURATION, Type, U64};
+use super::types::{self, DURATION, MIN_PERIOD_NS, Type, U64};
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind, joined,
@@ -183,6 +183,16 @@ fn limit(lower: &mut Lower<'_>, expr: &Expr) -> Option<Setting> {
 pub fn time_setting(lower: &mut Lower<'_>, expr: &Expr, what: &str) -> Option<Setting> {
     let setting = setting(lower, expr, DURATION)?;
     not_zero(lower, setting, expr.span, what)
+}
+
+/// The period of a timer.
+pub fn period(lower: &mut Lower<'_>, expr: &Expr) -> Option<Setting> {
+    let period = time_setting(lower, expr, "a period")?;
+    if !matches!(period, Setting::Const(ns) if ns < MIN_PERIOD_NS) {
+        return Some(period);
+    }
+    let message = format!("a period must be at least {MIN_PERIOD_NS} ns");
+    lower.fail(Diagnostic::new(codes::ZERO_SETTING, message, expr.span, "too short"))
 }
 
 fn not_zero(lower: &mut Lower<'_>, setting: Setting, span: Span, what: &str) -> Option<Setting> {

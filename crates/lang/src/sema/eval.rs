@@ -1,7 +1,7 @@
 //! Evaluates the values of parameters: from a chain, from a default, or from a control line.
 
 use braid_ir::model::{ParamTy, Ty};
-use braid_ir::value::{Backend, ParamValue};
+use braid_ir::value::{Backend, MAX_MEMBERS, ParamValue};
 
 use super::constant::{Eval, prefix_range};
 use super::env::Env;
@@ -9,8 +9,6 @@ use super::{files, say, types};
 use crate::ast::{Expr, ExprKind, Ident};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
-/// The most members of a list, or of a list of backends.
-pub const MAX_MEMBERS: usize = 65_536;
 /// The most members of a pool.
 pub const MAX_POOL: u128 = 1 << 24;
 

@@ -31,7 +31,7 @@ pub fn lower(
     for item in &nf.items {
         match item {
             NfItem::Every { period, body, .. } => {
-                let period = decl::time_setting(&mut lower, period, "a period");
+                let period = decl::period(&mut lower, period);
                 let body = program(&mut lower, Mode::Timer, body);
                 if let Some(period) = period {
                     lower.model.timers.push(Timer { period, body });

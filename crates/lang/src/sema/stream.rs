@@ -88,7 +88,7 @@ fn types(
                 nf::program(&mut lower, Mode::Stream, body);
             }
             NfItem::Every { period, body, .. } => {
-                decl::time_setting(&mut lower, period, "a period");
+                decl::period(&mut lower, period);
                 nf::program(&mut lower, Mode::Timer, body);
             }
             NfItem::OnExpire { state, body, .. } => nf::on_expire(&mut lower, state, body),

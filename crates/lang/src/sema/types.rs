@@ -6,6 +6,9 @@ use braid_packet::Field;
 use crate::ast::{self, Ident, TypeKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
+/// The shortest period of a timer (ns). One packet after a gap may let all missed timers fire.
+pub(crate) const MIN_PERIOD_NS: u128 = 1_000;
+
 /// A written type, resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Type {

@@ -7,10 +7,10 @@ use crate::diag::Diagnostics;
 use crate::parse::parse_expr;
 use crate::sema::Loader;
 use crate::sema::env::Env;
-use crate::sema::eval::{MAX_MEMBERS, param_value};
+use crate::sema::eval::param_value;
 use crate::source::SourceMap;
 use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::value::{IntervalSet, MAX_MEMBERS, ParamValue};
 
 struct Files;
 

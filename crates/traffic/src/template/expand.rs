@@ -10,6 +10,7 @@ use crate::{Error, Progress, Traffic, later};
 use braid_packet::{Field, Packet};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The most connections that are open at once.
@@ -36,6 +37,8 @@ pub struct Template {
     given: u64,
     now_ns: u64,
     flows: u64,
+    /// The captures of the templates.
+    pub(super) captures: Vec<PathBuf>,
 }
 
 /// A template and its progress.
@@ -94,6 +97,7 @@ impl Template {
             given: 0,
             now_ns: 0,
             flows: 0,
+            captures: Vec::new(),
         };
         for (entry, conversation) in config.entries.into_iter().zip(conversations) {
             expansion.add(entry, conversation, options)?;

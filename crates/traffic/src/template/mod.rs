@@ -96,7 +96,15 @@ impl Template {
             return Err(Error::Missing(format!("{}{hint}", missing.join("\n"))));
         }
         let conversations = load(&paths, &mut warnings)?;
-        Ok((Template::new(config, conversations, options)?, warnings))
+        let mut template = Template::new(config, conversations, options)?;
+        template.captures = paths;
+        Ok((template, warnings))
+    }
+
+    /// The captures that the template file names.
+    #[must_use]
+    pub fn captures(&self) -> &[PathBuf] {
+        &self.captures
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -98,6 +98,17 @@ pub fn open(texts: &[String], faults: Option<Faults>, chain: &Chain) -> Result<D
     };
     let ports = (0..usize::from(chain.workers.max(1))).map(worker);
     Ok(Devices { ports: ports.collect::<Result<_, Failure>>()?, kinds: devices })
+}
+
+/// The captures that the devices of `--if` read.
+pub fn captures(texts: &[String], chain: &Chain) -> Result<Vec<PathBuf>, Failure> {
+    let devices = texts.iter().map(|text| named(text, chain));
+    let capture = |device| match device {
+        Device::Memory(capture) => capture,
+        Device::Replay(capture, _) => Some(capture),
+        _ => None,
+    };
+    devices.filter_map(|found| found.map(|(_, device)| capture(device)).transpose()).collect()
 }
 
 /// The shares that the workers of a chain have of the device at an interface.

@@ -5,7 +5,7 @@ mod live;
 mod outputs;
 mod sandbox;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_io::{Device, Faults, Precision};
@@ -116,11 +116,19 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let inputs = Inputs::open(&args.inputs, &chain)?;
     let outputs: Vec<Named> =
         args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
-    let read = [Some(&args.file), args.control.as_ref()];
+    let captures = live::captures(&args.devices, &chain)?;
     let written = [&args.state_out, &args.events_out];
-    outputs::check(&read, &written, &outputs, &inputs)?;
-    let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
-    let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
+    let check = |program: &Program| {
+        let read: Vec<&Path> = [Some(&args.file), args.control.as_ref()]
+            .into_iter()
+            .flatten()
+            .chain(&captures)
+            .chain(program.named())
+            .map(PathBuf::as_path)
+            .collect();
+        outputs::check(&read, &written, &outputs, &inputs)
+    };
+    check(&program)?;
     let is_live = !args.devices.is_empty();
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
@@ -136,6 +144,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
+    // The control file may name further files.
+    check(&program)?;
+    let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
+    let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let sinks = outputs::create(outputs, precision, events)?;
     if let Some(Devices { kinds, .. }) = &devices {
         confine(args, kinds, &program, native::any(&chain))?;
@@ -197,7 +209,7 @@ fn confine(
         devices,
         has_native,
         file: &args.file,
-        folders: program.folders(),
+        folders: &program.folders(),
         state: args.state_dir.as_deref(),
         socket: args.ctl.as_deref(),
     })

@@ -15,7 +15,7 @@ use crate::captures::{self, Inputs, Named, same_file};
 
 /// Refuses outputs that would overwrite a file that is read, or each other.
 pub fn check(
-    read: &[Option<&PathBuf>],
+    read: &[&Path],
     written: &[&Option<PathBuf>],
     captures: &[Named],
     inputs: &Inputs,
@@ -25,7 +25,7 @@ pub fn check(
     for path in captures.iter().map(|named| &named.path).chain(others) {
         inputs.is_apart(path)?;
         let shown = path.display();
-        if read.iter().flatten().any(|read| same_file(path, read)) {
+        if read.iter().any(|read| same_file(path, read)) {
             return Err(Failure::usage(format!("{shown} is read, so it cannot be an output")));
         }
         if seen.iter().any(|other| same_file(path, other)) {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::table::printable;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::model::{Dest, Granularity, Kind, Model, QueueId, RowId, StateId, Word};
 use braid_ir::show::field_kind;
@@ -308,7 +309,7 @@ impl<'c> Names<'c> {
                 let ports: Vec<String> = ports.iter().map(|port| self.dest(node, *port)).collect();
                 format!("output {}", ports.join(", "))
             }
-            Verdict::Drop { reason, .. } => format!("drop: {reason}"),
+            Verdict::Drop { reason, .. } => format!("drop: {}", printable(reason)),
             Verdict::Consume { .. } => "consumed".into(),
             Verdict::Hold { queue, until_ns, .. } => {
                 format!("held in {} until {until_ns} ns", self.queue(node, *queue))

@@ -168,8 +168,8 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
   }
 }";
 
-    ZERO_SETTING = 314, Error, "a limit or period of zero",
-    "A table or queue must have room for at least one entry. Time-outs, ticks and periods must be longer than 0.",
+    ZERO_SETTING = 314, Error, "a limit of zero, or a period that is too short",
+    "A table or queue must have room for at least one entry. Time-outs and ticks must be longer than 0. The period of a timer is at least 1 us: after a gap, one packet may let 10,000 missed timers fire.",
     wrong: "nf f() {
   queue later capacity 0;
   if pkt.held { output; }
