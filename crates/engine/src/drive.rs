@@ -11,7 +11,7 @@ use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Counters, Engine, Outputs, Prepared, StateEntry};
+use braid_ir::engine::{Counters, Engine, Outputs, Prepared, Room, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -182,7 +182,7 @@ impl Engine for Compiled {
     }
 
     fn export(&mut self) -> Snapshot {
-        snapshot::copy(self)()
+        snapshot::copy(self, None)()
     }
 
     fn prepare_copy(&mut self) -> bool {
@@ -194,13 +194,17 @@ impl Engine for Compiled {
         self.executor.functions.store.parts().0.resume();
     }
 
-    fn exporter(&mut self) -> Box<dyn FnOnce() -> Snapshot + Send> {
-        Box::new(snapshot::copy(self))
+    fn room(&self) -> Box<dyn FnOnce() -> Room + Send> {
+        let room = self.executor.functions.store.tables().room();
+        Box::new(|| Some(Box::new(room())))
     }
 
-    fn reporter(&mut self) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
-        moving::settle(self, usize::MAX);
-        let tables = self.executor.functions.store.tables().copy();
+    fn exporter(&mut self, room: Room) -> Box<dyn FnOnce() -> Snapshot + Send> {
+        Box::new(snapshot::copy(self, room))
+    }
+
+    fn reporter(&mut self, room: Room) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+        let tables = moving::copy(self, room);
         let natives = self.executor.functions.native_state();
         Box::new(move || report::state(braid_state::report(&tables, &()), natives))
     }

@@ -7,13 +7,21 @@
 use crate::compiled::Compiled;
 use crate::exec_context::Functions;
 use crate::instance::quotas;
-use braid_state::MoveMutant;
+use braid_ir::engine::Room;
+use braid_state::{MoveMutant, Tables};
 
 /// Moves the counts of up to `most` flow records to their entries. Returns whether all records have
 /// done so.
 pub(crate) fn settle(engine: &mut Compiled, most: usize) -> bool {
     let (records, tables) = engine.executor.functions.store.parts();
     tables.has_mutant(MoveMutant::Unsettled) || records.settle_some(tables, most)
+}
+
+/// Copies the tables, with the counts of flow records, to memory that [`Tables::room`] has made.
+pub(crate) fn copy(engine: &mut Compiled, room: Room) -> Tables {
+    settle(engine, usize::MAX);
+    let room = room.and_then(|room| room.downcast().ok()).map(|room| *room);
+    engine.executor.functions.store.tables().copy(room.unwrap_or_default())
 }
 
 /// Takes over the entries and pools of functions: pairs of a function of `new` and a function of

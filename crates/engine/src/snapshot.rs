@@ -11,11 +11,11 @@ use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::held::Held;
 use crate::instance::{Instance, Shard, pool_order, quotas};
-use crate::moving::settle;
+use crate::moving::{self, settle};
 use crate::report;
 use braid_externs::Rng;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Counters, NodeCounters};
+use braid_ir::engine::{Counters, NodeCounters, Room};
 use braid_ir::model::{Model, ParamId, ParamTy, QueueId};
 use braid_ir::snapshot::{
     self, EntryState, FunctionState, HeldState, ImportError, PoolState, ShardState, Snapshot,
@@ -31,11 +31,10 @@ type Pools = Vec<Vec<Vec<Option<Pool>>>>;
 
 /// Copies everything that the engine holds, except flow records, programs and machine code. The
 /// result makes a snapshot of it.
-pub(crate) fn copy(engine: &mut Compiled) -> impl FnOnce() -> Snapshot + Send + use<> {
-    settle(engine, usize::MAX);
+pub(crate) fn copy(engine: &mut Compiled, room: Room) -> impl FnOnce() -> Snapshot + Send + use<> {
+    let tables = moving::copy(engine, room);
     let mut snapshot = begin(engine);
-    let Functions { store, instances, .. } = &engine.executor.functions;
-    let tables = store.tables().copy();
+    let instances = &engine.executor.functions.instances;
     let models: Vec<_> = instances.iter().map(|instance| instance.model.clone()).collect();
     let of = |shard: &Shard| shard.pools.clone();
     let pools: Pools = instances.iter().map(|one| one.shards.iter().map(of).collect()).collect();

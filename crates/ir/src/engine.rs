@@ -61,6 +61,10 @@ impl Fault {
     }
 }
 
+/// Memory for a copy of an engine's state, as this kind of engine uses it. `None`: the copy takes
+/// memory when it is made.
+pub type Room = Option<Box<dyn Any + Send>>;
+
 /// An engine runs a chain. All engines give the same results on all inputs. The engine `reference`
 /// defines these results.
 pub trait Engine: Send {
@@ -155,16 +159,21 @@ pub trait Engine: Send {
     /// Packets take flow records again.
     fn resume(&mut self) {}
 
+    /// Makes memory for a copy of the state, on any thread.
+    fn room(&self) -> Box<dyn FnOnce() -> Room + Send> {
+        Box::new(|| None)
+    }
+
     /// Copies the state. The result makes of the copy, on any thread, what [`Engine::export`] would
     /// give now. The copy itself takes a fraction of that time if it was prepared
-    /// ([`Engine::prepare_copy`]).
-    fn exporter(&mut self) -> Box<dyn FnOnce() -> Snapshot + Send> {
+    /// ([`Engine::prepare_copy`]), and if there is room for it ([`Engine::room`]).
+    fn exporter(&mut self, _room: Room) -> Box<dyn FnOnce() -> Snapshot + Send> {
         let snapshot = self.export();
         Box::new(|| snapshot)
     }
 
     /// As [`Engine::exporter`], for what [`Engine::state`] would give.
-    fn reporter(&mut self) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+    fn reporter(&mut self, _room: Room) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
         let state = self.state();
         Box::new(|| state)
     }

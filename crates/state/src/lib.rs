@@ -113,6 +113,7 @@ pub use handle::{Group, Handle, TableLocator, TableRef};
 pub use hash::HashKey;
 pub use index::Index;
 pub use memory::{lengthen, make_room};
+pub use moving::Room;
 #[cfg(feature = "mutants")]
 pub use mutants::MOVE_MUTANTS;
 pub use mutants::MoveMutant;

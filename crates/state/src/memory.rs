@@ -41,7 +41,7 @@ pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
 
 /// A growing array of words that starts at a cache line. Parts whose size divides the size of a
 /// line therefore do not straddle two lines.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Words {
     buffer: Vec<u64>,
     /// The number of unused words before the first line.
@@ -73,6 +73,17 @@ impl Words {
         self.buffer.copy_within(old..old + len, lead);
         self.buffer.truncate(lead + len);
         self.lead = lead;
+    }
+
+    /// The number of words, with the unused ones.
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// A copy in this memory.
+    pub(crate) fn copy(&self, mut room: Vec<u64>) -> Self {
+        room.clone_from(&self.buffer);
+        Self { buffer: room, lead: self.lead }
     }
 
     /// Bytes in use.

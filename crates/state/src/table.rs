@@ -456,11 +456,17 @@ impl Table {
         std::mem::replace(&mut self.next[number], next)
     }
 
-    /// A copy from which the entries can be read. Nothing can be found in it.
-    pub(crate) fn copy(&self) -> Self {
+    /// The words and the entries of which [`Table::copy`] makes copies.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.hot.len(), self.cold.len())
+    }
+
+    /// A copy in this memory, from which the entries can be read. Nothing can be found in it.
+    pub(crate) fn copy(&self, (hot, mut cold): (Vec<u64>, Vec<Cold>)) -> Self {
+        cold.clone_from(&self.cold);
         Self {
-            hot: self.hot.clone(),
-            cold: self.cold.clone(),
+            hot: self.hot.copy(hot),
+            cold,
             creators: self.creators.clone(),
             keys: self.keys.clone(),
             slots: self.slots.clone(),

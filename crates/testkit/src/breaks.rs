@@ -5,7 +5,7 @@ use crate::compare::difference;
 use crate::generate::Rng;
 use crate::harness::{self, Engine, USERS};
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
-use braid_engine::{Compiled, MoveMutant};
+use braid_engine::Compiled;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine as AnyEngine;
 use braid_ir::snapshot::{ImportError, Snapshot, staying};
@@ -41,27 +41,28 @@ enum Running {
 }
 
 impl Kind {
-    fn make(self, chain: &Chain, mutant: Option<MoveMutant>) -> Running {
-        let engine = match self {
-            Kind::Reference => return Running::Reference(harness::reference(chain)),
-            Kind::Compiled(engine) => engine,
-        };
-        let made = match mutant {
-            None => engine.make(chain),
-            Some(mutant) => engine.make_mutant(chain, mutant),
-        };
-        Running::Compiled(engine, Box::new(made))
+    fn make(self, chain: &Chain, make: Make<'_>) -> Running {
+        match self {
+            Kind::Reference => Running::Reference(harness::reference(chain)),
+            Kind::Compiled(engine) => Running::Compiled(engine, Box::new(make(engine, chain))),
+        }
     }
 
     /// A new engine of this kind.
     #[must_use]
-    pub fn engine(self, chain: &Chain, mutant: Option<MoveMutant>) -> Box<dyn AnyEngine> {
-        match self.make(chain, mutant) {
+    pub fn engine(self, chain: &Chain) -> Box<dyn AnyEngine> {
+        match self.make(chain, RIGHT) {
             Running::Reference(engine) => engine,
             Running::Compiled(_, engine) => engine,
         }
     }
 }
+
+/// Makes a compiled engine for a chain.
+pub type Make<'a> = &'a dyn Fn(Engine, &Chain) -> Compiled;
+
+/// Makes engines without mutants.
+pub const RIGHT: Make<'static> = &|engine, chain| engine.make(chain);
 
 impl Running {
     fn engine(&mut self) -> &mut dyn AnyEngine {
@@ -157,16 +158,16 @@ pub fn move_to(
 pub type Change<'a> = &'a dyn Fn(&mut Snapshot);
 
 /// Runs steps beside a reference engine without breaks. `change` changes each snapshot on its way,
-/// and engines have the mutant. Returns the first difference in what can be seen from outside.
+/// and `make` makes the engines. Returns the first difference in what can be seen from outside.
 #[must_use]
 pub fn differs(
     chain: &Chain,
     steps: &[Step],
     change: Change<'_>,
-    mutant: Option<MoveMutant>,
+    make: Make<'_>,
 ) -> Option<String> {
     let mut oracle = harness::reference(chain);
-    let mut running = Kind::Reference.make(chain, mutant);
+    let mut running = Kind::Reference.make(chain, make);
     let mut at = 0;
     while let Some(step) = steps.get(at) {
         at += 1;
@@ -188,7 +189,7 @@ pub fn differs(
             Step::Break(kind) => (kind, false),
             Step::Move(kind) => (kind, true),
         };
-        let mut next = kind.make(chain, mutant);
+        let mut next = kind.make(chain, make);
         let taken = if moved {
             move_to(chain, next.engine(), (chain, running.engine()))
         } else {
@@ -217,7 +218,7 @@ fn stimulus(step: &Step) -> Option<&Stimulus> {
 #[must_use]
 pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
     let mut oracle = harness::reference(chain);
-    let mut running = Kind::Reference.make(chain, None);
+    let mut running = Kind::Reference.make(chain, RIGHT);
     for step in steps {
         let kind = match step {
             Step::Stimulus(stimulus) => {
@@ -232,9 +233,11 @@ pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
             Step::Break(kind) | Step::Move(kind) => kind,
         };
         let (expected, state) = (oracle.export(), oracle.state());
-        let (copy, report) = (running.engine().exporter(), running.engine().reporter());
+        let engine = running.engine();
+        let room = engine.room()();
+        let (copy, report) = (engine.exporter(room), engine.reporter(None));
         let moves = matches!(step, Step::Move(_));
-        let mut next = kind.make(chain, None);
+        let mut next = kind.make(chain, RIGHT);
         let taken = match moves {
             true => move_to(chain, next.engine(), (chain, running.engine())),
             false => next.engine().import(expected.clone()),
@@ -300,7 +303,7 @@ pub fn resumed(
     chain: &Chain,
     snapshot: Snapshot,
 ) -> Result<Box<dyn AnyEngine>, ImportError> {
-    let mut engine = kind.engine(chain, None);
+    let mut engine = kind.engine(chain);
     engine.import(snapshot)?;
     Ok(engine)
 }

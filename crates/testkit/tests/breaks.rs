@@ -1,16 +1,16 @@
 //! Tests that a run goes on as if nothing had happened when its state moves to a new engine: of the
 //! same kind or another, at random places of generated traffic.
 
-use braid_engine::{MOVE_MUTANTS, MoveMutant};
+use braid_engine::{Compiled, MOVE_MUTANTS, MoveMutant};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{TableCounters, Traffic};
 use braid_ir::snapshot::{FunctionState, Snapshot};
 use braid_ir::value::ParamValue;
-use braid_testkit::breaks::{Step, differs, snapshots_differ, with_breaks};
+use braid_testkit::breaks::{RIGHT, Step, differs, snapshots_differ, with_breaks};
 use braid_testkit::compare::shrink;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::stimuli;
-use braid_testkit::harness::{self, Form, budget};
+use braid_testkit::harness::{self, Engine, Form, budget};
 
 /// Number of stimuli of each case.
 const STIMULI: usize = 150;
@@ -59,7 +59,7 @@ impl Case {
 
 #[test]
 fn run_with_breaks_does_what_a_run_without_breaks_does() {
-    cases().for_each(|case| case.check(&|chain, steps| differs(chain, steps, &|_| (), None)));
+    cases().for_each(|case| case.check(&|chain, steps| differs(chain, steps, &|_| (), RIGHT)));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
     let mut left: Vec<(&str, Changes)> = of_chains.chain(of_functions).collect();
     for case in (0..FOR_MISTAKES).map(case) {
         left.retain(|(name, change)| {
-            let found = differs(&case.chain, &case.steps, change, None);
+            let found = differs(&case.chain, &case.steps, change, RIGHT);
             // A state that an engine refuses proves nothing.
             let found = found.filter(|text| !text.contains("refuses"));
             if found.is_some() {
@@ -198,7 +198,12 @@ fn breaks_find_each_mutant_of_moving_state() {
     left.retain(|one| !matches!(one, MoveMutant::DeadlinesKept | MoveMutant::MembersKept));
     for case in (0..FOR_MISTAKES).map(case) {
         left.retain(|mutant| {
-            let found = differs(&case.chain, &case.steps, &|_| (), Some(*mutant)).is_some();
+            let make = |engine: Engine, chain: &Chain| {
+                let (extent, options) = engine.options();
+                let made = Compiled::with_move_mutant(chain.clone(), extent, options, *mutant);
+                made.expect("an engine")
+            };
+            let found = differs(&case.chain, &case.steps, &|_| (), &make).is_some();
             if found {
                 eprintln!("{mutant:?}: seed {}", case.seed);
             }

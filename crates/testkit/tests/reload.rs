@@ -1,6 +1,6 @@
 //! Tests changes of chains while they run: what moves, what does not, and what the plan says.
 
-use braid_engine::MoveMutant;
+use braid_engine::{Compiled, MoveMutant};
 use braid_ir::chain::{Chain, Change, Control, Node, PolicyRule, Priority, Sink, Source};
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::snapshot::{Fate, Plan, Snapshot, What, transfer};
@@ -120,9 +120,9 @@ fn functions_keep_their_state_when_the_chain_gets_one_more() {
         assert!(!plan.loses(), "seed {seed}: {plan}");
         assert_eq!(plan.functions[0].fate, Fate::New);
         let copied = resumed(kind(seed), &more, snapshot).expect("the state fits");
-        let mut old = kind(!seed).engine(&chain, None);
+        let mut old = kind(!seed).engine(&chain);
         record(old.as_mut(), before, Detail::End);
-        let mut moved = kind(seed).engine(&more, None);
+        let mut moved = kind(seed).engine(&more);
         move_to(&more, moved.as_mut(), (&chain, old.as_mut())).expect("the state fits");
         let after: Vec<_> = after.iter().map(|one| (one, shifted(one))).collect();
         let (own, shifted): (Vec<_>, Vec<_>) =
@@ -158,9 +158,9 @@ fn state_that_moves_takes_new_values_as_a_copy_does() {
         let mut oracle = harness::reference(&chain);
         record(oracle.as_mut(), before, Detail::End);
         let copied = resumed(Kind::Reference, &next, oracle.export());
-        let mut old = kind(seed).engine(&chain, None);
+        let mut old = kind(seed).engine(&chain);
         record(old.as_mut(), before, Detail::End);
-        let mut moved = kind(seed).engine(&next, None);
+        let mut moved = kind(seed).engine(&next);
         let taken = move_to(&next, moved.as_mut(), (&chain, old.as_mut()));
         let mut copied = match (copied, taken) {
             (Ok(copied), Ok(())) => copied,
@@ -183,15 +183,21 @@ fn moved_mapping(mutant: Option<MoveMutant>) -> (bool, u128) {
         napt("", "public: 198.51.100.1"),
         napt("", "public: 198.51.100.1, ports: 7000..7009, idle: 7 s"),
     );
-    let kind = Kind::Compiled(ENGINES[0]);
-    let mut old = kind.engine(&chain, mutant);
-    enter(old.as_mut(), 0, udp(1_000_000_000, INSIDE, SERVER));
-    let mut engine = kind.engine(&next, mutant);
-    move_to(&next, engine.as_mut(), (&chain, old.as_mut())).expect("the state fits");
+    let make = |chain: &Chain| {
+        let (extent, options) = ENGINES[0].options();
+        match mutant {
+            None => Compiled::new(chain.clone(), extent, options),
+            Some(mutant) => Compiled::with_move_mutant(chain.clone(), extent, options, mutant),
+        }
+        .expect("an engine")
+    };
+    let (mut old, mut engine) = (make(&chain), make(&next));
+    enter(&mut old, 0, udp(1_000_000_000, INSIDE, SERVER));
+    move_to(&next, &mut engine, (&chain, &mut old)).expect("the state fits");
     assert!(!engine.state().is_empty());
-    step(engine.as_mut(), &Stimulus::Advance(8_500_000_000));
+    step(&mut engine, &Stimulus::Advance(8_500_000_000));
     let has_expired = engine.state().is_empty();
-    let out = enter(engine.as_mut(), 0, udp(9_000_000_000, INSIDE, SERVER));
+    let out = enter(&mut engine, 0, udp(9_000_000_000, INSIDE, SERVER));
     (has_expired, get(out.first().expect("a packet"), Field::UdpSport))
 }
 

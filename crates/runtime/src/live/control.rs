@@ -12,7 +12,7 @@ use crate::outcome::Summary;
 use crate::report::report;
 use crate::sharded::united_state;
 use braid_ir::chain::Chain;
-use braid_ir::engine::StateEntry;
+use braid_ir::engine::{Engine, Room, StateEntry};
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
 use std::any::TypeId;
@@ -229,15 +229,29 @@ impl Controller<'_> {
         Ok(())
     }
 
+    /// Has all engines copy their state while packets wait, and makes of the copies what is wanted.
+    fn copies<T: 'static>(
+        &self,
+        copy: fn(&mut dyn Engine, Room) -> Box<dyn FnOnce() -> T + Send>,
+    ) -> Result<Vec<T>, Ended> {
+        self.prepare()?;
+        let rooms = self.ask(|worker| worker.engine.room())?.into_iter().map(|room| room());
+        let mut copies = Vec::new();
+        for (worker, room) in self.workers.iter().zip(rooms.collect::<Vec<_>>()) {
+            let made = worker.send(move |worker| {
+                let made = copy(&mut *worker.engine, room);
+                worker.resume();
+                made
+            });
+            copies.push(made.ok_or(Ended)?);
+        }
+        let copies: Vec<_> = copies.into_iter().map(|copy| copy.recv()).collect();
+        copies.into_iter().map(|made| made.map(|make| make()).map_err(|_| Ended)).collect()
+    }
+
     /// The state entries of all workers.
     fn state(&self) -> Result<Vec<StateEntry>, Ended> {
-        self.prepare()?;
-        let copies = self.ask(|worker| {
-            let copy = worker.engine.reporter();
-            worker.resume();
-            copy
-        })?;
-        let mut parts: Vec<_> = copies.into_iter().map(|entries| entries()).collect();
+        let mut parts = self.copies(|engine, room| engine.reporter(room))?;
         Ok(match parts.len() {
             1 => parts.remove(0),
             _ => united_state(parts.into_iter(), &self.chain),
@@ -246,13 +260,7 @@ impl Controller<'_> {
 
     /// The state of all workers.
     fn export(&self) -> Result<Snapshot, Ended> {
-        self.prepare()?;
-        let copies = self.ask(|worker| {
-            let copy = worker.engine.exporter();
-            worker.resume();
-            copy
-        })?;
-        Ok(whole(copies.into_iter().map(|snapshot| snapshot()).collect(), &self.chain))
+        Ok(whole(self.copies(|engine, room| engine.exporter(room))?, &self.chain))
     }
 
     /// Changes the configuration of all workers. All of them have the same configuration, so all

@@ -3,7 +3,7 @@
 use crate::compare::{Mismatch, Report, check, difference};
 use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
-use braid_engine::{Compiled, Hashing, Jit, MoveMutant, Options};
+use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
 use std::fmt;
@@ -142,16 +142,6 @@ impl Engine {
             Ok(engine) => engine,
             Err(error) => panic!("{self} refuses a chain: {error}"),
         }
-    }
-
-    /// As [`Self::make`], with a mutant of moving state.
-    ///
-    /// # Panics
-    /// As [`Self::make`].
-    #[must_use]
-    pub fn make_mutant(&self, chain: &Chain, mutant: MoveMutant) -> Compiled {
-        let (extent, options) = self.options();
-        Compiled::with_move_mutant(chain.clone(), extent, options, mutant).expect("an engine")
     }
 
     /// The most packets in a burst. `None`: packets come one by one.
