@@ -29,6 +29,9 @@ use std::time::Duration;
 /// The memory that the kernel may use for frames being sent.
 const SENDING: i32 = 4 << 20;
 
+/// The frames that a call sends in copy mode.
+const PER_CALL: u32 = 32;
+
 /// How often a socket is bound again to a queue that is not yet free.
 const ATTEMPTS: u32 = 200;
 
@@ -180,13 +183,18 @@ impl Xsk {
     pub(crate) fn end_send(&mut self, pool: &mut Pool) -> Result<(), Errno> {
         self.sending.publish();
         let (mut waiting, mut result) = (self.sending.waiting(), Ok(()));
+        // A call sends a limited number of frames. Older kernels (5.15) do not say how many it were
+        // until they have sent all.
+        let mut silent = waiting / PER_CALL + 1;
         while waiting > 0 && self.is_to_be_woken() {
             result = send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ());
             self.collect(pool);
-            // A call sends a limited number of frames.
             let left = self.sending.waiting();
             if left == waiting {
-                break;
+                silent -= 1;
+                if result != Err(Errno::AGAIN) || silent == 0 {
+                    break;
+                }
             }
             waiting = left;
         }
