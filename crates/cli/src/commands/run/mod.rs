@@ -117,18 +117,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let outputs: Vec<Named> =
         args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
     let captures = live::captures(&args.devices, &chain)?;
-    let written = [&args.state_out, &args.events_out];
-    let check = |program: &Program| {
-        let read: Vec<&Path> = [Some(&args.file), args.control.as_ref()]
-            .into_iter()
-            .flatten()
-            .chain(&captures)
-            .chain(program.named())
-            .map(PathBuf::as_path)
-            .collect();
-        outputs::check(&read, &written, &outputs, &inputs)
-    };
-    check(&program)?;
+    check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
@@ -145,7 +134,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         None => Vec::new(),
     };
     // The control file may name further files.
-    check(&program)?;
+    check(args, &program, &captures, &outputs, &inputs)?;
     let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
     let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let sinks = outputs::create(outputs, precision, events)?;
@@ -194,6 +183,21 @@ fn begin(args: &Args, chain: &Chain) -> Result<Engines, Failure> {
         text: failure.text + if is_confined { NEEDS_MORE } else { "" },
         ..failure
     })
+}
+
+/// Refuses outputs that would overwrite a file that is read, or each other. `captures` are those of
+/// devices.
+fn check(
+    args: &Args,
+    program: &Program,
+    captures: &[PathBuf],
+    outputs: &[Named],
+    inputs: &Inputs,
+) -> Result<(), Failure> {
+    let read = [Some(&args.file), args.control.as_ref()].into_iter().flatten();
+    let read: Vec<&Path> =
+        read.chain(captures).chain(program.named()).map(PathBuf::as_path).collect();
+    outputs::check(&read, &[&args.state_out, &args.events_out], outputs, inputs)
 }
 
 /// Gives up what a live run does not need.
