@@ -57,7 +57,8 @@ impl Tables {
 
     /// Makes the memory for a copy ([`Tables::copy`]), on any thread.
     pub fn room(&self) -> impl FnOnce() -> Room + Send + use<> {
-        let sizes: Vec<_> = self.all.iter().map(Table::sizes).collect();
+        let size = |table: &Table| (table.hot.len(), table.cold.len());
+        let sizes: Vec<_> = self.all.iter().map(size).collect();
         || Room(sizes.into_iter().map(|(hot, cold)| (filled(hot, 1), filled(cold, COLD))).collect())
     }
 

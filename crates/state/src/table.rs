@@ -63,7 +63,7 @@ const KEY: usize = 1;
 #[repr(C)]
 pub(crate) struct Table {
     // The fields that lookups read come first, next to each other.
-    hot: Words,
+    pub(crate) hot: Words,
     index: Index,
     key_words: usize,
     slot_words: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Table {
     pub(crate) queue: Option<Queue>,
     /// For tables that evict.
     order: Option<Order>,
-    cold: Vec<Cold>,
+    pub(crate) cold: Vec<Cold>,
     /// The entry after each entry in its group, in functions with groups of several entries.
     next: Vec<Next>,
     /// The shard that created each entry, in functions with several shards.
@@ -454,11 +454,6 @@ impl Table {
     pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
         let number = self.number(place);
         std::mem::replace(&mut self.next[number], next)
-    }
-
-    /// The words and the entries of which [`Table::copy`] makes copies.
-    pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.hot.len(), self.cold.len())
     }
 
     /// A copy in this memory, from which the entries can be read. Nothing can be found in it.

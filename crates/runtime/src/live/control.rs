@@ -43,6 +43,9 @@ pub(super) struct Controller<'a> {
 /// A worker has ended.
 struct Ended;
 
+/// What a copy of the state becomes, on any thread.
+type Copied<T> = Box<dyn FnOnce() -> T + Send>;
+
 /// A chain that has taken the place of another one.
 struct Replaced {
     plan: Plan,
@@ -232,7 +235,7 @@ impl Controller<'_> {
     /// Has all engines copy their state while packets wait, and makes of the copies what is wanted.
     fn copies<T: 'static>(
         &self,
-        copy: fn(&mut dyn Engine, Room) -> Box<dyn FnOnce() -> T + Send>,
+        copy: fn(&mut dyn Engine, Room) -> Copied<T>,
     ) -> Result<Vec<T>, Ended> {
         self.prepare()?;
         let rooms = self.ask(|worker| worker.engine.room())?.into_iter().map(|room| room());
