@@ -1,7 +1,10 @@
 //! What a function does with the values of a table. This decides how workers may share a table that
 //! no steering splits.
 
-use braid_ir::model::{BinOp, Dest, Key, Kind, Model, Op, Program, StateId, Term, ValueId};
+use super::assigned::{adds_up, takes_turns};
+use super::mutants::ShardingMutant::{self, AnyTurns, DecidingSums};
+use super::mutants::is;
+use braid_ir::model::{BinOp, Dest, Key, Model, Op, Program, StateId, Term, ValueId};
 use std::collections::BTreeSet;
 
 /// What the values of a table are used for.
@@ -10,9 +13,7 @@ pub(super) struct Usage {
     /// Programs assign entries or remove them.
     pub(super) written: bool,
     /// New values are computed from old ones.
-    accumulated: BTreeSet<u32>,
-    /// New values are computed from old ones otherwise than by an addition.
-    computed: BTreeSet<u32>,
+    accumulated: bool,
     /// Values choose a member of a list.
     chooses: bool,
     /// Values are compared.
@@ -49,9 +50,9 @@ pub(super) enum Share {
 }
 
 /// How workers may share a table.
-pub(super) fn share(model: &Model, state: StateId) -> Share {
+pub(super) fn share(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     let decl = &model.state[state.index()];
-    match by_use(model, state) {
+    match by_use(model, state, bug) {
         Share::Limit if !decl.portions.is_empty() => Share::Portions,
         Share::Limit | Share::None if decl.sharded => Share::Own,
         share => share,
@@ -59,7 +60,7 @@ pub(super) fn share(model: &Model, state: StateId) -> Share {
 }
 
 /// How workers may share a table whose function says nothing about it.
-fn by_use(model: &Model, state: StateId) -> Share {
+fn by_use(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     let usage = usage(model, state);
     if usage.background || usage.counted {
         return Share::None;
@@ -67,14 +68,15 @@ fn by_use(model: &Model, state: StateId) -> Share {
     if !usage.written {
         return Share::Replicated;
     }
-    if is_passive(model) && adds_up(model, state, &usage) {
+    let decides = usage.compared || usage.used || usage.published;
+    let is_read = (decides || usage.stored || usage.chooses) && !is(bug, DecidingSums);
+    if !is_read && is_passive(model) && adds_up(model, state) {
         return Share::Summed;
     }
-    let leaks = usage.used || usage.published;
-    if usage.chooses && !leaks && !usage.compared {
+    if usage.chooses && !decides && (is(bug, AnyTurns) || takes_turns(model, state)) {
         return Share::Turns;
     }
-    let amount = !usage.accumulated.is_empty() && usage.compared;
+    let amount = usage.accumulated && usage.compared;
     match amount && !usage.used && !usage.stored && !usage.chooses {
         true => Share::Limit,
         false => Share::None,
@@ -104,15 +106,6 @@ fn is_passive(model: &Model) -> bool {
     model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
 }
 
-/// Whether each slot is a sum, or a time, whose first or last value counts.
-fn adds_up(model: &Model, state: StateId, usage: &Usage) -> bool {
-    let slots = (0..).zip(&model.state[state.index()].slots);
-    slots.into_iter().all(|(number, (_, ty))| {
-        let is_sum = usage.accumulated.contains(&number) && !usage.computed.contains(&number);
-        ty.kind == Kind::Time || is_sum
-    })
-}
-
 /// What the values of a table are used for.
 pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     let mut usage = Usage::default();
@@ -121,8 +114,9 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     let mut slots: BTreeSet<(StateId, u32)> = (0..count).map(|slot| (state, slot)).collect();
     loop {
         let before = slots.len();
-        for (program, is_background) in programs(model) {
-            let mut scan = Scan { state, usage: &mut usage, slots: &mut slots, is_background };
+        for (program, is_background, ending) in programs(model) {
+            let (usage, slots) = (&mut usage, &mut slots);
+            let mut scan = Scan { state, usage, slots, is_background, ending };
             scan.program(program);
         }
         if slots.len() == before {
@@ -131,11 +125,12 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     }
 }
 
-/// The programs of a model, and whether they run in the background.
-fn programs(model: &Model) -> Vec<(&Program, bool)> {
-    let timers = model.timers.iter().map(|timer| (&timer.body, true));
-    let expiries = model.expire.iter().map(|(_, program)| (program, true));
-    std::iter::once((&model.packet, false)).chain(timers).chain(expiries).collect()
+/// The programs of a model, whether they run in the background, and the table whose entries they see
+/// end.
+pub(super) fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
+    let timers = model.timers.iter().map(|timer| (&timer.body, true, None));
+    let expiries = model.expire.iter().map(|(state, program)| (program, true, Some(*state)));
+    std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
 }
 
 /// What is known about a value of a program.
@@ -145,8 +140,6 @@ enum Origin {
     Elsewhere,
     /// It is a value of the table.
     Value,
-    /// It is such a value and something else, added up.
-    Sum,
     /// It is computed from a value of the table.
     Computed,
     /// It is the result of a comparison of such a value.
@@ -158,6 +151,8 @@ struct Scan<'a> {
     usage: &'a mut Usage,
     slots: &'a mut BTreeSet<(StateId, u32)>,
     is_background: bool,
+    /// The table whose entries the program sees end.
+    ending: Option<StateId>,
 }
 
 impl Scan<'_> {
@@ -176,9 +171,7 @@ impl Scan<'_> {
             for target in block.term.targets() {
                 let params = &program.blocks[target.block.index()].params;
                 for (param, arg) in params.iter().zip(&target.args) {
-                    if from[arg.index()] != Origin::Elsewhere {
-                        from[param.index()] = from[arg.index()];
-                    }
+                    from[param.index()] = worst(&from, &[*param, *arg]);
                 }
             }
         }
@@ -187,11 +180,10 @@ impl Scan<'_> {
     fn op(&mut self, op: &Op, from: &mut [Origin]) {
         self.access(op);
         match op {
-            Op::StateGet { outs, state, .. } => {
-                for (slot, out) in (0..).zip(outs) {
-                    if self.slots.contains(&(*state, slot)) {
-                        from[out.index()] = Origin::Value;
-                    }
+            Op::StateGet { outs, state, .. } => self.values(*state, outs, from),
+            Op::Expiring { outs } => {
+                if let Some(state) = self.ending {
+                    self.values(state, outs, from);
                 }
             }
             Op::StateSet { state, values, .. } => {
@@ -213,13 +205,9 @@ impl Scan<'_> {
                 }
             }
             Op::Bin { out, op, a, b } => {
-                let alone = [a, b].iter().any(|value| from[value.index()] == Origin::Elsewhere);
                 from[out.index()] = match (worst(from, &[*a, *b]), op) {
                     (Origin::Test, BinOp::And | BinOp::Or | BinOp::Xor) => Origin::Test,
                     (Origin::Elsewhere, _) => Origin::Elsewhere,
-                    (Origin::Value | Origin::Sum, BinOp::AddSat | BinOp::AddWrap) if alone => {
-                        Origin::Sum
-                    }
                     _ => Origin::Computed,
                 }
             }
@@ -243,6 +231,15 @@ impl Scan<'_> {
         }
     }
 
+    /// Notes the values that an operation reads from an entry.
+    fn values(&self, state: StateId, outs: &[ValueId], from: &mut [Origin]) {
+        for (slot, out) in (0..).zip(outs) {
+            if self.slots.contains(&(state, slot)) {
+                from[out.index()] = Origin::Value;
+            }
+        }
+    }
+
     /// Notes how a program uses the table itself.
     fn access(&mut self, op: &Op) {
         if let Op::StateLen { state, .. } = op {
@@ -260,15 +257,10 @@ impl Scan<'_> {
         match from {
             Origin::Elsewhere => {}
             Origin::Test => self.usage.used = true,
-            Origin::Value | Origin::Sum | Origin::Computed if state == self.state => {
-                if from != Origin::Value {
-                    self.usage.accumulated.insert(slot);
-                }
-                if from == Origin::Computed {
-                    self.usage.computed.insert(slot);
-                }
+            Origin::Value | Origin::Computed if state == self.state => {
+                self.usage.accumulated |= from == Origin::Computed;
             }
-            Origin::Value | Origin::Sum | Origin::Computed => {
+            Origin::Value | Origin::Computed => {
                 self.usage.stored = true;
                 self.slots.insert((state, slot));
             }
