@@ -153,32 +153,32 @@ fn sums(rng: &mut Rng) -> String {
     let mut lines = String::new();
     for _ in 0..rng.range(1, 2) {
         lines += *rng.pick(&[
-            "s[1] += 1;",
-            "s[1] += 1;",
-            "s[1] += u32(pkt.len);",
-            "s[u8(pkt.len)] += 2;",
-            "s[1] += s[1] + 1;",
-            "s[1] += s[2] + 1;",
-            "s[2] = s[1];",
-            "if has tcp { s[1] = 0; }",
-            "if has tcp { delete s[1]; }",
-            "if s[1] < 10 { s[1] += 1; }",
-            "if s[1] > 30 { s[2] += 1; }",
-            "if s[1] > 30 { t[1] += 1; }",
-            "t[u8(s[1])] += 1;",
-            "t[1] += s[1];",
-            "s[1] = if pkt.len > 60 B { s[1] * 2 } else { s[1] + 1 };",
-            "if exists u[1] { u[1] += 1; } else { u[1] = 1; }",
-            "if exists u[1] { u[1] += 1; } else { u[1] = 5; }",
-            "if exists u[1] { s[1] += 1; } else { u[1] = 1; }",
-            "if has ip { u[1] = 1; }",
+            "_s[1] += 1;",
+            "_s[1] += 1;",
+            "_s[1] += u32(pkt.len);",
+            "_s[u8(pkt.len)] += 2;",
+            "_s[1] += _s[1] + 1;",
+            "_s[1] += _s[2] + 1;",
+            "_s[2] = _s[1];",
+            "if has tcp { _s[1] = 0; }",
+            "if has tcp { delete _s[1]; }",
+            "if _s[1] < 10 { _s[1] += 1; }",
+            "if _s[1] > 30 { _s[2] += 1; }",
+            "if _s[1] > 30 { _t[1] += 1; }",
+            "_t[u8(_s[1])] += 1;",
+            "_t[1] += _s[1];",
+            "_s[1] = if pkt.len > 60 B { _s[1] * 2 } else { _s[1] + 1 };",
+            "if exists _u[1] { _u[1] += 1; } else { _u[1] = 1; }",
+            "if exists _u[1] { _u[1] += 1; } else { _u[1] = 5; }",
+            "if exists _u[1] { _s[1] += 1; } else { _u[1] = 1; }",
+            "if has ip { _u[1] = 1; }",
         ]);
     }
     let begin = if rng.one_in(6) { 1 } else { 0 };
     let states = [
-        ("s[", format!("state s: u32 per (u8) = {begin}, capacity 4 k, full evict_oldest;")),
-        ("t[", "state t: u32 per (u8) = 0, capacity 4 k, full evict_oldest;".to_owned()),
-        ("u[", "state u: u32 per (u8), capacity 4 k, full evict_oldest;".to_owned()),
+        ("_s[", format!("state _s: u32 per (u8) = {begin}, capacity 4 k, full evict_oldest;")),
+        ("_t[", "state _t: u32 per (u8) = 0, capacity 4 k, full evict_oldest;".to_owned()),
+        ("_u[", "state _u: u32 per (u8), capacity 4 k, full evict_oldest;".to_owned()),
     ];
     let used = states.into_iter().filter(|(name, _)| lines.contains(name));
     let states: String = used.map(|(_, text)| text).collect();

@@ -1,6 +1,5 @@
 //! How the values arise that a function assigns to a table.
 
-use super::usage::programs;
 use braid_ir::model::{
     BinOp, Granularity, Key, Kind, Model, Op, Program, Setting, StateId, Term, Ty, ValueId,
 };
@@ -26,11 +25,16 @@ pub(super) fn adds_up(model: &Model, state: StateId) -> bool {
         && Values::new(&model.packet).add_up(model, state)
 }
 
-/// Whether each assignment of the one entry of a table moves its values on by a constant, in the circle of a list.
-pub(super) fn takes_turns(model: &Model, state: StateId) -> bool {
+/// Whether each assignment of the one entry of a table moves its values on by a constant, in the
+/// circle of a list.
+pub(super) fn takes_turns<'a>(
+    model: &Model,
+    state: StateId,
+    mut programs: impl Iterator<Item = &'a Program>,
+) -> bool {
     let is_global = model.state[state.index()].granularity == Granularity::Global;
     is_global
-        && programs(model).into_iter().all(|(program, ..)| {
+        && programs.all(|program| {
             let values = Values::new(program);
             program.blocks.iter().flat_map(|block| &block.ops).all(|op| match op {
                 Op::StateDelete { state: of, .. } => *of != state,
@@ -186,7 +190,7 @@ impl<'a> Values<'a> {
         sum.is_some_and(|step| matches!(self.defs.get(&step), Some(Op::Const { .. })))
     }
 
-    /// The value of which this is the remainder by a list's length.
+    /// The dividend, if the value is a remainder by a list's length.
     fn in_list(&self, value: ValueId) -> Option<ValueId> {
         match self.defs.get(&value)? {
             Op::Bin { op: BinOp::Rem, a, b, .. } => {

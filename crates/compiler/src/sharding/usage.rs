@@ -73,7 +73,8 @@ fn by_use(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     if !is_read && is_passive(model) && adds_up(model, state) {
         return Share::Summed;
     }
-    if usage.chooses && !decides && (is(bug, AnyTurns) || takes_turns(model, state)) {
+    let all = programs(model).into_iter().map(|(program, ..)| program);
+    if usage.chooses && !decides && (is(bug, AnyTurns) || takes_turns(model, state, all)) {
         return Share::Turns;
     }
     let amount = usage.accumulated && usage.compared;
@@ -127,7 +128,7 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
 
 /// The programs of a model, whether they run in the background, and the table whose entries they see
 /// end.
-pub(super) fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
+fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
     let timers = model.timers.iter().map(|timer| (&timer.body, true, None));
     let expiries = model.expire.iter().map(|(state, program)| (program, true, Some(*state)));
     std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
