@@ -224,7 +224,7 @@ impl Program {
     }
 
     /// The files that the program and its control files name.
-    pub fn named(&self) -> impl Iterator<Item = &PathBuf> {
+    pub fn named_files(&self) -> impl Iterator<Item = &PathBuf> {
         self.named.iter().chain(&self.in_control)
     }
 
@@ -261,27 +261,31 @@ impl Program {
         self.found.push(error.help("remove `workers`"));
     }
 
+    /// The chain with a name.
+    pub fn named(&self, name: &str) -> Result<&Chain, Failure> {
+        self.chains().iter().find(|chain| chain.name == name).ok_or_else(|| {
+            let names = self.chain_names();
+            let help = did_you_mean_help(name, names.iter().map(String::as_str))
+                .unwrap_or_else(|| format!("it has {}", names.join(", ")));
+            Failure::usage(format!("{} has no chain `{name}`; {help}", self.path.display()))
+        })
+    }
+
     /// The chain that the user chose.
     pub fn chain(&self, choice: &Choice) -> Result<Chain, Failure> {
         let chains = self.chains();
-        let names = || chains.iter().map(|chain| chain.name.as_str()).collect::<Vec<_>>();
         let file = self.path.display();
         let found = match (&choice.chain, chains) {
-            (None, [one]) => Some(one),
+            (None, [one]) => one,
             (None, []) => return Err(Failure::input(format!("{file} has no chain"))),
             (None, _) => {
-                let names = names().join(", ");
+                let names = self.chain_names().join(", ");
                 let text = format!("{file} has several chains; choose with --chain: {names}");
                 return Err(Failure::usage(text));
             }
-            (Some(name), _) => chains.iter().find(|chain| chain.name == *name),
+            (Some(name), _) => self.named(name)?,
         };
-        let mut chain = found.cloned().ok_or_else(|| {
-            let name = choice.chain.as_deref().unwrap_or_default();
-            let help = did_you_mean_help(name, names())
-                .unwrap_or_else(|| format!("it has {}", names().join(", ")));
-            Failure::usage(format!("{file} has no chain `{name}`; {help}"))
-        })?;
+        let mut chain = found.clone();
         chain.seed = choice.seed.unwrap_or(chain.seed);
         chain.workers = choice.workers.map_or(chain.workers, |workers| workers.of(&chain));
         if chain.workers <= 1 {

@@ -450,3 +450,28 @@ fn check_shows_how_a_chain_is_divided() {
     assert_eq!(found["entries"][0]["by"], "hash of the source address and port");
     assert_eq!(found["pools"][0]["pool"], "ports");
 }
+
+#[test]
+fn check_shows_only_the_chain_that_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("chains.braid");
+    let text = "chain one { path monitor(); }\nchain two { path monitor(); }\n";
+    std::fs::write(&file, text).expect("a file");
+    let check = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_braid"));
+        command.args(["check", "--json", "--workers", "4"]).args(more).arg(&file);
+        command.output().expect("braid runs")
+    };
+    let names = |more: &[&str]| -> Vec<String> {
+        let output = check(more);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let all = answer["sharding"].as_array().expect("a list").iter();
+        all.map(|one| one["chain"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&[]), ["one", "two"]);
+    assert_eq!(names(&["--chain", "two"]), ["two"]);
+    let wrong = check(&["--chain", "three"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no chain `three`"));
+}

@@ -6,7 +6,7 @@ use crate::field::{Base, DECLARATIONS, Declaration, Field, Header};
 use crate::layout::Layout;
 use crate::link::Link;
 use crate::packet::Packet;
-use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, proto, tcp, udp};
+use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, ipv6, proto, tcp, udp};
 
 /// The headers of a new packet behind the link header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,6 +41,39 @@ pub enum NewPayload {
 const TTL: u8 = 64;
 
 impl Shape {
+    /// The headers that each packet of this shape has behind its link header.
+    #[must_use]
+    pub fn headers(self) -> &'static [Header] {
+        use Header::{Arp, Icmp, Icmp6, Inet, Ip4, Ip6, L4, Tcp, Udp};
+        match self {
+            Shape::Icmp => &[Inet, Ip4, Icmp],
+            Shape::Icmp6 => &[Inet, Ip6, Icmp6],
+            Shape::Tcp4 => &[Inet, Ip4, L4, Tcp],
+            Shape::Tcp6 => &[Inet, Ip6, L4, Tcp],
+            Shape::Udp4 => &[Inet, Ip4, L4, Udp],
+            Shape::Udp6 => &[Inet, Ip6, L4, Udp],
+            Shape::Arp => &[Arp],
+        }
+    }
+
+    /// Further headers with fields that can be assigned: those of a link that the packet may have
+    /// been built for, and the echo that an ICMP message may be.
+    #[must_use]
+    pub fn may_have(self) -> &'static [Header] {
+        use Header::{Eth, Icmp6Echo, IcmpEcho, Vlan, Vlan2};
+        match self {
+            Shape::Icmp => &[Eth, Vlan, Vlan2, IcmpEcho],
+            Shape::Icmp6 => &[Eth, Vlan, Vlan2, Icmp6Echo],
+            _ => &[Eth, Vlan, Vlan2],
+        }
+    }
+
+    /// Whether fields of a header can be assigned in a packet of this shape.
+    #[must_use]
+    pub fn takes(self, header: Header) -> bool {
+        self.headers().contains(&header) || self.may_have().contains(&header)
+    }
+
     fn is_ip4(self) -> bool {
         matches!(self, Shape::Icmp | Shape::Tcp4 | Shape::Udp4)
     }
@@ -73,10 +106,15 @@ impl Shape {
         }
     }
 
-    /// The largest payload that the length fields can express.
-    fn max_payload(self) -> usize {
-        let ip = if self.is_ip4() { ipv4::LEN } else { 0 };
-        usize::from(u16::MAX) - ip - self.transport_len()
+    /// The largest payload that the length fields can express. Those of a header in front of IP
+    /// count the IP header and the bytes `between`.
+    fn max_payload(self, between: usize) -> usize {
+        let ip = match (self.is_ip4(), between) {
+            (true, _) => ipv4::LEN,
+            (false, 0) => 0,
+            (false, _) => ipv6::LEN,
+        };
+        usize::from(u16::MAX).saturating_sub(ip + self.transport_len() + between)
     }
 }
 
@@ -105,7 +143,11 @@ pub fn build_new(
         NewPayload::Same => current.payload(&layout),
         NewPayload::Quote(most) => quote(current, &layout, usize::from(most)),
     };
-    push_body(&mut data, shape, payload);
+    let between = match layout.is_encapsulated() {
+        true => data.len().saturating_sub(layout.base(Base::Network)),
+        false => 0,
+    };
+    push_body(&mut data, shape, payload, between);
     adapt_encapsulation(&mut data, &layout, shape);
     let mut packet = Packet::new(current.link, current.time_ns, data);
     packet.ingress = current.ingress;
@@ -140,7 +182,7 @@ pub fn build_fresh(
         Link::Cooked => [&[0; cooked::PROTOCOL], &protocol[..]].concat(),
         Link::Cooked2 => [&protocol[..], &[0; cooked::LEN2 - 2]].concat(),
     };
-    push_body(&mut data, shape, payload);
+    push_body(&mut data, shape, payload, 0);
     let mut packet = Packet::new(link, time_ns, data);
     finish(&mut packet, assignments);
     Some(packet)
@@ -243,14 +285,15 @@ fn direction(kind: u8, back: bool) -> u8 {
     }
 }
 
-/// Appends network header, transport header and payload, with lengths but without checksums.
-fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8]) {
+/// Appends network header, transport header and payload, with lengths but without checksums,
+/// behind this number of bytes `between` the link header and IP.
+fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8], between: usize) {
     if shape == Shape::Arp {
         data.extend(arp::ETHERNET_IPV4);
         data.extend([0; arp::LEN - arp::ETHERNET_IPV4.len()]);
         return;
     }
-    let payload = payload.get(..shape.max_payload()).unwrap_or(payload);
+    let payload = payload.get(..shape.max_payload(between)).unwrap_or(payload);
     let len = shape.transport_len() + payload.len();
     let be = |len: usize| u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
     if shape.is_ip4() {

@@ -129,7 +129,7 @@ fn differences(chain: &Chain, seed: u64, stimuli: &[Stimulus]) -> Vec<String> {
 #[test]
 fn workers_are_equal_to_shards_on_generated_chains() {
     let mut by_rule = 0;
-    for seed in budget::seeds(budget::PAIRS / 2) {
+    for seed in budget::seeds(budget::PAIRS / 6) {
         let program = any(seed);
         let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
         let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
@@ -165,7 +165,7 @@ fn workers_are_equal_to_shards_on_cases() {
 
 #[test]
 fn state_of_workers_moves_to_one_engine_and_back() {
-    for seed in budget::seeds(budget::PAIRS / 4) {
+    for seed in budget::seeds(budget::PAIRS / 10) {
         let program = any(seed);
         let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
         let Some(chain) = with_workers(chain.expect("a chain"), seed) else { continue };
@@ -267,7 +267,7 @@ fn workers_on_threads_write_what_one_engine_with_shards_writes() {
         let (stimuli, _) = recorded(&chain, 1, 400);
         check_threads(&chain, kinds(0)[0], &stimuli, &name);
     }
-    for seed in budget::seeds(budget::PAIRS / 4) {
+    for seed in budget::seeds(budget::PAIRS / 10) {
         let program = any(seed);
         let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
         let Some(chain) = with_workers(chain.expect("a chain"), seed) else { continue };

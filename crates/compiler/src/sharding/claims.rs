@@ -2,6 +2,7 @@
 
 use super::facts::{Fact, Facts, Law, Term};
 use braid_ir::model::{Granularity, StateId, Word};
+use braid_packet::Header;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table: the function's number, and the table's.
@@ -53,12 +54,14 @@ impl Known {
     /// Whether no entry has a key with these parts. `is_other` says that a value differs from the
     /// numbers of all protocols that the parser knows.
     pub(super) fn excludes(&self, key: &[Option<Term>], is_other: &dyn Fn(Term) -> bool) -> bool {
-        const KNOWN_PROTOCOLS: [Word; 4] = [1, 6, 17, 58];
+        let numbers =
+            |header: Header| header.info().follows.iter().flat_map(|(_, numbers)| *numbers);
+        let is_known = |word: &Word| {
+            Header::transports().flat_map(numbers).any(|one| Word::from(*one) == *word)
+        };
         self.words.iter().zip(key).any(|(words, part)| match (words, part) {
             (Some(words), Some(Term::Word(word))) => !words.contains(word),
-            (Some(words), Some(part)) => {
-                is_other(*part) && words.iter().all(|word| KNOWN_PROTOCOLS.contains(word))
-            }
+            (Some(words), Some(part)) => is_other(*part) && words.iter().all(is_known),
             _ => false,
         })
     }

@@ -1,9 +1,13 @@
 //! Packets that functions build.
 
 use super::facts::{Facts, Law, Term};
+use super::mutants::ShardingMutant::{self, BareLinks, LongQuotes, NoEchoes, NoPorts};
+use super::mutants::is;
 use super::place::Place;
-use braid_ir::model::{Dest, NewPacket, NewPayload, Shape, ValueId};
-use braid_packet::{Field, Header};
+use crate::symbolic::{Arriving, arriving};
+use braid_ir::model::{Dest, NewPacket, NewPayload, Shape, ValueId, Word};
+use braid_packet::field::Where;
+use braid_packet::{Access, Base, Field, FlowKey, HEADERS, Header};
 
 /// A packet that a function builds: the fields whose values are known, and its headers.
 #[derive(Clone, Debug)]
@@ -12,31 +16,75 @@ pub(super) struct Created {
     payload: NewPayload,
     /// The fields with their values.
     fields: Vec<(Field, Term)>,
+    /// The fields that the function assigns.
+    assigned: Vec<Field>,
 }
 
-/// Fields of a packet, with the fields that show them in a packet that quotes it.
-const QUOTED: [(Field, Field); 8] = [
-    (Field::IpSrc, Field::QuotedIpSrc),
-    (Field::IpDst, Field::QuotedIpDst),
-    (Field::Ip6Src, Field::QuotedIp6Src),
-    (Field::Ip6Dst, Field::QuotedIp6Dst),
-    (Field::L4Sport, Field::QuotedSport),
-    (Field::L4Dport, Field::QuotedDport),
-    (Field::IcmpId, Field::QuotedId),
-    (Field::Icmp6Id, Field::QuotedId),
-];
-
-/// Addresses with the opposite ones.
-const OPPOSITE: [(Field, Field); 4] = [
-    (Field::IpSrc, Field::IpDst),
-    (Field::IpDst, Field::IpSrc),
-    (Field::Ip6Src, Field::Ip6Dst),
-    (Field::Ip6Dst, Field::Ip6Src),
-];
+/// How a packet that a function builds shows the packet that it answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shown {
+    /// It quotes nothing, or all headers up to the ports.
+    Whole,
+    /// It may quote other headers than the packet has: the quote ends in front of some.
+    Cut,
+}
 
 /// The bit of a header.
 fn bit(header: Header) -> u128 {
     1 << header as u32
+}
+
+fn headers() -> impl Iterator<Item = &'static Header> {
+    HEADERS.iter().map(|(header, _)| header)
+}
+
+fn bits<'a>(headers: impl IntoIterator<Item = &'a Header>) -> u128 {
+    headers.into_iter().fold(0, |all, header| all | bit(*header))
+}
+
+/// The headers whose presence the fields of this shape decide.
+fn decided(shape: Shape) -> u128 {
+    let fields = shape.headers().iter().flat_map(|header| header.info().fields);
+    fields.fold(0, |all, info| all | info.field.decided_bits())
+}
+
+/// The headers between the link header and IP, and those in the place of IP.
+fn between() -> u128 {
+    bits(headers().filter(|header| header.info().at.0 == Base::Network))
+}
+
+/// The addresses of a packet, with the opposite ones.
+fn opposite(shape: Shape) -> impl Iterator<Item = (Field, Field)> {
+    let fields = move || shape.headers().iter().flat_map(|header| header.info().fields);
+    let ends = fields().filter(|info| info.address.is_some());
+    ends.flat_map(move |end| {
+        let others = fields().filter(move |other| {
+            other.header == end.header
+                && other.address.is_some_and(|_| other.address != end.address)
+        });
+        others.map(|other| (end.field, other.field))
+    })
+}
+
+/// Fields of a packet, with the fields that show them in a packet of this shape that quotes it.
+fn quoted(shape: Shape) -> Vec<(Field, Field)> {
+    let [quotes, echo] = match shape {
+        Shape::Icmp => [Header::Quoted4, Header::IcmpEcho],
+        Shape::Icmp6 => [Header::Quoted6, Header::Icmp6Echo],
+        _ => return Vec::new(),
+    };
+    let all = |header: Header| bit(header) | bits(header.implies());
+    let mut found = Vec::new();
+    for (own, shown) in [(Header::L4, Header::QuotedL4), (echo, Header::QuotedEcho)] {
+        let own = bits(shape.headers()) & !bit(Header::Icmp) & !bit(Header::Icmp6) | all(own);
+        for (field, quoted) in FlowKey::FIELDS.into_iter().zip(FlowKey::QUOTED_FIELDS) {
+            let cells = (arriving(field, own), arriving(quoted, all(quotes) | all(shown)));
+            if let (Some(Arriving::Cell(field)), Some(Arriving::Cell(quoted))) = cells {
+                found.push((field, quoted));
+            }
+        }
+    }
+    found
 }
 
 impl Created {
@@ -48,20 +96,25 @@ impl Created {
         place: &Place,
     ) -> Self {
         let mut fields = Vec::new();
-        for (field, opposite) in OPPOSITE {
+        for (field, opposite) in opposite(new.shape) {
             let from = if to == Dest::Back { opposite } else { field };
             fields.extend(place.value(from).map(|value| (field, value)));
         }
         if let NewPayload::Quote(_) = new.payload {
-            for (field, quoted) in QUOTED {
+            for (field, quoted) in quoted(new.shape) {
                 fields.extend(place.value(field).map(|value| (quoted, value)));
             }
         }
+        let mut assigned = Vec::new();
         for (field, value) in &new.fields {
-            fields.retain(|(other, _)| *other != field.owner());
-            fields.push((field.owner(), term(*value)));
+            fields.retain(|(other, _)| !overlap(*other, *field));
+            // A part says nothing about the whole field.
+            if field.info().width == field.owner().info().width {
+                fields.push((field.owner(), term(*value)));
+            }
+            assigned.push(field.owner());
         }
-        Self { shape: new.shape, payload: new.payload, fields }
+        Self { shape: new.shape, payload: new.payload, fields, assigned }
     }
 
     /// What is known about the worker, in terms of the packet's fields.
@@ -90,32 +143,157 @@ impl Created {
         facts.flat_map(|fact| fact.renamed(&holders)).collect()
     }
 
-    /// Its headers, if the packet that it answers has these.
-    pub(super) fn presence(&self, of: u128) -> u128 {
-        use Header::{Eth, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt};
-        use Header::{Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Tcp, Udp, Vlan, Vlan2};
-        let bits = |headers: &[Header]| headers.iter().fold(0, |all, header| all | bit(*header));
-        let link = of & bits(&[Eth, Vlan, Vlan2]) | bit(Pkt);
-        let own = match self.shape {
-            Shape::Icmp => bits(&[Inet, Ip4, Icmp]),
-            Shape::Icmp6 => bits(&[Inet, Ip6, Icmp6]),
-            Shape::Tcp4 => bits(&[Inet, Ip4, L4, Tcp]),
-            Shape::Tcp6 => bits(&[Inet, Ip6, L4, Tcp]),
-            Shape::Udp4 => bits(&[Inet, Ip4, L4, Udp]),
-            Shape::Udp6 => bits(&[Inet, Ip6, L4, Udp]),
-            Shape::Arp => bit(Header::Arp),
-        };
-        let quotes = matches!(self.payload, NewPayload::Quote(_));
-        let quoted = match self.shape {
-            Shape::Icmp if quotes => bits(&[Quoted, Quoted4]),
-            Shape::Icmp6 if quotes => bits(&[Quoted, Quoted6]),
-            _ => return link | own,
-        };
-        let part = match of {
-            _ if of & bit(L4) != 0 => bit(QuotedL4),
-            _ if of & bits(&[IcmpEcho, Icmp6Echo]) != 0 => bit(QuotedEcho),
-            _ => 0,
-        };
-        link | own | quoted | part
+    /// The headers that the packet may have, if the packet that it answers has the headers `of`.
+    pub(super) fn headers(&self, of: u128) -> Possible {
+        let open = self.open(of);
+        let quotes =
+            matches!(self.payload, NewPayload::Quote(_)) && open & bit(Header::Quoted) != 0;
+        Possible {
+            certain: self.link(of) | bits(self.shape.headers()) | self.announced(of),
+            open,
+            part: quotes.then(|| part(of)),
+            // The protocol of a quote that ends in an authentication header is that of this header.
+            ah: of & bit(Header::Ah) != 0 && self.shape == Shape::Icmp,
+        }
     }
+
+    /// The headers of a packet that decide which headers its answers have.
+    pub(super) fn relevant() -> u128 {
+        use Header::{Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2};
+        between() | bits(&[Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2])
+    }
+
+    /// The headers in front of IP or ARP: those of the packet that it answers. Only a packet with
+    /// IP keeps what stands between its link header and IP.
+    fn link(&self, of: u128) -> u128 {
+        use Header::{Eth, Inet, Pkt, Vlan, Vlan2};
+        let is_inside = of & bit(Eth) != 0 && of & bit(Inet) != 0 && self.shape != Shape::Arp;
+        let between = if is_inside { between() } else { 0 };
+        of & (bits(&[Pkt, Eth, Vlan, Vlan2]) | between)
+    }
+
+    /// The headers that its fields and its payload may decide.
+    fn open(&self, of: u128) -> u128 {
+        let is_open = |header: &&Header| {
+            let mut by = self.announcers(**header).peekable();
+            let never = by.peek().is_some() && by.all(|announces| announces == Some(false));
+            let has_room = match self.payload {
+                NewPayload::Empty => header.is_certain(),
+                NewPayload::Quote(_) => **header != Header::Quoted || self.is_quotable(of),
+                NewPayload::Same => true,
+            };
+            !never && has_room
+        };
+        decided(self.shape) & bits(headers().filter(is_open))
+    }
+
+    /// Whether its quote of the packet has the right IP version.
+    fn is_quotable(&self, of: u128) -> bool {
+        let mut ip = self.shape.headers().iter().filter(|header| **header != Header::Inet);
+        ip.any(|header| header.group() == Header::Inet && of & bit(*header) != 0)
+    }
+
+    /// The headers that its fields certainly announce and that it has room for.
+    fn announced(&self, of: u128) -> u128 {
+        let is_announced = |header: Header| self.announcers(header).any(|by| by == Some(true));
+        let certain = headers().filter(|header| header.is_certain() && is_announced(**header));
+        let quoted = if is_announced(Header::Quoted) { self.quoted(of) } else { 0 };
+        bits(certain) | quoted
+    }
+
+    /// For each of its fields that can announce a header: whether it does, if that is known.
+    fn announcers(&self, header: Header) -> impl Iterator<Item = Option<bool>> {
+        let own = |field: Field| {
+            let info = field.info();
+            info.access == Access::Rw && self.shape.headers().contains(&info.header)
+        };
+        let by = header.info().follows.iter().filter(move |(field, _)| own(*field));
+        by.map(|(field, values)| {
+            let number = self.number(field.owner())?;
+            Some(values.iter().any(|value| Word::from(*value) == number))
+        })
+    }
+
+    /// The value of a field that is not an address, if it is known.
+    fn number(&self, field: Field) -> Option<Word> {
+        if !self.assigned.contains(&field) {
+            return Some(0);
+        }
+        match self.fields.iter().find(|(other, _)| *other == field)?.1 {
+            Term::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The headers that its quote certainly has. An IPv4 header has at most 60 bytes, and the
+    /// headers of an IPv6 packet may be longer than any quote.
+    fn quoted(&self, of: u128) -> u128 {
+        const IP: u16 = 60;
+        const ECHO: u16 = 8;
+        let NewPayload::Quote(most) = self.payload else { return 0 };
+        if self.shape != Shape::Icmp || of & bit(Header::Ip4) == 0 || most < IP {
+            return 0;
+        }
+        let part = match of & bit(Header::Ah) == 0 && most >= IP + ECHO {
+            true => part(of),
+            false => 0,
+        };
+        bits(&[Header::Quoted, Header::Quoted4]) | part
+    }
+}
+
+/// The headers that a packet may have that a function builds.
+pub(super) struct Possible {
+    certain: u128,
+    open: u128,
+    /// If it may quote a packet: the header that shows the ports of that packet.
+    part: Option<u128>,
+    /// Whether it may quote an authentication header.
+    ah: bool,
+}
+
+impl Possible {
+    /// How a packet with these headers shows the packet that it answers. `None`: it cannot have
+    /// these headers.
+    pub(super) fn shown(&self, now: u128, bug: Option<ShardingMutant>) -> Option<Shown> {
+        use Header::{Quoted4, Quoted6, QuotedEcho, QuotedL4};
+        let Self { certain, open, .. } = self;
+        if now & certain != *certain || now & !(certain | open) != 0 {
+            return None;
+        }
+        let is_whole = self.part.is_none_or(|part| {
+            let is_quoted = now & bits(&[Quoted4, Quoted6]) != 0;
+            is_quoted && !self.ah && now & bits(&[QuotedL4, QuotedEcho]) == part
+        });
+        let shown = if is_whole { Shown::Whole } else { Shown::Cut };
+        (!is_lost(now, shown, bug)).then_some(shown)
+    }
+}
+
+/// Whether a mutant forgets packets with these headers.
+fn is_lost(now: u128, shown: Shown, bug: Option<ShardingMutant>) -> bool {
+    let has = |all: &[Header]| now & bits(all) != 0;
+    let is_announced = |header: &&Header| !header.announced_by(Field::UdpDport).is_empty();
+    is(bug, NoEchoes) && has(&[Header::IcmpEcho, Header::Icmp6Echo])
+        || is(bug, NoPorts) && now & bits(headers().filter(is_announced)) != 0
+        || is(bug, BareLinks) && now & between() != 0
+        || is(bug, LongQuotes) && shown == Shown::Cut
+}
+
+/// The header that shows the ports of a packet in a quote.
+fn part(of: u128) -> u128 {
+    match of {
+        _ if of & bit(Header::L4) != 0 => bit(Header::QuotedL4),
+        _ if of & bits(&[Header::IcmpEcho, Header::Icmp6Echo]) != 0 => bit(Header::QuotedEcho),
+        _ => 0,
+    }
+}
+
+/// Whether an assignment of one field changes the other.
+fn overlap(one: Field, other: Field) -> bool {
+    let halves = |whole: Field, half: Field| match whole.info().place {
+        Where::Halves(_, halves, _) => halves.contains(&half),
+        _ => false,
+    };
+    one.owner() == other.owner() || halves(one, other) || halves(other, one)
 }

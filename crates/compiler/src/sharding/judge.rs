@@ -2,6 +2,7 @@
 
 use super::candidates::Candidate;
 use super::claims::{Claim, Claims, Table, of_key};
+use super::mutants::ShardingMutant;
 use super::search::{Kind, Seen};
 use super::usage::{Share, share, usage};
 use braid_ir::chain::Chain;
@@ -60,21 +61,36 @@ pub(super) fn decl(chain: &Chain, (node, state): Table) -> &StateDecl {
 }
 
 /// Judges all tables of a chain.
-pub(super) fn judge(chain: &Chain, candidate: &Candidate, seen: &[Seen]) -> Vec<Judged> {
-    tables(chain).into_iter().map(|table| one(chain, candidate, seen, table)).collect()
+pub(super) fn judge(
+    chain: &Chain,
+    candidate: &Candidate,
+    seen: &[Seen],
+    bug: Option<ShardingMutant>,
+) -> Vec<Judged> {
+    tables(chain).into_iter().map(|table| one(chain, candidate, seen, table, bug)).collect()
 }
 
-fn one(chain: &Chain, candidate: &Candidate, seen: &[Seen], table: Table) -> Judged {
+fn one(
+    chain: &Chain,
+    candidate: &Candidate,
+    seen: &[Seen],
+    table: Table,
+    bug: Option<ShardingMutant>,
+) -> Judged {
     let model = &chain.nodes[usize::from(table.0)].model;
     let granularity = &decl(chain, table).granularity;
     let used: Vec<&Seen> = seen.iter().filter(|seen| seen.by.table == table).collect();
     let unsure = usage(model, table.1);
     let shared = |exceptions: Vec<Seen>| {
-        let kind = Division::Shared(share(model, table.1));
+        let kind = Division::Shared(share(model, table.1, bug));
         Judged { table, kind, exceptions }
     };
     if *granularity == Granularity::Global || unsure.background || unsure.counted {
         return shared(Vec::new());
+    }
+    if used.is_empty() {
+        let kind = Division::Shared(Share::Replicated);
+        return Judged { table, kind, exceptions: Vec::new() };
     }
     let of = |seen: &&Seen| of_key(seen.by.claims.clone(), granularity, candidate.one_sided);
     if let Some(claim) = common(used.iter().map(of)) {
@@ -86,7 +102,7 @@ fn one(chain: &Chain, candidate: &Candidate, seen: &[Seen], table: Table) -> Jud
     let finds = |one: &Seen, other: &Seen, claim: &Claim| {
         let granularity = &decl(chain, other.by.table).granularity;
         let claims = of_key(other.by.claims.clone(), granularity, candidate.one_sided);
-        let alike = one.kind == Kind::ShortError || one.kind == other.kind;
+        let alike = is_short(one) || one.kind == other.kind;
         let good = match other.by.table == table {
             true => claims.contains(claim),
             false => !claims.is_empty() && !may_miss(other),
@@ -107,10 +123,15 @@ fn one(chain: &Chain, candidate: &Candidate, seen: &[Seen], table: Table) -> Jud
 /// by packets to an address that a function owns, and by ICMP errors that quote too little. The
 /// report names them.
 fn may_miss(seen: &Seen) -> bool {
-    !seen.by.writes && (seen.by.own_address || seen.kind == Kind::ShortError)
+    !seen.by.writes && (seen.by.own_address || is_short(seen))
 }
 
-/// The first of the claims that all sets have. Without sets there is nothing to divide.
+/// Whether only ICMP errors that quote too little use the entry.
+fn is_short(seen: &Seen) -> bool {
+    matches!(seen.kind, Kind::ShortError | Kind::Cut)
+}
+
+/// The first of the claims that all sets have.
 fn common(sets: impl Iterator<Item = Claims>) -> Option<Claim> {
     let all = sets.reduce(|mut all, set| {
         all.retain(|claim| set.contains(claim));

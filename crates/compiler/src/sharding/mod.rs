@@ -14,12 +14,14 @@
 //! - `judge` asks for each table whether one claim holds for all uses of its entries. For tables
 //!   where none does, `usage` finds out whether workers can share them by other means.
 
+mod assigned;
 mod candidates;
 mod claims;
 mod conditions;
 mod created;
 mod facts;
 mod judge;
+mod mutants;
 mod place;
 mod portions;
 mod programs;
@@ -29,6 +31,7 @@ mod usage;
 mod walk;
 mod words;
 
+pub use mutants::ShardingMutant;
 pub use portions::divide_limits;
 pub use report::{Class, PoolShare, Rule, Sharding, TableSharding, Verdict};
 
@@ -47,8 +50,16 @@ use std::sync::Arc;
 /// # Errors
 /// Links or priorities are invalid.
 pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
+    sharding_with(chain, None)
+}
+
+/// The same with a mutant.
+///
+/// # Errors
+/// Links or priorities are invalid.
+pub fn sharding_with(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Sharding, String> {
     braid_ir::graph::Graph::new(chain)?;
-    Ok(match best(chain) {
+    Ok(match best(chain, bug) {
         Ok(best) => report::found(chain, &best),
         Err(why) => report::unsure(chain, why),
     })
@@ -60,8 +71,14 @@ pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
 ///
 /// # Errors
 /// Links or priorities are invalid.
-pub fn divide(mut chain: Chain) -> Result<(Chain, Sharding), String> {
+pub fn divide(chain: Chain) -> Result<(Chain, Sharding), String> {
     let found = sharding(&chain)?;
+    Ok((divide_as(chain, &found), found))
+}
+
+/// Divides a chain as the analysis has found.
+#[must_use]
+pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
     match &found.steering {
         Some(steering) => {
             chain.steering.clone_from(steering);
@@ -83,14 +100,14 @@ pub fn divide(mut chain: Chain) -> Result<(Chain, Sharding), String> {
         }
         None => chain.workers = 1,
     }
-    Ok((chain, found))
+    chain
 }
 
-fn best(chain: &Chain) -> Result<Best, String> {
+fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
         return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
     }
-    let mut programs = Programs::new(chain)?;
+    let mut programs = Programs::new(chain, bug)?;
     let all = candidates(chain, &programs.graph);
     let best = search(chain, &mut programs, &all, true)?;
     if best.owners() == 0 {
@@ -102,7 +119,8 @@ fn best(chain: &Chain) -> Result<Best, String> {
     if without.owners() == 0 {
         return Ok(without);
     }
-    let alone = alone(chain, &mut programs, &all)?;
+    // This only says more about the reasons, so it may take too long.
+    let alone = alone(chain, &mut programs, &all).unwrap_or_default();
     Ok(Best { alone, ..best })
 }
 
@@ -144,7 +162,7 @@ impl Tried {
         candidate: &Candidate,
     ) -> Result<(), String> {
         self.search.advance(programs, &candidate.steering)?;
-        self.judged = judge(chain, candidate, &self.search.seen);
+        self.judged = judge(chain, candidate, &self.search.seen, programs.bug);
         self.cost = cost(candidate, &self.judged);
         Ok(())
     }

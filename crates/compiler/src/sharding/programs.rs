@@ -1,5 +1,6 @@
 //! The residual programs of a chain, made when the analysis first asks for them.
 
+use super::mutants::ShardingMutant;
 use crate::symbolic::fits;
 use crate::synth::general;
 use braid_ir::chain::Chain;
@@ -13,6 +14,10 @@ use std::rc::Rc;
 /// The largest number of programs of a chain that the analysis looks at.
 const MOST_PROGRAMS: usize = 20_000;
 
+/// The largest number of blocks that the analysis of a chain walks through. It takes a minute or so
+/// in a debug build.
+const MOST_BLOCKS: usize = 2_000_000;
+
 /// The programs of a chain.
 pub(super) struct Programs {
     pub(super) chain: Chain,
@@ -20,6 +25,9 @@ pub(super) struct Programs {
     presences: Vec<u128>,
     made: HashMap<Point, Rc<PointPrograms>>,
     count: usize,
+    /// The number of blocks that were walked through.
+    walked: usize,
+    pub(super) bug: Option<ShardingMutant>,
 }
 
 /// The programs of a point.
@@ -35,7 +43,7 @@ impl Programs {
     ///
     /// # Errors
     /// Links or priorities are invalid, or functions under `Priority` change packets.
-    pub(super) fn new(chain: &Chain) -> Result<Self, String> {
+    pub(super) fn new(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Self, String> {
         Graph::new(chain)?;
         for rule in &chain.priorities {
             for node in [rule.winner, rule.loser].map(|node| &chain.nodes[usize::from(node)]) {
@@ -46,7 +54,15 @@ impl Programs {
         }
         let chain = Chain { priorities: Vec::new(), ..chain.clone() };
         let graph = Graph::new(&chain)?;
-        Ok(Self { chain, graph, presences: presences(), made: HashMap::new(), count: 0 })
+        Ok(Self {
+            chain,
+            graph,
+            presences: presences(),
+            made: HashMap::new(),
+            count: 0,
+            walked: 0,
+            bug,
+        })
     }
 
     /// The programs of a point.
@@ -71,6 +87,18 @@ impl Programs {
         }
         self.made.insert(point, made.clone());
         Ok(made)
+    }
+
+    /// Counts a walk through a program.
+    ///
+    /// # Errors
+    /// There were too many walks.
+    pub(super) fn walk(&mut self, program: &Residual) -> Result<(), String> {
+        self.walked += program.blocks.len();
+        match self.walked > MOST_BLOCKS {
+            true => Err("the analysis is too long".to_owned()),
+            false => Ok(()),
+        }
     }
 
     fn make(&self, point: Point) -> PointPrograms {

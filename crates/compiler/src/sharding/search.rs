@@ -1,7 +1,8 @@
 //! Follows all packets of a chain under one steering, through all programs.
 
 use super::claims::{Invariants, Known, Table};
-use super::facts::{Facts, on_entry};
+use super::created::{Created, Shown};
+use super::facts::{Facts, Law, on_entry};
 use super::programs::Programs;
 use super::walk::{Onward, Use, walk};
 use braid_ir::chain::Sink;
@@ -32,6 +33,8 @@ pub(super) enum Kind {
     ShortError,
     /// Packets that a function built in answer to one that entered.
     Created,
+    /// ICMP errors that a function built, and that do not quote all headers of the packet.
+    Cut,
     /// All other packets.
     Other,
 }
@@ -130,6 +133,7 @@ fn round(
             return Err("the chain is too large for the analysis".to_owned());
         }
         let program = programs.at(context.point)?.programs[context.program].clone();
+        programs.walk(&program)?;
         let headers = common(&presences);
         let (chain, graph) = (&programs.chain, &programs.graph);
         let found = walk(chain, graph, &program, headers, &context.facts, invariants);
@@ -201,26 +205,44 @@ fn go_on(
     open: &mut Open,
 ) -> Result<(), String> {
     let at = programs.at(onward.point)?;
-    let mut contexts: BTreeMap<usize, BTreeSet<u128>> = BTreeMap::new();
-    let mut add = |presence, program| {
-        contexts.entry(program).or_default().insert(presence);
+    let changes = |presence: &u128, now: u128| (now ^ presence) & !onward.changed == 0;
+    let now: BTreeSet<u128> = match onward.changed {
+        0 => presences.clone(),
+        _ => {
+            let all = at.all().map(|(now, _)| now);
+            all.filter(|now| presences.iter().any(|presence| changes(presence, *now))).collect()
+        }
     };
-    for presence in presences {
-        if onward.changed == 0 || onward.created.is_some() {
-            let created = onward.created.as_ref();
-            let now = created.map_or(*presence, |created| created.presence(*presence));
-            add(now, at.of(now).ok_or("a packet with unforeseen headers")?);
-        } else {
-            for (now, program) in at.all() {
-                if (now ^ presence) & !onward.changed == 0 {
-                    add(now, program);
+    let mut contexts: BTreeMap<(Kind, usize), BTreeSet<u128>> = BTreeMap::new();
+    match &onward.created {
+        None => {
+            for presence in now {
+                let program = at.of(presence).ok_or("a packet with unforeseen headers")?;
+                contexts.entry((from.kind, program)).or_default().insert(presence);
+            }
+        }
+        Some(created) => {
+            let relevant = Created::relevant();
+            let of: BTreeSet<u128> = now.iter().map(|presence| presence & relevant).collect();
+            for possible in of.into_iter().map(|of| created.headers(of)) {
+                for (presence, program) in at.all() {
+                    let kind = match possible.shown(presence, programs.bug) {
+                        Some(Shown::Whole) => Kind::Created,
+                        Some(Shown::Cut) => Kind::Cut,
+                        None => continue,
+                    };
+                    contexts.entry((kind, program)).or_default().insert(presence);
                 }
             }
         }
     }
-    let kind = if onward.created.is_some() { Kind::Created } else { from.kind };
-    for (program, presences) in contexts {
-        let (point, facts) = (onward.point, onward.facts.clone());
+    for ((kind, program), presences) in contexts {
+        let mut facts = onward.facts.clone();
+        if kind == Kind::Cut {
+            // The quote may have another protocol than the packet, and no ports.
+            facts.retain(|fact| fact.law != Law::Connection);
+        }
+        let point = onward.point;
         open.add(Context { point, program, facts, kind, entered: from.entered }, presences);
     }
     Ok(())

@@ -1,8 +1,11 @@
 //! What a function does with the values of a table. This decides how workers may share a table that
 //! no steering splits.
 
+use super::assigned::{adds_up, takes_turns};
+use super::mutants::ShardingMutant::{self, AnyTurns, DecidingSums};
+use super::mutants::is;
 use braid_ir::model::{
-    BinOp, Dest, Key, Kind, Model, Op, Program, Setting, StateId, Sum, Term, Ty, ValueId,
+    BinOp, Dest, Key, Kind, Model, Op, Program, StateId, Sum, Term, Ty, ValueId,
 };
 use std::collections::BTreeSet;
 
@@ -12,9 +15,7 @@ pub(super) struct Usage {
     /// Programs assign entries or remove them.
     pub(super) written: bool,
     /// New values are computed from old ones.
-    accumulated: BTreeSet<u32>,
-    /// New values are computed from old ones otherwise than by an addition.
-    computed: BTreeSet<u32>,
+    accumulated: bool,
     /// Values choose a member of a list.
     chooses: bool,
     /// Values are compared.
@@ -51,9 +52,9 @@ pub(super) enum Share {
 }
 
 /// How workers may share a table.
-pub(super) fn share(model: &Model, state: StateId) -> Share {
+pub(super) fn share(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     let decl = &model.state[state.index()];
-    match by_use(model, state) {
+    match by_use(model, state, bug) {
         Share::Limit if !decl.portions.is_empty() => Share::Portions,
         Share::Limit | Share::None if decl.sharded => Share::Own,
         share => share,
@@ -61,7 +62,7 @@ pub(super) fn share(model: &Model, state: StateId) -> Share {
 }
 
 /// How workers may share a table whose function says nothing about it.
-fn by_use(model: &Model, state: StateId) -> Share {
+fn by_use(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     let usage = usage(model, state);
     if usage.background || usage.counted {
         return Share::None;
@@ -69,14 +70,16 @@ fn by_use(model: &Model, state: StateId) -> Share {
     if !usage.written {
         return Share::Replicated;
     }
-    if is_passive(model) && adds_up(model, state, &usage) {
+    let decides = usage.compared || usage.used || usage.published;
+    let is_read = (decides || usage.stored || usage.chooses) && !is(bug, DecidingSums);
+    if !is_read && is_passive(model) && adds_up(model, state) {
         return Share::Summed;
     }
-    let leaks = usage.used || usage.published;
-    if usage.chooses && !leaks && !usage.compared {
+    let all = programs(model).into_iter().map(|(program, ..)| program);
+    if usage.chooses && !decides && (is(bug, AnyTurns) || takes_turns(model, state, all)) {
         return Share::Turns;
     }
-    let amount = !usage.accumulated.is_empty() && usage.compared;
+    let amount = usage.accumulated && usage.compared;
     match amount && !usage.used && !usage.stored && !usage.chooses {
         true => Share::Limit,
         false => Share::None,
@@ -106,37 +109,22 @@ fn is_passive(model: &Model) -> bool {
     model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
 }
 
-/// Whether each slot is a sum, or a time, whose first or last value counts.
-fn adds_up(model: &Model, state: StateId, usage: &Usage) -> bool {
-    let slots = (0..).zip(&model.state[state.index()].slots);
-    slots.into_iter().all(|(number, (_, ty))| {
-        let is_sum = usage.accumulated.contains(&number) && !usage.computed.contains(&number);
-        ty.kind == Kind::Time || is_sum
-    })
-}
-
 /// How listings unite the entries that workers have in a table of the class summed: for each slot.
-/// Empty if amounts begin with something else than 0, which workers would count more than once.
 pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     let decl = &model.state[state.index()];
-    let changed: BTreeSet<u32> = programs(model)
-        .into_iter()
-        .flat_map(|(program, _)| program.blocks.iter().flat_map(|block| &block.ops))
-        .filter_map(|op| match op {
-            Op::StatePut { state: of, slot, .. } if *of == state => Some(*slot),
-            _ => None,
-        })
-        .collect();
+    let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
+    let changed = ops.filter_map(|op| match op {
+        Op::StatePut { state: of, slot, .. } if *of == state => Some(*slot),
+        _ => None,
+    });
+    let changed: BTreeSet<u32> = changed.collect();
     let sum = |(number, (_, ty)): (u32, &(String, Ty))| match ty.kind {
         // A time that is set only with the whole entry is the first one.
         Kind::Time if changed.contains(&number) => Sum::Last,
         Kind::Time => Sum::First,
         _ => Sum::Add,
     };
-    let sums: Vec<Sum> = (0..).zip(&decl.slots).map(sum).collect();
-    let default = decl.default.as_deref().unwrap_or_default();
-    let from_0 = |(sum, begins): (&Sum, &Setting)| *sum != Sum::Add || *begins == Setting::Const(0);
-    if sums.iter().zip(default).all(from_0) { sums } else { Vec::new() }
+    (0..).zip(&decl.slots).map(sum).collect()
 }
 
 /// What the values of a table are used for.
@@ -147,8 +135,9 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     let mut slots: BTreeSet<(StateId, u32)> = (0..count).map(|slot| (state, slot)).collect();
     loop {
         let before = slots.len();
-        for (program, is_background) in programs(model) {
-            let mut scan = Scan { state, usage: &mut usage, slots: &mut slots, is_background };
+        for (program, is_background, ending) in programs(model) {
+            let (usage, slots) = (&mut usage, &mut slots);
+            let mut scan = Scan { state, usage, slots, is_background, ending };
             scan.program(program);
         }
         if slots.len() == before {
@@ -157,11 +146,12 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     }
 }
 
-/// The programs of a model, and whether they run in the background.
-fn programs(model: &Model) -> Vec<(&Program, bool)> {
-    let timers = model.timers.iter().map(|timer| (&timer.body, true));
-    let expiries = model.expire.iter().map(|(_, program)| (program, true));
-    std::iter::once((&model.packet, false)).chain(timers).chain(expiries).collect()
+/// The programs of a model, whether they run in the background, and the table whose entries they see
+/// end.
+fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
+    let timers = model.timers.iter().map(|timer| (&timer.body, true, None));
+    let expiries = model.expire.iter().map(|(state, program)| (program, true, Some(*state)));
+    std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
 }
 
 /// What is known about a value of a program.
@@ -171,8 +161,6 @@ enum Origin {
     Elsewhere,
     /// It is a value of the table.
     Value,
-    /// It is such a value and something else, added up.
-    Sum,
     /// It is computed from a value of the table.
     Computed,
     /// It is the result of a comparison of such a value.
@@ -184,6 +172,8 @@ struct Scan<'a> {
     usage: &'a mut Usage,
     slots: &'a mut BTreeSet<(StateId, u32)>,
     is_background: bool,
+    /// The table whose entries the program sees end.
+    ending: Option<StateId>,
 }
 
 impl Scan<'_> {
@@ -202,9 +192,7 @@ impl Scan<'_> {
             for target in block.term.targets() {
                 let params = &program.blocks[target.block.index()].params;
                 for (param, arg) in params.iter().zip(&target.args) {
-                    if from[arg.index()] != Origin::Elsewhere {
-                        from[param.index()] = from[arg.index()];
-                    }
+                    from[param.index()] = worst(&from, &[*param, *arg]);
                 }
             }
         }
@@ -213,11 +201,10 @@ impl Scan<'_> {
     fn op(&mut self, op: &Op, from: &mut [Origin]) {
         self.access(op);
         match op {
-            Op::StateGet { outs, state, .. } => {
-                for (slot, out) in (0..).zip(outs) {
-                    if self.slots.contains(&(*state, slot)) {
-                        from[out.index()] = Origin::Value;
-                    }
+            Op::StateGet { outs, state, .. } => self.values(*state, outs, from),
+            Op::Expiring { outs } => {
+                if let Some(state) = self.ending {
+                    self.values(state, outs, from);
                 }
             }
             Op::StateSet { state, values, .. } => {
@@ -239,13 +226,9 @@ impl Scan<'_> {
                 }
             }
             Op::Bin { out, op, a, b } => {
-                let alone = [a, b].iter().any(|value| from[value.index()] == Origin::Elsewhere);
                 from[out.index()] = match (worst(from, &[*a, *b]), op) {
                     (Origin::Test, BinOp::And | BinOp::Or | BinOp::Xor) => Origin::Test,
                     (Origin::Elsewhere, _) => Origin::Elsewhere,
-                    (Origin::Value | Origin::Sum, BinOp::AddSat | BinOp::AddWrap) if alone => {
-                        Origin::Sum
-                    }
                     _ => Origin::Computed,
                 }
             }
@@ -269,6 +252,15 @@ impl Scan<'_> {
         }
     }
 
+    /// Notes the values that an operation reads from an entry.
+    fn values(&self, state: StateId, outs: &[ValueId], from: &mut [Origin]) {
+        for (slot, out) in (0..).zip(outs) {
+            if self.slots.contains(&(state, slot)) {
+                from[out.index()] = Origin::Value;
+            }
+        }
+    }
+
     /// Notes how a program uses the table itself.
     fn access(&mut self, op: &Op) {
         if let Op::StateLen { state, .. } = op {
@@ -286,15 +278,10 @@ impl Scan<'_> {
         match from {
             Origin::Elsewhere => {}
             Origin::Test => self.usage.used = true,
-            Origin::Value | Origin::Sum | Origin::Computed if state == self.state => {
-                if from != Origin::Value {
-                    self.usage.accumulated.insert(slot);
-                }
-                if from == Origin::Computed {
-                    self.usage.computed.insert(slot);
-                }
+            Origin::Value | Origin::Computed if state == self.state => {
+                self.usage.accumulated |= from == Origin::Computed;
             }
-            Origin::Value | Origin::Sum | Origin::Computed => {
+            Origin::Value | Origin::Computed => {
                 self.usage.stored = true;
                 self.slots.insert((state, slot));
             }

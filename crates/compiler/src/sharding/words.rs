@@ -36,6 +36,7 @@ pub(super) fn used(chain: &Chain, seen: &Seen) -> String {
         Kind::Error => "ICMP errors",
         Kind::ShortError => "ICMP errors without quoted ports",
         Kind::Created => "answers to packets",
+        Kind::Cut => "ICMP errors that do not quote all headers of packets",
         Kind::Other if seen.by.own_address => "packets to an address of the chain itself",
         Kind::Other => "packets",
     };

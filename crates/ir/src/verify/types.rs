@@ -4,10 +4,10 @@
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
     BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
+    ParamId, ParamTy, Program, RowId, SetRef, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
-use braid_packet::{Access, Field, FlowKey, Header};
+use braid_packet::{Access, Field, FlowKey};
 
 type Checked = Result<(), Problem>;
 
@@ -432,7 +432,7 @@ impl OpCheck<'_> {
     fn new_packet(&self, new: &NewPacket) -> Checked {
         for (field, value) in &new.fields {
             writable(*field)?;
-            if !shape_headers(new.shape).contains(&field.info().header) {
+            if !new.shape.takes(field.info().header) {
                 return Err(Problem::NotInShape(*field));
             }
             self.width(*value, field.info().width)?;
@@ -486,20 +486,6 @@ fn writable(field: Field) -> Checked {
     match field.info().access {
         Access::Rw => Ok(()),
         Access::Ro => Err(Problem::ReadOnly(field)),
-    }
-}
-
-/// Headers of a new packet with assignable fields.
-fn shape_headers(shape: Shape) -> &'static [Header] {
-    use Header::*;
-    match shape {
-        Shape::Icmp => &[Eth, Vlan, Vlan2, Inet, Ip4, Icmp, IcmpEcho],
-        Shape::Icmp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, Icmp6, Icmp6Echo],
-        Shape::Tcp4 => &[Eth, Vlan, Vlan2, Inet, Ip4, L4, Tcp],
-        Shape::Tcp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, L4, Tcp],
-        Shape::Udp4 => &[Eth, Vlan, Vlan2, Inet, Ip4, L4, Udp],
-        Shape::Udp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, L4, Udp],
-        Shape::Arp => &[Eth, Vlan, Vlan2, Arp],
     }
 }
 

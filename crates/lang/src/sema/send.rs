@@ -87,7 +87,7 @@ pub fn send(
 
 fn new_field(lower: &mut Lower<'_>, shape: Shape, path: &Path) -> Option<Field> {
     let name = joined(path);
-    let fits = |field: &Field| headers(shape).contains(&field.info().header);
+    let fits = |field: &Field| shape.takes(field.info().header);
     match Field::by_name(&name) {
         Some(field) if fits(&field) && field.info().access == Access::Rw => Some(field),
         Some(field) if fits(&field) => {
@@ -225,19 +225,5 @@ fn ip_part(shape: Shape) -> (Header, [Field; 2]) {
     match shape {
         Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => (Header::Ip6, [Field::Ip6Src, Field::Ip6Dst]),
         _ => (Header::Ip4, [Field::IpSrc, Field::IpDst]),
-    }
-}
-
-/// The headers of a new packet whose fields may be assigned.
-fn headers(shape: Shape) -> &'static [Header] {
-    use Header::{Arp, Eth, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Ip4, Ip6, L4, Tcp, Udp, Vlan};
-    match shape {
-        Shape::Icmp => &[Eth, Vlan, Ip4, Icmp, IcmpEcho],
-        Shape::Icmp6 => &[Eth, Vlan, Ip6, Icmp6, Icmp6Echo],
-        Shape::Tcp4 => &[Eth, Vlan, Ip4, L4, Tcp],
-        Shape::Tcp6 => &[Eth, Vlan, Ip6, L4, Tcp],
-        Shape::Udp4 => &[Eth, Vlan, Ip4, L4, Udp],
-        Shape::Udp6 => &[Eth, Vlan, Ip6, L4, Udp],
-        Shape::Arp => &[Eth, Vlan, Arp],
     }
 }

@@ -162,6 +162,15 @@ fn payload_is_cut_to_what_lengths_can_say() {
     let tcp6 = build_fresh(Link::RawIp, 0, Shape::Tcp6, &[], &long).unwrap();
     assert_valid(&tcp6);
     assert_eq!(tcp6.data().len(), 40 + 65_535);
+    // The length of a PPPoE header counts the IP header, too.
+    let mut data = named("pppoe").data()[..22].to_vec();
+    data.extend(ip4(17, &udp(1, 2, &[1; 65_505])));
+    data[18..20].copy_from_slice(&u16::MAX.to_be_bytes());
+    let current = Packet::new(Link::Ethernet, 0, data);
+    assert!(current.parse().has(Header::Udp));
+    for shape in [Shape::Tcp4, Shape::Tcp6] {
+        assert_valid(&build_new(&current, shape, false, &[], NewPayload::Same).unwrap());
+    }
 }
 
 #[test]

@@ -20,8 +20,9 @@ pub struct Args {
     /// A control file to check as well
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// The chain that the control file is for; needed if the file has several
-    #[arg(long, value_name = "NAME", requires = "control")]
+    /// The chain that the control file is for, and whose division to show; a control file needs it
+    /// if the file has several
+    #[arg(long, value_name = "NAME")]
     chain: Option<String>,
     /// Show how each chain is divided over this many workers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -30,15 +31,15 @@ pub struct Args {
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut program = load::checked(&args.file)?;
-    if let (Some(control), false) = (&args.control, program.has_errors()) {
+    let mut divided = Vec::new();
+    if !program.has_errors() {
         let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
-        let chain = program.chain(&choice)?;
-        program.check_control(control, &chain)?;
+        if let Some(control) = &args.control {
+            let chain = program.chain(&choice)?;
+            program.check_control(control, &chain)?;
+        }
+        divided = self::divided(&program, args)?;
     }
-    let divided = match program.has_errors() {
-        true => Vec::new(),
-        false => divided(&program, args.workers)?,
-    };
     for found in divided.iter().filter(|found| found.verdict == Verdict::OneWorker) {
         program.not_divisible(&found.chain, &found.why_not);
     }
@@ -78,11 +79,15 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Answer::of(good))
 }
 
-/// How the chains of a program are divided over this many workers, or over as many as they ask for.
-fn divided(program: &load::Program, workers: Option<u16>) -> Result<Vec<Sharding>, Failure> {
-    let number = |chain: &Chain| workers.unwrap_or(chain.workers);
-    let chains = program.chains().iter();
-    let chains = chains.map(|chain| Chain { workers: number(chain), ..chain.clone() });
-    let chains = chains.filter(|chain| workers.is_some() || chain.workers > 1);
+/// How the chains of a program, or the one that was chosen, are divided over as many workers as the
+/// command says, or over as many as they ask for.
+fn divided(program: &load::Program, args: &Args) -> Result<Vec<Sharding>, Failure> {
+    let number = |chain: &Chain| args.workers.unwrap_or(chain.workers);
+    let chains = match &args.chain {
+        Some(name) => vec![program.named(name)?],
+        None => program.chains().iter().collect(),
+    };
+    let chains = chains.into_iter().map(|chain| Chain { workers: number(chain), ..chain.clone() });
+    let chains = chains.filter(|chain| args.workers.is_some() || chain.workers > 1);
     chains.map(|chain| sharding(&chain).map_err(Failure::inconsistent)).collect()
 }

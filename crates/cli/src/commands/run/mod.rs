@@ -196,7 +196,7 @@ fn check(
 ) -> Result<(), Failure> {
     let read = [Some(&args.file), args.control.as_ref()].into_iter().flatten();
     let read: Vec<&Path> =
-        read.chain(captures).chain(program.named()).map(PathBuf::as_path).collect();
+        read.chain(captures).chain(program.named_files()).map(PathBuf::as_path).collect();
     outputs::check(&read, &[&args.state_out, &args.events_out], outputs, inputs)
 }
 

@@ -1,0 +1,25 @@
+//! Mutants of the analysis: deliberate mistakes. Tests show that generated chains find each of
+//! them. A mutant can be active only with the feature `mutants`.
+
+/// A mutant of the analysis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "no mutant is active then"))]
+pub enum ShardingMutant {
+    /// ICMP echoes that functions build are forgotten.
+    NoEchoes,
+    /// Packets that functions build with a header behind a UDP port are forgotten.
+    NoPorts,
+    /// Packets that functions build with a header between link header and IP are forgotten.
+    BareLinks,
+    /// Packets that functions build with a quote that is too short are forgotten.
+    LongQuotes,
+    /// The values of a table that only counts may decide something.
+    DecidingSums,
+    /// Any new value of an index takes turns.
+    AnyTurns,
+}
+
+/// Whether this mutant is active.
+pub(super) fn is(bug: Option<ShardingMutant>, this: ShardingMutant) -> bool {
+    cfg!(feature = "mutants") && bug == Some(this)
+}
