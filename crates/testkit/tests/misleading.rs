@@ -47,8 +47,7 @@ fn packet(rng: &mut Rng, time_ns: u64) -> Packet {
         &[],
     ];
     let fields = [&ends[..], &more[..]].concat();
-    let content = *rng.pick(&contents);
-    let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, content);
+    let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, rng.pick::<&[u8]>(&contents));
     let packet = packet.expect("an Ethernet frame");
     if !rng.one_in(3) {
         return packet;
@@ -101,38 +100,46 @@ fn divided(chain: &Chain, bug: Option<ShardingMutant>, classes: &[Class]) -> Opt
 /// key that often has the destination.
 fn built(rng: &mut Rng) -> String {
     let when = ["l4.dport == 7 and has ip", "has ip and ip.src & 1 == 0.0.0.1", "has icmp.echo"];
-    let payload = match rng.below(3) {
+    let payload = match rng.below(4) {
         0 => String::new(),
         1 => "payload = same;".to_owned(),
-        _ => format!("payload = quote({});", rng.pick(&[8, 20, 24, 28, 60, 68, 100])),
+        _ => format!("payload = quote({});", rng.pick(&[8, 8, 20, 24, 28, 68])),
     };
-    let to = *rng.pick(&["ip.dst = 198.51.100.9;", ""]);
-    let fields = match rng.below(3) {
-        0 => format!("udp {{ {to} udp.sport = 9; udp.dport = {};", rng.pick(&[9, 4789, 6081])),
-        1 => {
-            let (kind, rest) = *rng.pick(&[
-                (8, "icmp.id = 7; icmp.seq = 1;"),
-                (3, "icmp.rest = 9;"),
-                (11, "icmp.rest = 9;"),
-                (13, "icmp.rest = 9;"),
-            ]);
-            format!("icmp {{ {to} icmp.type = {kind}; {rest}")
+    let to = *rng.pick(&["ip.dst = 198.51.100.9;", "ip.dst = 198.51.100.9;", ""]);
+    let (fields, counted) = match rng.below(4) {
+        0 => (
+            format!("udp {{ {to} udp.sport = 9; udp.dport = {};", rng.pick(&[9, 4789, 6081])),
+            *rng.pick(&[
+                ("has ip and has vxlan", "ip.dst, udp.sport"),
+                ("has ip and has geneve", "ip.dst, udp.sport"),
+                ("has ip and has udp", "ip.dst, udp.sport"),
+                ("has ip and has pppoe and has udp and udp.dport != 7", "ip.dst, udp.sport"),
+            ]),
+        ),
+        1 => (
+            format!("tcp {{ {to} tcp.sport = 9; tcp.dport = 9;"),
+            *rng.pick(&[
+                ("has ip and has pppoe and has tcp and tcp.dport != 7", "ip.dst, tcp.sport"),
+                ("has ip and has tcp", "ip.dst, tcp.sport"),
+            ]),
+        ),
+        _ => {
+            let error = (3, "icmp.rest = 9;");
+            let echo = (8, "icmp.id = 7; icmp.seq = 1;");
+            let (kind, rest) = *rng.pick(&[echo, error, error, (13, "icmp.rest = 9;")]);
+            (
+                format!("icmp {{ {to} icmp.type = {kind}; {rest}"),
+                *rng.pick(&[
+                    ("has icmp.echo", "ip.dst, icmp.id"),
+                    ("has icmp and not has quoted and icmp.type == 3", "ip.dst, u16(icmp.rest)"),
+                    ("has icmp and icmp.type in { 3, 11 }", "ip.dst, u16(icmp.rest)"),
+                    ("has quoted.ip and has quoted.l4", "quoted.ip.src, quoted.l4.sport"),
+                    ("has quoted.ip and not has quoted.l4", "quoted.ip.src, 9"),
+                ]),
+            )
         }
-        _ => format!("tcp {{ {to} tcp.sport = 9; tcp.dport = 9;"),
     };
-    let (what, key) = *rng.pick(&[
-        ("has icmp.echo", "ip.dst, icmp.id"),
-        ("has ip and has vxlan", "ip.dst, udp.sport"),
-        ("has ip and has geneve", "ip.dst, udp.sport"),
-        ("has ip and has udp", "ip.dst, udp.sport"),
-        ("has ip and has pppoe and has udp and udp.dport != 7", "ip.dst, udp.sport"),
-        ("has ip and has pppoe and has tcp and tcp.dport != 7", "ip.dst, tcp.sport"),
-        ("has ip and has tcp", "ip.dst, tcp.sport"),
-        ("has icmp and not has quoted and icmp.type == 3", "ip.dst, u16(icmp.rest)"),
-        ("has icmp and icmp.type in { 3, 11 }", "ip.dst, u16(icmp.rest)"),
-        ("has quoted.ip and has quoted.l4", "quoted.ip.src, quoted.l4.sport"),
-        ("has quoted.ip and not has quoted.l4", "quoted.ip.src, 9"),
-    ]);
+    let (what, key) = counted;
     format!(
         "nf build() {{ match {{ forward and {} => {{ send {fields} {payload} }} to right; output; }}
            else => output; }} }}
