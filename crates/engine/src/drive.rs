@@ -11,7 +11,7 @@ use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Counters, Engine, Outputs, Prepared, Room, StateEntry};
+use braid_ir::engine::{Counters, Engine, Later, Outputs, Prepared, Room, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -194,16 +194,16 @@ impl Engine for Compiled {
         self.executor.functions.store.parts().0.resume();
     }
 
-    fn room(&self) -> Box<dyn FnOnce() -> Room + Send> {
+    fn room(&self) -> Later<Room> {
         let room = self.executor.functions.store.tables().room();
         Box::new(|| Some(Box::new(room())))
     }
 
-    fn exporter(&mut self, room: Room) -> Box<dyn FnOnce() -> Snapshot + Send> {
+    fn exporter(&mut self, room: Room) -> Later<Snapshot> {
         Box::new(snapshot::copy(self, room))
     }
 
-    fn reporter(&mut self, room: Room) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+    fn reporter(&mut self, room: Room) -> Later<Vec<StateEntry>> {
         let tables = moving::copy(self, room);
         let natives = self.executor.functions.native_state();
         Box::new(move || report::state(braid_state::report(&tables, &()), natives))

@@ -65,6 +65,9 @@ impl Fault {
 /// memory when it is made.
 pub type Room = Option<Box<dyn Any + Send>>;
 
+/// Work that any thread may do.
+pub type Later<T> = Box<dyn FnOnce() -> T + Send>;
+
 /// An engine runs a chain. All engines give the same results on all inputs. The engine `reference`
 /// defines these results.
 pub trait Engine: Send {
@@ -160,20 +163,20 @@ pub trait Engine: Send {
     fn resume(&mut self) {}
 
     /// Makes memory for a copy of the state, on any thread.
-    fn room(&self) -> Box<dyn FnOnce() -> Room + Send> {
+    fn room(&self) -> Later<Room> {
         Box::new(|| None)
     }
 
     /// Copies the state. The result makes of the copy, on any thread, what [`Engine::export`] would
     /// give now. The copy itself takes a fraction of that time if it was prepared
     /// ([`Engine::prepare_copy`]), and if there is room for it ([`Engine::room`]).
-    fn exporter(&mut self, _room: Room) -> Box<dyn FnOnce() -> Snapshot + Send> {
+    fn exporter(&mut self, _room: Room) -> Later<Snapshot> {
         let snapshot = self.export();
         Box::new(|| snapshot)
     }
 
     /// As [`Engine::exporter`], for what [`Engine::state`] would give.
-    fn reporter(&mut self, _room: Room) -> Box<dyn FnOnce() -> Vec<StateEntry> + Send> {
+    fn reporter(&mut self, _room: Room) -> Later<Vec<StateEntry>> {
         let state = self.state();
         Box::new(|| state)
     }

@@ -12,7 +12,7 @@ use crate::outcome::Summary;
 use crate::report::report;
 use crate::sharded::united_state;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Room, StateEntry};
+use braid_ir::engine::{Engine, Later, Room, StateEntry};
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
 use std::any::TypeId;
@@ -42,9 +42,6 @@ pub(super) struct Controller<'a> {
 
 /// A worker has ended.
 struct Ended;
-
-/// What a copy of the state becomes, on any thread.
-type Copied<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// A chain that has taken the place of another one.
 struct Replaced {
@@ -235,7 +232,7 @@ impl Controller<'_> {
     /// Has all engines copy their state while packets wait, and makes of the copies what is wanted.
     fn copies<T: 'static>(
         &self,
-        copy: fn(&mut dyn Engine, Room) -> Copied<T>,
+        copy: fn(&mut dyn Engine, Room) -> Later<T>,
     ) -> Result<Vec<T>, Ended> {
         self.prepare()?;
         let rooms = self.ask(|worker| worker.engine.room())?.into_iter().map(|room| room());
