@@ -454,7 +454,6 @@ fn limits_of_generated_chains_are_those_of_chains_of_their_own() {
     println!(
         "{count} chains have limits in portions, and {wrong} do something else with whole ones"
     );
-    assert!(count >= 2 || budget::is_asked(), "only {count} chains have limits in portions");
     assert!(wrong >= 1 || budget::is_asked(), "no limit matters");
 }
 
