@@ -30,10 +30,9 @@ impl Compiled {
         self.change_value(change)?;
         let control = &change.control;
         if let Err(why) = self.executor.functions.tell_natives(control) {
-            let at = control.param.index();
-            let instance = &mut self.executor.functions.instances[node];
-            instance.rules[at] = Rules::new(&before[at]);
+            let mut made = Structures::of(&before[control.param.index()]);
             self.executor.functions.chain.nodes[node].params = before;
+            self.take_value(control.node, control.param, &mut made);
             return Err(why);
         }
         Ok(())
