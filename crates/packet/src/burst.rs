@@ -150,19 +150,22 @@ impl Burst {
         }
     }
 
-    /// Keeps the packets for which `keeps` is true. It may change what is not in the headers. Returns
-    /// the others.
-    pub fn retain(&mut self, mut keeps: impl FnMut(&mut Packet, &Layout) -> bool) -> Vec<Packet> {
+    /// Removes the packets for which `choose` gives a reason, and hands them over with it. `choose`
+    /// may change what is not in the headers.
+    pub fn remove<T>(
+        &mut self,
+        mut choose: impl FnMut(&mut Packet, &Layout) -> Option<T>,
+        mut give: impl FnMut(T, Packet),
+    ) {
         self.parse();
-        let mut gone = Vec::new();
         let mut kept = 0;
         for at in 0..self.count {
             let (Some(packet), Some(layout)) = (self.places.get_mut(at), self.layouts.get(at))
             else {
                 break;
             };
-            if !keeps(packet, layout) {
-                gone.push(packet.take());
+            if let Some(reason) = choose(packet, layout) {
+                give(reason, packet.take());
                 continue;
             }
             if kept < at {
@@ -172,7 +175,6 @@ impl Burst {
             kept += 1;
         }
         (self.count, self.parsed) = (kept, kept);
-        gone
     }
 
     /// Visits the packets from a place on, until `visit` returns false. Each layout must be its
@@ -276,15 +278,18 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_are_not_kept_come_back_and_the_others_stay_in_order() {
+    fn packets_that_are_removed_come_back_and_the_others_stay_in_order() {
         let mut burst = Burst::new();
         (0..6).for_each(|byte| burst.push(packet(byte)));
-        let gone = burst.retain(|packet, layout| {
+        let mut gone = Vec::new();
+        let choose = |packet: &mut Packet, layout: &Layout| {
             packet.ingress = 7;
-            layout.has(Header::Eth) && packet.time_ns % 3 == 1
-        });
-        let times = |packets: &[Packet]| packets.iter().map(|p| p.time_ns).collect::<Vec<_>>();
-        assert_eq!((times(burst.packets()), times(&gone)), (vec![1, 4], vec![0, 2, 3, 5]));
+            let stays = layout.has(Header::Eth) && packet.time_ns % 3 == 1;
+            (!stays).then_some(10 * packet.time_ns)
+        };
+        burst.remove(choose, |reason, packet| gone.push((reason, packet.time_ns)));
+        let times: Vec<u64> = burst.packets().iter().map(|packet| packet.time_ns).collect();
+        assert_eq!((times, gone), (vec![1, 4], vec![(0, 0), (20, 2), (30, 3), (50, 5)]));
         let (packets, layouts, _) = burst.parts();
         assert!(packets.iter().zip(layouts).all(|(p, l)| p.parse() == *l && p.ingress == 7));
     }

@@ -9,7 +9,7 @@ use crate::script::Script;
 use crate::split::Splitter;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
-use braid_packet::Burst;
+use braid_packet::{Burst, Packet};
 
 /// An engine that runs loads.
 pub(crate) struct One<'a> {
@@ -134,8 +134,8 @@ impl<'a> One<'a> {
     /// Processes a burst whose packets enter.
     fn run(&mut self, load: &mut Load) {
         if self.follow.is_some() && load.burst.packets().iter().any(|p| p.ingress == UNKNOWN) {
-            let lost = load.burst.retain(|packet, _| packet.ingress != UNKNOWN);
-            self.no_interface += lost.len() as u64;
+            let is_unknown = |packet: &mut Packet, _: &_| (packet.ingress == UNKNOWN).then_some(());
+            load.burst.remove(is_unknown, |(), _| self.no_interface += 1);
         }
         let (burst, mut out) = load.parts();
         self.engine.burst(burst, &mut out);

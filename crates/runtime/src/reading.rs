@@ -7,7 +7,7 @@ use crate::merge::{Input, Merge, UNKNOWN, Unreadable};
 use crate::queue::{Receiver, Sender, queue};
 use crate::split::Splitter;
 use braid_packet::frame::SPREAD_FRAME;
-use braid_packet::{BURST, Packet, Pool};
+use braid_packet::{BURST, Layout, Packet, Pool};
 use std::thread::JoinHandle;
 
 /// The number of loads between the reader, the engine and the writer.
@@ -154,14 +154,16 @@ fn fill(
     if let Some(splitter) = splitter
         && load.burst.packets().iter().any(is_unknown)
     {
-        let lost = load.burst.retain(|packet, layout| {
+        let enters_nowhere = |packet: &mut Packet, layout: &Layout| {
             if is_unknown(packet) {
                 packet.ingress = splitter.ingress(packet, layout).unwrap_or(UNKNOWN);
             }
-            !is_unknown(packet)
+            is_unknown(packet).then_some(())
+        };
+        load.burst.remove(enters_nowhere, |(), packet| {
+            load.no_interface += 1;
+            pool.put(packet.into_frame());
         });
-        load.no_interface = lost.len() as u64;
-        lost.into_iter().for_each(|packet| pool.put(packet.into_frame()));
     }
     match filled {
         Ok(true) => None,

@@ -4,7 +4,7 @@
 use super::numbers::renumber;
 use crate::steer::Steerer;
 use braid_ir::chain::Control;
-use braid_packet::{Burst, Packet, Pool};
+use braid_packet::{Burst, Layout, Packet, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -90,20 +90,17 @@ impl Exchange {
     /// were lost because too many packets wait for their worker.
     pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
         let Self { own, steerer, generation, doors, away, passed_on, .. } = self;
-        let mut owners = Vec::new();
-        let gone = burst.retain(|packet, layout| {
+        let before = *passed_on;
+        let other = |packet: &mut Packet, layout: &Layout| {
             let owner = steerer.steer(packet, layout);
-            if owner != *own {
-                owners.push(owner);
-            }
-            owner == *own
-        });
-        if gone.is_empty() {
-            return 0;
-        }
-        *passed_on += gone.len() as u64;
-        for (packet, owner) in gone.into_iter().zip(owners) {
+            (owner != *own).then_some(owner)
+        };
+        burst.remove(other, |owner, packet| {
+            *passed_on += 1;
             away[usize::from(owner)].push(packet);
+        });
+        if *passed_on == before {
+            return 0;
         }
         let mut lost = 0;
         for (door, packets) in doors.iter().zip(away).filter(|(_, packets)| !packets.is_empty()) {

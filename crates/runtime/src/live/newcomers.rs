@@ -58,21 +58,20 @@ impl Newcomers {
     /// are lost because too many wait.
     pub(super) fn hold_back(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
         self.seen += burst.packets().len();
-        let mut hashes = Vec::new();
-        let new = burst.retain(|packet, layout| {
-            let Some(hash) = self.hash(packet, layout) else { return true };
-            let is_established = self.is_established(hash);
-            if !is_established {
-                hashes.push(hash);
+        let (mut waiting, mut lost) = (std::mem::take(&mut self.waiting), 0);
+        let new = |packet: &mut Packet, layout: &Layout| {
+            let hash = self.hash(packet, layout)?;
+            (!self.is_established(hash)).then_some(hash)
+        };
+        burst.remove(new, |hash, packet| match waiting.len() < WAITING {
+            true => waiting.push((hash, packet)),
+            false => {
+                lost += 1;
+                pool.put(packet.into_frame());
             }
-            is_established
         });
-        let room = (WAITING - self.waiting.len()).min(new.len());
-        let lost = new.len() - room;
-        let mut new = hashes.into_iter().zip(new);
-        self.waiting.extend(new.by_ref().take(room));
-        new.for_each(|(_, packet)| pool.put(packet.into_frame()));
-        lost as u64
+        self.waiting = waiting;
+        lost
     }
 
     /// The packets that need not wait any longer, at the end of a turn: all of them if the worker had

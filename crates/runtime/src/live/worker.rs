@@ -248,9 +248,9 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             let before = self.packets;
-            let is_busy = self.turn()? || self.is_awake;
+            let has_found = self.turn()?;
             self.prepare_more();
-            if is_busy {
+            if has_found {
                 self.polling.found(now);
             }
             if let Some(most) = limits.packets
@@ -258,7 +258,7 @@ impl<'a> Worker<'a> {
             {
                 return Ok(());
             }
-            if self.open(&mut messages, now) || is_busy {
+            if self.open(&mut messages, now) || has_found || self.is_awake {
                 continue;
             }
             match self.polling.sleeps(now) {
