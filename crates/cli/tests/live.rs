@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::Folder;
+use common::{Folder, S, request};
 use serde_json::{Value, json};
 
 #[test]
@@ -60,4 +60,21 @@ fn captures_are_devices_at_their_own_speed_or_at_the_chains() {
     assert!((1..5000).contains(&report["packets_in"].as_u64().unwrap()), "{report}");
     let missing = folder.braid(&["run", chain, "--if", "lan=replay:no.pcap", "wan=memory"]);
     missing.code(3).warns("replay:no.pcap: cannot be read");
+}
+
+#[test]
+fn replayed_packets_keep_their_distances_in_a_confined_run() {
+    let folder = Folder::edge();
+    let times_ms = [0, 300, 400];
+    let packets = times_ms.map(|ms| request(S + ms * 1_000_000, 1, 10));
+    folder.capture("in.pcap", &packets);
+    let devices = ["--if", "lan=replay:in.pcap", "wan=memory", "--out", "wan=out.pcap"];
+    let limits = ["--packets", "3", "--for", "10s"];
+    folder.braid(&[&["run", "chain.braid"], &devices[..], &limits].concat()).code(0);
+    let left: Vec<u64> = folder.packets("out.pcap").iter().map(|packet| packet.time_ns).collect();
+    let after_ms: Vec<_> = left.iter().map(|time| (time - left[0]) / 1_000_000).collect();
+    assert_eq!(after_ms.len(), 3);
+    // The first packet may be late. Later ones are late if the machine is busy.
+    let distances = [(after_ms[1], 300), (after_ms[2], 400)];
+    assert!(distances.iter().all(|(is, least)| (least - 50..least + 500).contains(is)), "{left:?}");
 }

@@ -14,10 +14,10 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{Around, Fake, chain, drive, fake, lan_wan, through, udp};
+use support::{Around, Fake, Loader, chain, drive, fake, lan_wan, through, udp};
 
 /// The frames that a device has sent.
 type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
@@ -309,7 +309,8 @@ fn flagged(show: bool, reload: bool, next: Option<Chain>) -> (String, Arc<Chain>
     let limits = Limits { time: Some(Duration::from_millis(200)), packets: None };
     let devices = [0, 1].map(|interface| device(interface, Vec::new(), None).0);
     let live = with(live(Clock::start()).limits(limits), devices);
-    let mut around = Around { next, ..Around::default() };
+    let load = |next: Chain| Box::new(move || (next.clone(), fake().into())) as Loader;
+    let mut around = Around { next: next.map(load), ..Around::default() };
     let [stop, show, reload] = [false, show, reload].map(AtomicBool::new);
     let done = live.run(&mut around, Flags { stop: &stop, show: &show, reload: &reload }).unwrap();
     done.result.unwrap();
@@ -341,6 +342,76 @@ fn chain_stays_when_another_one_cannot_take_over() {
         assert_eq!(told, format!("braid: the chain stays as it is: {why}\n"));
         assert_eq!(ran.interfaces, lan_wan().interfaces);
     }
+}
+
+/// The number of packets that entered where they arrived, and the number of packets that did not.
+type Entered = Arc<[AtomicU64; 2]>;
+
+/// `lan` and `wan` for two workers, in this order or in the other one, with engines that count
+/// packets.
+fn in_order(is_lan_first: bool, entered: &Entered) -> (Chain, Engines) {
+    let mut interfaces: [(&str, &[u8]); 2] = [("lan", &[10]), ("wan", &[])];
+    if !is_lan_first {
+        interfaces.reverse();
+    }
+    let chain = Chain { workers: 2, ..chain(&interfaces) };
+    let engines = Engines::new(&chain, |_| {
+        let entered = Arc::clone(entered);
+        let engine = Fake::new(move |ingress, packet| {
+            let is_from_lan = packet.get(&packet.parse(), Field::IpSrc) < Some(11 << 24);
+            let is_wrong = (ingress == 0) != (is_from_lan == is_lan_first);
+            entered[usize::from(is_wrong)].fetch_add(1, Ordering::Relaxed);
+            through(ingress, packet)
+        });
+        Ok::<_, String>(Box::new(engine))
+    });
+    (chain, engines.unwrap())
+}
+
+#[test]
+fn packets_enter_where_they_arrived_while_interfaces_change_their_numbers() {
+    let entered = Entered::default();
+    // All packets arrive at the first worker, which passes about half of them on.
+    let from = |host: &'static str| {
+        let packets = move |first: u16| {
+            (0..4)
+                .map(|port| udp(0, (host, 1 + (first + port) % 4_000), ("192.0.2.1", 2)))
+                .collect()
+        };
+        (0..30_000).map(|burst: u16| Step::Packets(packets(burst))).collect()
+    };
+    let mut ports = Vec::new();
+    for [lan, wan] in [[from("10.0.0.1"), from("198.51.100.1")], [Vec::new(), Vec::new()]] {
+        let attached = vec![device(0, lan, None).0, device(1, wan, None).0];
+        ports.push(Ports { pool: pool(), attached });
+    }
+    let (chain, engines) = in_order(true, &entered);
+    let live = Live::new(chain, engines, Clock::start()).limits(after(240_000));
+    let live = ports.into_iter().fold(live, Live::ports);
+    let (loads, counted) = (Arc::<AtomicU64>::default(), Arc::clone(&entered));
+    let load = {
+        let loads = Arc::clone(&loads);
+        move || in_order(loads.fetch_add(1, Ordering::Relaxed) % 2 == 1, &counted)
+    };
+    let mut around = Around { next: Some(Box::new(load)), ..Around::default() };
+    let [stop, show, reload] = [const { AtomicBool::new(false) }; 3];
+    let is_over = AtomicBool::new(false);
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                reload.store(true, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let done = live.run(&mut around, Flags { stop: &stop, show: &show, reload: &reload });
+        is_over.store(true, Ordering::Relaxed);
+        done.unwrap()
+    });
+    done.result.unwrap();
+    assert!(loads.load(Ordering::Relaxed) > 10, "{loads:?}: {}", around.told);
+    let [right, wrong] = [0, 1].map(|at| entered[at].load(Ordering::Relaxed));
+    assert_eq!(wrong, 0, "beside {right}, after {loads:?} changes");
+    assert!(right > 120_000, "{right}");
 }
 
 /// `wan` is a host on its link.

@@ -1,5 +1,10 @@
 //! How a run ends, and how busy it is.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::{Folder, request};
 use crate::site::site;
 
@@ -53,4 +58,21 @@ fn status_shows_the_rates_of_the_last_second() {
         assert!(rates["busy_percent"].as_u64().is_some_and(|share| share <= 100), "{rates}");
         rates["packets_per_second"].as_u64().is_some_and(|packets| packets > 0)
     });
+}
+
+#[test]
+fn signal_behind_a_request_to_stop_lets_the_run_save_its_state() {
+    let kept = Folder::new();
+    let state = kept.path("st").display().to_string();
+    site!(site, Folder::edge(), &["--state-dir", &state]);
+    site.send(&[request(0, 1, 10)]);
+    assert_eq!(site.arrived(1).len(), 1);
+    let mut client = UnixStream::connect(site.socket()).expect("connects");
+    client.write_all(b"{\"do\": \"stop\"}\n").expect("written");
+    let answered = client.read(&mut [0; 512]).expect("read");
+    let process = Pid::from_raw(site.process().try_into().unwrap()).unwrap();
+    kill_process(process, Signal::TERM).expect("the run is there");
+    assert!(answered > 0);
+    site.end().code(0);
+    assert!(std::fs::metadata(kept.path("st/edge.state")).is_ok_and(|file| file.len() > 0));
 }

@@ -174,9 +174,12 @@ pub struct Around {
     pub told: String,
     /// The number of snapshots to save.
     pub saved: usize,
-    /// The chain that is loaded again.
-    pub next: Option<Chain>,
+    /// Loads the chain again.
+    pub next: Option<Loader>,
 }
+
+/// Gives the next chain, with its engines.
+pub type Loader = Box<dyn FnMut() -> (Chain, Engines)>;
 
 impl Operator for Around {
     fn changes(&mut self, text: &str, _: &Chain) -> Result<Vec<Control>, String> {
@@ -213,8 +216,7 @@ impl Operator for Around {
     }
 
     fn load(&mut self) -> Result<(Chain, Engines), String> {
-        let chain = self.next.clone().ok_or("it does not compile")?;
-        Ok((chain, fake().into()))
+        self.next.as_mut().map(|load| load()).ok_or_else(|| "it does not compile".to_owned())
     }
 
     fn save(&mut self, _: &Snapshot) {
