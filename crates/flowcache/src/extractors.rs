@@ -118,7 +118,7 @@ impl Extractors {
             if self.entries.len() == MOST_ENTRIES || Outline::of(layout).is_none() {
                 return None;
             }
-            let passing = PASSING.iter().fold(0, |bits, header| bits | 1 << *header as u32);
+            let passing = Header::bits(PASSING);
             let shape = HeaderMask { care: !passing, present: presence & !passing };
             let extractor = KeyExtractor::open(shape, self.steered.as_ref());
             self.entries.push(Entry { point, shape, extractor });

@@ -8,7 +8,7 @@ use crate::bindings::{Bindings, HeaderChange};
 use crate::extractors::Extractors;
 use crate::guard::{Guard, Number, WIRE};
 use crate::host::Programs;
-use crate::key::{Bits, bits, is_key};
+use crate::key::{Bits, bits, is_key, kind_mask};
 use crate::listing::Listed;
 use crate::path::{Path, Segment};
 use braid_ir::model::Op;
@@ -16,7 +16,7 @@ use braid_ir::residual::{HeaderMask, What};
 use braid_packet::field::Where;
 use braid_packet::rewrite::{Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::show::format_field;
-use braid_packet::{Base, Field, HEADERS, Header};
+use braid_packet::{Base, Field, HEADERS, Header, proto};
 use std::fmt;
 
 /// The sources of a path's fields: key extractors and programs.
@@ -168,13 +168,18 @@ fn named(
     found
 }
 
-/// Fields of a header behind the IP header, as far as all packets of a flow share them. Each has
-/// its offset from the IP header's end and its length, in bytes.
-fn shared(header: Header) -> impl Iterator<Item = (Field, usize, usize)> {
+/// Fields of the IP header or of a header behind it, as far as all packets of a flow share them.
+/// Each has its offset and its length, in bytes.
+fn shared(header: Header, outline: Outline) -> impl Iterator<Item = (Field, usize, usize)> {
     let (base, start) = header.info().at;
-    let fields = header.info().fields.iter().filter(move |info| info.is_flow && base == Base::L4);
+    let base = match base {
+        Base::Ip => Some(outline.ip),
+        Base::L4 => Some(outline.l4()),
+        _ => None,
+    };
+    let fields = header.info().fields.iter().filter(|info| info.is_flow);
     fields.filter_map(move |info| match info.place {
-        Where::Bits(bits) => Some((info.field, start + bits.offset, bits.len.into())),
+        Where::Bits(bits) => Some((info.field, base? + start + bits.offset, bits.len.into())),
         _ => None,
     })
 }
@@ -203,30 +208,29 @@ pub(crate) fn key(
     mask: &[u8; WIDE_BYTES],
     key: &[u8; WIDE_BYTES],
 ) -> Vec<FlowField> {
-    let Outline { ip, is_ip6 } = outline;
-    let proto = key[outline.proto()].into();
-    let behind = announced(if is_ip6 { Field::Ip6Proto } else { Field::IpProto }, proto);
-    let port = u16::from_be_bytes([key[outline.l4() + 2], key[outline.l4() + 3]]);
-    let is_udp = Header::Udp.announced_by(Field::IpProto).contains(&proto);
-    let above = announced(Field::UdpDport, port).filter(|_| is_udp);
-    let network = if is_ip6 {
-        [(Field::Ip6Proto, 6, 1), (Field::Ip6Src, 8, 16), (Field::Ip6Dst, 24, 16)]
-    } else {
-        [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
+    let (network, by) = match outline.is_ip6 {
+        true => (Header::Ip6, Field::Ip6Proto),
+        false => (Header::Ip4, Field::IpProto),
     };
-    let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
-    let behind = behind.chain(above).flat_map(shared);
-    let behind = behind.map(|(field, at, len)| (field, outline.l4() + at, len));
+    let proto = key[outline.proto()];
+    let port = outline.l4() + Field::UdpDport.offset();
+    let port = u16::from_be_bytes([key[port], key[port + 1]]);
+    let above = announced(Field::UdpDport, port).filter(|_| proto == proto::UDP);
+    let headers = [network].into_iter().chain(announced(by, proto.into())).chain(above);
+    let proto = [(by, outline.proto(), 1)].into_iter();
+    let fields = proto.chain(headers.flat_map(|header| shared(header, outline)));
     let mut left = *mask;
-    left[ip - 2..=ip].fill(0);
-    if !is_ip6 && key[ip + 6..ip + 8] == [0, 0] {
-        left[ip + 6..ip + 8].fill(0);
+    for (at, known) in kind_mask(outline).into_iter().enumerate() {
+        if at <= outline.ip || at != outline.proto() && key[at] & known == 0 {
+            left[at] &= !known;
+        }
     }
-    values(LINK.into_iter().chain(network).chain(behind), left, key)
+    values(LINK.into_iter().chain(fields), left, key)
 }
 
 /// The link addresses: field, offset, length in bytes.
-const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
+const LINK: [(Field, usize, usize); 2] =
+    [(Field::EthDst, Field::EthDst.offset(), 6), (Field::EthSrc, Field::EthSrc.offset(), 6)];
 
 /// The values of the fields whose bits are all in a mask, and of the remaining bytes of the mask.
 /// Fields are given with offset and length in bytes.

@@ -23,7 +23,7 @@ use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
 use braid_ir::residual::{Counter, CounterListId, End, Fate, HeaderMask, Point, Residual};
 use braid_ir::walk::Reached;
 use braid_native::bridge as native;
-use braid_packet::Field;
+use braid_packet::{Field, ether_type};
 use std::fmt;
 
 /// All flow records at one time, by template.
@@ -108,7 +108,7 @@ impl fmt::Display for FlowTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { tpid, id, pcp, dei } = *self;
         write!(f, "vlan {id}")?;
-        if tpid != 0x8100 {
+        if tpid != ether_type::VLAN {
             write!(f, " tpid {tpid:#06x}")?;
         }
         if pcp > 0 {

@@ -23,8 +23,8 @@ const PROTO_SHIFT: u32 = 56;
 pub(crate) const OPEN: u32 = 1 << 16;
 
 /// The offset of the first VLAN tag, and the length of a tag, in bytes.
-pub(crate) const TAGS: usize = 12;
-pub(crate) const TAG_LEN: usize = 4;
+pub(crate) const TAGS: usize = Field::VlanTpid.offset();
+pub(crate) const TAG_LEN: usize = Field::Vlan2Id.offset() - Field::VlanId.offset();
 
 /// The number of outlines that packets with records may have.
 const OUTLINES: usize = 6;
@@ -198,9 +198,7 @@ pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
 /// the version, the header length, the fragment and the protocol do not count.
 fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let (mut left, ip) = (*mask, Outline::PLAIN.ip);
-    left[ip - 2..=ip].fill(0);
-    left[ip + 6..ip + 8].fill(0);
-    left[Outline::PLAIN.proto()] = 0;
+    left.iter_mut().zip(kind_mask(Outline::PLAIN)).for_each(|(left, kind)| *left &= !kind);
     let [one, two, ..]: Window<WIDE> = words(&left);
     left[..ip - 2].fill(0);
     let window = words(&left);
@@ -261,16 +259,7 @@ fn key_mask(
     if shape.has(header) != Some(true) {
         return None;
     }
-    let mut mask = [0; WIDE_BYTES];
-    let ip = outline.ip;
-    // These bits identify the kind of packet: EtherType, version, header length, fragment,
-    // protocol.
-    mask[ip - 2..=ip].fill(0xff);
-    if outline.is_ip6 {
-        (mask[ip], mask[ip + 6]) = (0xf0, 0xff);
-    } else {
-        (mask[ip + 6], mask[ip + 7], mask[ip + 9]) = (0x3f, 0xff, 0xff);
-    }
+    let mut mask = kind_mask(outline);
     for one in looked_at {
         let field = match one {
             LookedAt::Loaded(field) => field,
@@ -298,6 +287,21 @@ fn key_mask(
         }
     }
     Some(mask)
+}
+
+/// The bits that identify the kind of packet: EtherType, version, header length, fragment,
+/// protocol.
+pub(crate) fn kind_mask(outline: Outline) -> [u8; WIDE_BYTES] {
+    let mut mask = [0; WIDE_BYTES];
+    let absent = if outline.is_ip6 { Header::Ip4 } else { Header::Ip6 };
+    for field in [Field::EthType, Field::IpMf, Field::IpFrag, Field::InetProto] {
+        if let Some(bits) = bits_where(&|header| Some(header != absent), outline, field) {
+            bits.set(&mut mask, u128::MAX);
+        }
+    }
+    // In IPv6, the lower half belongs to the traffic class.
+    mask[outline.ip] = if outline.is_ip6 { 0xf0 } else { 0xff };
+    mask
 }
 
 /// Adds the bits that distinguish VLAN tags: their types and identifiers.
@@ -338,12 +342,9 @@ pub(crate) fn bits_where(
     let whole = |at, len| Bits { at, len, shift: 0, width: 8 * len as u32 };
     match field {
         Field::EthType => return Some(whole(outline.ip - 2, 2)),
-        Field::IpProto | Field::InetProto if !outline.is_ip6 => {
-            return Some(whole(outline.ip + 9, 1));
-        }
-        Field::Ip6Proto | Field::InetProto if outline.is_ip6 => {
-            return Some(whole(outline.ip + 6, 1));
-        }
+        Field::InetProto => return Some(whole(outline.proto(), 1)),
+        Field::IpProto if !outline.is_ip6 => return Some(whole(outline.proto(), 1)),
+        Field::Ip6Proto if outline.is_ip6 => return Some(whole(outline.proto(), 1)),
         _ => {}
     }
     let spot = Spot::of(field, has)?;

@@ -7,7 +7,7 @@
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
-use braid_packet::{Frame, Pool};
+use braid_packet::{Frame, Pool, ether_type};
 
 /// Length of the header in front of a frame.
 pub(crate) const HEADER: usize = 10;
@@ -179,8 +179,8 @@ fn network(frame: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
         match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
-            0x8100 | 0x88a8 => at += 4,
-            0x0800 | 0x86dd => return Some(at + 2),
+            ether_type::VLAN | ether_type::QINQ => at += 4,
+            ether_type::IPV4 | ether_type::IPV6 => return Some(at + 2),
             _ => return None,
         }
     }

@@ -18,7 +18,7 @@ impl Headers {
     /// The headers of packets of this shape, with all consequences.
     pub(crate) fn of(shape: HeaderMask) -> Headers {
         let mut known = Headers {
-            present: shape.care & shape.present | bit(Header::Pkt),
+            present: shape.care & shape.present | Header::Pkt.bit(),
             absent: shape.care & !shape.present,
         };
         loop {
@@ -39,7 +39,7 @@ impl Headers {
 
     /// Whether a header is present, if that is known.
     pub(crate) fn has(self, header: Header) -> Option<bool> {
-        let bit = bit(header);
+        let bit = header.bit();
         if self.present & bit != 0 {
             return Some(true);
         }
@@ -55,10 +55,10 @@ impl Headers {
     fn close(&mut self, header: Header) {
         for implied in header.implies() {
             if self.is_present(header) {
-                self.present |= bit(*implied);
+                self.present |= implied.bit();
             }
             if self.has(*implied) == Some(false) {
-                self.absent |= bit(header);
+                self.absent |= header.bit();
             }
         }
     }
@@ -68,20 +68,16 @@ impl Headers {
     fn either(&mut self, any: Header, a: Header, b: Header) {
         for (one, other) in [(a, b), (b, a)] {
             if self.is_present(one) {
-                self.absent |= bit(other);
+                self.absent |= other.bit();
             }
             if self.is_present(any) && self.has(one) == Some(false) {
-                self.present |= bit(other);
+                self.present |= other.bit();
             }
         }
         if self.has(a) == Some(false) && self.has(b) == Some(false) {
-            self.absent |= bit(any);
+            self.absent |= any.bit();
         }
     }
-}
-
-fn bit(header: Header) -> u128 {
-    1 << header as u32
 }
 
 #[cfg(test)]
@@ -89,9 +85,8 @@ mod tests {
     use super::*;
 
     fn known(present: &[Header], absent: &[Header]) -> Headers {
-        let bits = |headers: &[Header]| headers.iter().fold(0, |all, header| all | bit(*header));
-        let present = bits(present);
-        Headers::of(HeaderMask { care: present | bits(absent), present })
+        let present = Header::bits(present);
+        Headers::of(HeaderMask { care: present | Header::bits(absent), present })
     }
 
     #[test]

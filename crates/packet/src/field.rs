@@ -13,6 +13,7 @@ pub use crate::declare::{
 pub use crate::names::{Base, Field, Header};
 
 use crate::wire::*;
+use std::borrow::Borrow;
 
 macro_rules! table {
     ($($header:ident $file:ident :: $declaration:ident [$($field:ident)*];)*) => {
@@ -192,6 +193,20 @@ impl Field {
         &ALL[self as usize]
     }
 
+    /// The offset of the field's first byte from the base of its header.
+    ///
+    /// # Panics
+    /// If the field's place depends on other headers.
+    #[must_use]
+    pub const fn offset(self) -> usize {
+        let info = &FIELDS[self as usize];
+        match info.place {
+            Where::Bits(bits) => DECLARATIONS[info.header as usize].at.1 + bits.offset,
+            Where::Part(owner, _) => owner.offset(),
+            _ => panic!("the field's place depends on other headers"),
+        }
+    }
+
     /// The field with this name in the language, if any.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Field> {
@@ -223,6 +238,23 @@ impl Field {
 }
 
 impl Header {
+    /// The header's bit in a set of headers.
+    #[must_use]
+    pub const fn bit(self) -> u128 {
+        1 << self as u32
+    }
+
+    /// The bits of a set of headers.
+    pub fn bits(headers: impl IntoIterator<Item = impl Borrow<Header>>) -> u128 {
+        headers.into_iter().fold(0, |bits, header| bits | header.borrow().bit())
+    }
+
+    /// The bits of the header and of the headers that it implies.
+    #[must_use]
+    pub fn closure(self) -> u128 {
+        self.bit() | Header::bits(self.implies())
+    }
+
     /// The header's declaration.
     #[must_use]
     pub fn info(self) -> &'static Declaration {

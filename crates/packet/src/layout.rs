@@ -175,11 +175,6 @@ pub mod parts {
     pub(crate) const QUOTED_L4: usize = offset_of!(Layout, quote) + offset_of!(Quote, l4);
 }
 
-/// A header's bit in a set of headers.
-pub(crate) const fn bit(header: Header) -> u128 {
-    1 << header as u32
-}
-
 /// A set of headers in two words.
 #[expect(clippy::cast_possible_truncation, reason = "the second word has the other half")]
 pub(crate) const fn words(headers: u128) -> [u64; 2] {
@@ -367,7 +362,7 @@ impl Layout {
     /// The layout of a packet before any header is recognised.
     pub(crate) fn of_nothing(window: Window<'_>, captured: usize) -> Layout {
         Layout {
-            present: words(bit(Header::Pkt)),
+            present: words(Header::Pkt.bit()),
             captured: long(captured),
             payload_end: long(window.end()),
             ..Layout::default()

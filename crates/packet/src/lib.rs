@@ -52,3 +52,4 @@ pub use place::Spot;
 pub use presence::presences;
 pub use show::format_field;
 pub use tags::Tags;
+pub use wire::{ether_type, proto};

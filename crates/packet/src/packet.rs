@@ -5,7 +5,7 @@ use crate::layout::Layout;
 pub use crate::link::Link;
 use crate::retag::Retag;
 use crate::tags::Tags;
-use crate::wire::{ethernet, vlan};
+use crate::wire::{ether_type, ethernet, vlan};
 
 /// The most bytes that an arriving packet has, on the wire too. So tags that functions add fit
 /// behind the limit. Inserted bytes do not make a packet longer than this either.
@@ -149,7 +149,7 @@ impl Packet {
         if self.link != Link::Ethernet || self.data().len() < ethernet::LEN {
             return false;
         }
-        let [tpid_high, tpid_low] = vlan::TPID_8021Q.to_be_bytes();
+        let [tpid_high, tpid_low] = ether_type::VLAN.to_be_bytes();
         let [high, low] = (id & 0xfff).to_be_bytes();
         self.put(ethernet::TYPE, &[tpid_high, tpid_low, high, low])
     }

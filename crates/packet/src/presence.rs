@@ -12,7 +12,7 @@ pub fn presences() -> Vec<u128> {
     use Header::{Eth, Pkt, Vlan, Vlan2};
     let mut all = Vec::new();
     for link in [&[] as &[Header], &[Eth], &[Eth, Vlan], &[Eth, Vlan, Vlan2]] {
-        let start = bits(link) | bits(&[Pkt]);
+        let start = Header::bits(link) | Pkt.bit();
         all.push(start);
         for header in Header::LIST.iter().filter(|header| announced(**header, Field::EthType)) {
             // A header that needs Ethernet is parsed only behind an Ethernet header.
@@ -28,7 +28,7 @@ pub fn presences() -> Vec<u128> {
 
 /// The sets of headers that begin with this header.
 fn from(header: Header) -> Vec<u128> {
-    let own = bits(&[header]) | bits(header.implies());
+    let own = header.closure();
     let mut all = Vec::new();
     for parts in parts(header) {
         for behind in behind(header) {
@@ -47,8 +47,7 @@ fn behind(header: Header) -> Vec<u128> {
         if by {
             // Which one of several headers it stands for follows from the header in front.
             let mut one_of = next.info().one_of.iter();
-            let one =
-                one_of.find(|one| one.implies().contains(&header)).map_or(0, |one| bits(&[*one]));
+            let one = one_of.find(|one| one.implies().contains(&header)).map_or(0, |one| one.bit());
             all.extend(from(*next).into_iter().map(|headers| headers | one));
         }
     }
@@ -71,21 +70,15 @@ fn parts(header: Header) -> Vec<u128> {
         Parts::Any(parts) => (0..1_usize << parts.len())
             .map(|chosen| {
                 let some = parts.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
-                some.fold(0, |headers, (_, part)| headers | bits(&[*part]))
+                some.fold(0, |headers, (_, part)| headers | part.bit())
             })
             .collect(),
-        Parts::One(parts) => {
-            [0].into_iter().chain(parts.iter().map(|part| bits(&[*part]))).collect()
-        }
+        Parts::One(parts) => [0].into_iter().chain(parts.iter().map(|part| part.bit())).collect(),
     }
 }
 
 fn announced(header: Header, field: Field) -> bool {
     !header.announced_by(field).is_empty()
-}
-
-fn bits(headers: &[Header]) -> u128 {
-    headers.iter().fold(0, |bits, header| bits | 1 << *header as u32)
 }
 
 #[cfg(test)]
@@ -167,8 +160,8 @@ mod tests {
     fn presences_keep_what_headers_imply() {
         for headers in presences() {
             for (header, _) in crate::HEADERS {
-                let implied = bits(header.implies());
-                let present = headers & bits(&[*header]) != 0;
+                let implied = Header::bits(header.implies());
+                let present = headers & header.bit() != 0;
                 assert!(!present || headers & implied == implied, "{headers:x} {header:?}");
             }
         }

@@ -125,15 +125,14 @@ fn unknown(what: &str, name: &str, all: &[&str]) -> Failure {
 
 /// The bits of headers that are given by their names, including the headers that they imply.
 fn presence(names: &[String]) -> Result<u128, Failure> {
-    let bit = |header: Header| 1 << header as u32;
-    let mut bits = bit(Header::Pkt);
+    let mut bits = Header::Pkt.bit();
     for name in names {
         let name = name.trim();
         let Some(header) = Header::by_name(name) else {
             let all: Vec<&str> = HEADERS.iter().map(|(_, name)| *name).collect();
             return Err(unknown("header", name, &all));
         };
-        bits |= header.implies().iter().fold(bit(header), |bits, other| bits | bit(*other));
+        bits |= header.closure();
     }
     Ok(bits)
 }

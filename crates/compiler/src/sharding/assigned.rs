@@ -3,7 +3,6 @@
 use braid_ir::model::{
     BinOp, Granularity, Key, Kind, Model, Op, Program, Setting, StateId, Term, Ty, ValueId,
 };
-use braid_packet::Header;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of places at which the paths of a program are looked at.
@@ -273,15 +272,14 @@ struct Path {
 impl Path {
     /// The path behind a condition that holds or does not. `None`: no packet takes it.
     fn with(mut self, cond: ValueId, op: Option<&Op>, state: StateId, holds: bool) -> Option<Self> {
-        let bit = |header: &Header| 1_u128 << *header as u32;
         match op {
             Some(Op::Has { header, .. }) => {
-                let needs = header.implies().iter().fold(bit(header), |bits, one| bits | bit(one));
+                let needs = header.closure();
                 match holds {
                     true if self.lacks & needs != 0 => return None,
                     true => self.has |= needs,
-                    false if self.has & bit(header) != 0 => return None,
-                    false => self.lacks |= bit(header),
+                    false if self.has & header.bit() != 0 => return None,
+                    false => self.lacks |= header.bit(),
                 }
             }
             Some(Op::StateExists { state: of, .. }) if *of == state => {

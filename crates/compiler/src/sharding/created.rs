@@ -29,17 +29,8 @@ pub(super) enum Shown {
     Cut,
 }
 
-/// The bit of a header.
-fn bit(header: Header) -> u128 {
-    1 << header as u32
-}
-
-fn headers() -> impl Iterator<Item = &'static Header> {
-    HEADERS.iter().map(|(header, _)| header)
-}
-
-fn bits<'a>(headers: impl IntoIterator<Item = &'a Header>) -> u128 {
-    headers.into_iter().fold(0, |all, header| all | bit(*header))
+fn headers() -> impl Iterator<Item = Header> {
+    HEADERS.iter().map(|(header, _)| *header)
 }
 
 /// The headers whose presence the fields of this shape decide.
@@ -50,7 +41,7 @@ fn decided(shape: Shape) -> u128 {
 
 /// The headers between the link header and IP, and those in the place of IP.
 fn between() -> u128 {
-    bits(headers().filter(|header| header.info().at.0 == Base::Network))
+    Header::bits(headers().filter(|header| header.info().at.0 == Base::Network))
 }
 
 /// The addresses of a packet, with the opposite ones.
@@ -73,12 +64,13 @@ fn quoted(shape: Shape) -> Vec<(Field, Field)> {
         Shape::Icmp6 => [Header::Quoted6, Header::Icmp6Echo],
         _ => return Vec::new(),
     };
-    let all = |header: Header| bit(header) | bits(header.implies());
     let mut found = Vec::new();
     for (own, shown) in [(Header::L4, Header::QuotedL4), (echo, Header::QuotedEcho)] {
-        let own = bits(shape.headers()) & !bit(Header::Icmp) & !bit(Header::Icmp6) | all(own);
+        let own = Header::bits(shape.headers()) & !Header::Icmp.bit() & !Header::Icmp6.bit()
+            | own.closure();
         for (field, quoted) in FlowKey::FIELDS.into_iter().zip(FlowKey::QUOTED_FIELDS) {
-            let cells = (arriving(field, own), arriving(quoted, all(quotes) | all(shown)));
+            let cells =
+                (arriving(field, own), arriving(quoted, quotes.closure() | shown.closure()));
             if let (Some(Arriving::Cell(field)), Some(Arriving::Cell(quoted))) = cells {
                 found.push((field, quoted));
             }
@@ -147,58 +139,59 @@ impl Created {
     pub(super) fn headers(&self, of: u128) -> Possible {
         let open = self.open(of);
         let quotes =
-            matches!(self.payload, NewPayload::Quote(_)) && open & bit(Header::Quoted) != 0;
+            matches!(self.payload, NewPayload::Quote(_)) && open & Header::Quoted.bit() != 0;
         Possible {
-            certain: self.link(of) | bits(self.shape.headers()) | self.announced(of),
+            certain: self.link(of) | Header::bits(self.shape.headers()) | self.announced(of),
             open,
             part: quotes.then(|| part(of)),
             // The protocol of a quote that ends in an authentication header is that of this header.
-            ah: of & bit(Header::Ah) != 0 && self.shape == Shape::Icmp,
+            ah: of & Header::Ah.bit() != 0 && self.shape == Shape::Icmp,
         }
     }
 
     /// The headers of a packet that decide which headers its answers have.
     pub(super) fn relevant() -> u128 {
         use Header::{Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2};
-        between() | bits(&[Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2])
+        between()
+            | Header::bits([Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2])
     }
 
     /// The headers in front of IP or ARP: those of the packet that it answers. Only a packet with
     /// IP keeps what stands between its link header and IP.
     fn link(&self, of: u128) -> u128 {
         use Header::{Eth, Inet, Pkt, Vlan, Vlan2};
-        let is_inside = of & bit(Eth) != 0 && of & bit(Inet) != 0 && self.shape != Shape::Arp;
+        let is_inside = of & Eth.bit() != 0 && of & Inet.bit() != 0 && self.shape != Shape::Arp;
         let between = if is_inside { between() } else { 0 };
-        of & (bits(&[Pkt, Eth, Vlan, Vlan2]) | between)
+        of & (Header::bits([Pkt, Eth, Vlan, Vlan2]) | between)
     }
 
     /// The headers that its fields and its payload may decide.
     fn open(&self, of: u128) -> u128 {
-        let is_open = |header: &&Header| {
-            let mut by = self.announcers(**header).peekable();
+        let is_open = |header: &Header| {
+            let mut by = self.announcers(*header).peekable();
             let never = by.peek().is_some() && by.all(|announces| announces == Some(false));
             let has_room = match self.payload {
                 NewPayload::Empty => header.is_certain(),
-                NewPayload::Quote(_) => **header != Header::Quoted || self.is_quotable(of),
+                NewPayload::Quote(_) => *header != Header::Quoted || self.is_quotable(of),
                 NewPayload::Same => true,
             };
             !never && has_room
         };
-        decided(self.shape) & bits(headers().filter(is_open))
+        decided(self.shape) & Header::bits(headers().filter(is_open))
     }
 
     /// Whether its quote of the packet has the right IP version.
     fn is_quotable(&self, of: u128) -> bool {
         let mut ip = self.shape.headers().iter().filter(|header| **header != Header::Inet);
-        ip.any(|header| header.group() == Header::Inet && of & bit(*header) != 0)
+        ip.any(|header| header.group() == Header::Inet && of & header.bit() != 0)
     }
 
     /// The headers that its fields certainly announce and that it has room for.
     fn announced(&self, of: u128) -> u128 {
         let is_announced = |header: Header| self.announcers(header).any(|by| by == Some(true));
-        let certain = headers().filter(|header| header.is_certain() && is_announced(**header));
+        let certain = headers().filter(|header| header.is_certain() && is_announced(*header));
         let quoted = if is_announced(Header::Quoted) { self.quoted(of) } else { 0 };
-        bits(certain) | quoted
+        Header::bits(certain) | quoted
     }
 
     /// For each of its fields that can announce a header: whether it does, if that is known.
@@ -231,14 +224,14 @@ impl Created {
         const IP: u16 = 60;
         const ECHO: u16 = 8;
         let NewPayload::Quote(most) = self.payload else { return 0 };
-        if self.shape != Shape::Icmp || of & bit(Header::Ip4) == 0 || most < IP {
+        if self.shape != Shape::Icmp || of & Header::Ip4.bit() == 0 || most < IP {
             return 0;
         }
-        let part = match of & bit(Header::Ah) == 0 && most >= IP + ECHO {
+        let part = match of & Header::Ah.bit() == 0 && most >= IP + ECHO {
             true => part(of),
             false => 0,
         };
-        bits(&[Header::Quoted, Header::Quoted4]) | part
+        Header::bits([Header::Quoted, Header::Quoted4]) | part
     }
 }
 
@@ -262,8 +255,8 @@ impl Possible {
             return None;
         }
         let is_whole = self.part.is_none_or(|part| {
-            let is_quoted = now & bits(&[Quoted4, Quoted6]) != 0;
-            is_quoted && !self.ah && now & bits(&[QuotedL4, QuotedEcho]) == part
+            let is_quoted = now & Header::bits([Quoted4, Quoted6]) != 0;
+            is_quoted && !self.ah && now & Header::bits([QuotedL4, QuotedEcho]) == part
         });
         let shown = if is_whole { Shown::Whole } else { Shown::Cut };
         (!is_lost(now, shown, bug)).then_some(shown)
@@ -272,10 +265,9 @@ impl Possible {
 
 /// Whether a mutant forgets packets with these headers.
 fn is_lost(now: u128, shown: Shown, bug: Option<ShardingMutant>) -> bool {
-    let has = |all: &[Header]| now & bits(all) != 0;
-    let is_announced = |header: &&Header| !header.announced_by(Field::UdpDport).is_empty();
+    let has = |all: &[Header]| now & Header::bits(all) != 0;
     is(bug, NoEchoes) && has(&[Header::IcmpEcho, Header::Icmp6Echo])
-        || is(bug, NoPorts) && now & bits(headers().filter(is_announced)) != 0
+        || is(bug, NoPorts) && now & Header::bits(Header::behind_ports()) != 0
         || is(bug, BareLinks) && now & between() != 0
         || is(bug, LongQuotes) && shown == Shown::Cut
 }
@@ -283,8 +275,10 @@ fn is_lost(now: u128, shown: Shown, bug: Option<ShardingMutant>) -> bool {
 /// The header that shows the ports of a packet in a quote.
 fn part(of: u128) -> u128 {
     match of {
-        _ if of & bit(Header::L4) != 0 => bit(Header::QuotedL4),
-        _ if of & bits(&[Header::IcmpEcho, Header::Icmp6Echo]) != 0 => bit(Header::QuotedEcho),
+        _ if of & Header::L4.bit() != 0 => Header::QuotedL4.bit(),
+        _ if of & Header::bits([Header::IcmpEcho, Header::Icmp6Echo]) != 0 => {
+            Header::QuotedEcho.bit()
+        }
         _ => 0,
     }
 }

@@ -41,7 +41,7 @@ pub(super) enum Kind {
 
 impl Kind {
     fn of(presence: u128) -> Self {
-        let has = |header: Header| presence & 1 << header as u32 != 0;
+        let has = |header: Header| presence & header.bit() != 0;
         match (has(Header::Quoted), has(Header::QuotedL4) || has(Header::QuotedEcho)) {
             (false, _) => Kind::Other,
             (true, true) => Kind::Error,

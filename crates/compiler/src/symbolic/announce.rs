@@ -1,7 +1,7 @@
 //! The consequences of assigning a field that announces headers, such as the EtherType or the type
 //! of an ICMP message.
 
-use super::headers::{bit, listed};
+use super::headers::listed;
 use super::range::intersect;
 use super::state::State;
 use braid_ir::value::IntervalSet;
@@ -40,7 +40,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
         }
         match is {
             Some(is) => state.headers.set(header, is),
-            None => state.headers.forget(with.iter().fold(0, |bits, one| bits | bit(*one))),
+            None => state.headers.forget(Header::bits(&with)),
         }
         // The parser may now see another header in these bytes, so their content must be loaded
         // again.
@@ -57,12 +57,12 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
 /// A header and the headers that imply it, as bits.
 fn family(header: Header) -> u128 {
     let all = super::headers::all().filter(|one| one.implies().contains(&header));
-    all.fold(bit(header), |bits, one| bits | bit(one))
+    header.bit() | Header::bits(all)
 }
 
 /// Whether a packet can have a header once a field that decides headers is assigned: the headers
 /// that it implies and that the field does not decide are there.
 fn is_possible(state: &mut State, header: Header, decided: u128) -> bool {
-    let mut needed = header.implies().iter().filter(|one| decided & bit(**one) == 0);
+    let mut needed = header.implies().iter().filter(|one| decided & one.bit() == 0);
     needed.all(|one| state.headers.has(*one) != Ok(false))
 }

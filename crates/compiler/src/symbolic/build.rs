@@ -29,12 +29,12 @@ pub(super) struct Edge {
 }
 
 /// A path that is being followed: its current block and its state.
-pub(super) struct Way {
+pub(super) struct Path {
     pub(super) at: usize,
     pub(super) state: State,
 }
 
-impl Way {
+impl Path {
     /// The program's value for a value of the model.
     pub(super) fn value(&self, value: ValueId) -> ValueId {
         self.state.env[&value]
@@ -102,18 +102,18 @@ impl Blocks {
     }
 
     /// The path at the end of an edge, which gets a new block.
-    pub(super) fn open(&mut self, edge: Edge) -> Way {
+    pub(super) fn open(&mut self, edge: Edge) -> Path {
         if edge.slot == Slot::Open {
-            return Way { at: edge.from, state: edge.state };
+            return Path { at: edge.from, state: edge.state };
         }
         let at = self.add(Vec::new());
         self.lead(&edge, at, Vec::new());
-        Way { at, state: edge.state }
+        Path { at, state: edge.state }
     }
 
     /// Ends the program on this path.
-    pub(super) fn exit(&mut self, way: &Way, fate: Fate) {
-        let counters = self.counters(way.state.counters());
-        self.all[way.at].end = End::Exit(Exit { counters, fate });
+    pub(super) fn exit(&mut self, path: &Path, fate: Fate) {
+        let counters = self.counters(path.state.counters());
+        self.all[path.at].end = End::Exit(Exit { counters, fate });
     }
 }

@@ -1,7 +1,7 @@
 //! Cells: names for the fields of packets of a known shape, without aliases. Every field is a
 //! constant, a cell, bits of a cell, or two cells together.
 
-use super::headers::{Headers, transports};
+use super::headers::{Headers, quoted_fields, transports};
 use braid_ir::model::{ValueId, Word};
 use braid_packet::field::{Address, Cover, Where};
 use braid_packet::{Field, Header};
@@ -110,7 +110,7 @@ fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
 /// The bits of [`checksums`] for TCP and UDP, whose checksums cover addresses.
 pub(super) const TRANSPORTS: u32 = 2 | 4;
 /// The bit of [`checksums`] for ICMP, whose checksum covers no addresses.
-pub(super) const ICMP: u32 = 512;
+pub(super) const ICMP: u32 = 1 << 31;
 
 /// The checksums that a write of a cell updates, and so makes canonical, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
@@ -129,11 +129,11 @@ pub(super) fn checksums(field: Field) -> u32 {
         (Cover::Gre, _) => 8,
         (Cover::Quoted, Some(Address::Src)) => TRANSPORT | 16,
         (Cover::Quoted, Some(Address::Dst)) => TRANSPORT | 32,
-        (Cover::Quoted, None) => match field {
-            Field::QuotedSport => TRANSPORT | 64,
-            Field::QuotedDport => TRANSPORT | 128,
-            _ => TRANSPORT | 256,
-        },
+        // The quoted transport checksum may be cut behind any of these fields.
+        (Cover::Quoted, None) => {
+            let others = quoted_fields().filter(|other| other.info().address.is_none());
+            TRANSPORT | 64 << others.take_while(|other| *other != field).count()
+        }
         (Cover::Transport, _) if lacks_pseudo(info.header) => ICMP,
         (Cover::Transport | Cover::Inet, _) => TRANSPORT,
     }

@@ -1,7 +1,7 @@
 //! The program under construction. All parts of the symbolic execution add values, steps and ends
 //! to it.
 
-use super::build::{Blocks, Way};
+use super::build::{Blocks, Path};
 use super::cells::Cell;
 use super::headers::Entering;
 use super::mutants::SynthMutant;
@@ -96,15 +96,15 @@ impl Draft {
     }
 
     /// Binds a value of the model. If only one value is possible, binds it to a constant.
-    pub(super) fn bind(&mut self, way: &mut Way, out: ValueId, value: ValueId) {
-        let value = match way.state.facts.only(&self.values, value) {
+    pub(super) fn bind(&mut self, path: &mut Path, out: ValueId, value: ValueId) {
+        let value = match path.state.facts.only(&self.values, value) {
             Some(word) => {
                 let ty = self.values.ty(value);
                 self.values.constant(ty, word)
             }
             None => value,
         };
-        way.state.env.insert(out, value);
+        path.state.env.insert(out, value);
     }
 
     /// Adds a step with results of these types. `faults` says whether the step may end with a
@@ -112,7 +112,7 @@ impl Draft {
     pub(super) fn act(
         &mut self,
         visit: &Visit<'_>,
-        way: &mut Way,
+        path: &mut Path,
         types: &[Ty],
         faults: bool,
         make: impl FnOnce(&[ValueId]) -> What,
@@ -120,22 +120,22 @@ impl Draft {
         let outs: Vec<ValueId> = types.iter().map(|ty| self.values.fresh(*ty, Def::Step)).collect();
         let fault = faults.then(|| {
             let counter = Counter::Row(visit.fault_row());
-            let mut counters = way.state.counters();
-            let length = way.state.waiting.length();
+            let mut counters = path.state.counters();
+            let length = path.state.waiting.length();
             counters.push(ListedCounter { node: visit.node(), counter, length });
             counters.sort_unstable();
             self.blocks.counters(counters)
         });
         let step = Step { site: self.values.site, what: make(&outs), fault };
-        self.blocks.all[way.at].steps.push(step);
+        self.blocks.all[path.at].steps.push(step);
         outs
     }
 
     /// Ends the path with a fault.
-    pub(super) fn fault(&mut self, visit: &Visit<'_>, way: &mut Way, fault: Fault) -> Flow {
+    pub(super) fn fault(&mut self, visit: &Visit<'_>, path: &mut Path, fault: Fault) -> Flow {
         let row = visit.fault_row();
-        way.state.count(visit.node(), Counter::Row(row));
-        self.blocks.exit(way, Fate::Fault { node: visit.node(), fault });
+        path.state.count(visit.node(), Counter::Row(row));
+        self.blocks.exit(path, Fate::Fault { node: visit.node(), fault });
         Flow::Ended
     }
 
@@ -143,18 +143,18 @@ impl Draft {
     pub(super) fn once(
         &mut self,
         visit: &Visit<'_>,
-        way: &mut Way,
+        path: &mut Path,
         memo: Memo,
         types: &[Ty],
         faults: bool,
         make: impl FnOnce(&[ValueId]) -> What,
     ) -> Vec<ValueId> {
-        if let Some(outs) = way.state.memo.get(&memo) {
+        if let Some(outs) = path.state.memo.get(&memo) {
             self.stats.reused += 1;
             return outs.clone();
         }
-        let outs = self.act(visit, way, types, faults, make);
-        way.state.memo.insert(memo, outs.clone());
+        let outs = self.act(visit, path, types, faults, make);
+        path.state.memo.insert(memo, outs.clone());
         outs
     }
 }

@@ -1,10 +1,10 @@
 //! Lets paths enter a function. Each path must know the headers that the function consults.
 
-use super::build::{Edge, Way};
+use super::build::{Edge, Path};
 use super::cells::place;
 use super::draft::Draft;
 use super::fields::load_cell;
-use super::headers::{Headers, all, bit};
+use super::headers::{Headers, all};
 use super::reads::entry_fields;
 use super::split::resolve;
 use super::visit::Visit;
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 /// Splits a path until it is known whether these headers are present, and where these fields are.
 pub(super) fn resolve_all(
     draft: &mut Draft,
-    way: Way,
+    path: Path,
     wanted: u128,
     fields: &BTreeSet<Field>,
-) -> Vec<Way> {
+) -> Vec<Path> {
     let mut known = Vec::new();
-    let mut open = vec![way];
-    while let Some(way) = open.pop() {
-        match missing(way.state.headers, wanted, fields) {
-            None => known.push(way),
+    let mut open = vec![path];
+    while let Some(path) = open.pop() {
+        match missing(path.state.headers, wanted, fields) {
+            None => known.push(path),
             Some(header) => {
-                let (yes, no) = resolve(draft, way, header);
+                let (yes, no) = resolve(draft, path, header);
                 open.extend([no, yes]);
             }
         }
@@ -40,7 +40,7 @@ pub(super) fn missing(
     fields: &BTreeSet<Field>,
 ) -> Option<Header> {
     let unknown = headers.open() & wanted;
-    all().find(|header| unknown & bit(*header) != 0).or_else(|| {
+    all().find(|header| unknown & header.bit() != 0).or_else(|| {
         fields.iter().find_map(|field| match headers.has(field.info().header) {
             Ok(true) => place(*field, &mut headers).err(),
             Ok(false) => None,
@@ -75,10 +75,10 @@ pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) ->
     }
     let ties = visit.model.state.iter().any(|decl| decl.lives_with.is_some());
     if ties {
-        let mut way = draft.blocks.open(edge);
-        draft.step(way.at, What::Enter);
-        way.state.forget_state(node);
-        edge = way.edge();
+        let mut path = draft.blocks.open(edge);
+        draft.step(path.at, What::Enter);
+        path.state.forget_state(node);
+        edge = path.edge();
     }
     // These fields must keep the values that they had on entry.
     for field in entry_fields(visit.model) {
@@ -90,9 +90,9 @@ pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) ->
             let value = match draft.bound(&edge.state, cell) {
                 Some(value) => value,
                 None => {
-                    let mut way = draft.blocks.open(edge);
-                    let value = load_cell(draft, &mut way, cell);
-                    edge = way.edge();
+                    let mut path = draft.blocks.open(edge);
+                    let value = load_cell(draft, &mut path, cell);
+                    edge = path.edge();
                     value
                 }
             };

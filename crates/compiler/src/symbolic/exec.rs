@@ -1,6 +1,6 @@
 //! The effect of each operation of a model on the abstract state.
 
-use super::build::Way;
+use super::build::Path;
 use super::draft::{Draft, Flow};
 use super::fields::rule_fields;
 use super::mutants::SynthMutant;
@@ -24,7 +24,12 @@ const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 const WORD: Ty = Ty { width: 32, kind: Kind::Uint };
 
 /// Executes an operation.
-pub(super) fn execute_op(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way, op: &Op) -> Flow {
+pub(super) fn execute_op(
+    draft: &mut Draft,
+    visit: &mut Visit<'_>,
+    path: &mut Path,
+    op: &Op,
+) -> Flow {
     let flow = match op {
         Op::Const { .. }
         | Op::Param { .. }
@@ -33,9 +38,9 @@ pub(super) fn execute_op(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way
         | Op::Clamp { .. }
         | Op::Select { .. }
         | Op::Cmp { .. }
-        | Op::Bin { .. } => value_op(draft, visit, way, op),
+        | Op::Bin { .. } => value_op(draft, visit, path, op),
         Op::ListLen { .. } | Op::ListGet { .. } | Op::BackendUp { .. } | Op::InSet { .. } => {
-            list_op(draft, visit, way, op)
+            list_op(draft, visit, path, op)
         }
         Op::Has { .. }
         | Op::Load { .. }
@@ -47,18 +52,18 @@ pub(super) fn execute_op(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way
         | Op::PopVlan
         | Op::Count { .. }
         | Op::Mirror { .. }
-        | Op::Create { .. } => packet_op(draft, visit, way, op),
+        | Op::Create { .. } => packet_op(draft, visit, path, op),
         Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
-            lookup_op(draft, visit, way, op)
+            lookup_op(draft, visit, path, op)
         }
         Op::StateExists { .. }
         | Op::StateGet { .. }
         | Op::StateSet { .. }
         | Op::StatePut { .. }
         | Op::StateDelete { .. }
-        | Op::StateLen { .. } => state_op(draft, visit, way, op),
+        | Op::StateLen { .. } => state_op(draft, visit, path, op),
         Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } | Op::Emit { .. } => {
-            effect(draft, visit, way, op);
+            effect(draft, visit, path, op);
             Ok(Flow::Next)
         }
         // Packet programs have none of these operations, or the function has no residual program.
@@ -71,35 +76,35 @@ pub(super) fn execute_op(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way
 fn value_op(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     op: &Op,
 ) -> Result<Flow, Header> {
     let ty = |value: &ValueId| visit.ty(*value);
-    let of = |value: &ValueId| way.state.env[value];
+    let of = |value: &ValueId| path.state.env[value];
     let (out, value) = match op {
         Op::Const { out, value } => (out, draft.values.constant(ty(out), *value)),
         Op::Param { out, param } => (out, draft.values.constant(ty(out), visit.scalar(*param))),
         Op::Not { out, a } => (out, draft.values.not(ty(out), of(a))),
         Op::Resize { out, a } => (out, draft.values.resize(ty(out), of(a))),
-        Op::Clamp { out, a } => (out, clamp(draft, way, ty(out), of(a))),
+        Op::Clamp { out, a } => (out, clamp(draft, path, ty(out), of(a))),
         Op::Select { out, cond, a, b } => (out, draft.values.select(of(cond), of(a), of(b))),
         Op::Cmp { out, op, a, b } => (out, draft.values.cmp(*op, of(a), of(b))),
         Op::Bin { out, op: op @ (BinOp::Div | BinOp::Rem), a, b } => {
             let (a, b) = (of(a), of(b));
-            match divide(draft, visit, way, *op, a, b) {
+            match divide(draft, visit, path, *op, a, b) {
                 Some(value) => (out, value),
-                None => return Ok(draft.fault(visit, way, Fault::Division)),
+                None => return Ok(draft.fault(visit, path, Fault::Division)),
             }
         }
-        Op::Bin { out, op, a, b } => (out, binary(draft, way, *op, ty(out), of(a), of(b))),
+        Op::Bin { out, op, a, b } => (out, binary(draft, path, *op, ty(out), of(a), of(b))),
         _ => return Ok(Flow::Next),
     };
-    draft.bind(way, *out, value);
+    draft.bind(path, *out, value);
     Ok(Flow::Next)
 }
 
-fn clamp(draft: &mut Draft, way: &Way, ty: Ty, a: ValueId) -> ValueId {
-    match ends(&way.state.facts.range(&draft.values, a)) {
+fn clamp(draft: &mut Draft, path: &Path, ty: Ty, a: ValueId) -> ValueId {
+    match ends(&path.state.facts.range(&draft.values, a)) {
         Some((_, high)) if high <= ty.max() => draft.values.resize(ty, a),
         _ => draft.values.clamp(ty, a),
     }
@@ -107,8 +112,8 @@ fn clamp(draft: &mut Draft, way: &Way, ty: Ty, a: ValueId) -> ValueId {
 
 /// A binary operation that cannot fault. A saturating operation that cannot reach its limit becomes
 /// a wrapping one.
-fn binary(draft: &mut Draft, way: &Way, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> ValueId {
-    let range = |value| ends(&way.state.facts.range(&draft.values, value));
+fn binary(draft: &mut Draft, path: &Path, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> ValueId {
+    let range = |value| ends(&path.state.facts.range(&draft.values, value));
     let (Some((a_low, a_high)), Some((b_low, b_high))) = (range(a), range(b)) else {
         return draft.values.bin(op, ty, a, b);
     };
@@ -136,7 +141,7 @@ fn binary(draft: &mut Draft, way: &Way, op: BinOp, ty: Ty, a: ValueId, b: ValueI
 fn divide(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     op: BinOp,
     a: ValueId,
     b: ValueId,
@@ -148,19 +153,19 @@ fn divide(
         None => {}
     }
     let nonzero = IntervalSet::new([(1, ty.max())]);
-    let range = way.state.facts.range(&draft.values, b);
+    let range = path.state.facts.range(&draft.values, b);
     let faults = intersect(&range, &nonzero) != range;
     let memo = Memo::Quotient(op == BinOp::Div, a, b);
     let make = |outs: &[ValueId]| What::Op(Op::Bin { out: outs[0], op, a, b });
-    let outs = draft.once(visit, way, memo, &[ty], faults, make);
-    way.state.facts.learn(&draft.values, b, &nonzero).then_some(outs[0])
+    let outs = draft.once(visit, path, memo, &[ty], faults, make);
+    path.state.facts.learn(&draft.values, b, &nonzero).then_some(outs[0])
 }
 
 /// Lists and sets.
 fn list_op(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     op: &Op,
 ) -> Result<Flow, Header> {
     let node = visit.node();
@@ -171,24 +176,24 @@ fn list_op(
                 ParamValue::List(rows) => draft.values.constant(ty, rows.len() as Word),
                 _ => draft.values.pure(ty, Pure::Len(node, *param)),
             };
-            draft.bind(way, *out, value);
+            draft.bind(path, *out, value);
         }
         Op::InSet { out, a, set } => {
-            let a = way.value(*a);
+            let a = path.value(*a);
             let value = membership(draft, visit, a, set);
-            draft.bind(way, *out, value);
+            draft.bind(path, *out, value);
         }
         Op::ListGet { out, param, index, column } => {
-            let at = way.value(*index);
-            return Ok(list_get(draft, visit, way, *out, *param, at, *column));
+            let at = path.value(*index);
+            return Ok(list_get(draft, visit, path, *out, *param, at, *column));
         }
         Op::BackendUp { out, param, index } => {
-            let index = way.value(*index);
+            let index = path.value(*index);
             let memo = Memo::Up(node, *param, index);
             let param = *param;
             let make = |outs: &[ValueId]| What::Op(Op::BackendUp { out: outs[0], param, index });
-            let outs = draft.once(visit, way, memo, &[BOOL], true, make);
-            draft.bind(way, *out, outs[0]);
+            let outs = draft.once(visit, path, memo, &[BOOL], true, make);
+            draft.bind(path, *out, outs[0]);
         }
         _ => {}
     }
@@ -199,7 +204,7 @@ fn list_op(
 fn list_get(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     out: ValueId,
     param: ParamId,
     index: ValueId,
@@ -213,31 +218,31 @@ fn list_get(
     let mut faults = true;
     if let Some(rows) = rows {
         let inside = members(rows);
-        let range = way.state.facts.range(&draft.values, index);
+        let range = path.state.facts.range(&draft.values, index);
         let hit = intersect(&range, &inside);
         if hit.is_empty() {
-            return draft.fault(visit, way, Fault::Index);
+            return draft.fault(visit, path, Fault::Index);
         }
         faults = hit != range;
         let known = draft.values.known(index).and_then(|at| rows.get(usize::try_from(at).ok()?));
         if let Some(row) = known {
             let value = draft.values.constant(ty, row[column as usize]);
-            draft.bind(way, out, value);
+            draft.bind(path, out, value);
             return Flow::Next;
         }
     }
     let memo = Memo::ListGet(visit.node(), param, index, column);
     let make = |outs: &[ValueId]| What::Op(Op::ListGet { out: outs[0], param, index, column });
-    let value = draft.once(visit, way, memo, &[ty], faults, make)[0];
+    let value = draft.once(visit, path, memo, &[ty], faults, make)[0];
     if let Some(rows) = rows {
-        way.state.facts.learn(&draft.values, index, &members(rows));
+        path.state.facts.learn(&draft.values, index, &members(rows));
         if rows.len() <= FEW_ROWS {
             let column = column as usize;
             let set = IntervalSet::new(rows.iter().map(|row| (row[column], row[column])));
-            way.state.facts.learn(&draft.values, value, &set);
+            path.state.facts.learn(&draft.values, value, &set);
         }
     }
-    draft.bind(way, out, value);
+    draft.bind(path, out, value);
     Flow::Next
 }
 
@@ -271,51 +276,51 @@ fn membership(draft: &mut Draft, visit: &Visit<'_>, a: ValueId, set: &SetRef) ->
 fn lookup_op(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     op: &Op,
 ) -> Result<Flow, Header> {
     match op {
         Op::Rules { pass, rule, param } => {
-            let packet = rule_fields(draft, visit, way)?;
+            let packet = rule_fields(draft, visit, path)?;
             let counts = packet.is_some();
             let pure = Pure::Classify(visit.node(), *param, packet.map(Box::new));
             let (passes, number) = draft.values.pair(BOOL, WORD, pure);
             if counts {
-                draft.step(way.at, What::CountRule { param: *param, rule: number });
+                draft.step(path.at, What::CountRule { param: *param, rule: number });
             }
-            draft.bind(way, *pass, passes);
-            draft.bind(way, *rule, number);
+            draft.bind(path, *pass, passes);
+            draft.bind(path, *rule, number);
         }
         Op::Route { found, hop, param, addr } => {
-            let addr = way.value(*addr);
+            let addr = path.value(*addr);
             let pure = Pure::Route(visit.node(), *param, addr);
             let (there, number) = draft.values.pair(BOOL, WORD, pure);
-            draft.bind(way, *found, there);
-            draft.bind(way, *hop, number);
+            draft.bind(path, *found, there);
+            draft.bind(path, *hop, number);
         }
         Op::Patterns { found, number, param } => {
-            freshen_payload(draft, way);
+            freshen_payload(draft, path);
             let param = *param;
             let make = |outs: &[ValueId]| {
                 What::Op(Op::Patterns { found: outs[0], number: outs[1], param })
             };
-            let outs = draft.act(visit, way, &[BOOL, WORD], true, make);
-            draft.bind(way, *found, outs[0]);
-            draft.bind(way, *number, outs[1]);
+            let outs = draft.act(visit, path, &[BOOL, WORD], true, make);
+            draft.bind(path, *found, outs[0]);
+            draft.bind(path, *number, outs[1]);
         }
         Op::Extern { outs, name, param, args } => {
             let reads = braid_externs::lookup(name).is_some_and(|op| op.signature.reads_payload());
             if reads {
-                freshen_payload(draft, way);
+                freshen_payload(draft, path);
             }
-            let args = args.iter().map(|arg| way.value(*arg)).collect();
+            let args = args.iter().map(|arg| path.value(*arg)).collect();
             let types: Vec<Ty> = outs.iter().map(|out| visit.ty(*out)).collect();
             let (name, param) = (name.clone(), *param);
             let make =
                 |outs: &[ValueId]| What::Op(Op::Extern { outs: outs.to_vec(), name, param, args });
-            let found = draft.act(visit, way, &types, reads, make);
+            let found = draft.act(visit, path, &types, reads, make);
             for (out, value) in outs.iter().zip(found) {
-                draft.bind(way, *out, value);
+                draft.bind(path, *out, value);
             }
         }
         _ => {}
@@ -324,24 +329,24 @@ fn lookup_op(
 }
 
 /// Pools and events.
-fn effect(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way, op: &Op) {
+fn effect(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
     match op {
         Op::Take { ok, out, pool } => {
             let (pool, ty) = (*pool, visit.ty(*out));
             let make = |outs: &[ValueId]| What::Op(Op::Take { ok: outs[0], out: outs[1], pool });
-            let outs = draft.act(visit, way, &[BOOL, ty], false, make);
-            draft.bind(way, *ok, outs[0]);
-            draft.bind(way, *out, outs[1]);
+            let outs = draft.act(visit, path, &[BOOL, ty], false, make);
+            draft.bind(path, *ok, outs[0]);
+            draft.bind(path, *out, outs[1]);
         }
         Op::TakeThis { ok, pool, a } => {
-            let (pool, a) = (*pool, way.value(*a));
+            let (pool, a) = (*pool, path.value(*a));
             let make = |outs: &[ValueId]| What::Op(Op::TakeThis { ok: outs[0], pool, a });
-            let outs = draft.act(visit, way, &[BOOL], false, make);
-            draft.bind(way, *ok, outs[0]);
+            let outs = draft.act(visit, path, &[BOOL], false, make);
+            draft.bind(path, *ok, outs[0]);
         }
         Op::Release { pool, a } => {
-            let a = way.value(*a);
-            draft.step(way.at, What::Op(Op::Release { pool: *pool, a }));
+            let a = path.value(*a);
+            draft.step(path.at, What::Op(Op::Release { pool: *pool, a }));
         }
         Op::Emit { event, args } => {
             let mut values = Vec::with_capacity(args.len());
@@ -349,13 +354,13 @@ fn effect(draft: &mut Draft, visit: &mut Visit<'_>, way: &mut Way, op: &Op) {
                 values.push(match arg {
                     EventArg::Value(value) => {
                         let kind = visit.ty(*value).kind;
-                        let value = way.value(*value);
+                        let value = path.value(*value);
                         EventArg::Value(draft.values.retype(kind, value))
                     }
                     other => other.clone(),
                 });
             }
-            draft.step(way.at, What::Op(Op::Emit { event: *event, args: values }));
+            draft.step(path.at, What::Op(Op::Emit { event: *event, args: values }));
         }
         _ => {}
     }

@@ -1,10 +1,9 @@
 //! Fields of the packet as values: reads and assignments.
 
 use super::announce::decide_headers;
-use super::build::Way;
+use super::build::Path;
 use super::cells::{Cell, Place, place};
 use super::draft::Draft;
-use super::headers::bit;
 use super::mutants::SynthMutant;
 use super::values::{Def, field_ty};
 use super::visit::Visit;
@@ -20,7 +19,7 @@ use braid_packet::{Field, Header};
 pub(super) fn load(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     field: Field,
 ) -> Result<Option<ValueId>, Header> {
     let ty = field_ty(field);
@@ -29,22 +28,22 @@ pub(super) fn load(
         Field::PktHeld => return Ok(Some(draft.values.truth(visit.point.held))),
         _ => {}
     }
-    if !way.state.headers.has(field.info().header)? {
+    if !path.state.headers.has(field.info().header)? {
         return Ok(None);
     }
     if field == Field::PktPayloadLen {
         for header in Header::behind_ports() {
-            way.state.headers.has(header)?;
+            path.state.headers.has(header)?;
         }
     }
-    Ok(Some(match place(field, &mut way.state.headers)? {
+    Ok(Some(match place(field, &mut path.state.headers)? {
         Place::Const(word) => draft.values.constant(ty, word),
         Place::Cell(cell, shift) => {
-            let value = load_cell(draft, way, cell);
+            let value = load_cell(draft, path, cell);
             draft.values.extract(ty, value, shift)
         }
         Place::Halves(halves) => {
-            let [upper, lower] = halves.map(|half| load_cell(draft, way, half));
+            let [upper, lower] = halves.map(|half| load_cell(draft, path, half));
             draft.values.join(ty, upper, lower)
         }
     }))
@@ -54,7 +53,7 @@ pub(super) fn load(
 pub(super) fn load_entry(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     field: Field,
 ) -> Option<ValueId> {
     let ty = field_ty(field);
@@ -67,16 +66,16 @@ pub(super) fn load_entry(
         return None;
     }
     if draft.has_mutant(SynthMutant::EntryIsCurrent) {
-        return load(draft, visit, way, field).ok().flatten();
+        return load(draft, visit, path, field).ok().flatten();
     }
     match place(field, &mut visit.entry) {
         Ok(Place::Const(word)) => Some(draft.values.constant(ty, word)),
         Ok(Place::Cell(cell, shift)) => {
-            let value = *way.state.entry.get(&cell)?;
+            let value = *path.state.entry.get(&cell)?;
             Some(draft.values.extract(ty, value, shift))
         }
         Ok(Place::Halves([upper, lower])) => {
-            let entry = &way.state.entry;
+            let entry = &path.state.entry;
             let (upper, lower) = (*entry.get(&upper)?, *entry.get(&lower)?);
             Some(draft.values.join(ty, upper, lower))
         }
@@ -85,18 +84,18 @@ pub(super) fn load_entry(
 }
 
 /// A cell's current value.
-pub(super) fn load_cell(draft: &mut Draft, way: &mut Way, cell: Field) -> ValueId {
-    if let Some(value) = draft.bound(&way.state, cell) {
+pub(super) fn load_cell(draft: &mut Draft, path: &mut Path, cell: Field) -> ValueId {
+    if let Some(value) = draft.bound(&path.state, cell) {
         return value;
     }
     let checksum = matches!(cell, Field::IpChecksum | Field::L4Checksum);
-    let waits = is_tag(cell) && !way.state.waiting.is_empty();
-    if checksum || waits || way.state.stale || way.state.moved {
-        freshen(draft, way);
+    let waits = is_tag(cell) && !path.state.waiting.is_empty();
+    if checksum || waits || path.state.stale || path.state.moved {
+        freshen(draft, path);
     }
     let out = draft.values.fresh(field_ty(cell), Def::Step);
-    draft.step(way.at, What::Op(Op::Load { out, field: cell }));
-    way.state.cells.insert(cell, Cell::Value(out, false));
+    draft.step(path.at, What::Op(Op::Load { out, field: cell }));
+    path.state.cells.insert(cell, Cell::Value(out, false));
     out
 }
 
@@ -104,33 +103,33 @@ pub(super) fn load_cell(draft: &mut Draft, way: &mut Way, cell: Field) -> ValueI
 pub(super) fn rule_fields(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
 ) -> Result<Option<RuleFields>, Header> {
-    if !way.state.headers.has(Header::Inet)? {
+    if !path.state.headers.has(Header::Inet)? {
         return Ok(None);
     }
-    let version4 = way.state.headers.has(Header::Ip4)?;
+    let version4 = path.state.headers.has(Header::Ip4)?;
     let (src, dst) = match version4 {
         true => (Field::IpSrc, Field::IpDst),
         false => (Field::Ip6Src, Field::Ip6Dst),
     };
     let mut pair = |draft: &mut Draft, header, a, b| -> Result<_, Header> {
-        if !way.state.headers.has(header)? {
+        if !path.state.headers.has(header)? {
             return Ok(None);
         }
-        let a = load(draft, visit, way, a)?;
-        Ok(a.zip(load(draft, visit, way, b)?))
+        let a = load(draft, visit, path, a)?;
+        Ok(a.zip(load(draft, visit, path, b)?))
     };
     let ports = pair(draft, Header::L4, Field::L4Sport, Field::L4Dport)?;
     let mut icmp = pair(draft, Header::Icmp, Field::IcmpType, Field::IcmpCode)?;
     if icmp.is_none() {
         icmp = pair(draft, Header::Icmp6, Field::Icmp6Type, Field::Icmp6Code)?;
     }
-    let tcp_flags = match way.state.headers.has(Header::Tcp)? {
-        true => load(draft, visit, way, Field::TcpFlags)?,
+    let tcp_flags = match path.state.headers.has(Header::Tcp)? {
+        true => load(draft, visit, path, Field::TcpFlags)?,
         false => None,
     };
-    let mut field = |draft: &mut Draft, field| load(draft, visit, way, field);
+    let mut field = |draft: &mut Draft, field| load(draft, visit, path, field);
     let (src, dst) = (field(draft, src)?, field(draft, dst)?);
     let proto = field(draft, Field::InetProto)?;
     let (Some(src), Some(dst), Some(proto)) = (src, dst, proto) else { return Ok(None) };
@@ -141,20 +140,20 @@ pub(super) fn rule_fields(
 /// Assigns a field. Returns false if its header is absent.
 pub(super) fn store(
     draft: &mut Draft,
-    way: &mut Way,
+    path: &mut Path,
     field: Field,
     value: ValueId,
 ) -> Result<bool, Header> {
-    if !way.state.headers.has(field.info().header)? {
+    if !path.state.headers.has(field.info().header)? {
         return Ok(false);
     }
-    match place(field, &mut way.state.headers)? {
+    match place(field, &mut path.state.headers)? {
         Place::Const(_) => {}
-        Place::Cell(cell, shift) => assign(draft, way, cell, (value, shift)),
+        Place::Cell(cell, shift) => assign(draft, path, cell, (value, shift)),
         Place::Halves(halves) => {
             for (half, shift) in halves.into_iter().zip([16, 0]) {
                 let part = draft.values.extract(field_ty(half), value, shift);
-                assign(draft, way, half, (part, 0));
+                assign(draft, path, half, (part, 0));
             }
         }
     }
@@ -162,40 +161,40 @@ pub(super) fn store(
 }
 
 /// Assigns bits of a cell, from bit `shift` on.
-fn assign(draft: &mut Draft, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
+fn assign(draft: &mut Draft, path: &mut Path, cell: Field, (value, shift): (ValueId, u16)) {
     let decided = cell.decided_bits();
     if decided != 0 {
         // Fields that the assignment may remove or divide are written before.
         let behind = |field: &Field| match field.info().place {
-            Where::Halves(header, ..) => decided & bit(header) != 0,
-            _ => decided & bit(field.info().header) != 0,
+            Where::Halves(header, ..) => decided & header.bit() != 0,
+            _ => decided & field.info().header.bit() != 0,
         };
-        let dirty = way
+        let dirty = path
             .state
             .cells
             .iter()
             .any(|(field, cell)| matches!(cell, Cell::Value(_, true)) && behind(field));
         if dirty {
-            flush(draft, way);
+            flush(draft, path);
         }
     }
     let new = if draft.values.ty(value).width == cell.info().width && shift == 0 {
         value
     } else {
-        let old = load_cell(draft, way, cell);
+        let old = load_cell(draft, path, cell);
         draft.values.insert(old, value, shift)
     };
     if draft.has_mutant(SynthMutant::FactKept)
-        && let Some(old) = draft.bound(&way.state, cell)
+        && let Some(old) = draft.bound(&path.state, cell)
     {
-        let kept = way.state.facts.range(&draft.values, old);
-        way.state.facts.note(&draft.values, new, kept);
+        let kept = path.state.facts.range(&draft.values, old);
+        path.state.facts.note(&draft.values, new, kept);
     }
     if decided != 0 {
-        let range = way.state.facts.range(&draft.values, new);
-        decide_headers(&mut way.state, cell, &range);
+        let range = path.state.facts.range(&draft.values, new);
+        decide_headers(&mut path.state, cell, &range);
     }
-    let before = way.state.cells.insert(cell, Cell::Value(new, true));
+    let before = path.state.cells.insert(cell, Cell::Value(new, true));
     draft.stats.overwritten += usize::from(matches!(before, Some(Cell::Value(_, true))));
-    way.state.reload([Field::IpChecksum, Field::L4Checksum]);
+    path.state.reload([Field::IpChecksum, Field::L4Checksum]);
 }

@@ -1,7 +1,7 @@
 //! Follows all packets of a header shape along all their paths: from point to point, and from block
 //! to block of each function.
 
-use super::build::{Edge, MOST_BLOCKS, Slot, Way, to};
+use super::build::{Edge, MOST_BLOCKS, Path, Slot, to};
 use super::draft::{Draft, Flow};
 use super::enter::{enter, forget_unwanted, missing, resolve_all};
 use super::exec::execute_op;
@@ -51,7 +51,7 @@ impl<'a> Synth<'a> {
 
     /// Puts the test for the main path first, and follows the packets that pass the test once more.
     /// Returns false, without any change, if there is no such test.
-    pub(super) fn main_way_first(&mut self) -> bool {
+    pub(super) fn main_path_first(&mut self) -> bool {
         let (entry, general) = (0, 1);
         if self.draft.blocks.all.len() > MOST_BLOCKS / 2 {
             return false;
@@ -89,31 +89,31 @@ impl<'a> Synth<'a> {
         let full = self.draft.blocks.all.len() >= MOST_BLOCKS;
         if number > 0 && full {
             for edge in edges {
-                let mut way = self.draft.blocks.open(edge);
-                leave(&mut self.draft, &mut way, Fate::Go(point));
+                let mut path = self.draft.blocks.open(edge);
+                leave(&mut self.draft, &mut path, Fate::Go(point));
             }
             return;
         }
         let model = &self.points.node(number).model;
         self.draft.values.site = Site { node: point.node, block: 0, op: 0 };
         let mut wanted = consulted(model);
-        let mut ways = Vec::new();
+        let mut paths = Vec::new();
         let fields = entry_fields(model);
         for edge in edges {
             if missing(edge.state.headers, wanted, &fields).is_none() {
-                ways.push(edge);
+                paths.push(edge);
                 continue;
             }
-            let way = self.draft.blocks.open(edge);
-            let known = resolve_all(&mut self.draft, way, wanted, &fields);
-            ways.extend(known.into_iter().map(Way::edge));
+            let path = self.draft.blocks.open(edge);
+            let known = resolve_all(&mut self.draft, path, wanted, &fields);
+            paths.extend(known.into_iter().map(Path::edge));
         }
         for later in number + 1..self.points.len() {
             wanted |= consulted(&self.points.node(later).model);
         }
-        forget_unwanted(&mut ways, wanted);
+        forget_unwanted(&mut paths, wanted);
         let mut alike: BTreeMap<(u128, u128, u128), Vec<Edge>> = BTreeMap::new();
-        for edge in ways {
+        for edge in paths {
             alike.entry(edge.state.headers.known()).or_default().push(edge);
         }
         let changes = self.points.tag_changes(number);
@@ -151,8 +151,8 @@ impl<'a> Synth<'a> {
             }
             let live = visit.live[block.index()].clone();
             for group in groups(&mut self.draft, here) {
-                if let Some(way) = join(&mut self.draft, group, &live) {
-                    self.block(&mut visit, way, block);
+                if let Some(path) = join(&mut self.draft, group, &live) {
+                    self.block(&mut visit, path, block);
                 }
             }
         }
@@ -176,10 +176,10 @@ impl<'a> Synth<'a> {
             edge.state.keep_values(&visit.live[block.index()]);
             let stats = self.draft.stats;
             let scratch = self.draft.blocks.add(Vec::new());
-            let mut way = Way { at: scratch, state: edge.state.clone() };
+            let mut path = Path { at: scratch, state: edge.state.clone() };
             let free = code.ops.iter().enumerate().all(|(number, op)| {
                 self.draft.values.site = site(visit.node(), block, number);
-                execute_op(&mut self.draft, visit, &mut way, op) == Flow::Next
+                execute_op(&mut self.draft, visit, &mut path, op) == Flow::Next
                     && self.draft.blocks.all.len() == scratch + 1
                     && self.draft.blocks.all[scratch].steps.is_empty()
             });
@@ -187,8 +187,8 @@ impl<'a> Synth<'a> {
             let next = match &code.term {
                 Term::Jump(target) if free => Some(target),
                 Term::Branch { cond, yes, no } if free => {
-                    let cond = way.state.env[cond];
-                    let truth = way.state.facts.only(&self.draft.values, cond);
+                    let cond = path.state.env[cond];
+                    let truth = path.state.facts.only(&self.draft.values, cond);
                     truth.map(|word| if word == 0 { no } else { yes })
                 }
                 _ => None,
@@ -199,10 +199,10 @@ impl<'a> Synth<'a> {
                 self.draft.stats = stats;
                 break;
             };
-            visit.pass(&mut way, target);
-            self.draft.entering.asked |= way.state.headers.asked;
+            visit.pass(&mut path, target);
+            self.draft.entering.asked |= path.state.headers.asked;
             self.draft.stats.decided += usize::from(matches!(code.term, Term::Branch { .. }));
-            edge.state = way.state;
+            edge.state = path.state;
             block = target.block;
         }
         if block == from {
@@ -213,36 +213,36 @@ impl<'a> Synth<'a> {
     }
 
     /// Executes a block for one path.
-    fn block(&mut self, visit: &mut Visit<'_>, way: Way, block: BlockId) {
+    fn block(&mut self, visit: &mut Visit<'_>, path: Path, block: BlockId) {
         self.draft.stats.followed += 1;
         let code = &visit.model.packet.blocks[block.index()];
-        let mut open = vec![(way, 0)];
-        'ways: while let Some((mut way, from)) = open.pop() {
+        let mut open = vec![(path, 0)];
+        'paths: while let Some((mut path, from)) = open.pop() {
             for (number, op) in code.ops.iter().enumerate().skip(from) {
                 self.draft.values.site = site(visit.node(), block, number);
                 loop {
-                    match execute_op(&mut self.draft, visit, &mut way, op) {
+                    match execute_op(&mut self.draft, visit, &mut path, op) {
                         Flow::Next => break,
                         Flow::Ended => {
-                            self.draft.entering.asked |= way.state.headers.asked;
-                            continue 'ways;
+                            self.draft.entering.asked |= path.state.headers.asked;
+                            continue 'paths;
                         }
                         Flow::Needs(header) => {
-                            let (yes, no) = resolve(&mut self.draft, way, header);
+                            let (yes, no) = resolve(&mut self.draft, path, header);
                             open.push((no, number));
-                            way = yes;
+                            path = yes;
                         }
                         Flow::Splits(cond) => {
-                            let (yes, no) = split(&mut self.draft, way, cond);
+                            let (yes, no) = split(&mut self.draft, path, cond);
                             open.push((no, number));
-                            way = yes;
+                            path = yes;
                         }
                     }
                 }
             }
             self.draft.values.site = site(visit.node(), block, code.ops.len());
-            self.draft.entering.asked |= way.state.headers.asked;
-            term(&mut self.draft, &mut self.points, visit, way, &code.term);
+            self.draft.entering.asked |= path.state.headers.asked;
+            term(&mut self.draft, &mut self.points, visit, path, &code.term);
         }
     }
 }

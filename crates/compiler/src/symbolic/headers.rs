@@ -15,15 +15,6 @@ pub(super) struct Headers {
     pub(super) asked: u128,
 }
 
-pub(super) fn bit(header: Header) -> u128 {
-    1 << header as u32
-}
-
-/// A header and the headers that it implies.
-fn closure(header: Header) -> u128 {
-    header.implies().iter().fold(bit(header), |bits, header| bits | bit(*header))
-}
-
 /// The bits of all headers.
 pub(super) const EVERY: u128 = (1 << braid_packet::HEADERS.len()) - 1;
 
@@ -34,7 +25,7 @@ pub(super) fn all() -> impl Iterator<Item = Header> {
 
 /// The headers with these bits.
 pub(super) fn listed(bits: u128) -> impl Iterator<Item = Header> {
-    all().filter(move |header| bits & bit(*header) != 0)
+    all().filter(move |header| bits & header.bit() != 0)
 }
 
 /// The headers of transport protocols. One header stands for TCP and UDP.
@@ -68,14 +59,14 @@ impl Entering {
 
     /// Whether they have a field's header.
     pub(super) fn has_field(&mut self, field: Field) -> bool {
-        let header = bit(field.info().header);
+        let header = field.info().header.bit();
         self.asked |= header;
-        (self.present | bit(Header::Pkt)) & header != 0
+        (self.present | Header::Pkt.bit()) & header != 0
     }
 
     /// The header shape that the program is for.
     pub(super) fn shape(&self) -> HeaderMask {
-        let care = self.asked & !bit(Header::Pkt);
+        let care = self.asked & !Header::Pkt.bit();
         HeaderMask { care, present: self.present & care }
     }
 }
@@ -83,16 +74,16 @@ impl Entering {
 impl Headers {
     /// Exactly these headers are present.
     fn exactly(present: u128) -> Self {
-        Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
+        Self { present: present | Header::Pkt.bit(), open: 0, together: 0, asked: 0 }
     }
 
     /// Whether a header is present. An error with the header means that this is unknown.
     pub(super) fn has(&mut self, header: Header) -> Result<bool, Header> {
-        self.asked |= bit(header);
-        if self.open & bit(header) != 0 {
+        self.asked |= header.bit();
+        if self.open & header.bit() != 0 {
             return Err(header);
         }
-        Ok(self.present & bit(header) != 0)
+        Ok(self.present & header.bit() != 0)
     }
 
     /// The knowledge about presence, without the record of tested headers. Equal for paths that
@@ -108,16 +99,16 @@ impl Headers {
 
     /// Records whether a header is present, and the consequences for other headers.
     pub(super) fn set(&mut self, header: Header, present: bool) {
-        if self.together & bit(header) != 0 {
+        if self.together & header.bit() != 0 {
             let all = std::mem::take(&mut self.together);
             self.open &= !all;
             self.present = if present { self.present | all } else { self.present & !all };
         } else if present {
-            self.present |= closure(header);
-            self.open &= !closure(header);
+            self.present |= header.closure();
+            self.open &= !header.closure();
         } else {
-            let gone = all().filter(|other| closure(*other) & bit(header) != 0);
-            let gone = gone.fold(0, |bits, other| bits | bit(other));
+            let gone = all().filter(|other| other.closure() & header.bit() != 0);
+            let gone = Header::bits(gone);
             self.present &= !gone;
             self.open &= !gone;
         }

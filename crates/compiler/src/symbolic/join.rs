@@ -1,7 +1,7 @@
 //! Joins paths where they meet: one block for several edges, with parameters for the values that
 //! differ.
 
-use super::build::{Edge, Way};
+use super::build::{Edge, Path};
 use super::cells::Cell;
 use super::draft::Draft;
 use super::facts::Facts;
@@ -56,9 +56,9 @@ pub(super) fn groups(draft: &mut Draft, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
         if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
             // There are too many groups. After writing its assigned fields, the path may fit into
             // an existing one.
-            let mut way = draft.blocks.open(edge);
-            flush(draft, &mut way);
-            edge = way.edge();
+            let mut path = draft.blocks.open(edge);
+            flush(draft, &mut path);
+            edge = path.edge();
             kind = of(&edge.state);
         }
         groups.entry(kind).or_default().push(edge);
@@ -72,7 +72,7 @@ pub(super) fn join(
     draft: &mut Draft,
     mut edges: Vec<Edge>,
     live: &BTreeSet<ValueId>,
-) -> Option<Way> {
+) -> Option<Path> {
     if edges.len() <= 1 {
         let mut edge = edges.pop()?;
         edge.state.keep_values(live);
@@ -116,7 +116,7 @@ pub(super) fn join(
         let args = phis.order.iter().map(|(column, _)| column[number]).collect();
         draft.blocks.lead(edge, at, args);
     }
-    Some(Way { at, state })
+    Some(Path { at, state })
 }
 
 /// Writes all assigned fields of all paths, if a field is unwritten on one path and must be loaded
@@ -133,9 +133,9 @@ fn flush_clashes(draft: &mut Draft, edges: &mut Vec<Edge>) {
         return;
     }
     for edge in std::mem::take(edges) {
-        let mut way = draft.blocks.open(edge);
-        flush(draft, &mut way);
-        edges.push(way.edge());
+        let mut path = draft.blocks.open(edge);
+        flush(draft, &mut path);
+        edges.push(path.edge());
     }
 }
 
@@ -155,9 +155,9 @@ fn settle_counts(draft: &mut Draft, edges: &mut Vec<Edge>) -> Vec<ListedCounter>
             continue;
         }
         let what = What::Count(draft.blocks.counters(rest));
-        let way = draft.blocks.open(edge);
-        draft.step(way.at, what);
-        edges.push(way.edge());
+        let path = draft.blocks.open(edge);
+        draft.step(path.at, what);
+        edges.push(path.edge());
     }
     shared
 }

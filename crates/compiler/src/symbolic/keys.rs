@@ -1,6 +1,6 @@
 //! Keys of state tables as values, for tables per flow, per connection or per field.
 
-use super::build::Way;
+use super::build::Path;
 use super::draft::Draft;
 use super::fields::load_entry;
 use super::mutants::SynthMutant;
@@ -14,22 +14,22 @@ use braid_packet::FlowKey;
 pub(super) fn key_parts(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     state: StateId,
     key: &Key,
 ) -> Option<Vec<ValueId>> {
     if let Key::Explicit(values) = key {
-        return Some(values.iter().map(|value| way.value(*value)).collect());
+        return Some(values.iter().map(|value| path.value(*value)).collect());
     }
     let model = visit.model;
     let granularity = &model.state[state.index()].granularity;
     let fields = key_fields(granularity, key);
     let mut parts = Vec::with_capacity(fields.len());
     for field in fields {
-        parts.push(load_entry(draft, visit, way, *field)?);
+        parts.push(load_entry(draft, visit, path, *field)?);
     }
     if matches!(granularity, Granularity::Flow | Granularity::Biflow) {
-        parts = flow(draft, way, parts, key, *granularity == Granularity::Biflow);
+        parts = flow(draft, path, parts, key, *granularity == Granularity::Biflow);
     }
     Some(parts)
 }
@@ -37,7 +37,7 @@ pub(super) fn key_parts(
 /// A flow's key, made from version, source, destination, protocol and ports.
 fn flow(
     draft: &mut Draft,
-    way: &Way,
+    path: &Path,
     mut parts: Vec<ValueId>,
     key: &Key,
     both: bool,
@@ -60,7 +60,7 @@ fn flow(
         let ports = draft.values.cmp(CmpOp::Le, parts[4], parts[5]);
         let tie = draft.values.bin(BinOp::And, bool, equal, ports);
         let ordered = draft.values.bin(BinOp::Or, bool, less, tie);
-        let ordered = match way.state.facts.only(&draft.values, ordered) {
+        let ordered = match path.state.facts.only(&draft.values, ordered) {
             Some(word) => draft.values.truth(word != 0),
             None => ordered,
         };

@@ -85,7 +85,7 @@ pub(crate) fn execute(input: &Input<'_>) -> Outcome {
     let draft = Draft::new(presence, site, bug);
     let mut synth = Synth::new(draft, Points::new(chain, graph, point, extent));
     synth.follow();
-    let guarded = guarded && synth.main_way_first();
+    let guarded = guarded && synth.main_path_first();
     let (draft, visits) = synth.done();
     let stats = draft.stats;
     let program = emit::emit(&draft.values, draft.blocks, point, draft.entering.shape(), visits);

@@ -2,7 +2,6 @@
 //! its changes of VLAN tags, and its live values.
 
 use super::cells::needs;
-use super::headers::bit;
 use braid_ir::model::{Granularity, Key, Model, Op, Program, ValueId};
 use braid_packet::{Field, FlowKey, Header};
 use std::collections::BTreeSet;
@@ -30,8 +29,7 @@ pub(super) fn tag_changes(model: &Model) -> TagChanges {
 pub(super) fn consulted(model: &Model) -> u128 {
     let mut bits = 0;
     let mut add = |header: Header| {
-        bits |= bit(header);
-        bits |= header.implies().iter().fold(0, |bits, header| bits | bit(*header));
+        bits |= header.closure();
     };
     for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
         match op {
@@ -56,7 +54,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
     }
     let behind_icmp = Field::IcmpType.decided_bits() | Field::Icmp6Type.decided_bits();
     if bits & behind_icmp != 0 {
-        bits |= bit(Header::Quoted);
+        bits |= Header::Quoted.bit();
     }
     bits
 }

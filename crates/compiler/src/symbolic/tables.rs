@@ -1,6 +1,6 @@
 //! Operations on state: find, read, assign and remove entries.
 
-use super::build::{Edge, Slot, Way, nowhere};
+use super::build::{Edge, Path, Slot, nowhere};
 use super::draft::{Draft, Flow};
 use super::keys::key_parts;
 use super::mutants::SynthMutant;
@@ -19,7 +19,7 @@ const HANDLE: Ty = Ty { width: 64, kind: Kind::Uint };
 pub(super) fn state_op(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     op: &Op,
 ) -> Result<Flow, Header> {
     let (state, key) = match op {
@@ -31,47 +31,47 @@ pub(super) fn state_op(
         Op::StateLen { out, state } => {
             let (state, ty) = (*state, visit.ty(*out));
             let make = |outs: &[ValueId]| What::Op(Op::StateLen { out: outs[0], state });
-            let outs = draft.act(visit, way, &[ty], false, make);
-            draft.bind(way, *out, outs[0]);
+            let outs = draft.act(visit, path, &[ty], false, make);
+            draft.bind(path, *out, outs[0]);
             return Ok(Flow::Next);
         }
         _ => return Ok(Flow::Next),
     };
-    let Some(key) = key_parts(draft, visit, way, state, key) else {
-        return Ok(draft.fault(visit, way, Fault::Truncated));
+    let Some(key) = key_parts(draft, visit, path, state, key) else {
+        return Ok(draft.fault(visit, path, Fault::Truncated));
     };
     match op {
         Op::StateExists { out, .. } => {
-            let (found, _) = find(draft, visit, way, state, &key);
-            draft.bind(way, *out, found);
+            let (found, _) = find(draft, visit, path, state, &key);
+            draft.bind(path, *out, found);
         }
-        Op::StateGet { outs, .. } => return Ok(get(draft, visit, way, state, key, outs)),
+        Op::StateGet { outs, .. } => return Ok(get(draft, visit, path, state, key, outs)),
         Op::StateSet { ok, values, .. } => {
-            let values = values.iter().map(|value| way.value(*value)).collect();
+            let values = values.iter().map(|value| path.value(*value)).collect();
             let make = |outs: &[ValueId]| {
                 let key = Key::Explicit(key.clone());
                 What::Op(Op::StateSet { ok: outs[0], state, key, values })
             };
-            let outs = draft.act(visit, way, &[BOOL], false, make);
-            assigned(draft, visit, way, state, key);
-            draft.bind(way, *ok, outs[0]);
+            let outs = draft.act(visit, path, &[BOOL], false, make);
+            assigned(draft, visit, path, state, key);
+            draft.bind(path, *ok, outs[0]);
         }
         Op::StatePut { ok, slot, value, .. } => {
-            let (slot, value) = (*slot, way.value(*value));
+            let (slot, value) = (*slot, path.value(*value));
             let make = |outs: &[ValueId]| {
                 let key = Key::Explicit(key.clone());
                 What::Op(Op::StatePut { ok: outs[0], state, key, slot, value })
             };
             let faults = visit.default(state).is_none();
-            let outs = draft.act(visit, way, &[BOOL], faults, make);
-            assigned(draft, visit, way, state, key);
-            draft.bind(way, *ok, outs[0]);
+            let outs = draft.act(visit, path, &[BOOL], faults, make);
+            assigned(draft, visit, path, state, key);
+            draft.bind(path, *ok, outs[0]);
         }
         Op::StateDelete { .. } => {
             let key = Key::Explicit(key);
-            draft.step(way.at, What::Op(Op::StateDelete { state, key }));
-            way.state.forget_state(visit.node());
-            way.state.last.retain(|(node, _), _| *node != visit.node());
+            draft.step(path.at, What::Op(Op::StateDelete { state, key }));
+            path.state.forget_state(visit.node());
+            path.state.last.retain(|(node, _), _| *node != visit.node());
         }
         _ => {}
     }
@@ -82,21 +82,21 @@ pub(super) fn state_op(
 fn assigned(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     state: StateId,
     key: Vec<ValueId>,
 ) {
     if !draft.has_mutant(SynthMutant::FindReused) {
-        way.state.forget_state(visit.node());
+        path.state.forget_state(visit.node());
     }
-    way.state.last.insert((visit.node(), state), key);
+    path.state.last.insert((visit.node(), state), key);
 }
 
 /// Looks up an entry. Returns two values: whether it exists, and its handle.
 fn find(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     state: StateId,
     key: &[ValueId],
 ) -> (ValueId, ValueId) {
@@ -105,17 +105,17 @@ fn find(
     // An entry found here may become the partner of a new entry, so the last lookup before the
     // creation counts.
     let ties = visit.model.state.iter().any(|decl| decl.lives_with == Some(state));
-    let last = way.state.last.get(&(node, state)).map(Vec::as_slice);
+    let last = path.state.last.get(&(node, state)).map(Vec::as_slice);
     if ties && last != Some(key) {
-        way.state.memo.remove(&memo);
+        path.state.memo.remove(&memo);
     }
-    way.state.last.insert((node, state), key.to_vec());
+    path.state.last.insert((node, state), key.to_vec());
     let make =
         |outs: &[ValueId]| What::Find { found: outs[0], entry: outs[1], state, key: key.to_vec() };
-    let outs = draft.once(visit, way, memo, &[BOOL, HANDLE], false, make);
+    let outs = draft.once(visit, path, memo, &[BOOL, HANDLE], false, make);
     // Global state has one entry, which always exists.
     if visit.model.state[state.index()].granularity == Granularity::Global {
-        way.state.facts.decide(&draft.values, outs[0], true);
+        path.state.facts.decide(&draft.values, outs[0], true);
     }
     (outs[0], outs[1])
 }
@@ -124,37 +124,37 @@ fn find(
 fn get(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     state: StateId,
     key: Vec<ValueId>,
     outs: &[ValueId],
 ) -> Flow {
-    let (found, entry) = find(draft, visit, way, state, &key);
+    let (found, entry) = find(draft, visit, path, state, &key);
     let slots = &visit.model.state[state.index()].slots;
     let types: Vec<Ty> = slots.iter().map(|(_, ty)| *ty).collect();
     let default = visit.default(state);
-    let known = way.state.facts.only(&draft.values, found).map(|word| word != 0);
+    let known = path.state.facts.only(&draft.values, found).map(|word| word != 0);
     let memo = Memo::Read(visit.node(), state, key);
     if known == Some(true) {
-        let values = read(draft, visit, way, memo, &types, entry);
-        return bind_all(draft, way, outs, values);
+        let values = read(draft, visit, path, memo, &types, entry);
+        return bind_all(draft, path, outs, values);
     }
     let default: Option<Vec<ValueId>> = default.map(|slots| {
         slots.iter().zip(&types).map(|(word, ty)| draft.values.constant(*ty, *word)).collect()
     });
     if known == Some(false) {
         return match default {
-            Some(values) => bind_all(draft, way, outs, values),
-            None => draft.fault(visit, way, Fault::NoEntry),
+            Some(values) => bind_all(draft, path, outs, values),
+            None => draft.fault(visit, path, Fault::NoEntry),
         };
     }
-    draft.blocks.all[way.at].end = End::Branch { cond: found, yes: nowhere(), no: nowhere() };
-    let mut there = way.state.clone();
+    draft.blocks.all[path.at].end = End::Branch { cond: found, yes: nowhere(), no: nowhere() };
+    let mut there = path.state.clone();
     there.facts.decide(&draft.values, found, true);
-    let there = Edge { from: way.at, slot: Slot::Yes, state: there };
-    let mut gone = way.state.clone();
+    let there = Edge { from: path.at, slot: Slot::Yes, state: there };
+    let mut gone = path.state.clone();
     gone.facts.decide(&draft.values, found, false);
-    let gone = Edge { from: way.at, slot: Slot::No, state: gone };
+    let gone = Edge { from: path.at, slot: Slot::No, state: gone };
     let mut there = draft.blocks.open(there);
     let values = read(draft, visit, &mut there, memo, &types, entry);
     match default {
@@ -164,8 +164,8 @@ fn get(
             gone.state.count(visit.node(), Counter::Row(row));
             let fate = Fate::Fault { node: visit.node(), fault: Fault::NoEntry };
             draft.blocks.exit(&gone, fate);
-            *way = there;
-            bind_all(draft, way, outs, values)
+            *path = there;
+            bind_all(draft, path, outs, values)
         }
         Some(default) => {
             // One block for both cases, with the slots as its parameters.
@@ -174,8 +174,8 @@ fn get(
             let at = draft.blocks.add(params.clone());
             draft.blocks.lead(&there.edge(), at, values);
             draft.blocks.lead(&gone, at, default);
-            way.at = at;
-            bind_all(draft, way, outs, params)
+            path.at = at;
+            bind_all(draft, path, outs, params)
         }
     }
 }
@@ -183,7 +183,7 @@ fn get(
 fn read(
     draft: &mut Draft,
     visit: &Visit<'_>,
-    way: &mut Way,
+    path: &mut Path,
     memo: Memo,
     types: &[Ty],
     entry: ValueId,
@@ -191,12 +191,12 @@ fn read(
     let Memo::Read(_, state, _) = &memo else { return Vec::new() };
     let state = *state;
     let make = |outs: &[ValueId]| What::Read { outs: outs.to_vec(), state, entry };
-    draft.once(visit, way, memo, types, false, make)
+    draft.once(visit, path, memo, types, false, make)
 }
 
-fn bind_all(draft: &mut Draft, way: &mut Way, outs: &[ValueId], values: Vec<ValueId>) -> Flow {
+fn bind_all(draft: &mut Draft, path: &mut Path, outs: &[ValueId], values: Vec<ValueId>) -> Flow {
     for (out, value) in outs.iter().zip(values) {
-        draft.bind(way, *out, value);
+        draft.bind(path, *out, value);
     }
     Flow::Next
 }

@@ -1,7 +1,7 @@
 //! Terminators of a model's blocks: branches are decided or kept, and packets leave the function or
 //! end.
 
-use super::build::{Edge, Slot, Way, nowhere};
+use super::build::{Edge, Path, Slot, nowhere};
 use super::draft::Draft;
 use super::mutants::SynthMutant;
 use super::points::Points;
@@ -18,59 +18,59 @@ pub(super) fn term(
     draft: &mut Draft,
     points: &mut Points<'_>,
     visit: &mut Visit<'_>,
-    mut way: Way,
+    mut path: Path,
     term: &Term,
 ) {
     let node = visit.node();
     match term {
         Term::Jump(target) => {
-            visit.pass(&mut way, target);
-            visit.send(target.block, way.edge());
+            visit.pass(&mut path, target);
+            visit.send(target.block, path.edge());
         }
         Term::Branch { cond, yes, no } => {
-            let cond = way.value(*cond);
-            branch(draft, visit, way, cond, yes, no);
+            let cond = path.value(*cond);
+            branch(draft, visit, path, cond, yes, no);
         }
-        Term::Output { ports, .. } => output(draft, points, visit, way, ports),
+        Term::Output { ports, .. } => output(draft, points, visit, path, ports),
         Term::Drop { reason, row } => {
-            draft.stats.unwritten += way.state.dirty();
-            draft.blocks.exit(&way, Fate::Drop { node, row: *row, reason: *reason });
+            draft.stats.unwritten += path.state.dirty();
+            draft.blocks.exit(&path, Fate::Drop { node, row: *row, reason: *reason });
         }
         Term::Consume { .. } => {
-            draft.stats.unwritten += way.state.dirty();
-            draft.blocks.exit(&way, Fate::Consume { node });
+            draft.stats.unwritten += path.state.dirty();
+            draft.blocks.exit(&path, Fate::Consume { node });
         }
         Term::Hold { queue, delay, full, .. } => {
-            freshen(draft, &mut way);
-            let delay = way.value(*delay);
-            let counters = draft.blocks.counters(way.state.counters());
+            freshen(draft, &mut path);
+            let delay = path.value(*delay);
+            let counters = draft.blocks.counters(path.state.counters());
             let (queue, to) = (*queue, nowhere());
-            draft.blocks.all[way.at].end = End::Hold { node, queue, delay, counters, full: to };
-            visit.pass(&mut way, full);
-            visit.send(full.block, Edge { from: way.at, slot: Slot::Full, state: way.state });
+            draft.blocks.all[path.at].end = End::Hold { node, queue, delay, counters, full: to };
+            visit.pass(&mut path, full);
+            visit.send(full.block, Edge { from: path.at, slot: Slot::Full, state: path.state });
         }
-        Term::Resubmit { .. } => leave(draft, &mut way, Fate::Resubmit { node }),
+        Term::Resubmit { .. } => leave(draft, &mut path, Fate::Resubmit { node }),
         // Not in packet programs.
-        Term::Return => draft.blocks.exit(&way, Fate::Consume { node }),
+        Term::Return => draft.blocks.exit(&path, Fate::Consume { node }),
     }
 }
 
 fn branch(
     draft: &mut Draft,
     visit: &mut Visit<'_>,
-    mut way: Way,
+    mut path: Path,
     cond: ValueId,
     yes: &Target,
     no: &Target,
 ) {
-    let mut other = way.state.clone();
+    let mut other = path.state.clone();
     let mut possible = [
-        way.state.facts.decide(&draft.values, cond, true),
+        path.state.facts.decide(&draft.values, cond, true),
         other.facts.decide(&draft.values, cond, false),
     ];
     if draft.has_mutant(SynthMutant::BoundOffByOne)
         && let Def::Pure(Pure::Cmp(CmpOp::Le, a, b)) = draft.values.def(cond)
-        && let Some((low, _)) = ends(&way.state.facts.range(&draft.values, *a))
+        && let Some((low, _)) = ends(&path.state.facts.range(&draft.values, *a))
         && low > 0
         && draft.values.known(*b) == Some(low)
     {
@@ -78,21 +78,21 @@ fn branch(
     }
     if let [true, true] = possible {
         let (to_yes, to_no) = (nowhere(), nowhere());
-        draft.blocks.all[way.at].end = End::Branch { cond, yes: to_yes, no: to_no };
-        let mut gone = Way { at: way.at, state: other };
-        visit.pass(&mut way, yes);
+        draft.blocks.all[path.at].end = End::Branch { cond, yes: to_yes, no: to_no };
+        let mut gone = Path { at: path.at, state: other };
+        visit.pass(&mut path, yes);
         visit.pass(&mut gone, no);
-        visit.send(yes.block, Edge { from: way.at, slot: Slot::Yes, state: way.state });
+        visit.send(yes.block, Edge { from: path.at, slot: Slot::Yes, state: path.state });
         visit.send(no.block, Edge { from: gone.at, slot: Slot::No, state: gone.state });
         return;
     }
     draft.stats.decided += 1;
     let target = if possible[0] { yes } else { no };
     if !possible[0] {
-        way.state = other;
+        path.state = other;
     }
-    visit.pass(&mut way, target);
-    visit.send(target.block, way.edge());
+    visit.pass(&mut path, target);
+    visit.send(target.block, path.edge());
 }
 
 /// Sends the packet to these ports.
@@ -100,22 +100,22 @@ fn output(
     draft: &mut Draft,
     points: &mut Points<'_>,
     visit: &Visit<'_>,
-    mut way: Way,
+    mut path: Path,
     ports: &[Dest],
 ) {
     let node = visit.node();
     let sink = match ports {
-        [dest] if !way.state.sent => points.sink(visit.number, *dest),
+        [dest] if !path.state.sent => points.sink(visit.number, *dest),
         _ => None,
     };
     match sink {
-        None => leave(draft, &mut way, Fate::Output { node, ports: ports.to_vec() }),
-        Some(Sink::Interface(interface)) => leave(draft, &mut way, Fate::Leave { interface }),
+        None => leave(draft, &mut path, Fate::Output { node, ports: ports.to_vec() }),
+        Some(Sink::Interface(interface)) => leave(draft, &mut path, Fate::Leave { interface }),
         Some(Sink::Port(next, to)) => {
             let point = Point { node: next, backward: to == RIGHT, held: false };
             match points.later(visit.number, point) {
-                Some(at) => points.send(at, way.edge()),
-                None => leave(draft, &mut way, Fate::Go(point)),
+                Some(at) => points.send(at, path.edge()),
+                None => leave(draft, &mut path, Fate::Go(point)),
             }
         }
     }

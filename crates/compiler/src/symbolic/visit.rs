@@ -1,7 +1,7 @@
 //! The visit of a function by all packets of a program: the function, and the paths that wait at
 //! its blocks.
 
-use super::build::{Edge, Way};
+use super::build::{Edge, Path};
 use super::headers::Headers;
 use super::reads::TagChanges;
 use braid_ir::model::{
@@ -65,11 +65,11 @@ impl Visit<'_> {
     }
 
     /// Gives a block its arguments.
-    pub(super) fn pass(&self, way: &mut Way, target: &Target) {
-        let args: Vec<ValueId> = target.args.iter().map(|arg| way.state.env[arg]).collect();
+    pub(super) fn pass(&self, path: &mut Path, target: &Target) {
+        let args: Vec<ValueId> = target.args.iter().map(|arg| path.state.env[arg]).collect();
         let params = &self.model.packet.blocks[target.block.index()].params;
         for (param, arg) in params.iter().zip(args) {
-            way.state.env.insert(*param, arg);
+            path.state.env.insert(*param, arg);
         }
     }
 

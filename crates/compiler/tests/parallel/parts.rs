@@ -66,6 +66,9 @@ fn writers_of_different_fields_may_meet_in_a_checksum_or_a_byte() {
     assert_eq!(overlap("ip.src", "tcp.sport"), Overlap::Beside("l4.checksum".into()));
     assert_eq!(overlap("vlan.id", "vlan.pcp"), Overlap::Beside("a byte of vlan".into()));
     assert_eq!(overlap("ip.ttl", "tcp.sport"), Overlap::None);
+    assert_eq!(overlap("ip6.src", "icmp6.code"), Overlap::Beside("the checksum of icmp6".into()));
+    assert_eq!(overlap("ip.src", "icmp6.code"), Overlap::None, "ICMPv6 is behind IPv6");
+    assert_eq!(overlap("ip.src", "icmp.code"), Overlap::None, "it covers no address");
     assert_eq!(overlap("eth.src", "eth.dst"), Overlap::None);
     assert_eq!(overlap("ip.tos", "ip.dscp"), Overlap::Same);
 }

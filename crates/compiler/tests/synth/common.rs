@@ -12,10 +12,7 @@ use std::sync::Arc;
 
 /// The presence bits of these headers and of the headers that they imply.
 pub fn presence(headers: &[Header]) -> u128 {
-    let bit = |header: &Header| 1 << *header as u32;
-    headers.iter().fold(1, |bits, header| {
-        header.implies().iter().fold(bits | bit(header), |bits, header| bits | bit(header))
-    })
+    headers.iter().fold(Header::Pkt.bit(), |bits, header| bits | header.closure())
 }
 
 /// `lan`, the models, `wan` in a row.

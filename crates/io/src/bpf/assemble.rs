@@ -54,6 +54,18 @@ impl From<i32> for Operand {
     }
 }
 
+impl From<u16> for Operand {
+    fn from(number: u16) -> Self {
+        i32::from(number).into()
+    }
+}
+
+impl From<u8> for Operand {
+    fn from(number: u8) -> Self {
+        i32::from(number).into()
+    }
+}
+
 /// An operation on 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {

@@ -101,7 +101,7 @@ impl Reader<'_> {
             let Some(header) = Header::by_name(name) else {
                 return self.scan.wrong(format!("no header `{name}`"));
             };
-            let bit = 1 << header as u32;
+            let bit = header.bit();
             if shape.care & bit != 0 {
                 return self.scan.wrong(format!("`{name}` stands twice in the shape"));
             }

@@ -297,7 +297,7 @@ impl HeaderMask {
     /// Whether a header is present, if its presence matters.
     #[must_use]
     pub fn has(self, header: Header) -> Option<bool> {
-        let bit = 1 << header as u32;
+        let bit = header.bit();
         (self.care & bit != 0).then_some(self.present & bit != 0)
     }
 }

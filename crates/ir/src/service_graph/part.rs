@@ -2,8 +2,8 @@
 //! fields are not: `l4.sport` is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, a write of
 //! `icmp.type` decides whether there is an identifier, and every write also changes a checksum.
 
-use braid_packet::field::{Cover, Where};
-use braid_packet::{Field, Header};
+use braid_packet::field::{Cover, FieldInfo, Where};
+use braid_packet::{DECLARATIONS, Field, Header};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::LazyLock;
@@ -87,7 +87,7 @@ impl Part {
     fn follow(&self) -> Vec<Sum> {
         match self {
             Part::Field(field) => sums(*field),
-            Part::Payload => vec![Sum::L4, Sum::Icmp, Sum::Icmp6],
+            Part::Payload => Header::transports().map(Sum::Transport).collect(),
             Part::Presence(_) | Part::Tag(_) | Part::Whole => Vec::new(),
         }
     }
@@ -140,9 +140,8 @@ impl Part {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sum {
     Ip4,
-    L4,
-    Icmp,
-    Icmp6,
+    /// The checksum that this transport header holds.
+    Transport(Header),
     /// A number of a header that holds several fields: the header, and the number's offset.
     Number(Header, usize),
 }
@@ -150,10 +149,11 @@ enum Sum {
 impl Sum {
     fn name(self) -> String {
         match self {
-            Sum::Ip4 => "ip.checksum".into(),
-            Sum::L4 => "l4.checksum".into(),
-            Sum::Icmp => "the ICMP checksum".into(),
-            Sum::Icmp6 => "the ICMPv6 checksum".into(),
+            Sum::Ip4 => Field::IpChecksum.info().name.into(),
+            Sum::Transport(header) => self.field().map_or_else(
+                || format!("the checksum of {}", header.name()),
+                |field| field.info().name.into(),
+            ),
             Sum::Number(header, _) => format!("a byte of {}", header.name()),
         }
     }
@@ -162,7 +162,7 @@ impl Sum {
     fn field(self) -> Option<Field> {
         match self {
             Sum::Ip4 => Some(Field::IpChecksum),
-            Sum::L4 => Some(Field::L4Checksum),
+            Sum::Transport(header) if header.group() == Header::L4 => Some(Field::L4Checksum),
             _ => None,
         }
     }
@@ -212,22 +212,39 @@ fn decides(field: Field) -> bool {
     places(field).iter().any(|place| place.decided_bits() != 0)
 }
 
+/// Whether the checksum in this transport header covers the field.
+fn covers(holder: Header, info: &FieldInfo) -> bool {
+    let header = info.header;
+    match header.info().sum {
+        Cover::None | Cover::Inet | Cover::Gre => false,
+        Cover::Ip4 | Cover::Ip6 => {
+            let has_pseudo = holder.info().holds.is_some_and(|sum| sum.has_pseudo());
+            // `icmp6` is only behind the other IP version than `ip`.
+            let versions = header.group().info().one_of;
+            let is_other = |needed: &Header| *needed != header && versions.contains(needed);
+            info.address.is_some() && has_pseudo && !holder.implies().iter().any(is_other)
+        }
+        Cover::Transport => {
+            let mut headers = header.implies().iter().chain(header.info().one_of);
+            header == holder || headers.any(|other| *other == holder)
+        }
+        Cover::Quoted => DECLARATIONS
+            .iter()
+            .any(|other| other.sum == Cover::Quoted && other.needs.contains(&holder)),
+    }
+}
+
 /// The checksums that follow a write of the field, and the number that it shares with other fields.
 fn sums(field: Field) -> Vec<Sum> {
     let info = field.info();
     let header = info.header;
-    let is_of = |other: Header| header == other || header.implies().contains(&other);
-    let mut all = match header.info().sum {
-        Cover::Ip4 if info.address.is_some() => vec![Sum::Ip4, Sum::L4],
-        Cover::Ip6 if info.address.is_some() => vec![Sum::L4, Sum::Icmp6],
-        // Either IP version.
-        Cover::Ip4 | Cover::Inet => vec![Sum::Ip4],
-        Cover::Transport if is_of(Header::Icmp) => vec![Sum::Icmp],
-        Cover::Transport if is_of(Header::Icmp6) => vec![Sum::Icmp6],
-        Cover::Transport => vec![Sum::L4],
-        Cover::Quoted => vec![Sum::Icmp, Sum::Icmp6],
-        Cover::None | Cover::Ip6 | Cover::Gre => Vec::new(),
-    };
+    let cover = header.info().sum;
+    let mut all = Vec::new();
+    // An `inet` field is in either IP version.
+    if matches!(cover, Cover::Ip4 | Cover::Inet) {
+        all.push(Sum::Ip4);
+    }
+    all.extend(Header::transports().filter(|holder| covers(*holder, info)).map(Sum::Transport));
     if let Where::Bits(bits) = info.place
         && usize::from(bits.width) < 8 * usize::from(bits.len)
     {

@@ -23,7 +23,7 @@ impl Headers {
     const NONE: Self = Self(0);
 
     fn of(headers: impl IntoIterator<Item = Header>) -> Self {
-        Self(headers.into_iter().fold(0, |bits, header| bits | 1 << header as u8))
+        Self(Header::bits(headers))
     }
 
     /// A header and all headers that it implies.

@@ -16,11 +16,6 @@ use braid_packet::{Access, Base, Field, Header, Spot};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-/// Offset of the checksum in an IPv4 header.
-const IP_SUM: usize = 10;
-/// Offset of the destination address in an IPv4 and an IPv6 header.
-const IP_DST: (u64, u64) = (16, 24);
-
 /// A multiple of 2^16 - 1, which stands for 0 in one's complement sums. It keeps sums positive: the
 /// differences of all fields of a step are smaller. (A part of 4 bytes changes a sum by less than
 /// 2^40, because a byte counts at most 256 times.)
@@ -161,9 +156,9 @@ pub(super) fn assign_fields(e: &mut Emitter<'_, '_>, plan: &[Part]) -> Result<()
     }
     if let Some(change) = changes.ip {
         let ip = load::base_address(e, Base::Ip);
-        let old = e.load_bytes(e.memories.packet, 2, ip, IP_SUM);
+        let old = e.load_bytes(e.memories.packet, 2, ip, Field::IpChecksum.offset());
         let new = updated_sum(e, old, change, short);
-        load::store_raw(e, new, ip, IP_SUM, 2);
+        load::store_raw(e, new, ip, Field::IpChecksum.offset(), 2);
     }
     update_transport(e, changes, short);
     Ok(())
@@ -362,8 +357,9 @@ fn under_transport(
     let certain = sum(e, changes.transport, changes.pseudo);
     let Some(dst) = changes.dst else { return certain.map(|change| (change, None)) };
     let ip = e.layout_part(Base::Ip.in_layout()?.0, 2);
-    let offset = if e.facts.headers.is_present(Header::Ip4) { IP_DST.0 } else { IP_DST.1 };
-    let offset = e.imm(offset);
+    let is_ip4 = e.facts.headers.is_present(Header::Ip4);
+    let field = if is_ip4 { Field::IpDst } else { Field::Ip6Dst };
+    let offset = e.imm(field.offset() as u64);
     let dst_at = e.build.ins().iadd(ip, offset);
     let pseudo_dst = e.layout_part(parts::PSEUDO_DST, 2);
     let same = e.build.ins().icmp(IntCC::Equal, dst_at, pseudo_dst);

@@ -17,14 +17,10 @@ fn present(packet: &Packet) -> Vec<Header> {
     HEADERS.iter().map(|(header, _)| *header).filter(|header| layout.has(*header)).collect()
 }
 
-fn bits(headers: &[Header]) -> u128 {
-    headers.iter().fold(0, |all, header| all | 1 << *header as u32)
-}
-
 /// The headers that a program knows: all, only the headers that its fields need, or these and some
 /// others.
 fn knowledge(random: &mut Random, packet: &Packet, needed: u128) -> HeaderMask {
-    let have = bits(&present(packet));
+    let have = Header::bits(present(packet));
     let care = match random.below(3) {
         0 => EVERY,
         1 => needed,
@@ -85,7 +81,7 @@ fn show(builder: &mut Builder, values: &[ValueId]) {
 fn every_field_of_every_packet_is_read_as_it_is() {
     for (name, packet) in packets::all() {
         let have = present(&packet);
-        let shape = HeaderMask { care: EVERY, present: bits(&have) };
+        let shape = HeaderMask { care: EVERY, present: Header::bits(&have) };
         let mut builder = Builder::new(shape, 1);
         let mut values = Vec::new();
         for info in FIELDS.iter().filter(|info| have.contains(&info.header)) {
@@ -115,7 +111,7 @@ fn fields_of_packets_at_random_are_read_as_they_are() {
             .map(|info| info.field)
             .collect();
         let needed: Vec<Header> = fields.iter().map(|field| field.info().header).collect();
-        let shape = knowledge(&mut random, &packet, bits(&needed));
+        let shape = knowledge(&mut random, &packet, Header::bits(&needed));
         let mut builder = Builder::new(shape, 1);
         let mut values = Vec::new();
         for field in fields {
@@ -151,7 +147,7 @@ fn writes_leave_fields_and_checksums_as_assignments_do() {
             }
         }
         let needed: Vec<Header> = fields.iter().map(|field| field.info().header).collect();
-        let shape = knowledge(&mut random, &packet, bits(&needed));
+        let shape = knowledge(&mut random, &packet, Header::bits(&needed));
         let mut builder = Builder::new(shape, 1);
         for _ in 0..1 + random.below(2) {
             let mut write = Vec::new();
@@ -215,7 +211,7 @@ fn no_checksum_of_udp_stays_none() {
     let mut packet = packets::all().into_iter().find(|one| one.0 == "udp").unwrap().1;
     packet.data_mut()[40..42].copy_from_slice(&[0, 0]);
     let headers = [Header::Ip4, Header::Udp];
-    let shape = HeaderMask { care: bits(&headers), present: bits(&headers) };
+    let shape = HeaderMask { care: Header::bits(headers), present: Header::bits(headers) };
     let mut builder = Builder::new(shape, 1);
     let (src, sport) = (builder.constant(32, 1), builder.constant(16, 2));
     builder.push(What::Write(vec![(Field::IpSrc, src), (Field::UdpSport, sport)]));
@@ -234,7 +230,7 @@ fn udp_checksum_of_zero_is_written_as_ffff() {
     let mut packet = packets::all().into_iter().find(|one| one.0 == "udp").unwrap().1;
     let before = u16::from_be_bytes([packet.data()[40], packet.data()[41]]);
     let headers = [Header::Ip4, Header::Udp];
-    let shape = HeaderMask { care: bits(&headers), present: bits(&headers) };
+    let shape = HeaderMask { care: Header::bits(headers), present: Header::bits(headers) };
     let mut builder = Builder::new(shape, 1);
     // The new port is the sum of the old one and the checksum.
     let old = u16::from_be_bytes([packet.data()[34], packet.data()[35]]);

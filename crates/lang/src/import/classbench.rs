@@ -10,10 +10,7 @@ use super::addr::{Prefix, Range, prefix};
 use super::cursor::{Cursor, Word, each_line, hexadecimal};
 use super::error::{Fault, ImportErrors};
 use braid_ir::value::{MAX_RULES, Rule, RuleAddrs, RuleSet};
-
-const TCP: u8 = 6;
-const ICMP: u8 = 1;
-const ICMP6: u8 = 58;
+use braid_packet::proto::{ICMP, ICMP6, TCP};
 
 /// Reads a filter set. Packets that match a rule pass if `match_pass`, others if `default_pass`.
 ///

@@ -11,22 +11,18 @@ use braid_packet::{Field, Header};
 pub struct Headers(u128);
 
 impl Headers {
-    fn bit(header: Header) -> u128 {
-        1 << (header as u8)
-    }
-
     /// Whether `header` is in the set.
     #[must_use]
     pub fn has(self, header: Header) -> bool {
-        self.0 & Self::bit(header) != 0
+        self.0 & header.bit() != 0
     }
 
     fn insert(&mut self, header: Header) {
-        self.0 |= Self::bit(header);
+        self.0 |= header.bit();
     }
 
     fn remove(&mut self, header: Header) {
-        self.0 &= !Self::bit(header);
+        self.0 &= !header.bit();
     }
 }
 

@@ -14,7 +14,7 @@
 )]
 
 use crate::field::is_announced_port;
-use crate::layout::{Fragment, Layout, Quote, SumKind, bit, long, words};
+use crate::layout::{Fragment, Layout, Quote, SumKind, long, words};
 use crate::names::Header;
 use crate::window::be16;
 use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
@@ -35,7 +35,7 @@ const fn bits(headers: &[Header]) -> u128 {
     let mut all = 0;
     let mut at = 0;
     while at < headers.len() {
-        all |= bit(headers[at]);
+        all |= headers[at].bit();
         at += 1;
     }
     all
@@ -145,7 +145,7 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
     let mut ether_type_at = ethernet::TYPE;
     let mut tagged = 0;
-    if be16(link[ethernet::TYPE], link[ethernet::TYPE + 1]) == vlan::TPID_8021Q {
+    if be16(link[ethernet::TYPE], link[ethernet::TYPE + 1]) == ether_type::VLAN {
         (ether_type_at, tagged) = (ethernet::TYPE + vlan::LEN, VLAN);
     }
     let ether_type = be16(link[ether_type_at], link[ether_type_at + 1]);

@@ -1,5 +1,6 @@
 //! IPv4 with options (RFC 791).
 
+use super::ether_type;
 use crate::declare::{
     Address, Behind, Bits, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
 };
@@ -39,7 +40,7 @@ const STRICT_SOURCE_ROUTE: u8 = 137;
 
 /// Outermost IPv4 header.
 pub(crate) const IP4: Declaration = Declaration {
-    follows: &[(Field::EthType, &[0x0800])],
+    follows: &[(Field::EthType, &[ether_type::IPV4])],
     at: (Base::Ip, 0),
     parse: Parse::Own(Own(parse)),
     // An authentication header does not change which headers may follow.

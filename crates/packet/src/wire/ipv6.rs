@@ -1,6 +1,6 @@
 //! IPv6 and its extension headers (RFC 8200), jumbograms included (RFC 2675).
 
-use super::{ipsec, proto};
+use super::{ether_type, ipsec, proto};
 use crate::declare::{
     Address, Behind, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
 };
@@ -28,7 +28,7 @@ const JUMBO_OPTION: u8 = 0xc2;
 
 /// Outermost IPv6 header.
 pub(crate) const IP6: Declaration = Declaration {
-    follows: &[(Field::EthType, &[0x86dd])],
+    follows: &[(Field::EthType, &[ether_type::IPV6])],
     at: (Base::Ip, 0),
     parse: Parse::Own(Own(parse)),
     // An authentication header does not change which headers may follow.
@@ -145,8 +145,7 @@ fn walk<'a>(ip: Window<'a>, next: u8, rest: Window<'a>) -> Result<Ipv6<'a>, Stop
 }
 
 fn is_extension(next: u8) -> bool {
-    use proto::{AH, DESTINATION, FRAGMENT, HIP, HOP_BY_HOP, MOBILITY, ROUTING, SHIM6};
-    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AH | DESTINATION | MOBILITY | HIP | SHIM6)
+    matches!(next, proto::FRAGMENT | proto::AH) || proto::EXTENSIONS.contains(&next)
 }
 
 impl Ipv6<'_> {

@@ -19,27 +19,38 @@ pub(crate) mod udp;
 pub(crate) mod vlan;
 pub(crate) mod vxlan;
 
-/// EtherTypes that the fast parser and new packets need.
-pub(crate) mod ether_type {
-    pub(crate) const IPV4: u16 = 0x0800;
-    pub(crate) const ARP: u16 = 0x0806;
-    pub(crate) const IPV6: u16 = 0x86dd;
+/// EtherTypes that code outside the declarations names.
+#[allow(missing_docs)]
+pub mod ether_type {
+    pub const IPV4: u16 = 0x0800;
+    pub const ARP: u16 = 0x0806;
+    /// A tag of IEEE 802.1Q. Tags that functions add have this type.
+    pub const VLAN: u16 = 0x8100;
+    pub const IPV6: u16 = 0x86dd;
+    /// An outer tag of IEEE 802.1ad.
+    pub const QINQ: u16 = 0x88a8;
+    /// All types of tags. The last one was in use before 802.1ad.
+    pub const TAGS: [u16; 3] = [VLAN, QINQ, 0x9100];
 }
 
 /// The IP protocol numbers that are recognised.
-pub(crate) mod proto {
-    pub(crate) const HOP_BY_HOP: u8 = 0;
-    pub(crate) const ICMP: u8 = 1;
-    pub(crate) const TCP: u8 = 6;
-    pub(crate) const UDP: u8 = 17;
-    pub(crate) const ROUTING: u8 = 43;
-    pub(crate) const FRAGMENT: u8 = 44;
-    pub(crate) const GRE: u8 = 47;
-    pub(crate) const ESP: u8 = 50;
-    pub(crate) const AH: u8 = 51;
-    pub(crate) const ICMP6: u8 = 58;
-    pub(crate) const DESTINATION: u8 = 60;
-    pub(crate) const MOBILITY: u8 = 135;
-    pub(crate) const HIP: u8 = 139;
-    pub(crate) const SHIM6: u8 = 140;
+#[allow(missing_docs)]
+pub mod proto {
+    pub const HOP_BY_HOP: u8 = 0;
+    pub const ICMP: u8 = 1;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const ROUTING: u8 = 43;
+    pub const FRAGMENT: u8 = 44;
+    pub const GRE: u8 = 47;
+    pub const ESP: u8 = 50;
+    pub const AH: u8 = 51;
+    pub const ICMP6: u8 = 58;
+    pub const DESTINATION: u8 = 60;
+    pub const MOBILITY: u8 = 135;
+    pub const HIP: u8 = 139;
+    pub const SHIM6: u8 = 140;
+    /// The extension headers of IPv6 that tell the next header and their own length in words of 8
+    /// bytes, without the first one.
+    pub const EXTENSIONS: [u8; 6] = [HOP_BY_HOP, ROUTING, DESTINATION, MOBILITY, HIP, SHIM6];
 }

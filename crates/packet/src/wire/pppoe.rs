@@ -1,5 +1,6 @@
 //! PPPoE (RFC 2516) with the PPP protocol (RFC 1661) in its sessions.
 
+use super::ether_type;
 use crate::declare::{Declaration, Parse, Rules, Show, bytes, ro, rw};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -36,7 +37,10 @@ pub(crate) const PPP: Declaration = Declaration {
         // An odd first byte is a protocol of one byte.
         fixed: &[(0, 0x01, 0)],
         next: Some((Field::PppProto, 0, 2)),
-        same: &[(0x0021, Field::EthType, 0x0800), (0x0057, Field::EthType, 0x86dd)],
+        same: &[
+            (0x0021, Field::EthType, ether_type::IPV4),
+            (0x0057, Field::EthType, ether_type::IPV6),
+        ],
         ..Rules::of(2)
     }),
     fields: &[ro(
@@ -71,8 +75,8 @@ mod tests {
     fn ppp_protocols_announce_ip_versions() {
         let Parse::Rules(rules) = PPP.parse else { panic!("{PPP:?}") };
         let next = |data: &[u8]| rules.check(Window::new(data, data.len())).map(|found| found.0);
-        assert_eq!(next(&[0, 0x21]), Ok(Some((Field::EthType, 0x0800))));
-        assert_eq!(next(&[0, 0x57]), Ok(Some((Field::EthType, 0x86dd))));
+        assert_eq!(next(&[0, 0x21]), Ok(Some((Field::EthType, ether_type::IPV4))));
+        assert_eq!(next(&[0, 0x57]), Ok(Some((Field::EthType, ether_type::IPV6))));
         assert_eq!(next(&[0xc0, 0x21]), Ok(Some((Field::PppProto, 0xc021))));
         assert_eq!(next(&[0x21, 0x45]), Err(Stop::Unknown));
     }

@@ -1,6 +1,6 @@
 //! 802.1Q and 802.1ad tags.
 
-use super::ethernet;
+use super::{ether_type, ethernet};
 use crate::declare::{Declaration, Show, bits, bytes, ro, rw};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -14,9 +14,6 @@ pub(crate) const TCI: usize = 2;
 pub(crate) const LEN: usize = 4;
 /// The most tags that are parsed.
 pub(crate) const MAX: usize = 8;
-
-/// Tag protocol identifier of 802.1Q.
-pub(crate) const TPID_8021Q: u16 = 0x8100;
 
 /// Outermost 802.1Q or 802.1ad tag.
 pub(crate) const VLAN: Declaration = Declaration {
@@ -87,9 +84,9 @@ pub(crate) const VLAN2: Declaration = Declaration {
     ..Declaration::new(Header::Vlan2, "vlan2", &[Header::Vlan, Header::Eth])
 };
 
-/// Whether an EtherType announces a tag (802.1Q, 802.1ad, pre-standard QinQ).
+/// Whether an EtherType announces a tag.
 pub(crate) fn is_tag(kind: u16) -> bool {
-    matches!(kind, TPID_8021Q | 0x88a8 | 0x9100)
+    ether_type::TAGS.contains(&kind)
 }
 
 /// The type in a tag, and the bytes behind the tag. The window starts behind the tag's TPID.

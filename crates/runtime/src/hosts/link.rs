@@ -13,18 +13,14 @@ use super::too_long::{self, ETHERNET};
 use crate::owned::Owned;
 use braid_io::Ethernet;
 use braid_ir::chain::{self, OwnAddress, TooLong};
-use braid_packet::{Field, Frame, Link as LinkType, Packet};
+use braid_packet::{Field, Frame, Link as LinkType, Packet, ether_type, proto};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
 /// EtherTypes.
-const ARP: [u8; 2] = [0x08, 0x06];
-const IP4: [u8; 2] = [0x08, 0x00];
-const IP6: [u8; 2] = [0x86, 0xdd];
-
-/// The protocols ICMP and ICMPv6.
-const ICMP: u8 = 1;
-const ICMP6: u8 = 58;
+const ARP: [u8; 2] = ether_type::ARP.to_be_bytes();
+const IP4: [u8; 2] = ether_type::IPV4.to_be_bytes();
+const IP6: [u8; 2] = ether_type::IPV6.to_be_bytes();
 
 /// The most addresses of functions for which an interface asks and speaks at its start. It answers
 /// for all of them.
@@ -165,8 +161,8 @@ impl Link {
         }
         let is_heard = match [header[12], header[13]] {
             ARP => self.has_ip4,
-            IP4 => frame.get(ETHERNET + 9) == Some(&ICMP) && self.is_for_own(frame),
-            IP6 if frame.get(ETHERNET + 6) == Some(&ICMP6) => {
+            IP4 => frame.get(ETHERNET + 9) == Some(&proto::ICMP) && self.is_for_own(frame),
+            IP6 if frame.get(ETHERNET + 6) == Some(&proto::ICMP6) => {
                 let is_ndp = matches!(frame.get(ETHERNET + 40), Some(135 | 136));
                 is_ndp && self.has_ip6 || self.is_for_own(frame)
             }

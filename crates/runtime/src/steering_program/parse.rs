@@ -2,50 +2,48 @@
 
 use super::{DPORT, DST, END, SPORT, SRC, Writer};
 use braid_io::bpf::Register::{R0, R1, R2, R7, R8, R9, R10};
-use braid_io::bpf::{Label, Operation, Register, Size, Test};
+use braid_io::bpf::{Label, Operand, Operation, Register, Size, Test};
+use braid_packet::field::Parse;
+use braid_packet::{Field, Header, ether_type, proto};
 
-/// EtherTypes of VLAN tags.
-const TAGS: [i32; 3] = [0x8100, 0x88a8, 0x9100];
 /// The most tags inside a packet that the program looks behind.
 const MOST_TAGS: usize = 3;
 
-const IPV4: i32 = 0x0800;
-const IPV6: i32 = 0x86dd;
-/// PPPoE in its discovery and in its session.
-const PPPOE: [i32; 2] = [0x8863, 0x8864];
-/// PPP protocols.
-const PPP_IPV4: i32 = 0x0021;
-const PPP_IPV6: i32 = 0x0057;
 /// The largest length in place of an EtherType. The kernel has small numbers of its own for frames
 /// with lengths.
 const MOST_LENGTH: i32 = 1500;
 
-// Protocols.
-const ICMP: i32 = 1;
-const TCP: i32 = 6;
-const UDP: i32 = 17;
-const FRAGMENT: i32 = 44;
-const AH: i32 = 51;
-const ICMP6: i32 = 58;
-/// Extension headers of IPv6 with a length in words of 8 bytes.
-const LONG: [i32; 6] = [0, 43, 60, 135, 139, 140];
 /// The most extension headers that the program looks behind.
 const MOST_EXTENSIONS: usize = 6;
 
 /// What differs between ICMP and ICMPv6: the types of echoes and of errors.
 struct Messages {
-    echoes: [i32; 2],
-    errors: &'static [i32],
+    echoes: &'static [u16],
+    errors: &'static [u16],
 }
 
-const MESSAGES4: Messages = Messages { echoes: [0, 8], errors: &[3, 4, 5, 11, 12] };
-const MESSAGES6: Messages = Messages { echoes: [128, 129], errors: &[1, 2, 3, 4] };
+impl Messages {
+    fn of_icmp() -> Self {
+        let announced = |header: Header| header.announced_by(Field::IcmpType);
+        Self { echoes: announced(Header::IcmpEcho), errors: announced(Header::Quoted) }
+    }
+
+    fn of_icmp6() -> Self {
+        let announced = |header: Header| header.announced_by(Field::Icmp6Type);
+        Self { echoes: announced(Header::Icmp6Echo), errors: announced(Header::Quoted) }
+    }
+}
 
 /// The slots for a packet's two ends, the sender's first: addresses and ports.
 type Ends = [(i16, i16); 2];
 const FORWARD: Ends = [(SRC, SPORT), (DST, DPORT)];
 /// An error is steered as an answer to the packet that it quotes.
 const REVERSED: Ends = [(DST, DPORT), (SRC, SPORT)];
+
+/// The offset of a field in its header.
+fn offset(field: Field) -> i16 {
+    i16::try_from(field.offset()).unwrap_or(i16::MAX)
+}
 
 impl Writer {
     /// Puts the flow key on the stack, and goes on at `key`.
@@ -65,13 +63,13 @@ impl Writer {
     /// Goes to a label unless the EtherType announces a tag.
     pub(super) fn unless_tag(&mut self, label: Label) {
         let tag = self.code.label();
-        self.if_any(&TAGS, tag);
+        self.if_any(&ether_type::TAGS, tag);
         self.code.jump(label);
         self.code.place(tag);
     }
 
     /// Goes to a label if `R8` is one of these numbers.
-    fn if_any(&mut self, numbers: &[i32], label: Label) {
+    fn if_any(&mut self, numbers: &[impl Into<Operand> + Copy], label: Label) {
         for number in numbers {
             self.code.jump_if(Test::Equal, R8, *number, label);
         }
@@ -86,7 +84,7 @@ impl Writer {
             self.number(R8, Size::Half, 2);
             self.skip(4);
         }
-        self.if_any(&TAGS, self.undecided);
+        self.if_any(&ether_type::TAGS, self.undecided);
         self.code.place(done);
     }
 
@@ -97,9 +95,9 @@ impl Writer {
     /// Goes to the parsers of IPv4 and of IPv6.
     fn network(&mut self) -> [Label; 2] {
         let [version4, version6, pppoe] = [(); 3].map(|()| self.code.label());
-        self.code.jump_if(Test::Equal, R8, IPV4, version4);
-        self.code.jump_if(Test::Equal, R8, IPV6, version6);
-        self.if_any(&PPPOE, pppoe);
+        self.code.jump_if(Test::Equal, R8, ether_type::IPV4, version4);
+        self.code.jump_if(Test::Equal, R8, ether_type::IPV6, version6);
+        self.if_any(Header::Pppoe.announced_by(Field::EthType), pppoe);
         self.code.jump_if(Test::Greater, R8, MOST_LENGTH, self.first);
         self.code.jump(self.undecided);
         self.code.place(pppoe);
@@ -109,23 +107,28 @@ impl Writer {
         self.code.jump_if(Test::Differ, R1, 0x1100, self.first);
         self.number(R8, Size::Half, 6);
         self.skip(8);
-        self.code.jump_if(Test::Equal, R8, PPP_IPV4, version4);
-        self.code.jump_if(Test::Equal, R8, PPP_IPV6, version6);
+        if let Parse::Rules(rules) = Header::Ppp.info().parse {
+            for (protocol, _, kind) in rules.same {
+                let version = if *kind == ether_type::IPV4 { version4 } else { version6 };
+                self.code.jump_if(Test::Equal, R8, *protocol, version);
+            }
+        }
         self.code.jump(self.first);
         [version4, version6]
     }
 
     /// Copies two IPv4 addresses to the key.
     fn addresses4(&mut self, ends: Ends) {
-        for ((slot, _), at) in ends.into_iter().zip([12, 16]) {
-            self.number(R1, Size::Word, at);
+        for ((slot, _), field) in ends.into_iter().zip([Field::IpSrc, Field::IpDst]) {
+            self.number(R1, Size::Word, offset(field));
             self.code.store(Size::Double, R10, slot, R1);
         }
     }
 
     /// Copies two IPv6 addresses to the key.
     fn addresses6(&mut self, ends: Ends) {
-        for ((slot, _), at) in ends.into_iter().zip([8, 24]) {
+        for ((slot, _), field) in ends.into_iter().zip([Field::Ip6Src, Field::Ip6Dst]) {
+            let at = offset(field);
             for (half, at) in [(slot, at + 8), (slot + 8, at)] {
                 self.number(R1, Size::Double, at);
                 self.code.store(Size::Double, R10, half, R1);
@@ -150,23 +153,23 @@ impl Writer {
 
     fn ip4(&mut self, errors_follow: bool) {
         self.bytes(20);
-        self.number(R2, Size::Half, 2);
+        self.number(R2, Size::Half, offset(Field::IpLen));
         self.end(R2);
         self.version(4);
         // The length of the header.
         self.code.operate(Operation::And, R1, 15);
         self.code.operate(Operation::ShiftLeft, R1, 2);
         self.code.operate(Operation::Add, R7, R1);
-        self.number(R8, Size::Byte, 9);
+        self.number(R8, Size::Byte, offset(Field::IpProto));
         self.addresses4(FORWARD);
         self.later_fragment(self.key);
         let behind = self.code.label();
-        self.code.jump_if(Test::Differ, R8, AH, behind);
+        self.code.jump_if(Test::Differ, R8, proto::AH, behind);
         self.extension(4, 2);
         self.code.place(behind);
         self.ports(FORWARD);
-        self.code.jump_if(Test::Differ, R8, ICMP, self.key);
-        self.icmp(&MESSAGES4, errors_follow);
+        self.code.jump_if(Test::Differ, R8, proto::ICMP, self.key);
+        self.icmp(&Messages::of_icmp(), errors_follow);
         if errors_follow {
             self.quoted4();
         }
@@ -174,7 +177,7 @@ impl Writer {
 
     /// Goes to a label with a fragment behind the first one.
     fn later_fragment(&mut self, label: Label) {
-        self.number(R1, Size::Half, 6);
+        self.number(R1, Size::Half, offset(Field::IpFrag));
         self.code.operate(Operation::And, R1, 0x1fff);
         self.code.jump_if(Test::Differ, R1, 0, label);
     }
@@ -193,10 +196,10 @@ impl Writer {
     fn ip6(&mut self, errors_follow: bool) {
         self.bytes(40);
         self.version(6);
-        self.number(R2, Size::Half, 4);
+        self.number(R2, Size::Half, offset(Field::Ip6Len));
         self.skip(40);
         self.end(R2);
-        self.number(R8, Size::Byte, 6);
+        self.number(R8, Size::Byte, offset(Field::Ip6Next));
         self.addresses6(FORWARD);
         let transport = self.code.label();
         for _ in 0..MOST_EXTENSIONS {
@@ -205,8 +208,8 @@ impl Writer {
         self.unless_transport();
         self.code.place(transport);
         self.ports(FORWARD);
-        self.code.jump_if(Test::Differ, R8, ICMP6, self.key);
-        self.icmp(&MESSAGES6, errors_follow);
+        self.code.jump_if(Test::Differ, R8, proto::ICMP6, self.key);
+        self.icmp(&Messages::of_icmp6(), errors_follow);
         if errors_follow {
             self.quoted6();
         }
@@ -214,16 +217,16 @@ impl Writer {
 
     /// Leaves packets to others that have an extension header here.
     fn unless_transport(&mut self) {
-        self.if_any(&LONG, self.undecided);
-        self.if_any(&[AH, FRAGMENT], self.undecided);
+        self.if_any(&proto::EXTENSIONS, self.undecided);
+        self.if_any(&[proto::AH, proto::FRAGMENT], self.undecided);
     }
 
     /// Skips an extension header of IPv6. Goes to `transport` if there is none.
     fn extension6(&mut self, transport: Label) {
         let [long, ah, fragment, next] = [(); 4].map(|()| self.code.label());
-        self.if_any(&LONG, long);
-        self.code.jump_if(Test::Equal, R8, AH, ah);
-        self.code.jump_if(Test::Equal, R8, FRAGMENT, fragment);
+        self.if_any(&proto::EXTENSIONS, long);
+        self.code.jump_if(Test::Equal, R8, proto::AH, ah);
+        self.code.jump_if(Test::Equal, R8, proto::FRAGMENT, fragment);
         self.code.jump(transport);
         self.code.place(long);
         self.extension(8, 1);
@@ -244,12 +247,12 @@ impl Writer {
     /// Copies the ports of TCP and UDP to the key, which then is complete.
     fn ports(&mut self, ends: Ends) {
         let [has, has_not] = [(); 2].map(|()| self.code.label());
-        self.code.jump_if(Test::Equal, R8, TCP, has);
-        self.code.jump_if(Test::Differ, R8, UDP, has_not);
+        self.code.jump_if(Test::Equal, R8, proto::TCP, has);
+        self.code.jump_if(Test::Differ, R8, proto::UDP, has_not);
         self.code.place(has);
         self.bytes(4);
-        for ((_, slot), at) in ends.into_iter().zip([0, 2]) {
-            self.number(R1, Size::Half, at);
+        for ((_, slot), field) in ends.into_iter().zip([Field::UdpSport, Field::UdpDport]) {
+            self.number(R1, Size::Half, offset(field));
             self.code.store(Size::Double, R10, slot, R1);
         }
         self.code.jump(self.key);
@@ -261,16 +264,16 @@ impl Writer {
     fn icmp(&mut self, messages: &Messages, errors_follow: bool) {
         let [echo, error] = [(); 2].map(|()| self.code.label());
         self.bytes(8);
-        self.number(R1, Size::Byte, 0);
+        self.number(R1, Size::Byte, offset(Field::IcmpType));
         for kind in messages.echoes {
-            self.code.jump_if(Test::Equal, R1, kind, echo);
+            self.code.jump_if(Test::Equal, R1, *kind, echo);
         }
         for kind in messages.errors.iter().filter(|_| errors_follow) {
             self.code.jump_if(Test::Equal, R1, *kind, error);
         }
         self.code.jump(self.key);
         self.code.place(echo);
-        self.number(R1, Size::Half, 4);
+        self.number(R1, Size::Half, offset(Field::IcmpId));
         self.code.store(Size::Double, R10, SPORT, R1);
         self.code.store(Size::Double, R10, DPORT, R1);
         self.code.jump(self.key);
@@ -286,25 +289,25 @@ impl Writer {
         self.number(R1, Size::Byte, 0);
         self.code.jump_if(Test::Differ, R1, 0x45, self.undecided);
         self.later_fragment(self.undecided);
-        self.number(R8, Size::Byte, 9);
-        self.code.jump_if(Test::Equal, R8, AH, self.undecided);
+        self.number(R8, Size::Byte, offset(Field::IpProto));
+        self.code.jump_if(Test::Equal, R8, proto::AH, self.undecided);
         self.addresses4(REVERSED);
         self.skip(20);
-        self.quoted(ICMP, &MESSAGES4);
+        self.quoted(proto::ICMP, &Messages::of_icmp());
     }
 
     /// The same for IPv6.
     fn quoted6(&mut self) {
         self.bytes(40);
         self.version(6);
-        self.number(R8, Size::Byte, 6);
+        self.number(R8, Size::Byte, offset(Field::Ip6Next));
         self.unless_transport();
         self.addresses6(REVERSED);
         self.skip(40);
-        self.quoted(ICMP6, &MESSAGES6);
+        self.quoted(proto::ICMP6, &Messages::of_icmp6());
     }
 
-    fn quoted(&mut self, icmp: i32, messages: &Messages) {
+    fn quoted(&mut self, icmp: u8, messages: &Messages) {
         self.code.set(R1, R7);
         self.code.operate(Operation::Add, R1, 8);
         self.code.load(Size::Double, R2, R10, END);
