@@ -11,7 +11,7 @@ use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Counters, Engine, Later, Outputs, Prepared, Room, StateEntry};
+use braid_ir::engine::{Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -194,8 +194,8 @@ impl Engine for Compiled {
         self.executor.functions.store.parts().0.resume();
     }
 
-    fn room(&self) -> Later<Room> {
-        let room = self.executor.functions.store.tables().room();
+    fn room(&self, function: Option<u16>) -> Later<Room> {
+        let room = self.executor.functions.store.tables().room(function);
         Box::new(|| Some(Box::new(room())))
     }
 
@@ -203,10 +203,15 @@ impl Engine for Compiled {
         Box::new(snapshot::copy(self, room))
     }
 
-    fn reporter(&mut self, room: Room) -> Later<Vec<StateEntry>> {
-        let tables = moving::copy(self, room);
-        let natives = self.executor.functions.native_state();
+    fn reporter(&mut self, room: Room, function: Option<u16>) -> Later<Vec<StateEntry>> {
+        let tables = moving::copy(self, room, function);
+        let mut natives = self.executor.functions.native_state();
+        natives.retain(|entry| function.is_none_or(|function| entry.node == function));
         Box::new(move || report::state(braid_state::report(&tables, &()), natives))
+    }
+
+    fn compilation(&self) -> Option<Compilation> {
+        Some(self.executor.compilation())
     }
 
     fn movable(&mut self) -> Option<&mut dyn Any> {

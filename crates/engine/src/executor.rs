@@ -8,7 +8,7 @@ use crate::programs::{ProgramSet, Programs};
 use crate::work::Emission;
 use crate::workshop::{Made, NewCode, Workshop};
 use braid_flowcache::Host;
-use braid_ir::engine::Outputs;
+use braid_ir::engine::{Compilation, Outputs};
 use braid_ir::graph::Graph;
 use braid_ir::model::ParamId;
 use braid_ir::residual::Point;
@@ -99,24 +99,40 @@ impl Executor {
                         programs.add(*program);
                     }
                 }
-                Made::Code(number, NewCode { code, groups, prefetches }) => {
+                Made::Code(number, made) => {
                     let program = programs.set.all.get_mut(number);
                     let stage = program.map(|program| &mut program.stage);
                     let stage = stage.filter(|stage| matches!(stage, Stage::Ordered));
-                    if is_current {
-                        functions.address_groups.take_over(groups);
-                        functions.prefetch.is_used |= prefetches;
-                    }
+                    let next = match made.filter(|_| is_current) {
+                        None => Stage::Waiting(0),
+                        Some(NewCode { code, groups, prefetches }) => {
+                            functions.address_groups.take_over(groups);
+                            functions.prefetch.is_used |= prefetches;
+                            code.map_or_else(Stage::Refused, Stage::Compiled)
+                        }
+                    };
                     if let Some(stage) = stage {
-                        *stage = match (code, is_current) {
-                            (Some(code), true) => Stage::Compiled(code),
-                            (None, true) => Stage::Interpreted,
-                            (_, false) => Stage::Waiting(0),
-                        };
+                        *stage = next;
                     }
                 }
             }
         }
+    }
+
+    /// How far the chain is compiled.
+    pub(crate) fn compilation(&self) -> Compilation {
+        let has_ended = self.workshop.as_ref().is_some_and(Workshop::has_ended);
+        let mut compilation = Compilation { has_ended, ..Compilation::default() };
+        for program in &self.programs.set.all {
+            match &program.stage {
+                Stage::Compiled(_) => compilation.compiled += 1,
+                Stage::Refused(why) => {
+                    *compilation.refused.entry(why.to_string()).or_default() += 1;
+                }
+                _ => compilation.interpreted += 1,
+            }
+        }
+        compilation
     }
 
     /// Tells the workshop, if there is one, a parameter's value, which programs or machine code

@@ -18,7 +18,9 @@ use braid_ir::residual::{End, Residual};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
-use braid_jit::{AddressGroups, Call, Code, Count, Ended, Host, Resource, Resources, compile_with};
+use braid_jit::{
+    AddressGroups, Call, Code, Count, Ended, Error, Host, Resource, Resources, compile_with,
+};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
@@ -43,6 +45,8 @@ struct Io {
 pub(crate) enum Stage {
     /// The program stays interpreted.
     Interpreted,
+    /// The program stays interpreted, because no machine code can be made.
+    Refused(Error),
     /// The program is compiled after this number of packets.
     Waiting(u32),
     /// The workshop compiles the program.
@@ -80,11 +84,11 @@ impl Stage {
             Stage::Waiting(0) => {
                 *self = match compile_with(program, &mut Means(functions)) {
                     Ok(code) => Stage::Compiled(Box::new(MachineCode::new(code, program))),
-                    Err(_) => Stage::Interpreted,
+                    Err(why) => Stage::Refused(why),
                 };
             }
             Stage::Waiting(packets) => *packets -= 1,
-            Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
+            Stage::Interpreted | Stage::Refused(_) | Stage::Ordered | Stage::Compiled(_) => {}
         }
         self.machine_code()
     }
@@ -94,7 +98,7 @@ impl Stage {
         match self {
             Stage::Waiting(0) => return true,
             Stage::Waiting(packets) => *packets -= 1,
-            Stage::Interpreted | Stage::Ordered | Stage::Compiled(_) => {}
+            Stage::Interpreted | Stage::Refused(_) | Stage::Ordered | Stage::Compiled(_) => {}
         }
         false
     }
@@ -104,7 +108,7 @@ impl Stage {
     pub(crate) fn machine_code(&self) -> Option<&MachineCode> {
         match self {
             Stage::Compiled(machine_code) => Some(machine_code),
-            Stage::Interpreted | Stage::Waiting(_) | Stage::Ordered => None,
+            _ => None,
         }
     }
 }

@@ -17,11 +17,12 @@ pub(crate) fn settle(engine: &mut Compiled, most: usize) -> bool {
     tables.has_mutant(MoveMutant::Unsettled) || records.settle_some(tables, most)
 }
 
-/// Copies the tables, with the counts of flow records, to memory that [`Tables::room`] has made.
-pub(crate) fn copy(engine: &mut Compiled, room: Room) -> Tables {
+/// Copies the tables of all functions or of one, with the counts of flow records, to memory that
+/// [`Tables::room`] has made.
+pub(crate) fn copy(engine: &mut Compiled, room: Room, function: Option<u16>) -> Tables {
     settle(engine, usize::MAX);
     let room = room.and_then(|room| room.downcast().ok()).map(|room| *room);
-    engine.executor.functions.store.tables().copy(room.unwrap_or_default())
+    engine.executor.functions.store.tables().copy(room.unwrap_or_default(), function)
 }
 
 /// Takes over the entries and pools of functions: pairs of a function of `new` and a function of

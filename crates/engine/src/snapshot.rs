@@ -32,7 +32,7 @@ type Pools = Vec<Vec<Vec<Option<Pool>>>>;
 /// Copies everything that the engine holds, except flow records, programs and machine code. The
 /// result makes a snapshot of it.
 pub(crate) fn copy(engine: &mut Compiled, room: Room) -> impl FnOnce() -> Snapshot + Send + use<> {
-    let tables = moving::copy(engine, room);
+    let tables = moving::copy(engine, room, None);
     let mut snapshot = begin(engine);
     let instances = &engine.executor.functions.instances;
     let models: Vec<_> = instances.iter().map(|instance| instance.model.clone()).collect();

@@ -18,13 +18,13 @@ use braid_ir::graph::Graph;
 use braid_ir::model::{ParamId, Word};
 use braid_ir::residual::{Extent, Point, Residual};
 use braid_ir::value::ParamValue;
-use braid_jit::{AddressGroups, Resource, Resources, compile_with};
+use braid_jit::{AddressGroups, Error, Resource, Resources, compile_with};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::mem::take;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// The largest number of programs on order. Further ones are ordered when these have come.
 const ON_ORDER: usize = 64;
@@ -54,14 +54,13 @@ pub(crate) enum Made {
     /// The program at a point for packets with these headers.
     Program(Point, u128, Box<Program>),
     /// The machine code of the program with this number.
-    Code(usize, NewCode),
+    /// `None`: the order was of an earlier configuration.
+    Code(usize, Option<NewCode>),
 }
 
-/// Machine code and what belongs to it.
-#[derive(Default)]
+/// Machine code, or the reason why there is none, and what belongs to it.
 pub(crate) struct NewCode {
-    /// `None`: the program stays interpreted.
-    pub(crate) code: Option<Box<MachineCode>>,
+    pub(crate) code: Result<Box<MachineCode>, Error>,
     /// New combinations of route tables, which the code may search.
     pub(crate) groups: Vec<Combination>,
     /// Whether programs prefetch rule lookups.
@@ -78,6 +77,7 @@ pub(crate) struct Workshop {
     configuration: u64,
     /// The programs on order.
     ordered: Vec<(Point, u128)>,
+    thread: JoinHandle<()>,
 }
 
 impl Workshop {
@@ -98,8 +98,8 @@ impl Workshop {
             changes: Arc::clone(&changes),
             configuration: 0,
         };
-        thread::spawn(move || maker.work(&waiting, &give));
-        Self { orders, made, changes, configuration: 0, ordered: Vec::new() }
+        let thread = thread::spawn(move || maker.work(&waiting, &give));
+        Self { orders, made, changes, configuration: 0, ordered: Vec::new(), thread }
     }
 
     /// Orders the program at a point for packets with these headers, if there is room. Otherwise a
@@ -138,6 +138,11 @@ impl Workshop {
         Some((made, is_current))
     }
 
+    /// Whether the thread has ended, by a defect.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Places an order. Returns whether there is room. If the thread has ended, by a defect, the
     /// models stay interpreted.
     fn order(&self, order: Order) -> bool {
@@ -171,7 +176,7 @@ impl Maker {
                 Order::Program(..) => continue,
                 Order::Code(number, program) if is_current => self.code(number, &program),
                 // The engine waits for an answer, and then orders again.
-                Order::Code(number, _) => Made::Code(number, NewCode::default()),
+                Order::Code(number, _) => Made::Code(number, None),
             };
             if give.send((configuration, made)).is_err() {
                 // The engine has ended.
@@ -206,11 +211,11 @@ impl Maker {
     }
 
     fn code(&mut self, number: usize, program: &Residual) -> Made {
-        let code = compile_with(program, self).ok();
+        let code = compile_with(program, self);
         let groups = self.groups.hand_over(self.given);
         self.given = self.groups.len();
         let code = code.map(|code| Box::new(MachineCode::new(code, program)));
-        Made::Code(number, NewCode { code, groups, prefetches: self.prefetches })
+        Made::Code(number, Some(NewCode { code, groups, prefetches: self.prefetches }))
     }
 }
 
@@ -248,12 +253,12 @@ impl Resources for Maker {
 mod tests {
     use super::*;
 
-    /// A workshop whose thread does nothing.
+    /// A workshop whose thread has ended.
     fn idle() -> (Workshop, Receiver<(u64, Order)>) {
         let (orders, waiting) = sync_channel(WAITING);
         let (_, made) = sync_channel(1);
-        let changes = Arc::default();
-        (Workshop { orders, made, changes, configuration: 0, ordered: Vec::new() }, waiting)
+        let (changes, thread) = (Arc::default(), thread::spawn(|| ()));
+        (Workshop { orders, made, changes, configuration: 0, ordered: Vec::new(), thread }, waiting)
     }
 
     #[test]
@@ -278,5 +283,18 @@ mod tests {
         assert_eq!(waiting.try_iter().count(), WAITING);
         workshop.order_program(point, 7);
         assert_eq!(waiting.try_iter().count(), 1);
+    }
+
+    #[test]
+    fn end_of_the_thread_is_seen() {
+        let (workshop, _waiting) = idle();
+        while !workshop.has_ended() {
+            thread::yield_now();
+        }
+        let (hold, held) = sync_channel::<()>(0);
+        let thread = thread::spawn(move || held.recv().unwrap_or(()));
+        let workshop = Workshop { thread, ..workshop };
+        assert!(!workshop.has_ended());
+        drop(hold);
     }
 }

@@ -7,6 +7,7 @@ use crate::native::{Noted, Profile};
 use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet, Reached};
 use std::any::Any;
+use std::collections::BTreeMap;
 
 /// The maximum number of function visits by one entering packet, including the visits of its copies
 /// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
@@ -162,8 +163,9 @@ pub trait Engine: Send {
     /// Packets take flow records again.
     fn resume(&mut self) {}
 
-    /// Makes memory for a copy of the state, on any thread.
-    fn room(&self) -> Later<Room> {
+    /// Makes memory for a copy of the state, on any thread: of all functions, or of one
+    /// ([`Engine::reporter`]).
+    fn room(&self, _function: Option<u16>) -> Later<Room> {
         Box::new(|| None)
     }
 
@@ -175,9 +177,11 @@ pub trait Engine: Send {
         Box::new(|| snapshot)
     }
 
-    /// As [`Engine::exporter`], for what [`Engine::state`] would give.
-    fn reporter(&mut self, _room: Room) -> Later<Vec<StateEntry>> {
-        let state = self.state();
+    /// As [`Engine::exporter`], for what [`Engine::state`] would give: the entries of all functions,
+    /// or of one.
+    fn reporter(&mut self, _room: Room, function: Option<u16>) -> Later<Vec<StateEntry>> {
+        let mut state = self.state();
+        state.retain(|entry| function.is_none_or(|function| entry.node == function));
         Box::new(|| state)
     }
 
@@ -199,6 +203,11 @@ pub trait Engine: Send {
     /// `old` was prepared ([`Engine::prepare_copy`]). Afterwards `old` is of no further use.
     fn take_over(&mut self, _old: &mut dyn Engine, _functions: &[(u16, u16)]) {}
 
+    /// How far the engine has compiled the chain. `None` if it compiles nothing.
+    fn compilation(&self) -> Option<Compilation> {
+        None
+    }
+
     /// The problems of native functions, each with the function's number, in the order of the
     /// functions.
     fn problems(&self) -> Vec<(u16, Noted)> {
@@ -210,6 +219,21 @@ pub trait Engine: Send {
     fn observed(&self) -> Vec<(u16, Profile)> {
         Vec::new()
     }
+}
+
+/// How far an engine has compiled its chain ([`Engine::compilation`]). It compiles a program for
+/// each shape of packets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Compilation {
+    /// Programs that run as machine code.
+    pub compiled: u64,
+    /// Programs that are interpreted, because few packets have used them yet or they are too large.
+    pub interpreted: u64,
+    /// The reasons why programs have no machine code, each with the number of these programs. They
+    /// are interpreted.
+    pub refused: BTreeMap<String, u64>,
+    /// Whether the compiler has ended, by a defect. Packets of further shapes are interpreted.
+    pub has_ended: bool,
 }
 
 /// A change of configuration that an engine has prepared ([`Engine::preparer`]).

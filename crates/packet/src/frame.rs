@@ -41,6 +41,43 @@ pub unsafe trait Region: Send {
     fn memory(&self) -> NonNull<[u8]>;
 }
 
+/// Memory from the allocator. The system provides its pages when they are used first.
+struct Allocated {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the memory belongs to the value alone.
+unsafe impl Send for Allocated {}
+
+// SAFETY: the allocator has set the bytes to 0, and they stay where they are until the drop.
+unsafe impl Region for Allocated {
+    fn memory(&self) -> NonNull<[u8]> {
+        let skip = self.start.align_offset(PAGE);
+        // SAFETY: there is a page more than the memory has.
+        let start = unsafe { self.start.add(skip) };
+        NonNull::slice_from_raw_parts(start, self.layout.size() - PAGE)
+    }
+}
+
+impl Drop for Allocated {
+    fn drop(&mut self) {
+        // SAFETY: `Allocated::new` allocated the memory with this layout.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+impl Allocated {
+    /// So many bytes of 0 from the beginning of a page on. `None` if there is not so much memory.
+    fn new(bytes: usize) -> Option<Self> {
+        // For a larger alignment, the allocator would write to all pages.
+        let layout = Layout::from_size_align(bytes.checked_add(PAGE)?, 16).ok()?;
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Self { start, layout })
+    }
+}
+
 /// A limited number of equal frames in one region of memory.
 ///
 /// One thread takes frames and puts them back. A frame that is dropped, on whatever thread, returns
@@ -54,8 +91,8 @@ pub struct Pool {
 /// The part of a pool that its frames refer to.
 struct Shared {
     base: NonNull<u8>,
-    /// The owner of the memory, if the pool did not allocate it.
-    region: Option<Box<dyn Region>>,
+    /// The owner of the memory.
+    _region: Box<dyn Region>,
     /// The size of a frame in bytes.
     size: u32,
     frames: u32,
@@ -67,12 +104,6 @@ struct Shared {
 }
 
 impl Shared {
-    fn memory(&self) -> Layout {
-        // The region has this size.
-        let bytes = self.size as usize * self.frames as usize;
-        Layout::from_size_align(bytes.max(1), PAGE).unwrap_or(Layout::new::<u8>())
-    }
-
     /// Returns a frame. The frame's bytes may belong to someone else from then on.
     fn give(shared: NonNull<Shared>, index: u32) {
         // SAFETY: a frame that is not yet returned keeps its pool's shared part alive.
@@ -113,11 +144,7 @@ impl Shared {
     /// Nothing refers to them any more.
     unsafe fn free(shared: NonNull<Shared>) {
         // SAFETY: `Pool::of` made the box, and nothing else refers to it.
-        let this = unsafe { Box::from_raw(shared.as_ptr()) };
-        if this.region.is_none() {
-            // SAFETY: `Pool::new` allocated the region with this layout.
-            unsafe { dealloc(this.base.as_ptr(), this.memory()) };
-        }
+        drop(unsafe { Box::from_raw(shared.as_ptr()) });
     }
 }
 
@@ -128,10 +155,7 @@ impl Pool {
     pub fn new(frames: u32, size: u32) -> Option<Self> {
         let (frames, size) = (frames.min(CLOSED - 1), size.max(1));
         let bytes = (size as usize).checked_mul(frames as usize)?;
-        let memory = Layout::from_size_align(bytes.max(1), PAGE).ok()?;
-        // SAFETY: the layout is not empty.
-        let base = NonNull::new(unsafe { alloc_zeroed(memory) })?;
-        Some(Self::of(base, None, frames, size))
+        Some(Self::of(Box::new(Allocated::new(bytes)?), frames, size))
     }
 
     /// A pool of as many frames of `size` bytes (at least 1) as the region has room for.
@@ -139,14 +163,14 @@ impl Pool {
     pub fn in_region(region: Box<dyn Region>, size: u32) -> Self {
         let (memory, size) = (region.memory(), size.max(1));
         let frames = u32::try_from(memory.len() / size as usize).unwrap_or(u32::MAX);
-        Self::of(memory.cast(), Some(region), frames.min(CLOSED - 1), size)
+        Self::of(region, frames.min(CLOSED - 1), size)
     }
 
-    /// A pool of frames that begin at `base`.
-    fn of(base: NonNull<u8>, region: Option<Box<dyn Region>>, frames: u32, size: u32) -> Self {
+    /// A pool of frames at the beginning of a region, which has room for them.
+    fn of(region: Box<dyn Region>, frames: u32, size: u32) -> Self {
         let shared = Shared {
-            base,
-            region,
+            base: region.memory().cast(),
+            _region: region,
             size,
             frames,
             returned: AtomicU32::new(NONE),
@@ -171,7 +195,8 @@ impl Pool {
     /// The start and the length of the memory of all frames. Frame N begins at N frame sizes.
     #[must_use]
     pub fn memory(&self) -> (NonNull<u8>, usize) {
-        (self.shared().base, self.shared().memory().size())
+        let Shared { base, size, frames, .. } = self.shared();
+        (*base, *size as usize * *frames as usize)
     }
 
     /// The number of a frame in this pool. `None` if the frame is not of this pool.

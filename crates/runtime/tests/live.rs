@@ -3,7 +3,7 @@
 mod support;
 
 use braid_io::{Ethernet, MemorySink, Port, Unreceived, Unsent};
-use braid_ir::chain::{Chain, OwnAddress};
+use braid_ir::chain::{Chain, OwnAddress, TooLong};
 use braid_ir::engine::{Counters, Engine};
 use braid_packet::{Field, Link, Shape, build_fresh};
 use braid_packet::{Frame, Packet, Pool};
@@ -461,6 +461,33 @@ fn packets_wait_for_their_next_hop_and_are_copied_as_they_are_sent() {
     assert_eq!(packets.len(), 2);
     assert!(packets.iter().all(|frame| frame[..12] == [HOST, MAC].concat()));
     assert!(all.packets.iter().map(|packet| packet.data()).eq(packets));
+    assert_eq!((done.counters.packets_in, done.counters.out), (2, [(1, 2)].into()));
+}
+
+#[test]
+fn all_fragments_are_copied_as_they_are_sent() {
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let (mut wan, to_wan) = device(1, Vec::new(), None);
+    wan.port = Box::new(Device {
+        steps: [Step::Bytes(answer())].into(),
+        sent: Arc::clone(&to_wan),
+        refuses: None,
+        mtu: 28,
+        socket: UnixDatagram::unbound().unwrap(),
+    });
+    let mut chain = lan_and_host();
+    chain.interfaces[1].too_long = TooLong::Fragment;
+    let mut all = MemorySink::default();
+    let live = with(Live::new(chain, fake(), Clock::start()).limits(after(3)), [lan, wan]);
+    let live = live.sinks(Sinks::default().output("all", None, &mut all));
+    let done = drive(live, &mut Around::default()).result.unwrap();
+    let sent = to_wan.lock().unwrap();
+    let fragments: Vec<_> = sent.iter().filter(|frame| !is_arp(frame)).collect();
+    // 8 and 4 bytes of UDP behind an IPv4 header each.
+    let mut lengths: Vec<_> = fragments.iter().map(|frame| frame.len()).collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, [38, 38, 42, 42]);
+    assert!(all.packets.iter().map(|packet| packet.data()).eq(fragments));
     assert_eq!((done.counters.packets_in, done.counters.out), (2, [(1, 2)].into()));
 }
 

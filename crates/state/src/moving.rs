@@ -21,6 +21,11 @@ fn filled<T: Clone>(count: usize, with: T) -> Vec<T> {
     vec![with; count + count / 16 + 1024]
 }
 
+/// Whether the table is one of the function, or of any if none is named.
+fn is_of(table: &Table, function: Option<u16>) -> bool {
+    function.is_none_or(|function| table.site.node == function)
+}
+
 impl Tables {
     /// Takes over all entries and counters of functions from another store: pairs of a function
     /// here and a function there with the same tables ([`braid_ir::snapshot::staying`]). Limits
@@ -56,21 +61,29 @@ impl Tables {
     }
 
     /// Makes the memory for a copy ([`Tables::copy`]), on any thread.
-    pub fn room(&self) -> impl FnOnce() -> Room + Send + use<> {
-        let size = |table: &Table| (table.hot.len(), table.cold.len());
+    pub fn room(&self, function: Option<u16>) -> impl FnOnce() -> Room + Send + use<> {
+        let size = |table: &Table| match is_of(table, function) {
+            true => (table.hot.len(), table.cold.len()),
+            false => (0, 0),
+        };
         let sizes: Vec<_> = self.all.iter().map(size).collect();
         || Room(sizes.into_iter().map(|(hot, cold)| (filled(hot, 1), filled(cold, COLD))).collect())
     }
 
-    /// A copy from which the entries can be read. Nothing can be found in it, and nothing ends. Most
-    /// of the time that a copy takes goes into new memory, so it takes a fraction of that time if
-    /// there is room ([`Tables::room`]).
+    /// A copy from which the entries of all functions, or of one, can be read. Nothing can be found
+    /// in it, and nothing ends. Most of the time that a copy takes goes into new memory, so it takes
+    /// a fraction of that time if there is room ([`Tables::room`]).
     #[must_use]
-    pub fn copy(&self, Room(mut room): Room) -> Self {
+    pub fn copy(&self, Room(mut room): Room, function: Option<u16>) -> Self {
         let mut copy = Self::empty(self.hash.clone());
         copy.functions.clone_from(&self.functions);
         room.resize_with(self.all.len(), Default::default);
-        copy.all = self.all.iter().zip(room).map(|(table, room)| table.copy(room)).collect();
+        let tables = self.all.iter().zip(room);
+        let copies = tables.map(|(table, room)| match is_of(table, function) {
+            true => table.copy(room),
+            false => table.emptied(),
+        });
+        copy.all = copies.collect();
         copy
     }
 

@@ -463,12 +463,25 @@ impl Table {
             hot: self.hot.copy(hot),
             cold,
             creators: self.creators.clone(),
+            len: self.len,
+            ..self.emptied()
+        }
+    }
+
+    /// A table of the same layout without entries, from which only entries can be read.
+    pub(crate) fn emptied(&self) -> Self {
+        Self {
+            hot: Words::default(),
+            cold: Vec::new(),
+            creators: Vec::new(),
             keys: self.keys.clone(),
             slots: self.slots.clone(),
             index: Index::new(),
             queue: None,
             order: None,
             next: Vec::new(),
+            free: NONE,
+            len: 0,
             ..*self
         }
     }

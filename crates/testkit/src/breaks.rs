@@ -7,7 +7,7 @@ use crate::harness::{self, Engine, USERS};
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
 use braid_engine::Compiled;
 use braid_ir::chain::Chain;
-use braid_ir::engine::Engine as AnyEngine;
+use braid_ir::engine::{Engine as AnyEngine, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot, staying};
 
 /// A step of a run.
@@ -234,8 +234,11 @@ pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
         };
         let (expected, state) = (oracle.export(), oracle.state());
         let engine = running.engine();
-        let room = engine.room()();
-        let (copy, report) = (engine.exporter(room), engine.reporter(None));
+        let room = engine.room(None)();
+        let (copy, report) = (engine.exporter(room), engine.reporter(None, None));
+        let last = chain.nodes.len() as u16 - 1;
+        let room = engine.room(Some(last))();
+        let of_last = engine.reporter(room, Some(last));
         let moves = matches!(step, Step::Move(_));
         let mut next = kind.make(chain, RIGHT);
         let taken = match moves {
@@ -247,6 +250,10 @@ pub fn snapshots_differ(chain: &Chain, steps: &[Step]) -> Option<String> {
         }
         if !is_native(chain) && report() != state {
             return Some("reports differ".to_owned());
+        }
+        let is_of_last = |entry: &StateEntry| entry.node == last;
+        if !is_native(chain) && !of_last().iter().eq(state.iter().filter(|one| is_of_last(one))) {
+            return Some("reports of the last function differ".to_owned());
         }
         let read = Snapshot::from_bytes(&expected.to_bytes());
         if read.as_ref() != Ok(&expected) {

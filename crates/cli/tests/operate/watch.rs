@@ -101,6 +101,51 @@ fn trace_of_a_chain_with_much_state_is_refused() {
 }
 
 #[test]
+fn pages_of_a_listing_show_the_state_of_one_time() {
+    site!(site, Folder::edge(), &[]);
+    let hosts = |page: &Value| {
+        let entries = page["entries"].as_array().unwrap().iter();
+        entries.map(|entry| entry["key"].to_string()).collect::<Vec<_>>()
+    };
+    let sees = |site: &mut Site, host: u8, count: usize| {
+        site.send(&[request(0, host, 10)]);
+        site.until("the host is there", |site| {
+            hosts(&site.json("state f")).len() == count
+        });
+    };
+    sees(&mut site, 1, 1);
+    sees(&mut site, 2, 2);
+    let first = site.json("state --limit 1");
+    assert_eq!((hosts(&first).len(), &first["next"]), (1, &1.into()), "{first}");
+    site.send(&[request(0, 3, 10)]);
+    site.until("the host came", |site| site.json("counters")["packets_in"] == 3);
+    let rest = site.json("state --from 1");
+    assert_eq!((hosts(&rest).len(), &rest["next"]), (1, &Value::Null), "{rest}");
+    assert_ne!(hosts(&first), hosts(&rest));
+    assert_eq!(hosts(&site.json("state")).len(), 3);
+    site.ask("state x").code(3).warns("no function `x`");
+}
+
+#[test]
+fn status_says_what_is_compiled() {
+    site!(site, Folder::edge(), &[]);
+    // Programs are compiled for their 501st packet.
+    let requests: Vec<_> = (0..20).map(|_| request(0, 2, 100)).collect();
+    let mut programs = Value::Null;
+    for _ in 0..200 {
+        site.send(&requests);
+        std::thread::sleep(Duration::from_millis(10));
+        programs = site.json("status")["workers"][0]["programs"].take();
+        if programs["machine_code"] == 1 {
+            break;
+        }
+    }
+    assert_eq!(programs["machine_code"], 1, "{programs}");
+    assert_eq!(programs["refused"], Value::Object(Default::default()), "{programs}");
+    assert_eq!(programs["compiler_has_ended"], false, "{programs}");
+}
+
+#[test]
 fn captures_traces_and_drains_are_those_of_all_workers() {
     site!(site, Folder::edge(), &["--workers", "2"]);
     assert_eq!(site.json("status")["workers"].as_array().map(Vec::len), Some(2));

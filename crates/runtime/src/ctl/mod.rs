@@ -12,7 +12,7 @@ mod serve;
 mod socket;
 
 pub(crate) use feed::{Feed, Sighting};
-pub(crate) use request::{Capture, FlowsWanted, Job, Request, TraceWanted};
+pub(crate) use request::{Capture, FlowsWanted, Job, Page, Request, TraceWanted};
 pub(crate) use serve::{Listeners, page};
 pub(crate) use socket::Served;
 pub use socket::{Socket, SocketError};

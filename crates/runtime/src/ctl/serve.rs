@@ -3,7 +3,6 @@
 use super::feed::Feed;
 use super::request::Page;
 use crate::json::{event, state_entry};
-use crate::listing::united;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, StateEntry};
 use serde_json::{Value, json};
@@ -30,21 +29,12 @@ impl Listeners {
     }
 }
 
-/// A page of the state entries of a chain. Counting tables have one entry for all workers.
-pub(crate) fn page(chain: &Chain, entries: Vec<StateEntry>, page: &Page) -> Value {
-    let entries = united(chain, entries);
-    let node = match &page.function {
-        None => None,
-        Some(name) => match (0..).zip(&chain.nodes).find(|(_, node)| node.name == *name) {
-            Some((number, _)) => Some(number),
-            None => return json!({ "error": format!("there is no function `{name}`") }),
-        },
-    };
+/// A page of these state entries, which are those of the functions that it names.
+pub(crate) fn page(chain: &Chain, entries: &[StateEntry], page: &Page) -> Value {
     let is_wanted = |entry: &&StateEntry| {
-        let is_of_function = node.is_none_or(|node: u16| entry.node == node);
         let is_of_table = page.table.as_ref().is_none_or(|table| entry.table == *table);
         let has = |text: &String| state_entry(chain, entry).to_string().contains(text.as_str());
-        is_of_function && is_of_table && page.contains.as_ref().is_none_or(has)
+        is_of_table && page.contains.as_ref().is_none_or(has)
     };
     let mut wanted = entries.iter().filter(is_wanted).skip(page.from);
     let shown = wanted.by_ref().take(page.limit).map(|entry| state_entry(chain, entry));

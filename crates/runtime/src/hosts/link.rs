@@ -488,7 +488,7 @@ impl Link {
         if self.is_too_long(packet)
             && let Some(mtu) = self.mtu.and_then(|mtu| usize::try_from(mtu).ok())
         {
-            too_long::fragment(packet, mtu, |frame| out.own.push((self.number, Frame::of(frame))));
+            too_long::fragment(packet, mtu, |later| out.fragments.push((self.number, later)));
         }
     }
 

@@ -22,6 +22,9 @@ pub(crate) const TOO_LONG_ANSWERED: &str = "too_long_answered";
 pub(crate) struct Out {
     /// Frames of the interfaces' own, to be sent.
     pub(crate) own: Vec<(u16, Frame)>,
+    /// Later fragments of packets that have left the chain, to be sent. The first ones count as the
+    /// packets.
+    pub(crate) fragments: Vec<(u16, Packet)>,
     /// Packets that have left the chain and waited, to be sent now.
     pub(crate) waited: Vec<(u16, Packet)>,
     /// Packets that have left the chain, waited and were lost, each with the reason.
@@ -34,6 +37,7 @@ impl Out {
     /// Whether nothing is to be done.
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty()
+            && self.fragments.is_empty()
             && self.waited.is_empty()
             && self.lost.is_empty()
             && self.errors.is_empty()

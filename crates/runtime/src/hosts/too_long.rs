@@ -26,8 +26,8 @@ pub(super) fn may_fragment(packet: &Packet) -> bool {
 }
 
 /// Shortens a packet, which may be fragmented, to its first fragment. Gives each other fragment to
-/// `more`, as a whole frame. Does nothing if the MTU leaves no room.
-pub(super) fn fragment(packet: &mut Packet, mtu: usize, mut more: impl FnMut(&[u8])) {
+/// `more`. Does nothing if the MTU leaves no room.
+pub(super) fn fragment(packet: &mut Packet, mtu: usize, more: impl FnMut(Packet)) {
     let layout = packet.parse();
     let get = |field| packet.get(&layout, field).and_then(|value| usize::try_from(value).ok());
     let (Some(header_len), Some(total)) = (get(Field::IpHlen), get(Field::IpLen)) else { return };
@@ -53,12 +53,16 @@ pub(super) fn fragment(packet: &mut Packet, mtu: usize, mut more: impl FnMut(&[u
         frames.push([start, &fragment_header(header, now.len(), offset, more), now].concat());
         (body, offset) = (then, offset + now.len());
     }
-    frames.iter().skip(1).for_each(|frame| more(frame));
-    if let Some(first) = frames.into_iter().next() {
-        let mut made = Packet::new(Link::Ethernet, packet.time_ns, first);
-        made.ingress = packet.ingress;
-        *packet = made;
+    let (time_ns, ingress) = (packet.time_ns, packet.ingress);
+    let mut fragments = frames.into_iter().map(|frame| {
+        let mut fragment = Packet::new(Link::Ethernet, time_ns, frame);
+        fragment.ingress = ingress;
+        fragment
+    });
+    if let Some(first) = fragments.next() {
+        *packet = first;
     }
+    fragments.for_each(more);
 }
 
 /// The room for data in a fragment behind a header. Fragments but the last one have a multiple of 8

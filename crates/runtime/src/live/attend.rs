@@ -10,6 +10,7 @@ use braid_io::State;
 use braid_ir::chain::{Chain, Control, Interface};
 use braid_packet::{BURST, Frame, Packet};
 use serde_json::Value;
+use std::mem::take;
 
 impl Worker<'_> {
     /// Lets the interfaces with addresses of their own do what is due. Their ICMP errors about
@@ -37,7 +38,7 @@ impl Sink<'_> {
                 hosts.device(*interface, port.ethernet(), is_up);
             }
         }
-        let errors = std::mem::take(&mut hosts.out().errors);
+        let errors = take(&mut hosts.out().errors);
         drop(guard);
         self.send_waited();
         Some(errors)
@@ -58,43 +59,44 @@ impl Sink<'_> {
     /// Sends the packets that have waited for the MAC addresses of their next hops, and the frames
     /// of the interfaces' own.
     pub(super) fn send_waited(&mut self) {
-        let is_copied = self.copies_leaving();
-        let Self { shared, devices, queues, copies, unsent, .. } = self;
-        let mut guard = shared.hosts();
+        let mut guard = self.shared.hosts();
         let out = guard.as_deref_mut().and_then(Option::as_mut).map(Hosts::out);
         let Some(out) = out.filter(|out| !out.is_empty()) else { return };
-        queues.resize_with(devices.len(), Vec::new);
-        for (interface, why) in out.lost.drain(..) {
-            *unsent.entry((interface, why)).or_default() += 1;
-        }
-        for (interface, packet) in out.waited.drain(..) {
-            let device = devices.iter().position(|device| device.interface == interface);
-            let Some(device) = device else { continue };
-            if is_copied {
-                copies.push((device, queues[device].len(), packet.clone()));
-            }
-            queues[device].push(packet.into_frame());
-        }
+        let (lost, waited) = (take(&mut out.lost), take(&mut out.waited));
         drop(guard);
+        for (interface, why) in lost {
+            *self.unsent.entry((interface, why)).or_default() += 1;
+        }
+        let is_copied = self.copies_leaving();
+        for (interface, packet) in waited {
+            self.queue(interface, packet, is_copied);
+        }
         self.send();
     }
 
-    /// Sends the frames of the interfaces' own, which nobody accounts for as packets.
+    /// Sends later fragments of packets, and the frames of the interfaces' own. Nobody accounts for
+    /// them as packets.
     pub(super) fn send_own(&mut self) {
-        let Self { shared, devices, pool, .. } = self;
-        let mut guard = shared.hosts();
+        let mut guard = self.shared.hosts();
         let Some(hosts) = guard.as_deref_mut().and_then(Option::as_mut) else { return };
-        let mut own = std::mem::take(&mut hosts.out().own);
-        if own.is_empty() {
+        let (fragments, own) = (take(&mut hosts.out().fragments), take(&mut hosts.out().own));
+        drop(guard);
+        if fragments.is_empty() && own.is_empty() {
             return;
         }
-        for Attached { interface, port, .. } in devices {
-            let is_here = |(at, _): &mut (u16, Frame)| *at == *interface;
-            let mut frames: Vec<Frame> =
-                own.extract_if(.., is_here).map(|(_, frame)| frame).collect();
-            if !frames.is_empty() {
-                port.send(pool, &mut frames, &mut |_, _| hosts.note_unsent(*interface));
+        let is_copied = self.copies_leaving();
+        for (interface, packet) in fragments {
+            self.queue(interface, packet, is_copied);
+        }
+        for (interface, frame) in own {
+            if let Some(device) = self.device(interface) {
+                self.queues[device].push(frame);
             }
+        }
+        let mut unsent = Vec::new();
+        self.send_queues(|interface, _| unsent.push(interface));
+        if !unsent.is_empty() {
+            self.shared.with_hosts(|hosts| unsent.iter().for_each(|at| hosts.note_unsent(*at)));
         }
     }
 

@@ -1,13 +1,15 @@
 //! The control thread: it answers requests and does everything that takes time, while the workers
 //! move packets.
 
+use super::listing::Listing;
 use super::operator::{Flags, Operator};
 use super::results::united;
 use super::shared::Shared;
 use super::tracing::{Tracing, capture};
 use super::worker::{HandedOver, Mailbox, Next, Status, Worker};
-use crate::ctl::{FlowsWanted, Job, Request, Served, page};
+use crate::ctl::{FlowsWanted, Job, Page, Request, Served, page};
 use crate::engines::Engines;
+use crate::listing::united as united_entries;
 use crate::outcome::Summary;
 use crate::report::report;
 use crate::sharded::united_state;
@@ -34,6 +36,8 @@ pub(super) struct Controller<'a> {
     pub(super) socket: Option<Served>,
     /// The client that traces packets.
     pub(super) tracing: Tracing,
+    /// The entries of the page of state that was asked for last.
+    pub(super) listing: Option<Listing>,
     /// No packet enters any more, and the run ends at this time at the latest.
     pub(super) drains_until: Option<Instant>,
     /// The period in which the state is saved, and the time of the next time.
@@ -73,6 +77,7 @@ impl Controller<'_> {
             let _ = answer.try_send(value);
         }
         self.tracing.show(self.operator, &self.workers).ok_or(Ended)?;
+        self.listing.take_if(|listing| listing.is_old());
         if let Some(until) = self.drains_until
             && (Instant::now() >= until || self.drain()? == 0)
         {
@@ -110,7 +115,7 @@ impl Controller<'_> {
                     false => report(&self.chain, &so_far),
                 }
             }
-            Request::State(wanted) => page(&self.chain, self.state()?, &wanted),
+            Request::State(wanted) => self.state(&wanted)?,
             Request::Flows(wanted) => self.flows(&wanted)?,
             Request::Change(text) => self.change(&text)?.map_or_else(error, |()| done),
             Request::Events(listener) => {
@@ -214,6 +219,12 @@ impl Controller<'_> {
                 "packets_per_second": one.rates.packets_per_second,
                 "longest_pause_us": one.longest_pause_us,
                 "devices": if is_only { &[][..] } else { &one.devices },
+                "programs": one.compilation.as_ref().map(|compilation| json!({
+                    "machine_code": compilation.compiled,
+                    "interpreted": compilation.interpreted,
+                    "refused": compilation.refused,
+                    "compiler_has_ended": compilation.has_ended,
+                })),
             })
         };
         status["workers"] = parts.iter().map(one).collect();
@@ -229,17 +240,18 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Has all engines copy their state while packets wait, and makes of the copies what is wanted.
+    /// Has all engines copy their state, that of all functions or of one, while packets wait. Makes
+    /// of the copies what is wanted.
     fn copies<T: 'static>(
         &self,
-        copy: fn(&mut dyn Engine, Room) -> Later<T>,
+        function: Option<u16>,
+        copy: fn(&mut dyn Engine, Room, Option<u16>) -> Later<T>,
     ) -> Result<Vec<T>, Ended> {
         self.prepare()?;
-        let rooms = self.ask(|worker| worker.engine.room())?.into_iter().map(|room| room());
         let mut copies = Vec::new();
-        for (worker, room) in self.workers.iter().zip(rooms.collect::<Vec<_>>()) {
+        for (worker, room) in self.workers.iter().zip(self.rooms(function)?) {
             let made = worker.send(move |worker| {
-                let made = copy(&mut *worker.engine, room);
+                let made = copy(&mut *worker.engine, room, function);
                 worker.resume();
                 made
             });
@@ -249,18 +261,43 @@ impl Controller<'_> {
         copies.into_iter().map(|made| made.map(|make| make()).map_err(|_| Ended)).collect()
     }
 
-    /// The state entries of all workers.
-    fn state(&self) -> Result<Vec<StateEntry>, Ended> {
-        let mut parts = self.copies(|engine, room| engine.reporter(room))?;
-        Ok(match parts.len() {
+    /// Memory for a copy of each worker's state.
+    fn rooms(&self, function: Option<u16>) -> Result<Vec<Room>, Ended> {
+        let rooms = self.ask(move |worker| worker.engine.room(function))?;
+        Ok(rooms.into_iter().map(|room| room()).collect())
+    }
+
+    /// A page of the state entries of all workers. The pages of one listing come from one copy.
+    fn state(&mut self, wanted: &Page) -> Result<Value, Ended> {
+        let function = match &wanted.function {
+            None => None,
+            Some(name) => match (0..).zip(&self.chain.nodes).find(|(_, node)| node.name == *name) {
+                Some((number, _)) => Some(number),
+                None => return Ok(json!({ "error": format!("there is no function `{name}`") })),
+            },
+        };
+        let listing = match self.listing.take().filter(|one| one.goes_on(function, wanted.from)) {
+            Some(listing) => listing,
+            None => Listing::new(function, self.entries(function)?),
+        };
+        let page = page(&self.chain, listing.entries(), wanted);
+        self.listing = (!page["next"].is_null()).then(|| listing.used());
+        Ok(page)
+    }
+
+    /// The state entries of all workers: of all functions, or of one.
+    fn entries(&self, function: Option<u16>) -> Result<Vec<StateEntry>, Ended> {
+        let mut parts = self.copies(function, |engine, room, one| engine.reporter(room, one))?;
+        let entries = match parts.len() {
             1 => parts.remove(0),
             _ => united_state(parts.into_iter(), &self.chain),
-        })
+        };
+        Ok(united_entries(&self.chain, entries))
     }
 
     /// The state of all workers.
     fn export(&self) -> Result<Snapshot, Ended> {
-        Ok(whole(self.copies(|engine, room| engine.exporter(room))?, &self.chain))
+        Ok(whole(self.copies(None, |engine, room, _| engine.exporter(room))?, &self.chain))
     }
 
     /// Changes the configuration of all workers. All of them have the same configuration, so all
@@ -335,7 +372,7 @@ impl Controller<'_> {
         self.prepare()?;
         let replaced = self.replace(&chain, engines)?;
         match &replaced {
-            Ok(_) => self.chain = chain,
+            Ok(_) => (self.chain, self.listing) = (chain, None),
             Err(_) => drop(self.ask(|worker| worker.resume())?),
         }
         Ok(replaced)

@@ -14,6 +14,7 @@ mod attend;
 mod clock;
 mod control;
 mod exchange;
+mod listing;
 mod meter;
 mod newcomers;
 mod numbers;
@@ -177,6 +178,7 @@ impl<'a> Live<'a> {
             flags,
             socket: self.socket.map(Socket::serve),
             tracing: Tracing::default(),
+            listing: None,
             drains_until: None,
             saves: self.saves.map(|period| (period, Instant::now() + period)),
         };

@@ -54,11 +54,11 @@ impl<'a> Sink<'a> {
     pub(super) fn new(shared: Arc<Shared<'a>>, devices: Vec<Attached>, pool: Pool) -> Self {
         Self {
             dropped: vec![0; devices.len()],
+            queues: devices.iter().map(|_| Vec::new()).collect(),
             shared,
             devices,
             pool,
             watch: Watch::default(),
-            queues: Vec::new(),
             copies: Vec::new(),
             failed: Vec::new(),
             unsent: Unsent::new(),
@@ -104,7 +104,6 @@ impl<'a> Sink<'a> {
                 }
             });
         }
-        queues.resize_with(devices.len(), Vec::new);
         let mut guard = shared.hosts();
         let mut hosts = guard.as_deref_mut().and_then(Option::as_mut);
         load.deliver(|interface, packet| {
@@ -134,15 +133,38 @@ impl<'a> Sink<'a> {
         self.shared.copies || self.watch.leaves()
     }
 
-    /// Sends the frames of all queues.
+    /// Sends the packets of all queues, and then the interfaces' own frames.
     pub(super) fn send(&mut self) {
-        let Self { devices, queues, pool, failed, unsent, .. } = self;
+        let mut unsent = std::mem::take(&mut self.unsent);
+        self.send_queues(|interface, why| *unsent.entry((interface, why)).or_default() += 1);
+        self.unsent = unsent;
+        self.send_own();
+    }
+
+    /// The device at an interface, by its place.
+    pub(super) fn device(&self, interface: u16) -> Option<usize> {
+        self.devices.iter().position(|device| device.interface == interface)
+    }
+
+    /// Adds a packet to the queue of an interface. With `is_copied`, somebody wants its copy.
+    pub(super) fn queue(&mut self, interface: u16, packet: Packet, is_copied: bool) {
+        let Some(device) = self.device(interface) else { return };
+        if is_copied {
+            self.copies.push((device, self.queues[device].len(), packet.clone()));
+        }
+        self.queues[device].push(packet.into_frame());
+    }
+
+    /// Sends the frames of all queues. `lost` gets the interface of each frame that is not sent, and
+    /// the reason.
+    pub(super) fn send_queues(&mut self, mut lost: impl FnMut(u16, &'static str)) {
+        let Self { devices, queues, pool, failed, .. } = self;
         let waiting = devices.iter_mut().zip(queues).enumerate();
         for (at, (Attached { interface, port, .. }, queue)) in waiting {
             if !queue.is_empty() {
                 port.send(pool, queue, &mut |place, why| {
                     failed.push((at, place, why.reason()));
-                    *unsent.entry((*interface, why.reason())).or_default() += 1;
+                    lost(*interface, why.reason());
                 });
             }
         }
@@ -161,7 +183,6 @@ impl<'a> Sink<'a> {
             });
         }
         failed.clear();
-        self.send_own();
     }
 
     /// The numbers that the interfaces of this run have in another chain, by name.

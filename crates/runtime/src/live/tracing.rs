@@ -59,6 +59,17 @@ fn no_interface(name: &str, chain: &Chain) -> String {
     format!("there is no interface `{name}`; the chain has {}", names.join(", "))
 }
 
+/// Makes memory for the copy of the worker's state that the next trace needs. `None` if the worker
+/// has ended.
+fn make_room(worker: &Mailbox) -> Option<()> {
+    let room = worker.ask(|worker| worker.room_for_trace())?();
+    worker.ask(move |worker| {
+        if let Some(trace) = &mut worker.sink.watch.trace {
+            trace.room = room;
+        }
+    })
+}
+
 /// A filter for each worker.
 fn filters(
     text: Option<&str>,
@@ -85,13 +96,15 @@ impl Tracing {
             Ok(filters) => filters,
             Err(why) => return Some(Err(why)),
         };
-        let is_armed = Arc::new(AtomicBool::new(count > 0));
+        let is_armed = Arc::new(AtomicBool::new(false));
         let (send, found) = sync_channel(1);
         for (worker, filter) in workers.iter().zip(filters) {
             let (is_armed, found) = (Arc::clone(&is_armed), send.clone());
-            let trace = Trace { is_armed, filter, most_entries, found };
+            let trace = Trace { is_armed, filter, most_entries, room: None, found };
             worker.ask(move |worker| worker.sink.watch.trace = Some(trace))?;
+            make_room(worker)?;
         }
+        is_armed.store(count > 0, Ordering::Relaxed);
         self.0 = Some(Client { is_armed, found, feed, seen: 0, count, as_text });
         Some(Ok(()))
     }
@@ -102,11 +115,15 @@ impl Tracing {
         let mut is_over = client.feed.is_over() || client.seen >= client.count;
         if let Ok(found) = client.found.try_recv() {
             client.seen += 1;
+            let used = found.as_ref().map_or(0, |traced| traced.worker.unwrap_or(0));
             let shown = found.and_then(|one| operator.traced(client.seen, one, client.as_text));
             is_over |= shown.is_err() || client.seen >= client.count;
             let line: Value = shown.unwrap_or_else(|why| json!({ "error": why }));
             client.feed.text(line.to_string());
-            client.is_armed.store(!is_over, Ordering::Relaxed);
+            if !is_over && let Some(worker) = workers.get(usize::from(used)) {
+                make_room(worker)?;
+                client.is_armed.store(true, Ordering::Relaxed);
+            }
         }
         if is_over {
             self.0 = None;

@@ -3,7 +3,7 @@
 
 use crate::ctl::{Feed, Sighting};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::engine::{Engine, Event, Later, Outputs, Room};
 use braid_ir::snapshot::Snapshot;
 use braid_packet::{Burst, Packet};
 use std::collections::BTreeMap;
@@ -63,6 +63,8 @@ pub(crate) struct Trace {
     pub(crate) filter: Option<Filter>,
     /// The most state entries of a chain. To copy them takes time.
     pub(crate) most_entries: u64,
+    /// Memory for the copy.
+    pub(crate) room: Room,
     pub(crate) found: SyncSender<Result<Traced, String>>,
 }
 
@@ -72,8 +74,8 @@ pub struct Traced {
     pub chain: Arc<Chain>,
     /// The worker of the packet, if the chain has several.
     pub worker: Option<u16>,
-    /// The state of the chain before the packet: that of the worker.
-    pub before: Snapshot,
+    /// Makes of a copy the state of the chain before the packet: that of the worker.
+    pub before: Later<Snapshot>,
     /// The packet as it entered.
     pub packet: Packet,
     /// How the engine found the packet's way, if it has something to say about it.
@@ -114,11 +116,12 @@ impl Watch {
     }
 
     /// Takes a packet that enters for the trace that somebody wants. Returns the most state entries
-    /// of a chain that is traced.
-    pub(super) fn take_trace(&mut self, packet: &Packet) -> Option<u64> {
+    /// of a chain that is traced, and memory for their copy.
+    pub(super) fn take_trace(&mut self, packet: &Packet) -> Option<(u64, Room)> {
         let trace = self.trace.as_mut()?;
         let is_wanted = trace.is_armed.load(Ordering::Relaxed) && wants(&mut trace.filter, packet);
-        (is_wanted && trace.is_armed.swap(false, Ordering::Relaxed)).then_some(trace.most_entries)
+        let is_taken = is_wanted && trace.is_armed.swap(false, Ordering::Relaxed);
+        is_taken.then(|| (trace.most_entries, trace.room.take()))
     }
 
     fn is_tracing(&self) -> bool {

@@ -4,7 +4,7 @@ use super::exchange::Exchange;
 use super::watch::Traced;
 use super::worker::Worker;
 use braid_ir::chain::Chain;
-use braid_ir::engine::Counters;
+use braid_ir::engine::{Counters, Later, Room};
 use braid_packet::Packet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -85,11 +85,26 @@ impl Worker<'_> {
         told.join(", ")
     }
 
+    /// The number of state entries.
+    fn entries(&self) -> u64 {
+        let nodes = self.engine.counters().nodes;
+        nodes.iter().flat_map(|node| &node.tables).map(|table| table.entries).sum()
+    }
+
+    /// Starts to make memory for the copy of the state that a trace needs. The result makes it on any
+    /// thread.
+    pub(super) fn room_for_trace(&self) -> Later<Room> {
+        let trace = self.sink.watch.trace.as_ref();
+        match trace.is_some_and(|trace| self.entries() <= trace.most_entries) {
+            true => self.engine.room(None),
+            false => Box::new(|| None),
+        }
+    }
+
     /// Copies the state if this packet is to be traced.
     fn begin_trace(&mut self, packet: &Packet) -> Option<Traced> {
-        let most = self.sink.watch.take_trace(packet)?;
-        let nodes = self.engine.counters().nodes;
-        let entries: u64 = nodes.iter().flat_map(|node| &node.tables).map(|t| t.entries).sum();
+        let (most, room) = self.sink.watch.take_trace(packet)?;
+        let entries = self.entries();
         if entries > most {
             let why = format!(
                 "the chain has {entries} state entries, and packets wait while they \
@@ -99,7 +114,7 @@ impl Worker<'_> {
             return None;
         }
         let start = Instant::now();
-        let before = self.engine.export();
+        let before = self.engine.exporter(room);
         Some(Traced {
             chain: Arc::clone(&self.chain),
             worker: self.exchange.as_ref().map(Exchange::own),

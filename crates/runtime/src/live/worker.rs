@@ -16,7 +16,7 @@ use crate::script::Script;
 use crate::steer::Steerer;
 use braid_io::{Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine, Prepared};
+use braid_ir::engine::{Compilation, Counters, Engine, Prepared};
 use braid_ir::snapshot::{Snapshot, staying};
 use braid_packet::{BURST, Frame, Link, Packet};
 use serde_json::Value;
@@ -129,6 +129,7 @@ pub(super) struct Status {
     pub(super) longest_pause_us: u64,
     pub(super) rates: Rates,
     pub(super) devices: Vec<Value>,
+    pub(super) compilation: Option<Compilation>,
 }
 
 /// A worker and all that it owns.
@@ -506,6 +507,7 @@ impl<'a> Worker<'a> {
             longest_pause_us: std::mem::take(&mut self.longest_ns) / 1_000,
             rates: self.meter.rates(),
             devices: self.sink.devices(&self.chain),
+            compilation: self.engine.compilation(),
         }
     }
 

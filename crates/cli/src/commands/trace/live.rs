@@ -30,7 +30,7 @@ pub fn traced(number: u64, traced: Traced, as_text: bool) -> Result<Value, Strin
     let Traced { chain, worker, before, packet, path, left: expected, pause_us } = traced;
     let part = Chain { only: worker, ..(*chain).clone() };
     let mut engine = engines::reference(&part).map_err(|failure| failure.text)?;
-    engine.import(before).map_err(|why| why.to_string())?;
+    engine.import(before()).map_err(|why| why.to_string())?;
     let mut recorder = Recorder::new(packet.ingress, &packet);
     let mut left = Left::default();
     engine.trace(packet.ingress, packet, &mut left, &mut recorder);

@@ -114,7 +114,8 @@ fn packets_without_df_leave_in_fragments_where_the_chain_says_so() {
     let (leaving, first) = world.leave(whole.clone());
     assert_eq!(leaving, Leaving::Sends);
     let mut fragments = vec![first];
-    fragments.extend(world.said());
+    fragments.extend(world.hosts.out().fragments.drain(..).map(|(_, fragment)| fragment));
+    assert!(world.said().is_empty());
     assert!(fragments.iter().all(|fragment| macs(fragment) == (PEER, OWN)));
     let (joined, fields) = join(&fragments);
     assert_eq!(joined, whole.data()[ETHERNET + 20..]);
@@ -135,10 +136,9 @@ fn options_are_copied_to_later_fragments_if_they_say_so() {
     packet.data_mut()[ETHERNET] = 0x47;
     packet.data_mut()[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&136_u16.to_be_bytes());
     let whole = packet.data().to_vec();
-    let mut fragments = Vec::new();
-    fragment(&mut packet, 76, |frame| fragments.push(frame.to_vec()));
-    let more = fragments.iter().map(|bytes| Packet::new(LinkType::Ethernet, 0, bytes));
-    let all: Vec<Packet> = std::iter::once(packet.clone()).chain(more).collect();
+    let mut later = Vec::new();
+    fragment(&mut packet, 76, |fragment| later.push(fragment));
+    let all: Vec<Packet> = std::iter::once(packet.clone()).chain(later).collect();
     let (joined, _) = join(&all);
     assert_eq!(joined, whole[ETHERNET + 28..]);
     let headers: Vec<u128> = all.iter().map(|fragment| get(fragment, Field::IpHlen)).collect();
