@@ -30,8 +30,7 @@ impl Feed {
     /// Adds a packet that enters by interface 0.
     #[inline]
     pub fn add(&mut self, link: Link, time_ns: u64, data: &[u8], wire_len: u32) {
-        let frame = self.pool.frame_of(data);
-        self.burst.add(link, time_ns, frame, wire_len);
+        self.burst.add(link, time_ns, data, wire_len, &mut self.pool);
     }
 
     /// Adds a copy of a packet, which enters by interface 0.

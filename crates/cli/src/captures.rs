@@ -156,6 +156,12 @@ impl Inputs {
         self.captures.iter().filter_map(|(_, capture)| capture.first_time_ns()).min().unwrap_or(0)
     }
 
+    /// The bytes of all captures whose size is known.
+    pub fn bytes(&self) -> u64 {
+        let sizes = self.captures.iter().filter_map(|(_, capture)| capture.progress());
+        sizes.map(|progress| progress.total).sum()
+    }
+
     /// The precision of an output: nanoseconds if any capture has them.
     pub fn precision(&self) -> Precision {
         let nano = |(_, capture): &(Named, Capture)| capture.precision() == Precision::Nano;

@@ -1,6 +1,6 @@
 //! The engines that run a chain, by name.
 
-use braid_engine::{Compiled, Hashing, Options};
+use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_ir::residual::Extent;
@@ -36,31 +36,40 @@ pub fn check(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
-/// Makes the engine of this name for a chain over captures, or for each of its workers.
-pub fn offline(name: &str, chain: &Chain) -> Result<Engines, Failure> {
-    Engines::new(chain, |chain| make(name, &chain))
+/// When programs are compiled that many packets will run.
+const SOON: Jit = Jit::After(64);
+
+/// A capture of this size (bytes) has so many packets.
+const LARGE: u64 = 1 << 24;
+
+/// Makes the engine of this name for a chain over captures of so many bytes, or for each of its
+/// workers.
+pub fn offline(name: &str, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
+    let jit = if bytes < LARGE { Jit::default() } else { SOON };
+    Engines::new(chain, |chain| with(name, &chain, Options { jit, ..Options::default() }))
 }
 
 /// Makes the engine of this name for a live chain, or for each of its workers. No packet waits for
 /// the compiler.
 pub fn live(name: &str, chain: &Chain) -> Result<Engines, Failure> {
-    Engines::new(chain, |chain| with(name, &chain, true))
+    let options = Options { jit: SOON, workshop: true, ..Options::default() };
+    Engines::new(chain, |chain| with(name, &chain, options))
 }
 
 /// Makes the engine of this name for a chain. Packets wait while their program is compiled.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
-    with(name, chain, false)
+    with(name, chain, Options::default())
 }
 
-fn with(name: &str, chain: &Chain, workshop: bool) -> Result<Box<dyn Engine>, Failure> {
+fn with(name: &str, chain: &Chain, options: Options) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
-    let (extent, options) = match name {
-        "sequential" => (Extent::Function, Options::default()),
-        "synth" => (Extent::Chain, Options::default()),
-        "fused" => (Extent::Chain, Options::fused()),
+    let (extent, records) = match name {
+        "sequential" => (Extent::Function, 0),
+        "synth" => (Extent::Chain, 0),
+        "fused" => (Extent::Chain, Options::fused().records),
         _ => return Ok(Box::new(reference(chain)?)),
     };
-    let engine = Compiled::new(chain.clone(), extent, Options { workshop, ..options });
+    let engine = Compiled::new(chain.clone(), extent, Options { records, ..options });
     Ok(Box::new(engine.map_err(|why| refused(chain, why))?))
 }
 

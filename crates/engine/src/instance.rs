@@ -91,6 +91,12 @@ impl Instance {
         worker.min(self.shard_count() - 1)
     }
 
+    /// Takes a member of a shard's pool. `None` if none is free.
+    pub(crate) fn take(&mut self, shard: u16, pool: ParamId) -> Option<u128> {
+        let Shard { pools, rng, .. } = &mut self.shards[usize::from(shard)];
+        pools[pool.index()].as_mut()?.take(rng)
+    }
+
     pub(crate) fn shard_count(&self) -> u16 {
         u16::try_from(self.shards.len()).unwrap_or(u16::MAX)
     }

@@ -13,8 +13,8 @@ use crate::prefetch;
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
-use braid_ir::model::{ParamId, QueueId, ValueId, Word};
-use braid_ir::residual::{End, Residual};
+use braid_ir::model::{Op, ParamId, QueueId, ValueId, Word};
+use braid_ir::residual::{End, Residual, Step, What};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -22,7 +22,7 @@ use braid_jit::{
     AddressGroups, Call, Code, Count, Ended, Error, Host, Resource, Resources, compile_with,
 };
 use braid_packet::{Layout, Packet};
-use braid_state::Handle;
+use braid_state::{Created, Handle, New};
 use std::cell::Cell;
 
 /// The largest number of blocks of a program that is compiled. A longer compilation would delay
@@ -294,6 +294,27 @@ impl<'m> Machine<'m> {
         self.functions.context_of(node, self.worker, self.out)
     }
 
+    /// Creates an entry. Returns false if the table refuses it.
+    fn create(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
+        let Functions { locators, owners, instances, store, touched, scratch, now, .. } =
+            &mut *self.functions;
+        let (locator, (node, state)) = (locators[number as usize], owners[number as usize]);
+        let table = locator.table(self.worker);
+        if !store.has_room(table) {
+            // Entries end first, and their programs run.
+            return self.context(node).assign_packed(state, key, slots);
+        }
+        let partner = store.partner(table).and_then(|partner| touched.get(partner));
+        let shard = instances[usize::from(node)].shard(self.worker);
+        let new = New { key, slots, partner, now: *now, shard, renews: true };
+        let created = store.create_after_eviction(table, &new, &mut scratch.ended);
+        let Created::Entry(entry) = created else { return false };
+        if locator.is_partner() {
+            touched.set(table, entry);
+        }
+        true
+    }
+
     /// Tells the outputs which packet their next outputs come from.
     fn tell_place(&mut self) {
         if let Some(place) = self.place {
@@ -304,8 +325,7 @@ impl<'m> Machine<'m> {
     /// Executes a step as the interpreter does.
     fn interpret(
         &mut self,
-        block: usize,
-        step: usize,
+        step: &Step,
         packet: &mut Packet,
         layout: &mut Layout,
     ) -> Result<(), Fault> {
@@ -318,7 +338,7 @@ impl<'m> Machine<'m> {
             counts: &[],
         };
         let mut values = Values { words: self.words, types: &self.program.values };
-        exec.step(&mut values, &self.program.blocks[block].steps[step])
+        exec.step(&mut values, step)
     }
 }
 
@@ -333,10 +353,17 @@ impl Host for Machine<'_> {
             }
             return Ok(());
         };
+        let step = &self.program.blocks[block].steps[step];
+        if let (What::Op(Op::Take { pool, .. }), [ok, out]) = (&step.what, &mut *call.outs) {
+            let instance = &mut self.functions.instances[usize::from(step.site.node)];
+            let member = instance.take(instance.shard(self.worker), *pool);
+            (*ok, *out) = (member.is_some().into(), member.unwrap_or(0));
+            return Ok(());
+        }
         for (value, word) in io.uses.iter().zip(call.args) {
             self.words[value.index()] = *word;
         }
-        self.interpret(block, step, call.packet, call.layout)?;
+        self.interpret(step, call.packet, call.layout)?;
         for (value, word) in io.outs.iter().zip(call.outs) {
             *word = self.words[value.index()];
         }
@@ -373,8 +400,7 @@ impl Host for Machine<'_> {
                 self.functions.now,
             );
         }
-        let (node, state) = self.functions.owners[number as usize];
-        self.context(node).assign_packed(state, key, slots)
+        self.create(number, key, slots)
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {

@@ -231,21 +231,20 @@ impl ExecContext<'_> {
     }
 
     fn pool(&mut self, values: &mut Values<'_>, op: &Op) {
-        let shard = &mut self.instance.shards[usize::from(self.shard)];
+        let shard = usize::from(self.shard);
         match op {
             Op::Take { ok, out, pool } => {
-                let pool = shard.pools[pool.index()].as_mut();
-                let member = pool.and_then(|pool| pool.take(&mut shard.rng));
+                let member = self.instance.take(self.shard, *pool);
                 values.set(*ok, Word::from(member.is_some()));
                 values.set(*out, member.unwrap_or(0));
             }
             Op::TakeThis { ok, pool, a } => {
-                let pool = shard.pools[pool.index()].as_mut();
+                let pool = self.instance.shards[shard].pools[pool.index()].as_mut();
                 let done = pool.is_some_and(|pool| pool.take_this(values.get(*a)));
                 values.set(*ok, Word::from(done));
             }
             Op::Release { pool, a } => {
-                if let Some(pool) = &mut shard.pools[pool.index()] {
+                if let Some(pool) = &mut self.instance.shards[shard].pools[pool.index()] {
                     pool.release(values.get(*a));
                 }
             }

@@ -1,7 +1,7 @@
 //! The counts of each record, and the amount that it may still count.
 
 use crate::slab::{Hot, Slabs};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Counts that are not in the records themselves.
 #[derive(Debug, Default)]

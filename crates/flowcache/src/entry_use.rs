@@ -10,7 +10,7 @@
 use crate::slab::{Hot, NONE};
 use braid_ir::model::Word;
 use braid_state::{SlotShape, TableRef};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::sync::Arc;
 
 /// The largest number of records that may change one group of entries. When a program finds an

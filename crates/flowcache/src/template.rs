@@ -15,8 +15,8 @@ use braid_ir::engine::Outputs;
 use braid_ir::walk::Reached;
 use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite};
 use braid_packet::{Layout, Packet};
+use foldhash::HashMap;
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// The largest number of templates. A flow whose path would need another one gets no record.

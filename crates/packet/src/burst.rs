@@ -1,6 +1,6 @@
 //! Bursts: packets that arrived together, the unit in which packets move.
 
-use crate::frame::{Frame, Pool};
+use crate::frame::Pool;
 use crate::layout::Layout;
 use crate::link::Link;
 use crate::packet::Packet;
@@ -79,17 +79,18 @@ impl Burst {
         self.count += 1;
     }
 
-    /// Adds a packet as [`Packet::in_frame`] makes it. Makes it in its place, because moving a
-    /// packet right after it was made takes longer than making it. For the same reason the function
-    /// is inlined: the frame is not moved.
+    /// Adds a packet of `wire_len` bytes that holds the captured ones. The limits are those of
+    /// [`Packet::snapped`]. The bytes are in a frame of the pool if they fit and one is free. Makes
+    /// the packet in its place, because moving it right after it was made takes longer than making
+    /// it.
     #[inline(always)]
-    pub fn add(&mut self, link: Link, time_ns: u64, frame: Frame, wire_len: u32) {
+    pub fn add(&mut self, link: Link, time_ns: u64, bytes: &[u8], wire_len: u32, pool: &mut Pool) {
         debug_assert!(!self.is_full(), "a burst has a limit");
         if self.count == self.places.len() {
             self.grow();
         }
         if let Some(place) = self.places.get_mut(self.count) {
-            place.make(link, time_ns, frame, wire_len);
+            place.hold(link, time_ns, bytes, wire_len, pool);
         }
         self.count += 1;
     }
@@ -327,10 +328,11 @@ mod tests {
         let mut pool = Pool::new(1, 256).unwrap();
         let mut burst = Burst::new();
         for round in 0..3 {
-            for (frame, len) in [(pool.take().unwrap(), 0), (Frame::of(&[7; 9]), 4)] {
-                burst.add(Link::RawIp, round, frame, len);
-                let expected =
-                    Packet::new(Link::RawIp, round, vec![7; if len == 0 { 0 } else { 9 }]);
+            // The second packet finds no frame free, and the third one would not fit into it.
+            for (len, wire_len) in [(9, 4), (9, 12), (300, 300)] {
+                let bytes = vec![7; len];
+                burst.add(Link::RawIp, round, &bytes, wire_len, &mut pool);
+                let expected = Packet::snapped(Link::RawIp, round, &bytes, wire_len);
                 assert_eq!(burst.packets().last(), Some(&expected));
             }
             let packet = &mut burst.packets_mut()[1];
@@ -339,5 +341,10 @@ mod tests {
             burst.recycle(&mut pool);
             assert!(burst.packets().is_empty());
         }
+        let frame = pool.take().expect("the frame has returned");
+        assert!(pool.take().is_none());
+        drop(frame);
+        burst.add(Link::RawIp, 9, &[7; 300], 0, &mut pool);
+        assert_eq!(burst.packets()[0].data(), [7; 300]);
     }
 }

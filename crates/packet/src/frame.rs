@@ -349,6 +349,22 @@ impl Frame {
         frame
     }
 
+    /// Makes this frame an empty one of a pool, as [`Pool::take`] gives it. Returns false if none is
+    /// free. Its parts are written one by one: as a whole, the frame would be made elsewhere and
+    /// copied, and the processor would wait until its parts can be read together.
+    #[inline(always)]
+    pub(crate) fn come_from(&mut self, pool: &mut Pool) -> bool {
+        let Some(frame) = pool.take() else { return false };
+        if self.size > 0 {
+            self.release();
+        }
+        let Frame { base, pool, index, start, len, size } = *ManuallyDrop::new(frame);
+        (self.base, self.pool) = (base, pool);
+        (self.index, self.start) = (index, start);
+        (self.len, self.size) = (len, size);
+        true
+    }
+
     /// The bytes.
     #[must_use]
     #[inline(always)]

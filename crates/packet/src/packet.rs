@@ -73,21 +73,31 @@ impl Packet {
     /// hold as for [`Self::snapped`].
     #[must_use]
     #[inline]
-    pub fn in_frame(link: Link, time_ns: u64, frame: Frame, wire_len: u32) -> Self {
-        let mut packet = Packet::empty(link);
-        packet.make(link, time_ns, frame, wire_len);
-        packet
-    }
-
-    /// Makes this empty packet a packet as [`Self::in_frame`] does.
-    #[inline(always)]
-    pub(crate) fn make(&mut self, link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) {
+    pub fn in_frame(link: Link, time_ns: u64, mut frame: Frame, wire_len: u32) -> Self {
         let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX).min(MOST);
         frame.truncate(captured as usize);
+        Packet { time_ns, wire_len: wire_len.clamp(captured, MOST), frame, ..Packet::empty(link) }
+    }
+
+    /// Makes this empty packet a packet as [`Self::snapped`] does, in a frame of the pool if the
+    /// bytes fit and a frame is free.
+    #[inline(always)]
+    pub(crate) fn hold(
+        &mut self,
+        link: Link,
+        time_ns: u64,
+        bytes: &[u8],
+        wire_len: u32,
+        pool: &mut Pool,
+    ) {
+        let captured = u32::try_from(bytes.len()).unwrap_or(u32::MAX).min(MOST);
+        let bytes = bytes.get(..captured as usize).unwrap_or(bytes);
         self.link = link;
         self.time_ns = time_ns;
         self.wire_len = wire_len.clamp(captured, MOST);
-        self.frame = frame;
+        if !self.frame.come_from(pool) || !self.frame.push(bytes) {
+            self.frame = Frame::of(bytes);
+        }
     }
 
     /// Takes the packet out of its place and leaves an empty one there.

@@ -22,17 +22,14 @@ pub const NO_INTERFACE: &str = "no_interface";
 #[derive(Clone, Debug)]
 pub struct Splitter {
     interfaces: Vec<Interface>,
+    /// The interface behind which each IPv4 address is: parts of the address space in ascending
+    /// order, each with its first address.
+    parts4: Vec<(u32, Option<u16>)>,
     /// Whether all packets enter the first interface.
     all_first: bool,
     /// The only interface without prefixes.
     rest: Option<u16>,
     owned: Owned,
-}
-
-#[derive(Clone, Copy)]
-enum Address {
-    V4(u128),
-    V6(u128),
 }
 
 impl Splitter {
@@ -51,6 +48,7 @@ impl Splitter {
             if first.name == "in" && second.name == "out" && open(first) && open(second));
         Self {
             interfaces: interfaces.to_vec(),
+            parts4: parts4(interfaces),
             all_first: implicit || interfaces.len() == 1,
             rest,
             owned: Owned::of(&chain.nodes),
@@ -67,41 +65,63 @@ impl Splitter {
 
     /// The interface by which a packet enters, by number.
     #[must_use]
+    #[inline]
     pub fn ingress(&self, packet: &Packet, layout: &Layout) -> Option<u16> {
         if self.all_first {
             return Some(0);
         }
-        let (source, destination) = addresses(packet, layout);
-        let is_inside = |address| self.behind(address).is_some() || self.is_owned(address);
-        let behind = self.behind(source?);
-        behind.or_else(|| self.rest.filter(|_| destination.is_some_and(is_inside)))
-    }
-
-    fn is_owned(&self, address: Address) -> bool {
-        match address {
-            Address::V4(word) => self.owned.has_ip4(word),
-            Address::V6(word) => self.owned.has_ip6(word),
+        match packet.ip4_addresses(layout) {
+            Some((source, destination)) => self.ingress4(source, destination),
+            None => self.ingress_of_others(packet, layout),
         }
     }
 
-    fn behind(&self, address: Address) -> Option<u16> {
-        let holds = |interface: &Interface| match address {
-            Address::V4(word) => interface.behind4.contains(word),
-            Address::V6(word) => interface.behind6.contains(word),
-        };
-        (0..).zip(&self.interfaces).find(|(_, interface)| holds(interface)).map(|(n, _)| n)
+    /// As [`Self::ingress`], for packets that are not IPv4.
+    #[inline(never)]
+    fn ingress_of_others(&self, packet: &Packet, layout: &Layout) -> Option<u16> {
+        let get = |field| packet.get(layout, field);
+        if layout.has(Header::Ip6) {
+            return self.ingress6(get(Field::Ip6Src)?, get(Field::Ip6Dst)?);
+        }
+        let address = |field| u32::try_from(get(field)?).ok();
+        self.ingress4(address(Field::ArpSpa)?, address(Field::ArpTpa)?)
+    }
+
+    fn ingress4(&self, source: u32, destination: u32) -> Option<u16> {
+        let is_inside =
+            || self.behind4(destination).is_some() || self.owned.has_ip4(destination.into());
+        self.behind4(source).or_else(|| self.rest.filter(|_| is_inside()))
+    }
+
+    fn behind4(&self, address: u32) -> Option<u16> {
+        let after = self.parts4.partition_point(|(first, _)| *first <= address);
+        self.parts4.get(after.checked_sub(1)?)?.1
+    }
+
+    fn ingress6(&self, source: u128, destination: u128) -> Option<u16> {
+        let behind = |address| first(&self.interfaces, |one| one.behind6.contains(address));
+        let is_inside = || behind(destination).is_some() || self.owned.has_ip6(destination);
+        behind(source).or_else(|| self.rest.filter(|_| is_inside()))
     }
 }
 
-/// The source and the destination address.
-fn addresses(packet: &Packet, layout: &Layout) -> (Option<Address>, Option<Address>) {
-    if let Some((source, destination)) = packet.ip4_addresses(layout) {
-        return (Some(Address::V4(source.into())), Some(Address::V4(destination.into())));
-    }
-    let address = |field| packet.get(layout, field);
-    if layout.has(Header::Ip6) {
-        (address(Field::Ip6Src).map(Address::V6), address(Field::Ip6Dst).map(Address::V6))
-    } else {
-        (address(Field::ArpSpa).map(Address::V4), address(Field::ArpTpa).map(Address::V4))
-    }
+/// The first interface for which this holds, by number.
+fn first(interfaces: &[Interface], holds: impl Fn(&Interface) -> bool) -> Option<u16> {
+    (0..).zip(interfaces).find(|(_, interface)| holds(interface)).map(|(number, _)| number)
+}
+
+/// The parts of the IPv4 address space with the interface behind which each of them is.
+fn parts4(interfaces: &[Interface]) -> Vec<(u32, Option<u16>)> {
+    let ranges = interfaces.iter().flat_map(|interface| interface.behind4.intervals());
+    let mut starts: Vec<u128> =
+        ranges.flat_map(|(low, high)| [*low, high + 1]).chain([0]).collect();
+    starts.sort_unstable();
+    let part = |start: u128| {
+        let behind = first(interfaces, |interface| interface.behind4.contains(start));
+        // Behind the last address, no part begins.
+        Some((u32::try_from(start).ok()?, behind))
+    };
+    let mut parts: Vec<_> = starts.into_iter().filter_map(part).collect();
+    parts.dedup_by_key(|(_, behind)| *behind);
+    parts
 }

@@ -6,6 +6,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 
+/// The number of words that are appended at a time.
+const AHEAD: usize = 16 * LINE;
+
 /// Arrays of this size and more are large (bytes).
 const LARGE: usize = 1 << 20;
 /// The address space that a large array reserves (bytes).
@@ -52,13 +55,22 @@ pub(crate) struct Words {
 impl Words {
     /// Appends words of value 0. The amortised cost is constant, because the array doubles (see
     /// [`make_room`]).
-    pub(crate) fn grow(&mut self, count: usize) {
+    fn grow(&mut self, count: usize) {
         let wanted = self.buffer.len() + count;
         if self.buffer.capacity() < wanted || self.buffer.is_empty() {
             make_room(&mut self.buffer, count + LINE);
             self.align();
         }
         self.buffer.resize(self.buffer.len() + count, 0);
+    }
+
+    /// Makes sure that there are this many words. Appends some more at a time, because each time
+    /// takes longer than a word.
+    pub(crate) fn cover(&mut self, count: usize) {
+        let missing = count.saturating_sub(self.buffer.len() - self.lead);
+        if missing > 0 {
+            self.grow(missing.max(AHEAD));
+        }
     }
 
     /// Moves the contents to the first line of a new buffer.

@@ -330,6 +330,20 @@ impl<D: Dependents> Store<D> {
         self.create_after_eviction(table, new, ended)
     }
 
+    /// Whether a table has room for a new entry without ending others.
+    #[must_use]
+    #[inline]
+    pub fn has_room(&self, table: TableRef) -> bool {
+        self.tables.at(table).has_room()
+    }
+
+    /// The table with whose entries those of a table live, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn partner(&self, table: TableRef) -> Option<TableRef> {
+        self.tables.at(table).site.partner.map(TableRef::at)
+    }
+
     /// Continues [`Store::create`] after the programs of evicted entries have run.
     pub fn create_after_eviction(
         &mut self,

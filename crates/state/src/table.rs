@@ -415,7 +415,7 @@ impl Table {
             return place;
         }
         let place = self.place(self.cold.len());
-        self.hot.grow(self.stride);
+        self.hot.cover(place as usize + self.stride);
         make_room(&mut self.cold, 1);
         self.cold.push(Cold { created_ns: 0, id: 0 });
         if self.site.has_groups {

@@ -109,9 +109,7 @@ fn pages_of_a_listing_show_the_state_of_one_time() {
     };
     let sees = |site: &mut Site, host: u8, count: usize| {
         site.send(&[request(0, host, 10)]);
-        site.until("the host is there", |site| {
-            hosts(&site.json("state f")).len() == count
-        });
+        site.until("the host is there", |site| hosts(&site.json("state f")).len() == count);
     };
     sees(&mut site, 1, 1);
     sees(&mut site, 2, 2);
@@ -129,7 +127,7 @@ fn pages_of_a_listing_show_the_state_of_one_time() {
 #[test]
 fn status_says_what_is_compiled() {
     site!(site, Folder::edge(), &[]);
-    // Programs are compiled for their 501st packet.
+    // Programs are compiled for their 65th packet.
     let requests: Vec<_> = (0..20).map(|_| request(0, 2, 100)).collect();
     let mut programs = Value::Null;
     for _ in 0..200 {

@@ -102,9 +102,9 @@ impl Pcap {
             }
             rest = behind;
             added += 1;
-            let mut frame = pool.frame_of(data);
-            let wire_len = cut(&mut frame, original, self.fcs_len);
-            burst.add(self.link, time_ns, frame, wire_len);
+            let (kept, wire_len) = without_fcs(captured, original, self.fcs_len);
+            let data = data.get(..kept as usize).unwrap_or(data);
+            burst.add(self.link, time_ns, data, wire_len, pool);
         }
         let used = all - rest.len();
         bytes.consume(used);
@@ -154,18 +154,16 @@ pub(super) fn packet(
     original: u32,
     fcs: u32,
 ) -> Packet {
-    let wire_len = cut(&mut frame, original, fcs);
+    let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+    let (kept, wire_len) = without_fcs(captured, original, fcs);
+    frame.truncate(kept as usize);
     Packet::in_frame(link, time_ns, frame, wire_len)
 }
 
-/// Removes the frame check sequence from the captured bytes of a packet. Returns the length of the
-/// packet on the wire. If its captured length is above its original length, it keeps all captured
-/// bytes.
+/// The captured length of a packet and its length on the wire, without the frame check sequence. If
+/// its captured length is above its original length, it was captured as a whole.
 #[inline]
-fn cut(frame: &mut Frame, original: u32, fcs: u32) -> u32 {
-    let captured = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    let wire = original.max(captured);
-    let wire = wire.saturating_sub(fcs);
-    frame.truncate(wire.min(captured) as usize);
-    wire
+fn without_fcs(captured: u32, original: u32, fcs: u32) -> (u32, u32) {
+    let wire = original.max(captured).saturating_sub(fcs);
+    (wire.min(captured), wire)
 }

@@ -141,7 +141,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     if let Some(Devices { kinds, .. }) = &devices {
         confine(args, kinds, &program, native::any(&chain))?;
     }
-    let begin = || begin(args, &chain);
+    let bytes = inputs.bytes();
+    let begin = || begin(args, &chain, bytes);
     let mut engines = match &mut kept {
         Some(kept) => kept.resume(&chain, begin)?,
         None => begin()?,
@@ -173,10 +174,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 const NEEDS_MORE: &str = "; if the function needs more than a live run may do (docs/operations.md), \
     use --no-sandbox";
 
-/// Makes the engines of a run.
-fn begin(args: &Args, chain: &Chain) -> Result<Engines, Failure> {
+/// Makes the engines of a run, whose captures have so many bytes.
+fn begin(args: &Args, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
     if args.devices.is_empty() {
-        return engines::offline(&args.engine, chain);
+        return engines::offline(&args.engine, chain, bytes);
     }
     let is_confined = !args.no_sandbox && native::any(chain);
     engines::live(&args.engine, chain).map_err(|failure| Failure {
