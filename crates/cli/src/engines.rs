@@ -36,14 +36,14 @@ pub fn check(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
-/// When programs are compiled that many packets will run.
+/// When programs are compiled if many packets will run them.
 const SOON: Jit = Jit::After(64);
 
-/// A capture of this size (bytes) has so many packets.
+/// A capture of this size (bytes) has many packets.
 const LARGE: u64 = 1 << 24;
 
-/// Makes the engine of this name for a chain over captures of so many bytes, or for each of its
-/// workers.
+/// Makes the engine of this name for a chain over captures, or for each of its workers. `bytes` is
+/// the size of the captures.
 pub fn offline(name: &str, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
     let jit = if bytes < LARGE { Jit::default() } else { SOON };
     Engines::new(chain, |chain| with(name, &chain, Options { jit, ..Options::default() }))

@@ -68,7 +68,8 @@ impl Drop for Allocated {
 }
 
 impl Allocated {
-    /// So many bytes of 0 from the beginning of a page on. `None` if there is not so much memory.
+    /// This number of bytes of 0 from the beginning of a page on. `None` if there is not enough
+    /// memory.
     fn new(bytes: usize) -> Option<Self> {
         // For a larger alignment, the allocator would write to all pages.
         let layout = Layout::from_size_align(bytes.checked_add(PAGE)?, 16).ok()?;

@@ -102,6 +102,7 @@ mod order;
 mod pool;
 mod report;
 mod shape;
+mod site;
 mod snapshot;
 mod store;
 mod table;

@@ -174,7 +174,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 const NEEDS_MORE: &str = "; if the function needs more than a live run may do (docs/operations.md), \
     use --no-sandbox";
 
-/// Makes the engines of a run, whose captures have so many bytes.
+/// Makes the engines of a run whose captures have this number of bytes.
 fn begin(args: &Args, chain: &Chain, bytes: u64) -> Result<Engines, Failure> {
     if args.devices.is_empty() {
         return engines::offline(&args.engine, chain, bytes);

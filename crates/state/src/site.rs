@@ -1,0 +1,27 @@
+//! Where a table is in its store, and which other tables it has to do with.
+
+use braid_ir::model::StateId;
+
+/// The position of a table in the store, and its relations to other tables, which are named by
+/// their numbers in the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    pub(crate) node: u16,
+    pub(crate) state: StateId,
+    pub(crate) shard: u16,
+    /// The number of the function's first table in this shard.
+    pub(crate) row: usize,
+    /// The table with whose entries new entries of this table live.
+    pub(crate) partner: Option<usize>,
+    /// The table at the end of the chain of partners. Its entries are the roots of groups. A table
+    /// without a partner is its own root table.
+    pub(crate) root: usize,
+    /// Whether this table is its own `root`.
+    pub(crate) is_root: bool,
+    /// Whether entries of any of the function's tables live with entries of another table.
+    pub(crate) has_groups: bool,
+    /// Whether the function has several shards.
+    pub(crate) sharded: bool,
+    /// Whether a program runs for entries that end.
+    pub(crate) runs: bool,
+}
