@@ -5,7 +5,7 @@ CARGO ?= cargo
 TIME ?= 60
 
 .PHONY: help setup build demo test fmt bless check-captures compare-kernel live bench-live \
-        fuzz soak
+        fuzz soak miri
 
 help:
 	@echo 'make demo            a chain of four functions over a bundled capture'
@@ -15,6 +15,7 @@ help:
 	@echo 'make bless           rewrites expected outcomes to what happens; review the diff'
 	@echo 'make fuzz TIME=60    every fuzz target for TIME seconds'
 	@echo 'make soak TIME=600   all engines on generated pairs of fresh seeds, in a release build'
+	@echo 'make miri            packet memory under Miri, which finds undefined behaviour'
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
 	@echo 'make live            chains between real hosts in network namespaces (root)'
@@ -56,3 +57,6 @@ fuzz: setup
 
 soak: setup
 	scripts/soak.sh $(TIME)
+
+miri: setup
+	scripts/miri.sh

@@ -35,6 +35,9 @@ demo=$(scripts/demo.sh)
 step tests
 cargo test --workspace --no-fail-fast --features braid-cli/mutants
 
+step packet memory under Miri
+scripts/miri.sh
+
 step all engines in a release build
 # The check for mutants sees them where they are.
 with_mutants=$(cargo test --workspace --features braid-cli/mutants --test mutants --no-run 2>&1 | sed -n 's/.*(\(.*mutants-[^)]*\)).*/\1/p')

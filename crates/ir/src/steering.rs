@@ -113,7 +113,7 @@ impl Steering {
         }
         let by = self.by(interface);
         if let By::Field(field) = by {
-            return packet.get(layout, *field).map_or(0, |word| spread(&[word], workers));
+            return packet.get(layout, *field).map_or(0, |word| spread([word], workers));
         }
         let quoted = self.errors_follow.then(|| packet.quoted_flow_key(layout)).flatten();
         let key = quoted.map(FlowKey::reversed).or_else(|| packet.flow_key(layout));
@@ -149,17 +149,17 @@ impl By {
                 let FlowKey { version, src, dst, proto, sport, dport } = key.bidirectional();
                 let ports = Word::from(sport) << 16 | Word::from(dport);
                 let rest = ports << 16 | Word::from(version) << 8 | Word::from(proto);
-                spread(&[src, dst, rest], workers)
+                spread([src, dst, rest], workers)
             }
             By::Part(part) => match (part.what, part.of(key)) {
-                (Of::Both, (addr, port)) => spread(&[addr, port], workers),
-                (Of::Address, (addr, _)) => spread(&[addr], workers),
-                (Of::Port, (_, port)) => spread(&[port], workers),
+                (Of::Both, (addr, port)) => spread([addr, port], workers),
+                (Of::Address, (addr, _)) => spread([addr], workers),
+                (Of::Port, (_, port)) => spread([port], workers),
             },
             By::Pool(part, pool) => {
                 let (addr, port) = part.of(key);
                 let value = if part.what == Of::Port { port } else { addr };
-                owner(&pool.members, value, workers).unwrap_or_else(|| spread(&[value], workers))
+                owner(&pool.members, value, workers).unwrap_or_else(|| spread([value], workers))
             }
         }
     }
@@ -176,12 +176,15 @@ impl Part {
 }
 
 /// Spreads values over workers: each half of a word is mixed into a state of 64 bits.
-fn spread(words: &[Word], workers: u16) -> u16 {
-    let halves = words.iter().flat_map(|word| [*word as u64, (*word >> 64) as u64]);
-    let state = halves.fold(0x243f_6a88_85a3_08d3, |state: u64, half| {
-        let mixed = (state ^ half).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 32
-    });
+#[inline(always)]
+fn spread<const WORDS: usize>(words: [Word; WORDS], workers: u16) -> u16 {
+    let mut state = 0x243f_6a88_85a3_08d3_u64;
+    for word in words {
+        for half in [word as u64, (word >> 64) as u64] {
+            let mixed = (state ^ half).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            state = mixed ^ mixed >> 32;
+        }
+    }
     (((state.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * u64::from(workers)) >> 32) as u16
 }
 
@@ -218,7 +221,7 @@ mod tests {
         for workers in [2, 3, 4, 7, 64] {
             let mut counts = vec![0; usize::from(workers)];
             for number in 0..1000 * u128::from(workers) {
-                counts[usize::from(spread(&[0x0a00_0000 + number, 80], workers))] += 1;
+                counts[usize::from(spread([0x0a00_0000 + number, 80], workers))] += 1;
             }
             assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
         }

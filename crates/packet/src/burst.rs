@@ -1,6 +1,6 @@
 //! Bursts: packets that arrived together, the unit in which packets move.
 
-use crate::frame::Pool;
+use crate::frame::{Frame, Pool};
 use crate::layout::Layout;
 use crate::link::Link;
 use crate::packet::Packet;
@@ -91,6 +91,20 @@ impl Burst {
         }
         if let Some(place) = self.places.get_mut(self.count) {
             place.hold(link, time_ns, bytes, wire_len, pool);
+        }
+        self.count += 1;
+    }
+
+    /// Adds a packet that is a frame with all bytes from the wire, and enters at an interface. Leaves
+    /// an empty frame behind. As [`Self::add`], makes the packet in its place.
+    #[inline(always)]
+    pub fn add_frame(&mut self, ingress: u16, time_ns: u64, frame: &mut Frame) {
+        debug_assert!(!self.is_full(), "a burst has a limit");
+        if self.count == self.places.len() {
+            self.grow();
+        }
+        if let Some(place) = self.places.get_mut(self.count) {
+            place.be_frame(ingress, time_ns, frame);
         }
         self.count += 1;
     }
@@ -321,6 +335,22 @@ mod tests {
         assert_eq!(times(&other), [9, 1, 2, 5]);
         assert_eq!(burst.packets()[0], packet(0));
         assert!(burst.packets()[1].data().is_empty());
+    }
+
+    #[test]
+    fn frames_become_packets_in_places_of_others() {
+        let mut burst = Burst::new();
+        burst.push(packet(1));
+        let packet = &mut burst.packets_mut()[0];
+        (packet.mark, packet.held, packet.backward, packet.wire_len) = (1, true, true, 99);
+        packet.tags.insert("tag".into(), 1);
+        burst.clear();
+        let mut frame = Frame::of(&[5; 60]);
+        burst.add_frame(4, 7, &mut frame);
+        assert!(frame.is_empty());
+        let mut expected = Packet::new(Link::Ethernet, 7, [5; 60]);
+        expected.ingress = 4;
+        assert_eq!(burst.packets(), [expected]);
     }
 
     #[test]

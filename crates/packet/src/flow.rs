@@ -51,6 +51,7 @@ impl FlowKey {
 
     /// The key of a packet, if it has an IP header.
     #[must_use]
+    #[inline]
     pub fn of(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
         Self::with_ports4(packet, layout).or_else(|| Self::read(packet, layout, Self::FIELDS))
     }
@@ -71,6 +72,7 @@ impl FlowKey {
 
     /// The key of the packet that an ICMP error quotes. `None` when it quotes none.
     #[must_use]
+    #[inline]
     pub fn of_quoted(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
         if layout.has(Header::Quoted) {
             Self::read(packet, layout, Self::QUOTED_FIELDS)
@@ -79,6 +81,7 @@ impl FlowKey {
         }
     }
 
+    #[inline(never)]
     fn read(packet: &Packet, layout: &Layout, fields: [Field; 6]) -> Option<FlowKey> {
         let [version, src, dst, proto, sport, dport] = fields.map(|f| packet.get(layout, f));
         Some(FlowKey {
@@ -126,12 +129,14 @@ impl Packet {
 
     /// The packet's 5-tuple; `None` without an IP header.
     #[must_use]
+    #[inline]
     pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {
         FlowKey::of(self, layout)
     }
 
     /// The 5-tuple of the packet that this ICMP error quotes; `None` when it quotes none.
     #[must_use]
+    #[inline]
     pub fn quoted_flow_key(&self, layout: &Layout) -> Option<FlowKey> {
         FlowKey::of_quoted(self, layout)
     }

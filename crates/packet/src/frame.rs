@@ -236,6 +236,18 @@ impl Pool {
         })
     }
 
+    /// Takes a frame and appends it to a list. `None` if no frame is free. The frame is made in its
+    /// place, for the reason that `Frame::come_from` has.
+    #[inline(always)]
+    pub fn take_to<'f>(&mut self, frames: &'f mut Vec<Frame>) -> Option<&'f mut Frame> {
+        frames.push(Frame::empty());
+        if !frames.last_mut().is_some_and(|frame| frame.come_from(self)) {
+            frames.pop();
+            return None;
+        }
+        frames.last_mut()
+    }
+
     /// A frame that holds these bytes: of this pool if they fit and a frame is free, otherwise with
     /// memory of its own.
     #[inline]
@@ -356,14 +368,30 @@ impl Frame {
     #[inline(always)]
     pub(crate) fn come_from(&mut self, pool: &mut Pool) -> bool {
         let Some(frame) = pool.take() else { return false };
+        let mut frame = ManuallyDrop::new(frame);
+        self.take_over(&mut frame);
+        true
+    }
+
+    /// Moves another frame to this place, and leaves an empty frame in its place. Its parts move one
+    /// by one, for the reason that [`Self::come_from`] has.
+    #[inline(always)]
+    pub(crate) fn take_over(&mut self, other: &mut Frame) {
         if self.size > 0 {
             self.release();
         }
-        let Frame { base, pool, index, start, len, size } = *ManuallyDrop::new(frame);
-        (self.base, self.pool) = (base, pool);
-        (self.index, self.start) = (index, start);
-        (self.len, self.size) = (len, size);
-        true
+        (self.base, self.pool) = (other.base, other.pool);
+        (self.index, self.start) = (other.index, other.start);
+        (self.len, self.size) = (other.len, other.size);
+        (other.pool, other.start, other.len, other.size) = (None, 0, 0, 0);
+    }
+
+    /// Takes the frame out of its place, and leaves an empty frame there.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Frame {
+        let mut frame = Frame::empty();
+        frame.take_over(self);
+        frame
     }
 
     /// The bytes.

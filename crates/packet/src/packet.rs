@@ -100,6 +100,25 @@ impl Packet {
         }
     }
 
+    /// Makes this empty packet a packet that is an Ethernet frame with all bytes from the wire. Bytes
+    /// past [`MOST`] are cut off.
+    #[inline(always)]
+    pub(crate) fn be_frame(&mut self, ingress: u16, time_ns: u64, frame: &mut Frame) {
+        frame.truncate(MOST as usize);
+        self.link = Link::Ethernet;
+        self.time_ns = time_ns;
+        self.wire_len = u32::try_from(frame.len()).unwrap_or(MOST);
+        self.ingress = ingress;
+        self.frame.take_over(frame);
+    }
+
+    /// Appends the frame to a list. The rest of the packet has no meaning afterwards.
+    #[inline(always)]
+    pub fn give_frame(&mut self, frames: &mut Vec<Frame>) {
+        // The list gets its memory before the frame moves, so the frame moves only once.
+        frames.extend(std::iter::once_with(|| self.frame.take()));
+    }
+
     /// Takes the packet out of its place and leaves an empty one there.
     pub(crate) fn take(&mut self) -> Packet {
         std::mem::replace(self, Packet::empty(self.link))

@@ -70,12 +70,9 @@ impl Stored {
 
 /// Adds a copy of a frame to `frames`.
 fn give(bytes: &[u8], pool: &mut Pool, frames: &mut Vec<Frame>, lost: &mut dyn FnMut(Unreceived)) {
-    let Some(mut frame) = pool.take() else { return lost(Unreceived::NoMemory) };
-    if frame.push(bytes) {
-        frames.push(frame);
-    } else {
-        pool.put(frame);
-        frames.push(Frame::of(bytes));
+    let Some(frame) = pool.take_to(frames) else { return lost(Unreceived::NoMemory) };
+    if !frame.push(bytes) {
+        pool.put(std::mem::replace(frame, Frame::of(bytes)));
     }
 }
 

@@ -120,8 +120,7 @@ impl<'a> Sink<'a> {
             if is_copied {
                 copies.push((device, queues[device].len(), packet.clone()));
             }
-            let packet = std::mem::replace(packet, Packet::empty(packet.link));
-            queues[device].push(packet.into_frame());
+            packet.give_frame(&mut queues[device]);
         });
         drop(guard);
         load.burst.recycle(&mut self.pool);

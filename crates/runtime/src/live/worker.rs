@@ -18,7 +18,7 @@ use braid_io::{Unreceived, wait};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Compilation, Counters, Engine, Prepared};
 use braid_ir::snapshot::{Snapshot, staying};
-use braid_packet::{BURST, Frame, Link, Packet};
+use braid_packet::{BURST, Burst, Frame, Packet};
 use serde_json::Value;
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -310,7 +310,8 @@ impl<'a> Worker<'a> {
         let Some(newcomers) = &mut self.newcomers else { return Ok(()) };
         let mut admitted = newcomers.admit(is_end).into_iter();
         while admitted.len() > 0 {
-            let now = self.arrive(admitted.by_ref().take(BURST))?;
+            let some = admitted.by_ref().take(BURST);
+            let now = self.arrive(|burst, now| push_all(burst, now, some))?;
             self.execute(now);
         }
         Ok(())
@@ -320,15 +321,12 @@ impl<'a> Worker<'a> {
     fn process(&mut self, interface: u16) -> Result<(), RunError> {
         let mut frames = std::mem::take(&mut self.frames);
         self.packets += frames.len() as u64;
-        let mut packets = frames.drain(..).map(|frame| {
-            let mut packet = Packet::in_frame(Link::Ethernet, 0, frame, 0);
-            packet.ingress = interface;
-            packet
-        });
-        while packets.len() > 0 {
-            self.enter(packets.by_ref().take(BURST))?;
+        for some in frames.chunks_mut(BURST) {
+            self.enter_all(|burst, now| {
+                some.iter_mut().for_each(|frame| burst.add_frame(interface, now, frame));
+            })?;
         }
-        drop(packets);
+        frames.clear();
         self.frames = frames;
         Ok(())
     }
@@ -349,7 +347,12 @@ impl<'a> Worker<'a> {
     /// Runs the engine on a burst of packets, and sends what leaves. Packets of other workers, and of
     /// flows that must wait, do not enter.
     pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) -> Result<(), RunError> {
-        let now = self.arrive(packets)?;
+        self.enter_all(|burst, now| push_all(burst, now, packets))
+    }
+
+    /// As [`Self::enter`]. `fill` adds the packets to the burst, with the time that it gets.
+    fn enter_all(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> Result<(), RunError> {
+        let now = self.arrive(fill)?;
         if let Some(newcomers) = &mut self.newcomers {
             let lost = newcomers.hold_back(&mut self.load.burst, &mut self.sink.pool);
             if lost > 0 {
@@ -362,14 +365,11 @@ impl<'a> Worker<'a> {
 
     /// Fills the load's burst with packets, which get the current time. Passes those of other workers
     /// on. Returns the time.
-    fn arrive(&mut self, packets: impl Iterator<Item = Packet>) -> Result<u64, RunError> {
+    fn arrive(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> Result<u64, RunError> {
         let now = self.shared.clock.now_ns();
         self.change_until(now, true)?;
         let burst = &mut self.load.burst;
-        for mut packet in packets {
-            packet.time_ns = now;
-            burst.push(packet);
-        }
+        fill(burst, now);
         if let Some(exchange) = &mut self.exchange {
             let lost = exchange.pass_on(burst, &mut self.sink.pool);
             if lost > 0 {
@@ -575,5 +575,13 @@ impl<'a> Worker<'a> {
         self.engine.take_over(&mut *old, &staying);
         self.is_awake = false;
         old
+    }
+}
+
+/// Adds packets that arrive now to a burst.
+fn push_all(burst: &mut Burst, now: u64, packets: impl Iterator<Item = Packet>) {
+    for mut packet in packets {
+        packet.time_ns = now;
+        burst.push(packet);
     }
 }
