@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::Spread;
+use crate::spread::Spread;
 
 /// The percentiles that are reported.
 pub const PERCENTS: [u32; 23] =
