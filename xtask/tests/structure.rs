@@ -26,6 +26,11 @@ fn unsafe_code_is_forbidden() {
 }
 
 #[test]
+fn data_path_warns_of_lost_bits_and_panics() {
+    holds("the data path warns of lost bits and panics");
+}
+
+#[test]
 fn files_are_short() {
     holds("files are short");
 }
