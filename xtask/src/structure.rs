@@ -26,6 +26,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("every file starts with a line on what lives there", code::first_lines),
     ("crates use only crates that they may", arrows::arrows),
     ("unsafe code is forbidden", code::unsafe_fences),
+    ("the data path warns of lost bits and panics", code::data_path_lints),
     ("files are short", length::files_are_short),
     ("functions are short", length::functions),
     ("no placeholder is left", code::placeholders),

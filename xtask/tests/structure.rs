@@ -26,6 +26,11 @@ fn unsafe_code_is_forbidden() {
 }
 
 #[test]
+fn data_path_warns_of_lost_bits_and_panics() {
+    holds("the data path warns of lost bits and panics");
+}
+
+#[test]
 fn files_are_short() {
     holds("files are short");
 }
@@ -61,6 +66,11 @@ fn types_are_implemented_in_few_files() {
 }
 
 #[test]
+fn each_loss_of_packets_is_explained() {
+    holds("each loss of packets is explained");
+}
+
+#[test]
 fn no_retired_term_is_used() {
     holds("no retired term is used");
 }
@@ -78,6 +88,14 @@ fn documents_wrap() {
 #[test]
 fn drawing_of_crates_and_modules_is_true() {
     holds("the drawing of crates and modules is true");
+}
+
+#[test]
+fn each_rule_has_a_test() {
+    let tests = include_str!("structure.rs");
+    for (rule, _) in RULES {
+        assert!(tests.contains(&format!("    holds(\"{rule}\");")), "{rule}");
+    }
 }
 
 #[test]

@@ -1,46 +1,12 @@
 //! Checks that no engine is fast by being wrong. Before the measurements, each engine processes the
 //! first packets, and its output is compared with the output of `reference`.
 
-use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use braid_ir::engine::{Counters, Event, Outputs, StateEntry};
-use braid_packet::{BURST, Packet};
+use braid_ir::engine::{Counters, StateEntry};
+use braid_packet::BURST;
 
 use crate::feed::Feed;
+pub use crate::seen::Seen;
 use crate::subject::Subject;
-
-/// An engine's output: packets by interface, and a digest of all packets that does not depend on
-/// their order.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Seen {
-    /// Packets by interface.
-    pub packets: BTreeMap<u16, u64>,
-    /// Sum of the hashes of (interface, length on the wire, bytes) over all packets.
-    pub digest: u64,
-    /// Number of events.
-    pub events: u64,
-}
-
-impl Seen {
-    /// Records a packet that left by an interface.
-    pub fn leaves(&mut self, interface: u16, packet: &Packet) {
-        let mut hasher = DefaultHasher::new();
-        (interface, packet.wire_len, packet.data()).hash(&mut hasher);
-        self.digest = self.digest.wrapping_add(hasher.finish());
-        *self.packets.entry(interface).or_default() += 1;
-    }
-}
-
-impl Outputs for Seen {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        self.leaves(interface, &packet);
-    }
-
-    fn event(&mut self, _: Event) {
-        self.events += 1;
-    }
-}
 
 /// Everything that can be observed of an engine: output, counters and state.
 #[derive(Clone, PartialEq, Debug)]
@@ -121,7 +87,7 @@ fn different_counters(here: &Option<Counters>, there: &Option<Counters>) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use braid_packet::Link;
+    use braid_packet::{Link, Packet};
 
     fn outcome(bytes: &[&[u8]]) -> Outcome {
         let mut seen = Seen::default();

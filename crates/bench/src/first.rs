@@ -7,9 +7,9 @@ use crate::clock::thread_ns;
 use crate::definition::Case;
 use crate::feed::Feed;
 use crate::frames::Cursor;
-use crate::measure::Plan;
-use crate::report::Spread;
+use crate::plan::Plan;
 use crate::setup::Setup;
+use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
 
 /// The largest number of new engines of each kind (`PASSES`). Fewer are made if they would process

@@ -10,9 +10,10 @@ use crate::Error;
 use crate::check::{self, Outcome};
 use crate::definition::{Case, Definition};
 use crate::feed::Feed;
-use crate::measure::{Measured, Plan};
-use crate::report::{FlowTime, Row, Spread, saved};
+use crate::plan::Plan;
+use crate::report::{FlowTime, Measured, Row, saved};
 use crate::setup::Setup;
+use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
 use crate::trace::Trace;
 

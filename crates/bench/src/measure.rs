@@ -1,7 +1,6 @@
 //! Measures a case: engines and floors take turns, each for a segment of packets at a time.
 
 use braid_packet::BURST;
-use std::time::Duration;
 
 use braid_engine::Flows;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -14,49 +13,13 @@ use crate::first;
 use crate::flow_time;
 use crate::frames::Cursor;
 use crate::perf::Counters;
-use crate::report::{Row, Spread, saved};
+pub use crate::plan::Plan;
+pub use crate::report::Measured;
+use crate::report::{Row, saved};
 use crate::setup::Setup;
+use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
 use crate::{Error, machine};
-
-/// How to measure.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Plan {
-    /// The engines and floors to measure.
-    pub kinds: Vec<Kind>,
-    /// Number of segments of each engine or floor.
-    pub runs: usize,
-    /// The approximate time of a segment.
-    pub segment: Duration,
-    /// The largest number of packets of a segment.
-    pub packets: u64,
-    /// Number of packets on which engines are compared with `reference` before.
-    pub check: u64,
-    /// The least number of packets that an engine processes before it is measured.
-    pub warm: u64,
-}
-
-impl Plan {
-    /// The plan for published results: all floors and engines.
-    #[must_use]
-    pub fn full() -> Self {
-        Self {
-            kinds: Kind::ALL.to_vec(),
-            runs: 21,
-            segment: Duration::from_millis(8),
-            packets: u64::MAX,
-            check: 20_000,
-            warm: 200_000,
-        }
-    }
-
-    /// The plan for a quick look: fewer and shorter segments.
-    #[must_use]
-    pub fn quick() -> Self {
-        let segment = Duration::from_millis(2);
-        Self { runs: 5, segment, check: 4_000, warm: 50_000, ..Self::full() }
-    }
-}
 
 /// Number of packets with which `reference` is measured. They are sent repeatedly.
 const REFERENCE_PACKETS: u64 = 2_000;
@@ -102,15 +65,6 @@ struct Sample {
     ns: f64,
     cycles: Option<f64>,
     instructions: Option<f64>,
-}
-
-/// The measurements of a case.
-pub struct Measured {
-    /// A row for each engine and floor.
-    pub rows: Vec<Row>,
-    /// The errors of engines whose output differs from that of `reference`. These engines were not
-    /// measured.
-    pub wrong: Vec<Error>,
 }
 
 /// Measures a case.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::Spread;
+use crate::spread::Spread;
 
 /// The percentiles that are reported.
 pub const PERCENTS: [u32; 23] =
@@ -51,7 +51,7 @@ impl FlowTime {
             (percent, tenths(times[rank.saturating_sub(1).min(last)]))
         };
         let ends = SIZES.iter().skip(1).map(|next| Some(next - 1)).chain([None]);
-        let class = |(least, most): (u64, Option<u64>)| {
+        let group = |(least, most): (u64, Option<u64>)| {
             let among = |packets| packets >= least && most.is_none_or(|most| packets <= most);
             let times: Vec<f64> =
                 flows.iter().filter(|(packets, _)| among(*packets)).map(|(_, ns)| *ns).collect();
@@ -64,7 +64,7 @@ impl FlowTime {
             packets: flows.iter().map(|(packets, _)| packets).sum(),
             mean_ns: tenths(times.iter().sum::<f64>() / times.len() as f64),
             percentiles_ns: PERCENTS.map(percentile).to_vec(),
-            by_packets: SIZES.into_iter().zip(ends).filter_map(class).collect(),
+            by_packets: SIZES.into_iter().zip(ends).filter_map(group).collect(),
         })
     }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_in_the_class_of_their_number_of_packets() {
+    fn flows_are_in_the_group_of_their_number_of_packets() {
         let flows = [(1, 5.0), (2, 6.0), (3, 8.0), (300, 1000.0), (256, 2000.0)];
         let found = FlowTime::of(&flows).unwrap().by_packets;
         let size = |least, most, flows, median_ns| Size { least, most, flows, median_ns };

@@ -9,9 +9,9 @@ use braid_ir::residual::Extent;
 use braid_packet::{Burst, Packet};
 use braid_reference::Reference;
 
-use crate::check::Seen;
 use crate::feed::Feed;
 use crate::floor;
+use crate::seen::Seen;
 
 /// An engine or a floor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -31,6 +31,7 @@ impl Backend for (u128, bool) {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "callers number backends below `count`")]
 impl<B: Backend, T: Deref<Target = [B]>> Backends for T {
     fn count(&self) -> usize {
         self.len()

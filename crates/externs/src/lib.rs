@@ -5,6 +5,10 @@
 //! has one file per operator and the registry. `patterns` and `pool` implement the IR's own
 //! operations on patterns and pools. `rng` is the seeded generator for every random choice.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod backends;
 pub mod call;

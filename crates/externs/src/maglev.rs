@@ -91,6 +91,10 @@ fn salted(salt: u8, name: u128) -> u64 {
 
 /// The paper's pseudocode 1. Backends take turns in the order of their names, so that the order of
 /// the list has no effect on the table.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "turns are numbers of walks, and steps are below `size`"
+)]
 fn populate(backends: &[(u128, bool)], size: u32) -> Vec<u32> {
     let mut up: Vec<(u128, u32)> =
         (0..).zip(backends).filter(|(_, b)| b.1).map(|(index, b)| (b.0, index)).collect();

@@ -324,5 +324,5 @@ impl<'a> Headers<'a> {
 /// Whether a field belongs to the Ethernet header or to a VLAN tag. Assigning it changes no other
 /// field.
 pub(crate) fn is_link(field: Field) -> bool {
-    matches!(field.info().header, Header::Eth | Header::Vlan | Header::Vlan2)
+    Header::LINK.contains(&field.info().header)
 }

@@ -4,6 +4,7 @@ use crate::chain::Chain;
 use crate::model::{Kind, ParamId, Ty, Word};
 use crate::steering::{By, Of, Part, Side};
 use braid_packet::Field;
+use braid_packet::field::Show;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -143,17 +144,16 @@ fn parse_mac(text: &str) -> Option<Word> {
 /// The kind of a field's values. Addresses that may be of either family count as plain integers.
 #[must_use]
 pub fn field_kind(field: Field) -> Kind {
-    use Field::*;
-    match field {
-        PktTime => Kind::Time,
-        PktLen | PktPayloadLen => Kind::Size,
-        EthDst | EthSrc | ArpSha | ArpTha => Kind::Mac,
-        ArpSpa | ArpTpa | IpSrc | IpDst | QuotedIpSrc | QuotedIpDst => Kind::Ip4,
-        Ip6Src | Ip6Dst | QuotedIp6Src | QuotedIp6Dst => Kind::Ip6,
-        InetSport | InetDport | L4Sport | L4Dport | TcpSport | TcpDport | UdpSport | UdpDport
-        | QuotedSport | QuotedDport | QuotedInetSport | QuotedInetDport => Kind::Port,
-        _ if field.info().width == 1 => Kind::Bool,
-        _ => Kind::Uint,
+    let info = field.info();
+    match info.show {
+        Show::Mac => Kind::Mac,
+        Show::Ip4 => Kind::Ip4,
+        Show::Ip6 => Kind::Ip6,
+        Show::Port => Kind::Port,
+        Show::Size => Kind::Size,
+        Show::Time => Kind::Time,
+        Show::Decimal | Show::Hex(_) | Show::Inet | Show::Flags if info.width == 1 => Kind::Bool,
+        Show::Decimal | Show::Hex(_) | Show::Inet | Show::Flags => Kind::Uint,
     }
 }
 
@@ -188,4 +188,27 @@ fn part(part: Part) -> String {
 pub fn pool_name(chain: &Chain, node: u16, param: ParamId) -> String {
     let node = &chain.nodes[usize::from(node)];
     format!("{}.{}", node.name, node.model.params[param.index()].name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_of_a_field_is_what_its_name_and_width_say() {
+        for info in braid_packet::FIELDS {
+            let ends = |ends: &[&str]| ends.iter().any(|end| info.name.ends_with(end));
+            let expected = match info.width {
+                _ if info.name == "pkt.time" => Kind::Time,
+                _ if ends(&["pkt.len", "pkt.payload_len"]) => Kind::Size,
+                1 => Kind::Bool,
+                16 if ends(&["port"]) => Kind::Port,
+                32 if ends(&[".src", ".dst", ".spa", ".tpa"]) => Kind::Ip4,
+                48 => Kind::Mac,
+                128 if !info.name.contains("inet") => Kind::Ip6,
+                _ => Kind::Uint,
+            };
+            assert_eq!(field_kind(info.field), expected, "{}", info.name);
+        }
+    }
 }

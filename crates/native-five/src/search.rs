@@ -4,25 +4,15 @@
 #[cfg(feature = "hyperscan")]
 #[allow(unsafe_code, reason = "Hyperscan is a C library")]
 mod hyperscan;
+mod signature;
 
-use braid_externs::patterns::{Matcher, Pattern, PatternSet};
+pub use signature::Signature;
+
+use braid_externs::patterns::PatternSet;
 
 /// The default search engine.
 pub const ENGINE: &str =
     if cfg!(feature = "hyperscan") { "hyperscan" } else { "aho-corasick, regex" };
-
-/// A signature.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signature {
-    /// The number that a match reports.
-    pub number: u32,
-    /// Whether the text is a regular expression. Otherwise it is literal bytes.
-    pub regex: bool,
-    /// Whether ASCII letters match in either case.
-    pub nocase: bool,
-    /// The bytes or the expression.
-    pub text: Vec<u8>,
-}
 
 /// Signatures that are compiled to be searched all at once.
 pub enum Search {
@@ -50,22 +40,7 @@ impl Search {
     /// # Errors
     /// The mistake in the signatures.
     pub fn portable(signatures: &[Signature]) -> Result<Self, String> {
-        let pattern = |signature: &Signature| {
-            let (nocase, text) = (signature.nocase, signature.text.clone());
-            let matcher = if signature.regex {
-                let source = String::from_utf8(text).map_err(|_| "an expression is no text")?;
-                Matcher::Regex { source, nocase }
-            } else {
-                Matcher::Literal { bytes: text, nocase }
-            };
-            Ok(Pattern { number: signature.number, matcher })
-        };
-        let patterns = signatures.iter().map(pattern).collect::<Result<_, &str>>()?;
-        let set = PatternSet::new(patterns);
-        let first = |errors: &[braid_externs::patterns::PatternError]| {
-            errors.first().map_or_else(String::new, ToString::to_string)
-        };
-        set.map(Self::Portable).map_err(|errors| first(&errors))
+        signature::portable(signatures).map(Self::Portable)
     }
 
     /// The lowest number among the signatures that occur in a payload.

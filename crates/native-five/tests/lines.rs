@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Each function with its files.
 const FUNCTIONS: [(&str, &[&str]); 5] = [
-    ("IDS", &["ids.rs", "search.rs"]),
+    ("IDS", &["ids.rs", "search.rs", "search/signature.rs"]),
     ("Maglev", &["maglev.rs"]),
     ("IPFilter", &["ipfilter.rs", "rules.rs"]),
     ("Monitor", &["monitor.rs"]),

@@ -457,6 +457,7 @@ impl State {
 
     /// The next event that is due by a time: the earliest one, and flows before timers. The current
     /// time becomes its time.
+    #[expect(clippy::indexing_slicing, reason = "`at` is a place in `timers`")]
     pub(crate) fn due(&mut self, now: u64) -> Option<Due> {
         let timer = (0..self.timers.len())
             .filter_map(|at| Some((self.timers[at].due.filter(|due| *due <= now)?, at)))

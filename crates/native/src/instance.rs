@@ -189,6 +189,7 @@ impl Instance {
     }
 
     /// Changes a flow's record after its guard number `at` held.
+    #[expect(clippy::indexing_slicing, reason = "the record has more than `at` guards")]
     fn change_record(&mut self, flow: u64, at: usize) {
         let state = self.bound.state_mut();
         let record = state.recorded.get_mut(&flow);
@@ -314,6 +315,7 @@ impl Instance {
         config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`place` is a place in `config`")]
     fn exchange(&mut self, name: &str, value: Value) -> Option<Value> {
         let state = self.bound.state_mut();
         let place = state.config.iter().position(|(known, _)| known == name)?;

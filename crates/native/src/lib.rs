@@ -9,6 +9,10 @@
 //! The only interface is the C header. Functions in Rust ([`Function`]) use it too, so that the
 //! same checks apply to all functions. Engines use [`Instance`].
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 pub mod bridge;
 mod dump;

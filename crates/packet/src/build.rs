@@ -56,22 +56,17 @@ impl Shape {
         }
     }
 
-    /// Further headers with fields that can be assigned: those of a link that the packet may have
-    /// been built for, and the echo that an ICMP message may be.
-    #[must_use]
-    pub fn may_have(self) -> &'static [Header] {
-        use Header::{Eth, Icmp6Echo, IcmpEcho, Vlan, Vlan2};
-        match self {
-            Shape::Icmp => &[Eth, Vlan, Vlan2, IcmpEcho],
-            Shape::Icmp6 => &[Eth, Vlan, Vlan2, Icmp6Echo],
-            _ => &[Eth, Vlan, Vlan2],
-        }
-    }
-
-    /// Whether fields of a header can be assigned in a packet of this shape.
+    /// Whether fields of a header can be assigned in a packet of this shape: of its own headers, of
+    /// a link that the packet may have been built for, and of the echo that an ICMP message may be.
     #[must_use]
     pub fn takes(self, header: Header) -> bool {
-        self.headers().contains(&header) || self.may_have().contains(&header)
+        let echo = match self {
+            Shape::Icmp => Some(Header::IcmpEcho),
+            Shape::Icmp6 => Some(Header::Icmp6Echo),
+            _ => None,
+        };
+        [self.headers(), Header::LINK].iter().any(|all| all.contains(&header))
+            || echo == Some(header)
     }
 
     fn is_ip4(self) -> bool {

@@ -203,7 +203,7 @@ pub enum Address {
     Dst,
 }
 
-/// How people write a field's value.
+/// How people write a field's value, and so its kind of value in the language.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Show {
     /// In decimal.
@@ -220,6 +220,12 @@ pub enum Show {
     Inet,
     /// As TCP flags.
     Flags,
+    /// In decimal: the number of a port.
+    Port,
+    /// In decimal: a number of bytes.
+    Size,
+    /// In decimal: a time in nanoseconds.
+    Time,
 }
 
 /// Bits of a big-endian number in a header.

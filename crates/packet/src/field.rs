@@ -309,6 +309,9 @@ impl Header {
         matches!(self.info().parse, Parse::Rules(rules) if rules.least == 0)
     }
 
+    /// The link header with its VLAN tags, from the outside in.
+    pub const LINK: &'static [Header] = &[Header::Eth, Header::Vlan, Header::Vlan2];
+
     /// The headers of transport protocols: each holds a transport checksum.
     pub fn transports() -> impl Iterator<Item = Header> {
         Header::LIST.iter().copied().filter(|header| header.info().holds.is_some())

@@ -4,13 +4,13 @@ macro_rules! names {
     ($($header:ident $file:ident :: $declaration:ident [$($field:ident)*];)*) => {
         /// A header (or part of a packet) whose presence a model can test with `has`. Its
         /// declaration ([`crate::field::Declaration`]) describes it.
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "their declarations describe them")]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Header { $($header,)* }
 
         /// A header field or packet attribute. The field table ([`crate::FIELDS`]) describes it.
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the field table describes them")]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Field { $($($field,)*)* }

@@ -9,14 +9,14 @@ use crate::field::{Field, Header, Parts};
 /// There are fewer than a thousand.
 #[must_use]
 pub fn presences() -> Vec<u128> {
-    use Header::{Eth, Pkt, Vlan, Vlan2};
     let mut all = Vec::new();
-    for link in [&[] as &[Header], &[Eth], &[Eth, Vlan], &[Eth, Vlan, Vlan2]] {
-        let start = Header::bits(link) | Pkt.bit();
+    for count in 0..=Header::LINK.len() {
+        let link = || Header::LINK.iter().take(count);
+        let start = Header::bits(link()) | Header::Pkt.bit();
         all.push(start);
         for header in Header::LIST.iter().filter(|header| announced(**header, Field::EthType)) {
             // A header that needs Ethernet is parsed only behind an Ethernet header.
-            if link.contains(&Eth) || !header.implies().contains(&Eth) {
+            if count > 0 || !header.implies().contains(&Header::Eth) {
                 all.extend(from(*header).into_iter().map(|headers| start | headers));
             }
         }

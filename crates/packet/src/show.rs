@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 #[must_use]
 pub fn format_field(field: Field, value: u128) -> String {
     match field.info().show {
-        Show::Decimal => value.to_string(),
+        Show::Decimal | Show::Port | Show::Size | Show::Time => value.to_string(),
         // The width includes the prefix `0x`.
         Show::Hex(digits) => format!("{value:#0width$x}", width = digits + 2),
         Show::Mac => mac(value),

@@ -2,13 +2,11 @@
 
 use braid_compiler::sharding::divide;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine;
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::source::SourceMap;
 use braid_lang::{Loader, Unit};
 use braid_native::{Definition, LoadError};
 use braid_packet::Packet;
-use braid_reference::Reference;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +15,7 @@ pub mod budget;
 mod engines;
 mod steering;
 
-pub use engines::{ENGINES, Engine, HOSTILE, USERS};
+pub use engines::{ENGINES, Engine, HOSTILE, USERS, reference};
 pub use steering::over_workers;
 
 /// The form of the source that is compiled.
@@ -137,18 +135,6 @@ pub fn format(source: &str) -> Result<String, String> {
         sources.add("test.braid", source);
         render(&diagnostics, &sources, PLAIN)
     })
-}
-
-/// The reference engine.
-///
-/// # Panics
-/// When the engine refuses the chain. It never refuses chains from the language.
-#[must_use]
-pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
-    match Reference::new(chain.clone()) {
-        Ok(engine) => Box::new(engine),
-        Err(error) => panic!("the reference engine refuses a chain: {error}"),
-    }
 }
 
 /// All packets of a capture.

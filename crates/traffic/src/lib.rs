@@ -9,6 +9,7 @@
 mod arrivals;
 mod error;
 pub mod flows;
+mod generator;
 mod permutation;
 mod prefix;
 pub mod random;
@@ -19,33 +20,15 @@ mod yaml;
 
 pub use arrivals::Arrivals;
 pub use error::Error;
+pub use generator::{Progress, Traffic};
 pub use prefix::Prefix;
-pub use write::{Progress, Summary, write};
-
-use braid_packet::Packet;
+pub use write::{Summary, write};
 
 /// The default time of the first packet: 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = 1_735_689_600_000_000_000;
 
 /// The latest time: the end of pcap's times, in the year 2106.
 pub const END_NS: u64 = u32::MAX as u64 * 1_000_000_000;
-
-/// A generator of packets.
-pub trait Traffic {
-    /// The next packet, or `None` at the end. Times never go back, except where the times of a
-    /// repeated capture do.
-    ///
-    /// # Errors
-    /// When a limit is reached or an input can't be read any further.
-    fn next_packet(&mut self) -> Result<Option<Packet>, Error>;
-
-    /// Number of flows so far. Both directions of a flow count once. `None` if flows are not
-    /// counted.
-    fn flows(&self) -> Option<u64>;
-
-    /// How much of the traffic has been generated.
-    fn progress(&self) -> Progress;
-}
 
 /// Parses a point in time: decimal seconds since the epoch, with up to nine decimals.
 ///

@@ -1,16 +1,7 @@
 //! Writes traffic to a sink and summarises it.
 
-use crate::{Error, Traffic};
+use crate::{Error, Progress, Traffic};
 use braid_io::PacketSink;
-
-/// A generator's progress, in units of its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// Units that are done.
-    pub done: u64,
-    /// Units in all.
-    pub total: u64,
-}
 
 /// A summary of the written packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,9 +1,17 @@
 //! Rules on the text of sources: first lines, unsafe code, placeholders.
 
-use super::{files, folders, scan};
+use super::{File, files, files_below, folders, scan};
 
 /// Crates with modules that may use unsafe code. Each lists these modules in its root.
 const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"];
+
+/// Crates whose code handles packets. Their roots turn [`LINTS`] on. Exceptions say why they are
+/// right.
+const DATA_PATH: &[&str] =
+    &["classify", "engine", "externs", "flowcache", "io", "jit", "native", "packet", "state"];
+
+/// Lints against lost bits, panics and large frames on the stack.
+const LINTS: [&str; 3] = ["cast_possible_truncation", "indexing_slicing", "large_stack_arrays"];
 
 /// Every Rust file starts with `//!`.
 #[must_use]
@@ -38,6 +46,40 @@ pub fn unsafe_fences() -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Crates of the data path warn of lost bits, panics and large frames, and each exception has a
+/// reason.
+#[must_use]
+pub fn data_path_lints() -> Vec<String> {
+    let of_crate = |name: &&str| {
+        let folder = format!("crates/{name}/src/");
+        let all = files_below(&folder, &[".rs"]);
+        let root = all.iter().find(|file| file.path == format!("{folder}lib.rs"));
+        let root = root.map_or("", |file| file.text.as_str());
+        let warned = root.find("warn(").and_then(|at| root[at..].split(')').next());
+        let is_off = |lint: &&&str| !warned.is_some_and(|warned| warned.contains(**lint));
+        let mut wrong: Vec<String> = LINTS
+            .iter()
+            .filter(is_off)
+            .map(|lint| format!("{folder}lib.rs: lacks {lint}"))
+            .collect();
+        wrong.extend(all.iter().flat_map(without_reason));
+        wrong
+    };
+    DATA_PATH.iter().flat_map(of_crate).collect()
+}
+
+/// The exceptions from lints in a file that give no reason.
+fn without_reason(file: &File) -> Vec<String> {
+    let starts = file.text.match_indices("[expect(").chain(file.text.match_indices("[allow("));
+    let of = |(at, _): (usize, &str)| {
+        let exception = file.text[at..].split(")]").next().unwrap_or_default();
+        let line = file.text[..at].lines().count();
+        (!exception.contains("reason = "))
+            .then(|| format!("{}:{line}: an exception without a reason", file.path))
+    };
+    starts.filter_map(of).collect()
 }
 
 /// No macro stands for missing code, and no note says that something is missing.

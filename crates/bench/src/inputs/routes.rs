@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use braid_traffic::random::{Random, hash};
 
-use super::{HOPS, SEED, is_martian, mask};
+use super::common::{HOPS, SEED, is_martian, mask};
 
 /// Shares (of 1000) of prefix lengths, rounded from today's full IPv4 tables. Prefixes longer than
 /// a /24 are not announced, and prefixes shorter than a /16 are rare.

@@ -19,7 +19,7 @@ use std::net::Ipv4Addr;
 
 use braid_traffic::random::{Random, exp, ln};
 
-use super::{SEED, is_martian, mask};
+use super::common::{SEED, is_martian, mask};
 
 /// Lengths of source prefixes and their shares.
 const SOURCE_LENGTHS: &[(u32, u64)] =

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use braid_traffic::random::Random;
 
-use super::{SEED, mask};
+use super::common::{SEED, mask};
 
 /// The largest number of bits by which a prefix becomes shorter.
 const SHORTER: u64 = 4;

@@ -211,7 +211,7 @@ impl Apart<'_> {
 
 /// The headers that packets may have at the end of each block.
 fn headers(program: &Residual, presence: u128) -> Vec<BTreeSet<u128>> {
-    let (one, two) = (1 << Header::Vlan as u32, 1 << Header::Vlan2 as u32);
+    let (one, two) = (Header::Vlan.bit(), Header::Vlan2.bit());
     let mut found = vec![BTreeSet::new(); program.blocks.len()];
     found[0].insert(presence);
     for (number, block) in program.blocks.iter().enumerate() {

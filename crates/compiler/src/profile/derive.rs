@@ -271,8 +271,7 @@ impl Walk<'_> {
     fn create(&mut self, new: &NewPacket) {
         self.profile.creates.insert(shape_name(new.shape));
         // A new packet gets the addresses and the tags of the link header.
-        let link = [Header::Eth, Header::Vlan, Header::Vlan2];
-        let copied = FIELDS.iter().filter(|info| link.contains(&info.header));
+        let copied = FIELDS.iter().filter(|info| Header::LINK.contains(&info.header));
         let copied = copied.map(|info| info.field).filter(|field| *field != Field::EthType);
         self.read(&copied.collect::<Vec<_>>());
         match new.shape {

@@ -151,18 +151,19 @@ impl Created {
 
     /// The headers of a packet that decide which headers its answers have.
     pub(super) fn relevant() -> u128 {
-        use Header::{Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2};
+        use Header::{Ah, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt};
         between()
-            | Header::bits([Ah, Eth, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt, Vlan, Vlan2])
+            | Header::bits(Header::LINK)
+            | Header::bits([Ah, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt])
     }
 
     /// The headers in front of IP or ARP: those of the packet that it answers. Only a packet with
     /// IP keeps what stands between its link header and IP.
     fn link(&self, of: u128) -> u128 {
-        use Header::{Eth, Inet, Pkt, Vlan, Vlan2};
+        use Header::{Eth, Inet, Pkt};
         let is_inside = of & Eth.bit() != 0 && of & Inet.bit() != 0 && self.shape != Shape::Arp;
         let between = if is_inside { between() } else { 0 };
-        of & (Header::bits([Pkt, Eth, Vlan, Vlan2]) | between)
+        of & (Pkt.bit() | Header::bits(Header::LINK) | between)
     }
 
     /// The headers that its fields and its payload may decide.

@@ -76,7 +76,7 @@ impl Fact {
 
 /// What is known about the worker of packets with these headers that enter at an interface.
 pub(super) fn on_entry(steering: &Steering, interface: u16, presence: u128) -> Fact {
-    let fields = match steering.errors_follow && presence & 1 << Header::Quoted as u32 != 0 {
+    let fields = match steering.errors_follow && presence & Header::Quoted.bit() != 0 {
         true => FlowKey::QUOTED_FIELDS,
         false => FlowKey::FIELDS,
     };

@@ -93,7 +93,7 @@ fn push_now(draft: &mut Draft, path: &mut Path, id: ValueId, tagged: bool, twice
     if twice {
         // If the packet now has too many tags, the parser recognises nothing after them.
         let headers = &mut path.state.headers;
-        let tags = Header::bits([Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2]);
+        let tags = Header::Pkt.bit() | Header::bits(Header::LINK);
         headers.asked |= headers.known().0;
         headers.doubt(!tags);
         forget_behind(path);

@@ -10,6 +10,7 @@ use braid_ir::graph::Graph;
 use braid_ir::residual::{Extent, Point, Residual, check, parse, print, print_with_sites};
 use braid_packet::Header::{Eth, Icmp, Ip4, Ip6, Quoted4, QuotedL4, Tcp, Udp, Vlan};
 use braid_testkit::generate::program::program;
+use braid_testkit::harness::budget::seeds;
 use braid_testkit::harness::{Form, compile};
 
 #[track_caller]
@@ -40,7 +41,7 @@ fn programs_of_the_library_and_of_examples_parse_as_they_were() {
 
 #[test]
 fn programs_of_generated_chains_parse_as_they_were() {
-    for seed in 0..12 {
+    for seed in seeds(12) {
         let source = program(seed);
         let chain = compile(&source.source, &source.files, Form::AsWritten).expect("compiles");
         for program in programs(&chain, &shapes()) {
@@ -51,7 +52,7 @@ fn programs_of_generated_chains_parse_as_they_were() {
 
 #[test]
 fn programs_between_passes_print_and_parse() {
-    for seed in 0..12 {
+    for seed in seeds(12) {
         let source = program(seed);
         let chain = compile(&source.source, &source.files, Form::AsWritten).expect("compiles");
         let graph = Graph::new(&chain).expect("a graph");

@@ -50,6 +50,7 @@ pub fn of_args(args: &[Arg]) -> u32 {
 }
 
 /// Calls `f` with the bytes of an argument: big-endian, as many as its width needs.
+#[expect(clippy::indexing_slicing, reason = "`count` is at most `ARG_BYTES`")]
 pub(crate) fn with_bytes((value, width): Arg, f: impl FnOnce(&[u8])) {
     let count = usize::from(width).div_ceil(8).clamp(1, ARG_BYTES);
     f(&value.to_be_bytes()[ARG_BYTES - count..]);

@@ -143,6 +143,7 @@ struct Needle {
 
 /// The literals of one case rule, without literals that can never be the lowest match, because they
 /// end with (or equal) a literal with the same or a lower number.
+#[expect(clippy::indexing_slicing, reason = "`nest` has places in `kept`")]
 fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, PatternError> {
     let mut all: Vec<Needle> = (0..)
         .zip(patterns)

@@ -35,6 +35,7 @@ pub fn joined(intervals: impl IntoIterator<Item = Interval>) -> Vec<Interval> {
 }
 
 /// Whether a value is in one of these normalised intervals.
+#[expect(clippy::indexing_slicing, reason = "`after` is at most the number of intervals")]
 pub(super) fn contains(intervals: &[Interval], value: u128) -> bool {
     let after = intervals.partition_point(|&(lo, _)| lo <= value);
     after > 0 && value <= intervals[after - 1].1
@@ -46,6 +47,7 @@ pub(super) fn count(intervals: &[Interval]) -> u128 {
 }
 
 /// The members of `a` that are not in `b`. Both are normalised.
+#[expect(clippy::indexing_slicing, reason = "`first` is at most the number of intervals")]
 pub(super) fn minus(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     for &(lo, hi) in a {
@@ -66,6 +68,7 @@ pub(super) fn minus(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
 }
 
 /// The members that are in both. Both are normalised.
+#[expect(clippy::indexing_slicing, reason = "`first` is at most the number of intervals")]
 pub(super) fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     for &(lo, hi) in a {

@@ -1,6 +1,7 @@
 //! Types: their names in the source, their form in the IR, and their names in messages.
 
 use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
+use braid_ir::show::field_kind;
 use braid_packet::Field;
 
 use crate::ast::{self, Ident, TypeKind};
@@ -165,18 +166,9 @@ pub fn compatible(a: Ty, b: Ty) -> bool {
 /// is as wide as its field.
 #[must_use]
 pub fn of_field(field: Field) -> Ty {
-    use Field::*;
-    let width = field.info().width;
-    match field {
-        PktLen | PktPayloadLen => SIZE,
-        PktTime => TIME,
-        EthDst | EthSrc | ArpSha | ArpTha => MAC,
-        ArpSpa | ArpTpa | IpSrc | IpDst | QuotedIpSrc | QuotedIpDst => IP4,
-        Ip6Src | Ip6Dst | QuotedIp6Src | QuotedIp6Dst => IP6,
-        InetSport | InetDport | L4Sport | L4Dport | TcpSport | TcpDport | UdpSport | UdpDport
-        | QuotedSport | QuotedDport | QuotedInetSport | QuotedInetDport => PORT,
-        _ if width == 1 => BOOL,
-        _ => uint(width),
+    match field_kind(field) {
+        Kind::Size => SIZE,
+        kind => Ty { width: field.info().width, kind },
     }
 }
 

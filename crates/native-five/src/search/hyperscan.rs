@@ -5,7 +5,8 @@
 //! Hyperscan refuses some. The portable engine searches these, so that both builds find the same
 //! signatures.
 
-use super::{Search, Signature};
+use super::signature::{Signature, portable};
+use braid_externs::patterns::PatternSet;
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::ptr;
 
@@ -52,7 +53,7 @@ pub struct Database {
     /// Null if Hyperscan has no signatures.
     database: *mut c_void,
     scratch: *mut c_void,
-    rest: Option<Box<Search>>,
+    rest: Option<Box<PatternSet>>,
 }
 
 // SAFETY: a database is not bound to a thread. The type is not `Sync`, so that one thread owns the
@@ -110,7 +111,7 @@ impl Database {
     /// The mistake in the signatures.
     pub fn new(signatures: &[Signature]) -> Result<Self, String> {
         // The portable engine checks all signatures, whichever engine searches them.
-        Search::portable(signatures)?;
+        portable(signatures)?;
         let (mut ours, mut rest) = (Vec::new(), Vec::new());
         for signature in signatures {
             let one = expression(signature).map(|text| (text, signature.nocase, signature.number));
@@ -126,7 +127,7 @@ impl Database {
         }
         let rest = match rest.is_empty() {
             true => None,
-            false => Some(Box::new(Search::portable(&rest)?)),
+            false => Some(Box::new(portable(&rest)?)),
         };
         let mut made = Self { database: ptr::null_mut(), scratch: ptr::null_mut(), rest };
         if !ours.is_empty() {
@@ -159,7 +160,7 @@ impl Database {
                 );
             }
         }
-        let rest = self.rest.as_ref().and_then(|rest| rest.lowest(payload));
+        let rest = self.rest.as_ref().and_then(|rest| rest.lowest_match(payload));
         lowest.into_iter().chain(rest).min()
     }
 }

@@ -16,6 +16,7 @@ use braid_packet::{FIELDS, Field, HEADERS};
 use std::ffi::{CStr, c_char, c_void};
 
 /// The table of functions for native code.
+#[expect(clippy::cast_possible_truncation, reason = "the assertion checks the size")]
 pub(crate) static API: RawApi = RawApi {
     abi: ABI,
     size: {

@@ -88,6 +88,7 @@ fn write(bytes: &[u8]) {
     unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
 }
 
+#[expect(clippy::indexing_slicing, reason = "`at` is below the number of digits")]
 fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {

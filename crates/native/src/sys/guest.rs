@@ -389,8 +389,8 @@ impl Host<'_> {
         payload: Payload,
     ) -> Told {
         let run = Some(shims::state_function::<T> as super::abi::StateFunctionFn);
-        let class = payload as i32;
-        told(call!(self.raw, add_state_function, flow.0, run, class, arg(number)))
+        let payload = payload as i32;
+        told(call!(self.raw, add_state_function, flow.0, run, payload, arg(number)))
     }
 
     /// Registers a guard. When [`Function::condition`] returns true for this number, `action`

@@ -14,6 +14,7 @@ use std::ptr;
 impl RawNf {
     /// The structure for a function in Rust.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the structure has a few hundred bytes")]
     pub const fn of<T: Function>() -> Self {
         let info = T::INFO;
         let profile = match info.profile {

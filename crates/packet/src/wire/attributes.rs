@@ -1,6 +1,6 @@
 //! Attributes of the packet itself.
 
-use crate::declare::{Declaration, Where, ro};
+use crate::declare::{Declaration, Show, Where, ro};
 use crate::names::{Field, Header};
 
 const NONE: Where = Where::Computed;
@@ -14,21 +14,24 @@ pub(crate) const PKT: Declaration = Declaration {
             32,
             NONE,
             "Length on the wire in bytes, link header included, FCS excluded; also for snapped packets.",
-        ),
+        )
+        .shown(Show::Size),
         ro(
             Field::PktPayloadLen,
             "pkt.payload_len",
             32,
             NONE,
             "Bytes behind the last recognised header, on the wire, link padding excluded.",
-        ),
+        )
+        .shown(Show::Size),
         ro(
             Field::PktTime,
             "pkt.time",
             64,
             NONE,
             "Time of processing in nanoseconds since the epoch; never goes back.",
-        ),
+        )
+        .shown(Show::Time),
         ro(
             Field::PktIngress,
             "pkt.ingress",

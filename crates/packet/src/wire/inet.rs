@@ -58,6 +58,7 @@ pub(crate) const INET: Declaration = Declaration {
             ]),
             PORT,
         )
+        .shown(Show::Port)
         .of_flow(),
         ro(
             Field::InetDport,
@@ -70,6 +71,7 @@ pub(crate) const INET: Declaration = Declaration {
             ]),
             DPORT,
         )
+        .shown(Show::Port)
         .of_flow(),
     ],
     ..Declaration::new(Header::Inet, "inet", &[])
@@ -89,8 +91,12 @@ pub(crate) const L4: Declaration = Declaration {
     at: (Base::L4, 0),
     sum: Cover::Transport,
     fields: &[
-        rw(Field::L4Sport, "l4.sport", 16, bytes(0, 2), "TCP or UDP source port.").of_flow(),
-        rw(Field::L4Dport, "l4.dport", 16, bytes(2, 2), "TCP or UDP destination port.").of_flow(),
+        rw(Field::L4Sport, "l4.sport", 16, bytes(0, 2), "TCP or UDP source port.")
+            .shown(Show::Port)
+            .of_flow(),
+        rw(Field::L4Dport, "l4.dport", 16, bytes(2, 2), "TCP or UDP destination port.")
+            .shown(Show::Port)
+            .of_flow(),
         ro(Field::L4Checksum, "l4.checksum", 16, CHECKSUM, "TCP or UDP checksum.")
             .shown(Show::Hex(4)),
     ],

@@ -20,7 +20,7 @@ pub(crate) mod vlan;
 pub(crate) mod vxlan;
 
 /// EtherTypes that code outside the declarations names.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names are those of the standards")]
 pub mod ether_type {
     pub const IPV4: u16 = 0x0800;
     pub const ARP: u16 = 0x0806;
@@ -34,7 +34,7 @@ pub mod ether_type {
 }
 
 /// The IP protocol numbers that are recognised.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names are those of the standards")]
 pub mod proto {
     pub const HOP_BY_HOP: u8 = 0;
     pub const ICMP: u8 = 1;

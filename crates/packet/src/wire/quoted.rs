@@ -56,7 +56,8 @@ pub(crate) const QUOTED: Declaration = Declaration {
                 (Header::QuotedEcho, Field::QuotedId),
             ]),
             "As inet.sport, of the quoted packet.",
-        ),
+        )
+        .shown(Show::Port),
         ro(
             Field::QuotedInetDport,
             "quoted.inet.dport",
@@ -66,7 +67,8 @@ pub(crate) const QUOTED: Declaration = Declaration {
                 (Header::QuotedEcho, Field::QuotedId),
             ]),
             "As inet.dport, of the quoted packet.",
-        ),
+        )
+        .shown(Show::Port),
     ],
     ..Declaration::new(Header::Quoted, "quoted", &[Header::Inet])
 };
@@ -144,14 +146,16 @@ pub(crate) const L4: Declaration = Declaration {
             16,
             bytes(0, 2),
             "Source port of the quoted packet.",
-        ),
+        )
+        .shown(Show::Port),
         rw(
             Field::QuotedDport,
             "quoted.l4.dport",
             16,
             bytes(2, 2),
             "Destination port of the quoted packet.",
-        ),
+        )
+        .shown(Show::Port),
     ],
     ..Declaration::new(Header::QuotedL4, "quoted.l4", &[Header::Quoted, Header::Inet])
 };

@@ -41,6 +41,7 @@ pub(crate) const TCP: Declaration = Declaration {
     summary: Some(("TCP", &[("", Field::TcpFlags)])),
     fields: &[
         rw(Field::TcpSport, "tcp.sport", 16, Where::Part(Field::L4Sport, 0), "TCP source port.")
+            .shown(Show::Port)
             .of_flow(),
         rw(
             Field::TcpDport,
@@ -49,6 +50,7 @@ pub(crate) const TCP: Declaration = Declaration {
             Where::Part(Field::L4Dport, 0),
             "TCP destination port.",
         )
+        .shown(Show::Port)
         .of_flow(),
         rw(Field::TcpSeq, "tcp.seq", 32, bytes(SEQ, 4), "Sequence number."),
         rw(Field::TcpAck, "tcp.ack", 32, bytes(ACK, 4), "Acknowledgement number."),

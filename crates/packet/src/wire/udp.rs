@@ -1,7 +1,7 @@
 //! UDP (RFC 768).
 
 use super::proto;
-use crate::declare::{Behind, Cover, Declaration, Own, Parse, Where, bytes, ro, rw};
+use crate::declare::{Behind, Cover, Declaration, Own, Parse, Show, Where, bytes, ro, rw};
 use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -26,6 +26,7 @@ pub(crate) const UDP: Declaration = Declaration {
     summary: Some(("UDP", &[])),
     fields: &[
         rw(Field::UdpSport, "udp.sport", 16, Where::Part(Field::L4Sport, 0), "UDP source port.")
+            .shown(Show::Port)
             .of_flow(),
         rw(
             Field::UdpDport,
@@ -34,6 +35,7 @@ pub(crate) const UDP: Declaration = Declaration {
             Where::Part(Field::L4Dport, 0),
             "UDP destination port.",
         )
+        .shown(Show::Port)
         .of_flow(),
         ro(Field::UdpLen, "udp.len", 16, bytes(LENGTH, 2), "UDP length in bytes."),
     ],

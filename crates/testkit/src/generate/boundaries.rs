@@ -1,6 +1,7 @@
 //! Finds the boundaries of a chain's behaviour: every constant that its models compare with fields,
 //! every edge of its sets, rules and prefixes, every time-out.
 
+use super::readings::payload_for;
 use braid_ir::chain::Chain;
 use braid_ir::model::{BinOp, Kind, Model, Op, Program, SetRef, Setting, Term, Ty, Word};
 use braid_ir::value::{IntervalSet, ParamValue, Rule, RuleAddrs};
@@ -101,7 +102,7 @@ impl Boundaries {
                 }
             }
             (ParamTy::Patterns, ParamValue::Patterns(set)) => {
-                self.payloads.extend(set.patterns().iter().take(100).map(pattern_payload));
+                self.payloads.extend(set.patterns().iter().take(100).map(payload_for));
             }
             _ => {}
         }
@@ -182,11 +183,6 @@ fn setting_value(setting: Setting, params: &[ParamValue]) -> Option<Word> {
             _ => None,
         },
     }
-}
-
-/// A payload close to a match of a pattern: its text without the operators of regular expressions.
-fn pattern_payload(pattern: &braid_externs::patterns::Pattern) -> Vec<u8> {
-    crate::generate::traffic::payload_for(pattern)
 }
 
 /// The facts about a value of a program.

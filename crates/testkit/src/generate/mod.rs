@@ -3,6 +3,7 @@
 
 pub mod boundaries;
 pub mod program;
+mod readings;
 mod rng;
 pub mod traffic;
 

@@ -5,7 +5,9 @@ use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
 use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
+use braid_ir::engine;
 use braid_ir::residual::Extent;
+use braid_reference::Reference;
 use std::fmt;
 
 /// An engine's configuration, and the way it receives packets.
@@ -85,7 +87,7 @@ impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses.
     /// - There is always `synth`, which runs the programs of several functions combined, or
     ///   `fused`, which also makes flow records. Every other time there is also `sequential`.
-    /// - Packets come one by one or in burstes.
+    /// - Packets come one by one or in bursts.
     /// - Programs are interpreted or, with `native`, run as machine code from the first or a later
     ///   packet on.
     /// - Sometimes all hashes are equal.
@@ -195,7 +197,7 @@ impl Engine {
     ) -> Result<(), Box<Report>> {
         let wrong =
             |stimuli: &[Stimulus], expected: &Trace| self.difference(chain, stimuli, expected);
-        check(chain, &super::reference, &wrong, stimuli, expected)
+        check(chain, &reference, &wrong, stimuli, expected)
     }
 
     fn difference(
@@ -243,8 +245,20 @@ impl fmt::Display for Engine {
             f.write_str(", all hashes equal")?;
         }
         match self.burst {
-            Some(most) => write!(f, ", in burstes of {most}"),
+            Some(most) => write!(f, ", in bursts of {most}"),
             None => Ok(()),
         }
+    }
+}
+
+/// The reference engine.
+///
+/// # Panics
+/// When the engine refuses the chain. It never refuses chains from the language.
+#[must_use]
+pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
+    match Reference::new(chain.clone()) {
+        Ok(engine) => Box::new(engine),
+        Err(error) => panic!("the reference engine refuses a chain: {error}"),
     }
 }

@@ -1,6 +1,11 @@
 //! The layers of a packet. An `Option` that is `None` takes the value that makes the packet valid.
 //! `Some` writes the given value, even if that makes the packet invalid.
 
+/// The default source address of frames.
+pub const DEFAULT_SRC_MAC: u64 = 0x02_00_00_00_00_01;
+/// The default destination address of frames.
+pub const DEFAULT_DST_MAC: u64 = 0x02_00_00_00_00_02;
+
 /// A packet: its layers from the outside in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spec {
@@ -248,7 +253,7 @@ pub struct Icmp {
 
 impl Default for Eth {
     fn default() -> Self {
-        Self { src: super::DEFAULT_SRC_MAC, dst: super::DEFAULT_DST_MAC, ethertype: None }
+        Self { src: DEFAULT_SRC_MAC, dst: DEFAULT_DST_MAC, ethertype: None }
     }
 }
 

@@ -17,11 +17,7 @@ pub use build::{arp, eth, icmp, ip, packet, raw_ip, tcp, udp};
 pub use bytes::{fold, ones_sum};
 pub use describe::describe;
 pub use layers::{
-    Arp, Cooked, Eth, Ext, Frame, Icmp, Ip, Layer, LinkKind, Spec, Tcp, TcpOption, Udp, Vlan,
+    Arp, Cooked, DEFAULT_DST_MAC, DEFAULT_SRC_MAC, Eth, Ext, Frame, Icmp, Ip, Layer, LinkKind,
+    Spec, Tcp, TcpOption, Udp, Vlan,
 };
 pub use parse::{ParseError, parse};
-
-/// The default source address of frames.
-pub const DEFAULT_SRC_MAC: u64 = 0x02_00_00_00_00_01;
-/// The default destination address of frames.
-pub const DEFAULT_DST_MAC: u64 = 0x02_00_00_00_00_02;

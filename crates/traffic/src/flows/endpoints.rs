@@ -1,6 +1,6 @@
 //! The addresses, ports and protocol of each flow, computed from its number.
 
-use super::{Options, Ports, Protocol};
+use super::options::{Options, Ports, Protocol};
 use crate::permutation::Permutation;
 use crate::random::{hash, scale};
 use crate::template::{FIRST_PORT, PORTS};

@@ -2,8 +2,8 @@
 
 use super::endpoints::{Endpoints, Ends};
 use super::life::{self, Segment};
+use super::options::{MAX_FLOWS, MAX_PACKETS, MAX_RATE, Options};
 use super::size::flow_sizes;
-use super::{MAX_FLOWS, MAX_PACKETS, MAX_RATE, Options};
 use crate::arrivals::Clock;
 use crate::random::Random;
 use crate::{Error, Progress, Traffic, later};

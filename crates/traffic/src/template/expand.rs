@@ -2,8 +2,8 @@
 
 use super::config::{Config, Entry, OwnGaps};
 use super::conversation::{Conversation, Role, Step};
+use super::options::Options;
 use super::tuples::{Tuple, Tuples};
-use super::{MAX_RATE, Options};
 use crate::arrivals::Clock;
 use crate::random::Random;
 use crate::{Error, Progress, Traffic, later};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// The most connections that are open at once.
 pub const MAX_CONNECTIONS: usize = 1 << 18;
+/// The most connections a second of one template, after scaling.
+const MAX_RATE: f64 = 1e8;
 /// Rates below this count as zero. At this rate a connection comes once in 30 years.
 const MIN_RATE: f64 = 1e-9;
 

@@ -1,8 +1,8 @@
 //! Generates chains of generated functions: two-way paths, one-way paths, branches over named
 //! ports, policy.
 
-use super::Options;
 use super::function::Function;
+use super::source::Options;
 use super::text::Text;
 use crate::generate::Rng;
 

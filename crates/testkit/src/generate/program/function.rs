@@ -1,13 +1,15 @@
 //! Generates one random function: chooses its declarations, and makes a row that uses each of them.
 
 pub(super) mod declare;
+mod draft;
 
-use super::pieces::{Event, ParamKind, Pieces, Scope};
+use super::pieces::{Event, Scope};
 use super::pred::{Anchors, row};
 use super::stmt::Stmts;
 use super::text::Text;
 use crate::generate::Rng;
 use braid_packet::Header;
+use draft::{Draft, Use};
 use std::collections::BTreeMap;
 
 /// A generated function and the facts that a chain needs.
@@ -27,41 +29,6 @@ pub(super) struct Function {
     pub(super) holds: bool,
     /// The files that its arguments name.
     pub(super) files: BTreeMap<String, String>,
-}
-
-/// A row that uses a declaration.
-#[derive(Clone, Debug, Default)]
-struct Use {
-    /// A test for its predicate.
-    test: String,
-    /// Headers that must be present.
-    headers: Vec<Header>,
-    /// Its first statements.
-    lines: Vec<String>,
-    /// States that it assigns.
-    assigns: Vec<usize>,
-    /// A state without a default whose entry exists.
-    exists: Option<usize>,
-    /// Whether it emits an event.
-    emits: bool,
-    /// Whether it is the first of all rows.
-    first: bool,
-}
-
-/// The parts of a function.
-#[derive(Default)]
-struct Draft {
-    pieces: Pieces,
-    uses: Vec<Use>,
-    timers: Vec<String>,
-    /// Timers and their statements.
-    every: Vec<(String, String)>,
-    /// Functions of its own, as source.
-    own: Vec<String>,
-    /// The states with an `on expire` program, and its statements.
-    expire: Vec<(String, Vec<String>)>,
-    queue: bool,
-    files: BTreeMap<String, String>,
 }
 
 /// Generates the function with this number in its program.
@@ -231,12 +198,5 @@ fn inner(text: &mut Text, stmts: &mut Stmts<'_>, scope: &mut Scope) {
 fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     for at in (1..items.len()).rev() {
         items.swap(at, rng.below(at + 1));
-    }
-}
-
-impl Draft {
-    /// The first declared parameter of a kind, if any.
-    fn param(&self, kind: ParamKind) -> Option<&super::pieces::Param> {
-        self.pieces.params.iter().find(|param| param.kind == kind)
     }
 }

@@ -2,11 +2,11 @@
 //! translators in sequence, tables per flow in several functions. Limits are small, so traffic
 //! reaches them.
 
-use super::Program;
 use super::beside;
 use super::counters;
 use super::function;
 use super::function::declare::files;
+use super::source::Program;
 use super::types::ip4;
 use crate::generate::Rng;
 use std::fmt::Write as _;

@@ -2,7 +2,8 @@
 //! slot and in several, under a packet's own key and under other keys, in both directions. Flow
 //! records that share an entry exceed their limits in every order.
 
-use super::{Program, function};
+use super::function;
+use super::source::Program;
 use crate::generate::Rng;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -13,40 +13,15 @@ mod library;
 pub(in crate::generate) mod limits;
 mod pieces;
 mod pred;
+mod source;
 mod stmt;
 mod text;
 mod types;
 
+pub use source::{Options, Program};
+
 use super::Rng;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-
-/// A program: one source file with functions and a chain, and the files that it names.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Program {
-    /// Source text.
-    pub source: String,
-    /// The files that it names, by name.
-    pub files: BTreeMap<String, String>,
-}
-
-impl std::fmt::Display for Program {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.source)?;
-        for (name, text) in &self.files {
-            write!(f, "\n// === {name} ===\n{text}")?;
-        }
-        Ok(())
-    }
-}
-
-/// Additions to a generated program.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Options {
-    /// Number of a function on the main path. If it exists, a function that passes everything is
-    /// inserted behind it.
-    pub pass_through: Option<usize>,
-}
 
 /// The random program of a seed.
 #[must_use]

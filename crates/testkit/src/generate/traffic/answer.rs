@@ -1,9 +1,9 @@
 //! Generates answers to packets that left the chain: replies, and ICMP errors about them.
 
-use super::{quoting, values};
+use super::values;
 use crate::convert::frame_of;
 use crate::generate::{Boundaries, Rng};
-use crate::packet::{Icmp, Ip, Layer, Spec, describe};
+use crate::packet::{Eth, Icmp, Ip, Layer, Spec, describe};
 use braid_packet::Packet;
 use std::collections::VecDeque;
 
@@ -86,4 +86,11 @@ pub(super) fn error(
     let icmp = Icmp { v6: about.v6, kind, code, rest, cut, sum: None };
     let quoted: Vec<Layer> = spec.layers.drain(at..).collect();
     Some((interface, quoting(icmp, ip, &quoted)))
+}
+
+/// Puts the layers behind a packet's link layer into an ICMP error.
+fn quoting(icmp: Icmp, ip: Ip, quoted: &[Layer]) -> Spec {
+    let mut layers = vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Icmp(icmp)];
+    layers.extend_from_slice(quoted);
+    Spec { layers, ..Spec::default() }
 }

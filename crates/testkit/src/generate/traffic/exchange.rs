@@ -1,11 +1,8 @@
 //! A few hosts exchange packets in bursts in both directions, with few other packets in between. So
 //! the counters for these hosts reach their limits in every order.
 
-use super::{Traffic, time};
-use crate::convert::packet_of;
 use crate::generate::Rng;
 use crate::packet::{Spec, packet};
-use crate::record::Stimulus;
 
 /// The conversations, and the current burst.
 pub(super) struct Exchange {
@@ -30,7 +27,7 @@ impl Exchange {
     }
 
     /// The next packet, and the interface where it enters.
-    fn packet(&mut self, rng: &mut Rng) -> (u16, &Spec) {
+    pub(super) fn packet(&mut self, rng: &mut Rng) -> (u16, &Spec) {
         if self.more == 0 {
             self.talk = rng.below(self.talks.len());
             self.backward = rng.one_in(2);
@@ -54,21 +51,4 @@ fn talk(rng: &mut Rng, size: usize) -> [Spec; 2] {
         packet(&format!("{proto} {a}:{port} > {b}:80 bytes={size}")),
         packet(&format!("{proto} {b}:80 > {a}:{port} bytes={size}")),
     ]
-}
-
-impl Traffic<'_> {
-    /// The next packet of the exchange. `None` if there is no exchange, or if another stimulus
-    /// comes first.
-    pub(super) fn next_of_exchange(&mut self) -> Option<Stimulus> {
-        if self.rng.one_in(25) {
-            return None;
-        }
-        let exchange = self.exchange.as_mut()?;
-        self.now = match self.rng.below(50) {
-            0 => time::next(&mut self.rng, &self.boundaries, self.now),
-            _ => self.now.saturating_add(self.rng.range(0, 300_000)),
-        };
-        let (interface, spec) = exchange.packet(&mut self.rng);
-        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
-    }
 }

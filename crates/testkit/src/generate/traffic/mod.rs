@@ -17,7 +17,7 @@ use super::program::limits;
 use super::{Boundaries, Rng};
 use crate::convert::packet_of;
 use crate::harness;
-use crate::packet::{Eth, Icmp, Layer, Spec};
+use crate::packet::{Layer, Spec};
 use crate::record::{Output, Stimulus, Trace, step};
 use braid_ir::chain::{Chain, Source};
 use braid_packet::{Header, Packet};
@@ -25,8 +25,6 @@ use exchange::Exchange;
 use flow::Flow;
 use std::collections::VecDeque;
 use train::Train;
-
-pub use payload::payload_for;
 
 /// The number of flows that are remembered.
 const FLOWS: usize = 24;
@@ -154,7 +152,10 @@ impl<'a> Traffic<'a> {
             _ => {}
         }
         let (interface, spec) = self.packet_there();
-        self.start_train(interface, &spec);
+        if self.trains && self.train.is_none() && self.rng.one_in(3) {
+            let train = Train::draw(&mut self.rng, &self.boundaries, interface, &spec);
+            self.train = Some(train);
+        }
         let mut frame = spec.frame();
         if self.rng.one_in(25) {
             mangle::bytes(&mut self.rng, &mut frame);
@@ -168,6 +169,34 @@ impl<'a> Traffic<'a> {
             self.now
         };
         Stimulus::Packet(interface, packet_of(&frame, time_ns))
+    }
+
+    /// The next packet of the exchange. `None` if there is no exchange, or if another stimulus
+    /// comes first.
+    fn next_of_exchange(&mut self) -> Option<Stimulus> {
+        if self.rng.one_in(25) {
+            return None;
+        }
+        let exchange = self.exchange.as_mut()?;
+        self.now = match self.rng.below(50) {
+            0 => time::next(&mut self.rng, &self.boundaries, self.now),
+            _ => self.now.saturating_add(self.rng.range(0, 300_000)),
+        };
+        let (interface, spec) = exchange.packet(&mut self.rng);
+        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
+    }
+
+    /// The next packet of the train. `None` if there is no train, or if another stimulus comes
+    /// first.
+    fn next_of_train(&mut self) -> Option<Stimulus> {
+        if self.rng.one_in(5) {
+            return None;
+        }
+        let mut train = self.train.take()?;
+        let (gap, interface, spec) = train.packet(&mut self.rng, &self.boundaries);
+        self.now = self.now.saturating_add(gap);
+        self.train = (!train.is_over()).then_some(train);
+        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
     }
 
     /// Makes a change of configuration.
@@ -318,11 +347,4 @@ impl<'a> Traffic<'a> {
         self.pending.extend(pieces.into_iter().map(|piece| (interface, piece)));
         self.pending.pop_front().unwrap_or((interface, spec.clone()))
     }
-}
-
-/// Puts the layers behind a packet's link layer into an ICMP error.
-fn quoting(icmp: Icmp, ip: crate::packet::Ip, quoted: &[Layer]) -> Spec {
-    let mut layers = vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Icmp(icmp)];
-    layers.extend_from_slice(quoted);
-    Spec { layers, ..Spec::default() }
 }

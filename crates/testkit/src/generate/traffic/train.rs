@@ -1,11 +1,9 @@
 //! Trains: packets that repeat, so that records of their flow are used. Some packets in a train are
 //! changed, and other stimuli in between change what the records depend on.
 
-use super::{Traffic, mangle};
-use crate::convert::packet_of;
+use super::mangle;
 use crate::generate::{Boundaries, Rng};
 use crate::packet::Spec;
-use crate::record::Stimulus;
 
 /// The current train.
 pub(super) struct Train {
@@ -36,35 +34,35 @@ impl Gap {
     }
 }
 
-impl Traffic<'_> {
-    /// May start a train of this packet, if there is none.
-    pub(super) fn start_train(&mut self, interface: u16, spec: &Spec) {
-        if self.trains && self.train.is_none() && self.rng.one_in(3) {
-            let gap = Gap::draw(&mut self.rng, &self.boundaries);
-            let more = 1 + self.rng.below(12);
-            self.train = Some(Train { more, interface, spec: spec.clone(), gap });
-        }
+impl Train {
+    /// A train of this packet.
+    pub(super) fn draw(
+        rng: &mut Rng,
+        boundaries: &Boundaries,
+        interface: u16,
+        spec: &Spec,
+    ) -> Self {
+        let gap = Gap::draw(rng, boundaries);
+        Self { more: 1 + rng.below(12), interface, spec: spec.clone(), gap }
     }
 
-    /// The next packet of the train. `None` if there is no train, or if another stimulus comes
-    /// first.
-    pub(super) fn next_of_train(&mut self) -> Option<Stimulus> {
-        if self.rng.one_in(5) {
-            return None;
-        }
-        let mut train = self.train.take()?;
-        let gap = match train.gap {
-            Gap::Below(most) => self.rng.range(0, most),
+    /// The next packet: the time since the packet before it, the interface where it enters, and the
+    /// packet.
+    pub(super) fn packet(&mut self, rng: &mut Rng, boundaries: &Boundaries) -> (u64, u16, Spec) {
+        let gap = match self.gap {
+            Gap::Below(most) => rng.range(0, most),
             Gap::Just(gap) => gap,
         };
-        self.now = self.now.saturating_add(gap);
-        let mut spec = train.spec.clone();
-        if self.rng.one_in(5) {
-            mangle::field(&mut self.rng, &self.boundaries, &mut spec);
+        let mut spec = self.spec.clone();
+        if rng.one_in(5) {
+            mangle::field(rng, boundaries, &mut spec);
         }
-        let interface = train.interface;
-        train.more -= 1;
-        self.train = (train.more > 0).then_some(train);
-        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
+        self.more -= 1;
+        (gap, self.interface, spec)
+    }
+
+    /// Whether no packet is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.more == 0
     }
 }

@@ -1,7 +1,7 @@
 //! Parses attributes of layers: `ttl=3`, `SA`, `"payload"`.
 
+use super::values::{Parsed, address, error, hex, link, mac, number};
 use super::words::Word;
-use super::{Parsed, address, error, hex, link, mac, number};
 use crate::packet::layers::{Ext, Icmp, Ip, Layer, Spec, Tcp, TcpOption, Udp};
 
 /// TCP flags by letter, from bit 0 up.

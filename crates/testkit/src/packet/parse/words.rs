@@ -1,6 +1,6 @@
 //! Splits a packet's text into layers and words.
 
-use super::{ParseError, Parsed, error};
+use super::values::{ParseError, Parsed, error, hex, number};
 use std::collections::VecDeque;
 
 /// A word of a layer.
@@ -64,7 +64,7 @@ fn string(text: &str) -> Parsed<(Vec<u8>, &str)> {
                 Some((_, '0')) => bytes.push(0),
                 Some((_, c @ ('"' | '\\'))) => bytes.push(if c == '"' { b'"' } else { b'\\' }),
                 Some((at, 'x')) => {
-                    bytes.extend(super::hex(text.get(at + 1..at + 3).unwrap_or("?"))?);
+                    bytes.extend(hex(text.get(at + 1..at + 3).unwrap_or("?"))?);
                     chars.nth(1);
                 }
                 _ => return error("expected one of \\n \\r \\t \\0 \\\" \\\\ \\xHH in a string"),
@@ -109,7 +109,7 @@ impl Words {
     /// A number.
     pub(super) fn number<T: TryFrom<u64>>(&mut self) -> Parsed<T> {
         match self.take_bare() {
-            Some(word) => super::number(&word),
+            Some(word) => number(&word),
             None => error("expected a number"),
         }
     }

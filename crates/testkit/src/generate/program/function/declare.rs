@@ -4,10 +4,10 @@ pub(in crate::generate::program) mod files;
 mod more;
 mod state;
 
-use super::{Draft, Use};
+use super::draft::{Draft, Use, add, test};
 use crate::generate::Rng;
-use crate::generate::program::pieces::{Event, Param, ParamKind, Per, State};
-use crate::generate::program::types::{self, BOOL, IP4, IP6, PORT, SCALARS, SIZE, U32, literal};
+use crate::generate::program::pieces::{Event, ParamKind, Per, State};
+use crate::generate::program::types::{self, IP4, IP6, PORT, SCALARS, SIZE, U32, literal};
 use braid_ir::model::{Kind, Ty};
 use braid_packet::Header;
 
@@ -35,18 +35,6 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         19 | 20 => more::counter(rng, draft),
         _ => state::table(rng, draft),
     }
-}
-
-/// Adds a parameter.
-fn add(draft: &mut Draft, kind: ParamKind, ty: &str, value: String, default: bool) -> String {
-    let name = format!("p{}", draft.pieces.params.len());
-    draft.pieces.params.push(Param { name: name.clone(), kind, ty: ty.to_owned(), value, default });
-    name
-}
-
-/// A use that tests these headers.
-fn test(test: String, headers: &[Header]) -> Use {
-    Use { test, headers: headers.to_vec(), ..Use::default() }
 }
 
 fn scalar(rng: &mut Rng, draft: &mut Draft) {
@@ -280,9 +268,4 @@ fn port(draft: &mut Draft) {
     used.lines.push("}".to_owned());
     draft.pieces.ports.push(name);
     draft.uses.push(used);
-}
-
-/// A literal for a default.
-fn default_of(rng: &mut Rng, ty: Ty) -> String {
-    if ty == BOOL { "false".to_owned() } else { literal(rng, ty) }
 }

@@ -1,8 +1,8 @@
 //! Adds functions of the program, token buckets, counters, named members of a pool, and random
 //! numbers.
 
-use super::{Draft, Use, add, test};
 use crate::generate::Rng;
+use crate::generate::program::function::draft::{Draft, Use, add, test};
 use crate::generate::program::pieces::{ParamKind, Per, State};
 use crate::generate::program::types::{self, SIZE, TIME};
 use braid_ir::model::Ty;

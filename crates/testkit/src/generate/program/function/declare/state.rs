@@ -1,8 +1,7 @@
 //! Generates state tables of all granularities and options.
 
-use super::{Use, default_of, test};
 use crate::generate::Rng;
-use crate::generate::program::function::Draft;
+use crate::generate::program::function::draft::{Draft, Use, default_of, test};
 use crate::generate::program::pieces::{Per, State};
 use crate::generate::program::types::{self, BOOL, SCALARS, U32};
 use braid_ir::model::Ty;
