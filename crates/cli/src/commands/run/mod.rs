@@ -119,6 +119,14 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let captures = live::captures(&args.devices, &chain)?;
     check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();
+    let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    if is_live && usize::from(chain.workers) > cores {
+        let workers = chain.workers;
+        warn(format!(
+            "{workers} workers share {cores} cores, so they wait for each other; `--workers auto` \
+             takes no more than there are"
+        ));
+    }
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
     let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
     let socket = args
