@@ -11,7 +11,7 @@ use braid_compiler::sharding::divide;
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
 use braid_ir::value::ParamValue;
-use braid_lang::control::control;
+use braid_lang::control::{self, control};
 use braid_lang::diag::{Diagnostic, Diagnostics, Style, codes, did_you_mean_help, render, to_json};
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, Unit, compile};
@@ -167,15 +167,16 @@ fn style() -> Style {
     Style { color, ..Style::default() }
 }
 
-/// Reads a change of configuration as a line of a control file has it, without its time.
-pub fn change(text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
+/// Reads a change of configuration as a line of a control file has it, without its time. It names
+/// files as the chain's file does.
+pub fn change(text: &str, chain: &Chain, path: &Path) -> Result<Control, String> {
     let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
-    let file = sources.add("change".to_owned(), format!("+0 {text}"));
-    let scheduled = control(file, chain, &Files::default(), &sources, &mut found);
-    if found.has_errors() {
-        return Err(render(&found, &sources, Style::default()));
+    let file = sources.add(path.with_file_name("change").display().to_string(), text);
+    let change = control::change(file, chain, &Files::default(), &sources, &mut found);
+    match change.filter(|_| !found.has_errors()) {
+        Some(change) => Ok(change.resolve(0)),
+        None => Err(render(&found, &sources, Style::default())),
     }
-    Ok(scheduled.iter().map(|change| change.resolve(0)).collect())
 }
 
 impl Program {

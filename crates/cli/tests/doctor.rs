@@ -32,4 +32,5 @@ fn missing_device_is_a_problem() {
     assert_eq!(json["devices"][0]["findings"][0]["health"], "problem");
     // Every machine has this device.
     run(&["--if", "lo"]).says("device lo");
+    run(&["--if", "lo", "no-such-dev"]).code(1).says("device lo").says("device no-such-dev");
 }

@@ -3,8 +3,10 @@
 mod common;
 
 use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
-use common::{Folder, S, request};
+use common::{Ended, Folder, S, command, ended, request};
 use serde_json::{Value, json};
 
 #[test]
@@ -77,4 +79,89 @@ fn replayed_packets_keep_their_distances_in_a_confined_run() {
     // The first packet may be late. Later ones are late if the machine is busy.
     let distances = [(after_ms[1], 300), (after_ms[2], 400)];
     assert!(distances.iter().all(|(is, least)| (least - 50..least + 500).contains(is)), "{left:?}");
+}
+
+/// A run of `chain.braid` whose devices are memory. It runs in another folder.
+struct InMemory<'f>(&'f Folder, Child);
+
+impl<'f> InMemory<'f> {
+    fn new(folder: &'f Folder, options: &[&str]) -> Self {
+        let path = |name: &str| folder.path(name).display().to_string();
+        let (chain, socket) = (path("chain.braid"), path("ctl"));
+        let devices = ["lan=memory", "wan=memory", "--ctl", &socket, "--for", "60s"];
+        let run = [&["run", &chain, "--if"], &devices[..]].concat();
+        let mut start = command();
+        start.args([&run, options].concat()).current_dir("/");
+        start.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (mut run, end) = (start.spawn().unwrap(), Instant::now() + Duration::from_secs(20));
+        while folder.braid(&["ctl", "ctl", "status"]).code != 0 {
+            assert!(run.try_wait().unwrap().is_none() && Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self(folder, run)
+    }
+
+    fn ctl(&self, words: &[&str]) -> Ended {
+        self.0.braid(&[&["ctl", "ctl"], words].concat())
+    }
+
+    fn stop(self) -> Ended {
+        self.ctl(&["stop"]).code(0);
+        ended(&self.1.wait_with_output().unwrap())
+    }
+}
+
+#[test]
+fn global_table_on_each_worker_has_room_for_its_entry() {
+    let folder = Folder::new();
+    let chain = "chain c { interface lan; interface wan; lim = rate_limiter(rate: 1 Mbit/s); \
+                 path lan <-> lim <-> wan; }";
+    folder.write("chain.braid", chain);
+    let run = InMemory::new(&folder, &["--workers", "2"]);
+    let plan = run.ctl(&["reload", "--plan"]).code(0).says("table `spent` (2 entries) moves\n");
+    assert!(!plan.out.contains("room"), "{}", plan.out);
+    run.stop().code(0);
+}
+
+#[test]
+fn change_by_ctl_is_one_line_and_names_files_beside_the_chain() {
+    let folder = Folder::edge();
+    folder.write("more.rules", "pass proto tcp\n");
+    let run = InMemory::new(&folder, &[]);
+    run.ctl(&["set", "f.ok", "rules(\"more.rules\")"]).code(0);
+    let wrong = run.ctl(&["set", "f.most", "9\n+3600 set f.most 10"]);
+    wrong.code(3).warns("a change is one line");
+    let wrong = run.ctl(&["set", "f.mots", "9"]).code(3);
+    assert!(wrong.err.contains("set f.mots 9") && !wrong.err.contains("+0"), "{}", wrong.err);
+    run.stop().code(0);
+}
+
+#[test]
+fn listing_of_a_table_that_no_function_has_is_refused() {
+    let folder = Folder::edge();
+    let run = InMemory::new(&folder, &[]);
+    for words in [&["state"][..], &["state", "f"], &["state", "--limit", "0"]] {
+        run.ctl(&[words, &["--table", "seen"]].concat()).code(0);
+        run.ctl(&[words, &["--table", "sen"]].concat()).code(3).warns("no table `sen`");
+    }
+    run.stop().code(0);
+}
+
+#[test]
+fn more_workers_than_cores_are_warned_of() {
+    let folder = Folder::edge();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    for (workers, is_warned) in [(cores, false), (cores + 1, true)] {
+        let run = InMemory::new(&folder, &["--workers", &workers.to_string()]);
+        let said = run.stop().code(0).err;
+        assert_eq!(said.contains(&format!("share {cores} cores")), is_warned, "{said}");
+    }
+}
+
+#[test]
+fn state_that_cannot_be_written_is_said_to_be_so() {
+    let folder = Folder::edge();
+    std::fs::create_dir_all(folder.path("kept/edge.state")).unwrap();
+    let run = ["run", "chain.braid", "--if", "lan=memory", "--for", "10ms", "--state-dir", "kept"];
+    folder.braid(&run).code(3).warns("edge.state.new: it cannot be written");
 }

@@ -184,6 +184,9 @@ pub enum OpenError {
         /// The ports that are wanted.
         ports: u32,
     },
+    /// Another kind of device has the name of a TAP device.
+    #[error("the device exists and is no TAP device; use another name, or af_packet")]
+    NotTap,
     /// A TAP device that was made for one worker only.
     #[error(
         "the device was made with one queue; make it with `ip tuntap add DEVICE mode tap \

@@ -52,6 +52,32 @@ pub fn control(
     changes
 }
 
+/// The change that a file of one line describes: the line is that of a control file without its
+/// time. If it is wrong, it is reported.
+pub fn change(
+    file: u32,
+    chain: &Chain,
+    loader: &dyn Loader,
+    sources: &SourceMap,
+    diags: &mut Diagnostics,
+) -> Option<Scheduled> {
+    let text = sources.get(file).map_or("", |source| source.text());
+    let env = Env { constants: &(), loader, sources };
+    let mut reader = Reader { file, chain, env: &env, diags };
+    let mut lines = text.split_inclusive('\n');
+    let line = lines.next().unwrap_or_default();
+    let mut start = line.len();
+    for further in lines {
+        let words = Words::new(further, start);
+        if !words.is_done() {
+            reader.report(codes::CONTROL_LINE, "a change is one line", words.rest(), "one more");
+            return None;
+        }
+        start += further.len();
+    }
+    reader.change(When::At(0), Words::new(line, 0))
+}
+
 /// A piece of a line, with the place of its first byte in the file.
 #[derive(Clone, Copy)]
 struct Piece<'t> {
@@ -152,6 +178,11 @@ impl<'a> Reader<'a, '_> {
             self.expected(codes::CONTROL_TIME, expected, time, &[]);
             return None;
         };
+        self.change(when, words)
+    }
+
+    /// Reads the rest of a line behind its time.
+    fn change(&mut self, when: When, mut words: Words<'a>) -> Option<Scheduled> {
         let verb = words.next();
         let verbs = ["set", "add-rule", "remove-rule", "backend"];
         if !verbs.contains(&verb.text) {

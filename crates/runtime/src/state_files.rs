@@ -22,6 +22,9 @@ pub enum StateError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[from] io::Error),
+    /// The file cannot be written.
+    #[error("it cannot be written: {0}")]
+    Write(io::Error),
     /// The file is something else.
     #[error("it is no state of Braid")]
     Foreign,
@@ -117,7 +120,7 @@ impl StateFiles {
     /// The file that cannot be written, and the reason. The last state that was saved is still
     /// there, as the current file or the one before.
     pub fn save(&mut self, snapshot: &Snapshot) -> Result<(), Refused> {
-        let failed = |error: io::Error| Refused { path: self.new.clone(), error: error.into() };
+        let failed = |why| Refused { path: self.new.clone(), error: StateError::Write(why) };
         if let Err(error) = write(&self.new, snapshot) {
             // A part of a file is of no use. The next call overwrites what cannot be removed.
             let _ = fs::remove_file(&self.new);

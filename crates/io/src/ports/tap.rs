@@ -1,6 +1,7 @@
 //! A TAP device, through its file.
 
 use super::Share;
+use crate::facts::device_facts;
 use crate::offload::filled;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{is_attached, open_tap, tap_ethernet};
@@ -27,14 +28,29 @@ impl TapPort {
 
     /// As [`Self::open`], for one of several ports.
     pub(crate) fn open_share(name: &str, share: &Share) -> Result<Self, OpenError> {
-        let file = open_tap(name, !share.is_whole()).map_err(|why| match why.kind() {
+        let is_wrong = |why: &io::Error| why.kind() == ErrorKind::InvalidInput;
+        let file = match open_tap(name, !share.is_whole()) {
             // Devices that were made beforehand have one queue unless they were made otherwise.
-            ErrorKind::InvalidInput if !share.is_whole() => OpenError::OneQueue,
-            _ => refused(why),
+            // One worker takes a queue of either kind.
+            Err(why) if is_wrong(&why) && share.is_whole() => open_tap(name, true),
+            opened => opened,
+        };
+        let file = file.map_err(|why| match is_wrong(&why) {
+            true if is_tap(name) => OpenError::OneQueue,
+            true => OpenError::NotTap,
+            false => refused(why),
         })?;
         Ok(Self { file, buffer: vec![0; MAX_FRAME] })
     }
 }
+
+/// Whether the device with this name is a TAP device. A TUN device has the same driver, and other
+/// frames.
+fn is_tap(name: &str) -> bool {
+    device_facts(name)
+        .is_ok_and(|facts| facts.is_ethernet && facts.driver.as_deref() == Some("tun"))
+}
+
 fn refused(error: io::Error) -> OpenError {
     match error.kind() {
         ErrorKind::PermissionDenied => OpenError::Permission(

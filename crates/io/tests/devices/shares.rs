@@ -145,6 +145,35 @@ fn xdp_ports_share_the_queues_of_a_device() {
 }
 
 #[test]
+fn one_port_takes_a_tap_device_of_one_queue_or_of_several_and_no_other_device() {
+    spaces!(here, there);
+    let tap = |name: &str, ports: usize| {
+        let mut pools: Vec<_> = (0..ports).map(|_| pool()).collect();
+        there.within(|| match ports {
+            1 => Device::Tap(name.into()).open(&mut pools[0], Share::default()).map(|_| ()),
+            _ => open(&Device::Tap(name.into()), &mut pools).map(|_| ()),
+        })
+    };
+    there.ip("tuntap add t1 mode tap");
+    there.ip("tuntap add t2 mode tap multi_queue");
+    there.ip("tuntap add tun mode tun");
+    there.ip("link add veth type veth peer name peer");
+    for name in ["t1", "t2"] {
+        assert!(tap(name, 1).is_ok(), "{name}");
+    }
+    assert!(tap("t2", 2).is_ok());
+    let refused = tap("t1", 2);
+    assert!(matches!(refused, Err(OpenError::OneQueue)), "{refused:?}");
+    for name in ["tun", "veth"] {
+        for ports in [1, 2] {
+            let refused = tap(name, ports);
+            assert!(matches!(refused, Err(OpenError::NotTap)), "{name}: {refused:?}");
+        }
+    }
+    drop(here);
+}
+
+#[test]
 fn tap_ports_share_the_flows_of_a_device() {
     spaces!(here, there);
     let mut pools = [pool(), pool()];

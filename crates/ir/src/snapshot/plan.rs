@@ -4,7 +4,7 @@ use super::data::{FunctionState, ParamState, Snapshot, TableState};
 use super::fresh::setting;
 use super::schema;
 use crate::chain::{Chain, Node};
-use crate::model::{Model, StateDecl};
+use crate::model::{Granularity, Model, StateDecl};
 use crate::text;
 use std::fmt;
 
@@ -227,8 +227,11 @@ impl Parts<'_> {
         Part { what: What::Table, name: old.name.clone(), fate, count, from: Some(at) }
     }
 
-    /// Whether all entries of a table fit.
+    /// Whether all entries of a table fit. The entry of a global table does, on each worker.
     fn room(&self, decl: &StateDecl, old: &TableState) -> Fate {
+        if decl.granularity == Granularity::Global {
+            return Fate::Moves;
+        }
         let capacity = setting(decl.capacity, &self.node.params);
         let count = u128::from(self.count(old));
         if count <= capacity {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::control::control;
+use crate::control::{self, control};
 use crate::diag::Diagnostics;
 use crate::sema::{Loader, types};
 use crate::source::SourceMap;
@@ -188,5 +188,33 @@ fn any_bytes_are_read_without_panic() {
         ["\u{feff}+1 set f.most 1", "+1 set f.most ¼", "+1 add-rule f.ok pass é ü", "\0\0 \r\r\n"]
     {
         read(text);
+    }
+}
+
+#[test]
+fn change_is_one_line_without_a_time() {
+    let read = |text: &str| {
+        let (mut sources, mut diags) = (SourceMap::new(), Diagnostics::new());
+        let file = sources.add("change", text);
+        let change = control::change(file, &chain(), &NoFiles, &sources, &mut diags);
+        let told: Vec<_> = diags
+            .iter()
+            .map(|told| format!("{} {}", sources.place(told.span()), told.message))
+            .collect();
+        (change, told)
+    };
+    for text in ["set f.most 9", "  set f.most 9 # nine\n\n# and no more\n"] {
+        let (change, told) = read(text);
+        assert!(matches!(change.unwrap().change, Change::Set(ParamValue::Scalar(9))), "{told:?}");
+    }
+    for (text, place) in [
+        ("set f.most 9\n+3600 set f.most 10", "change:2:1 a change is one line"),
+        ("# nine\n  set f.most 9", "change:2:3 a change is one line"),
+        ("+0 set f.most 9", "change:1:1 expected `set`"),
+        ("set f.mots 9", "change:1:7 `f` has no parameter `mots`"),
+        ("", "change:1:1 expected `set`"),
+    ] {
+        let (change, told) = read(text);
+        assert!(change.is_none() && told.len() == 1 && told[0].starts_with(place), "{told:?}");
     }
 }

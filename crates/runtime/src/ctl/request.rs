@@ -91,7 +91,7 @@ pub(crate) struct FlowsWanted {
     pub(crate) contains: Option<String>,
     /// The place at which to begin, as an answer before has named it.
     pub(crate) from: usize,
-    /// The largest number of records to look at.
+    /// The largest number of records to look at, at least 1.
     pub(crate) limit: usize,
     /// As text for people.
     pub(crate) text: bool,
@@ -108,7 +108,7 @@ pub(crate) struct Page {
     pub(crate) contains: Option<String>,
     /// The number of such entries to leave out.
     pub(crate) from: usize,
-    /// The largest number of entries.
+    /// The largest number of entries, at least 1: pages without entries would never end.
     pub(crate) limit: usize,
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, 
             worker: given.number("worker", 0)?,
             contains: given.text("contains")?,
             from: given.number("from", 0)?,
-            limit: given.number("limit", ENTRIES)?.min(MOST_ENTRIES),
+            limit: given.number("limit", ENTRIES)?.clamp(1, MOST_ENTRIES),
             text: given.flag("text")?,
         }),
         "stop" => Request::Stop,
@@ -224,7 +224,7 @@ impl Given<'_> {
             table: self.text("table")?,
             contains: self.text("contains")?,
             from: self.number("from", 0)?,
-            limit: self.number("limit", ENTRIES)?.min(MOST_ENTRIES),
+            limit: self.number("limit", ENTRIES)?.clamp(1, MOST_ENTRIES),
         })
     }
 
@@ -261,6 +261,7 @@ mod tests {
         let some = Page { function: Some("nat".into()), from: 5, limit: MOST_ENTRIES, ..all };
         let line = r#"{"do":"state","function":"nat","from":5,"limit":99999999,"table":null}"#;
         assert_eq!(page(line), some);
+        assert_eq!(page(r#"{"do":"state","limit":0}"#).limit, 1);
     }
 
     /// A value of a member: of the right kind, of another kind, or beyond its limit.

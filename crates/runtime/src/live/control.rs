@@ -15,6 +15,7 @@ use crate::report::report;
 use crate::sharded::united_state;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Later, Room, StateEntry};
+use braid_ir::model::Model;
 use braid_ir::snapshot::{Plan, Snapshot, unite};
 use serde_json::{Value, json};
 use std::any::TypeId;
@@ -276,6 +277,17 @@ impl Controller<'_> {
                 None => return Ok(json!({ "error": format!("there is no function `{name}`") })),
             },
         };
+        if let Some(table) = &wanted.table {
+            let nodes = (0..).zip(&self.chain.nodes);
+            let mut wanted = nodes.filter(|(at, _)| function.is_none_or(|one| one == *at));
+            // Native functions name their tables when they list them.
+            let may_have = |model: &Model| {
+                model.native.is_some() || model.state.iter().any(|decl| decl.name == *table)
+            };
+            if !wanted.any(|(_, node)| may_have(&node.model)) {
+                return Ok(json!({ "error": format!("there is no table `{table}`") }));
+            }
+        }
         let listing = match self.listing.take().filter(|one| one.goes_on(function, wanted.from)) {
             Some(listing) => listing,
             None => Listing::new(function, self.entries(function)?),
@@ -334,8 +346,8 @@ impl Controller<'_> {
         let (old, new) = (self.workers.len(), usize::from(chain.workers.max(1)));
         if old != new {
             return Err(format!(
-                "the chain runs on {old} workers, and would run on {new} after the change; stop \
-                 the run and start it again"
+                "workers: the chain runs on {old}, and would run on {new} after the change; stop the \
+                 run and start it again"
             ));
         }
         Ok((Arc::new(chain), engines))

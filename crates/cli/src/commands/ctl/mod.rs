@@ -210,7 +210,8 @@ fn text(verb: &Verb, answer: &Value) -> String {
     }
 }
 
-/// Writes a value as indented lines. Zeros and empty values in lists are left out.
+/// Writes a value as indented lines. An object in a list is one line, and the lists of objects that
+/// it holds come below. Zeros, false and empty values in lists are left out.
 fn show(text: &mut String, depth: usize, value: &Value) {
     let indent = "  ".repeat(depth);
     match value {
@@ -233,9 +234,17 @@ fn show(text: &mut String, depth: usize, value: &Value) {
                     text.push_str(&format!("{indent}{value}\n"));
                     continue;
                 };
-                let flat = members.iter().filter(|(_, value)| !is_nothing(value));
-                let words: Vec<String> = flat.map(|(name, value)| word(name, value)).collect();
-                text.push_str(&format!("{indent}{}\n", words.join("  ")));
+                let some = members.iter().filter(|(_, value)| !is_nothing(value));
+                let (lists, flat): (Vec<_>, Vec<_>) =
+                    some.partition(|(_, value)| has_objects(value));
+                let words: Vec<String> =
+                    flat.into_iter().map(|(name, value)| word(name, value)).collect();
+                let line = if words.is_empty() { "-".to_owned() } else { words.join("  ") };
+                text.push_str(&format!("{indent}{line}\n"));
+                for (name, list) in lists {
+                    text.push_str(&format!("{indent}  {name}\n"));
+                    show(text, depth + 2, list);
+                }
             }
         }
         _ => text.push_str(&format!("{indent}{value}\n")),
@@ -244,7 +253,7 @@ fn show(text: &mut String, depth: usize, value: &Value) {
 
 fn is_nothing(value: &Value) -> bool {
     match value {
-        Value::Null => true,
+        Value::Null | Value::Bool(false) => true,
         Value::Number(number) => number.as_u64() == Some(0),
         Value::Array(values) => values.is_empty(),
         Value::Object(members) => members.values().all(is_nothing),
@@ -252,9 +261,54 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
+/// Whether this is a list of objects.
+fn has_objects(value: &Value) -> bool {
+    value.as_array().is_some_and(|values| values.iter().any(Value::is_object))
+}
+
 fn word(name: &str, value: &Value) -> String {
     match value {
         Value::String(text) => format!("{name} {text}"),
+        Value::Array(values) if !has_objects(value) => {
+            let texts = values.iter().map(|one| match one {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            format!("{name} {}", texts.collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let some = members.iter().filter(|(_, value)| !is_nothing(value));
+            let words: Vec<String> = some.map(|(name, value)| word(name, value)).collect();
+            format!("{name} ({})", words.join(", "))
+        }
         _ => format!("{name} {value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_in_lists_are_lines_without_json() {
+        let device = json!({ "device": "tap:t0", "dropped": 0, "notes": ["down 1 time", "up"] });
+        let programs =
+            json!({ "has_ended": false, "interpreted": 4, "refused": { "too large": 1 } });
+        let status = json!({
+            "devices": [device],
+            "workers": [{ "devices": [device], "packets": 7, "programs": programs }, { "packets": 0 }],
+        });
+        let mut text = String::new();
+        show(&mut text, 0, &status);
+        let lines = [
+            "devices",
+            "  device tap:t0  notes down 1 time, up",
+            "workers",
+            "  packets 7  programs (interpreted 4, refused (too large 1))",
+            "    devices",
+            "      device tap:t0  notes down 1 time, up",
+            "  -",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     }
 }

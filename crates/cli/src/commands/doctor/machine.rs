@@ -83,7 +83,8 @@ fn privileges(set: u64) -> Finding {
         return Finding::ok("privileges", "all that live runs need");
     }
     let texts = missing.iter().map(|(_, name, needs)| format!("{name} ({needs})"));
-    let names: Vec<_> = missing.iter().map(|(_, name, _)| *name).collect();
+    // `setcap` takes away what it does not name.
+    let names = CAPABILITIES.map(|(_, name, _)| name);
     Finding::problem(
         "privileges",
         format!("this process lacks {}", texts.collect::<Vec<_>>().join(", ")),
@@ -238,7 +239,7 @@ mod tests {
             "this process lacks cap_net_admin (xdp and tap), cap_bpf (xdp, and af_packet with \
              several workers)"
         );
-        assert!(found.remedy.unwrap().contains("setcap cap_net_admin,cap_bpf+ep"));
+        assert!(found.remedy.unwrap().contains("setcap cap_net_raw,cap_net_admin,cap_bpf+ep"));
         // CAP_SYS_ADMIN includes CAP_BPF.
         assert_eq!(privileges(1 << 12 | 1 << 13 | 1 << 21).health, Ok);
     }

@@ -14,7 +14,7 @@ use finding::{Finding, Health, text};
 #[derive(clap::Args)]
 pub struct Args {
     /// A network device to check, too; may be given for several
-    #[arg(long = "if", value_name = "DEVICE")]
+    #[arg(long = "if", value_name = "DEVICE", num_args = 1..)]
     devices: Vec<String>,
 }
 

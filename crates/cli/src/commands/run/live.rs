@@ -151,7 +151,7 @@ pub struct Surroundings<'a> {
 
 impl Operator for Surroundings<'_> {
     fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String> {
-        load::change(text, chain)
+        load::change(text, chain, self.file).map(|change| vec![change])
     }
 
     fn flows(

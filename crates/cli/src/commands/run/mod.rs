@@ -120,7 +120,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
-    let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
+    let devices = is_live.then(|| open(args, &chain)).transpose()?;
     let socket = args
         .ctl
         .as_deref()
@@ -168,6 +168,19 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
     }
     present(&chain, engine.as_ref(), done, output)
+}
+
+/// Opens the devices of a live run. Warns where workers share cores.
+fn open(args: &Args, chain: &Chain) -> Result<Devices, Failure> {
+    let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    let workers = chain.workers;
+    if usize::from(workers) > cores {
+        warn(format!(
+            "{workers} workers share {cores} cores, so they wait for each other; `--workers auto` \
+             takes no more than there are"
+        ));
+    }
+    live::open(&args.devices, args.faults, chain)
 }
 
 /// The remedy where a native function of a live run refuses what it took when its chain was checked.
