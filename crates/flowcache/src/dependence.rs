@@ -1,4 +1,5 @@
-//! The dependence of a value in a specialised program.
+//! The dependence of a value in a specialised program: the source of its differences between the
+//! packets of a flow.
 
 use crate::guard::Number;
 
