@@ -61,14 +61,14 @@ fn wan() -> Interface {
     }
 }
 
-/// A host with one interface, a time, and what came out of it.
+/// A host with one interface, a time, and the host's output.
 struct World {
     hosts: Hosts,
     now_ns: u64,
 }
 
 impl World {
-    /// An interface that has started, and said what it says at its start.
+    /// An interface that has started, and has sent its first messages.
     fn new(interface: Interface) -> Self {
         let mut world = Self { hosts: Hosts::new(&chain(vec![interface])).unwrap(), now_ns: BEGIN };
         world.hosts.advance(BEGIN);
@@ -151,7 +151,7 @@ fn word(address: &str) -> u128 {
     }
 }
 
-/// A UDP packet with so much payload.
+/// A UDP packet with this much payload.
 fn udp(from: &str, to: &str, payload: usize) -> Packet {
     let (shape, src, dst) = match ip(to) {
         IpAddr::V4(_) => (Shape::Udp4, Field::IpSrc, Field::IpDst),
@@ -164,18 +164,18 @@ fn udp(from: &str, to: &str, payload: usize) -> Packet {
     build_fresh(LinkType::Ethernet, 0, shape, &fields, &payload).unwrap()
 }
 
-/// What a neighbour says when it asks.
+/// A neighbour's question.
 fn asks(from: &str, wanted: &str) -> Frame {
     messages::question(PEER, Some(ip(from)), ip(wanted), None)
 }
 
-/// What a neighbour answers to the interface.
+/// A neighbour's answer to the interface.
 fn answer(address: &str, mac: Mac) -> Frame {
     let to = if ip(address).is_ipv6() { "2001:db8::1" } else { "203.0.113.1" };
     messages::statement(Host { mac, address: ip(address) }, Some((OWN, Some(ip(to)))))
 }
 
-/// What a neighbour tells all.
+/// A neighbour's announcement to all hosts.
 fn tells(address: &str, mac: Mac) -> Frame {
     messages::statement(Host { mac, address: ip(address) }, None)
 }
