@@ -106,7 +106,7 @@ impl<'a> Shared<'a> {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all workers are to end.
+    /// Whether all workers must end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
