@@ -3,7 +3,7 @@
 
 use crate::guard::Number;
 
-/// What a value depends on, besides the dependencies of the whole record.
+/// The dependence of a value, besides the dependencies of the whole record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dependence {
     /// The value depends on nothing.

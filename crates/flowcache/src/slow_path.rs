@@ -239,8 +239,8 @@ impl FlowCache {
         extractor.map(KeyExtractor::leave_out).is_some()
     }
 
-    /// Lets the flow's extractor learn whether packets like this one can have records that save
-    /// time. An eager cache tries every flow.
+    /// Tells the flow's extractor whether a packet like this one can have a record that saves time.
+    /// An eager cache tries every flow.
     fn learn(&mut self, flow: Flow, pays: bool) {
         let extractor = self.extractors.get_mut(flow.extractor());
         if let Some(extractor) = extractor.filter(|_| !self.eager) {

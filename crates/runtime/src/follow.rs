@@ -135,8 +135,8 @@ impl Follow {
         asked.is_some_and(|asked| self.pending.contains(&asked))
     }
 
-    /// Notes that all packets that have entered have left, ended, or are held. With `forgets`, none
-    /// is held.
+    /// Records that all packets that have entered have left, have ended, or are held. With
+    /// `forgets`, none is held.
     pub(crate) fn settle(&mut self, forgets: bool) {
         self.pending.clear();
         if forgets {

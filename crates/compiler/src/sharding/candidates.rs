@@ -63,8 +63,8 @@ fn pairs(chain: &Chain, graph: &Graph) -> Vec<Pair> {
             let forward = By::Part(Part { end: forward, what });
             let backward = By::Part(Part { end: backward, what });
             found.push(Pair { forward: forward.clone(), backward: backward.clone() });
-            // On the other side of a pool's function, a rule may use the pool instead of the end of
-            // a flow. Packets from that side meet the last function with a pool first.
+            // Packets that enter behind a function with a pool may be steered by the shares of this
+            // pool. Packets that go backward meet the last function with a pool first.
             if let Some(pool) = last {
                 let backward = By::Pool(pool.part(&backward), pool.pool.clone());
                 found.push(Pair { forward: forward.clone(), backward });

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Divides the limits of a function by the number of workers, if one of its tables is in portions.
-/// `in_portions` tells this for each table. The function then computes with a portion wherever it
+/// `in_portions` has a value for each table. The function then computes with a portion wherever it
 /// reads such a parameter, and its global state begins with portions. A control change gives the
 /// undivided value.
 pub fn divide_limits(node: &mut Node, in_portions: impl Iterator<Item = bool>, workers: u16) {

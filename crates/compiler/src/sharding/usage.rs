@@ -9,7 +9,7 @@ use braid_ir::model::{
 };
 use std::collections::BTreeSet;
 
-/// What the values of a table are used for.
+/// The uses of the values of a table.
 #[derive(Default, Debug)]
 pub(super) struct Usage {
     /// Programs assign entries or remove them.
@@ -129,7 +129,7 @@ pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     (0..).zip(&decl.slots).map(sum).collect()
 }
 
-/// What the values of a table are used for.
+/// The uses of the values of a table.
 pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     let mut usage = Usage::default();
     // Slots whose values come from the table, by table and number.
@@ -156,7 +156,7 @@ fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
     std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
 }
 
-/// What is known about a value of a program.
+/// The relation of a value of a program to the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// It does not come from the table.
@@ -254,7 +254,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes the values that an operation reads from an entry.
+    /// Records the values that an operation reads from an entry.
     fn values(&self, state: StateId, outs: &[ValueId], from: &mut [Origin]) {
         for (slot, out) in (0..).zip(outs) {
             if self.slots.contains(&(state, slot)) {
@@ -263,7 +263,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes how a program uses the table itself.
+    /// Records the uses of the table itself.
     fn access(&mut self, op: &Op) {
         if let Op::StateLen { state, .. } = op {
             self.usage.counted |= *state == self.state;

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Gives a packet that arrives at a device the number of a port.
+/// Chooses the port for a packet that arrives at a device.
 pub type Steer = Arc<dyn Fn(&Packet) -> u32 + Send + Sync>;
 
 /// One of several ports to a device, which share the frames that arrive there. The default is the

@@ -35,7 +35,7 @@ const FRONT: u32 = 256;
 /// The link header with a VLAN tag, which the MTU does not count.
 const LINK: u32 = 18;
 
-/// What the device and the kernel have agreed to.
+/// The mode that the device and the kernel have agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpFacts {
     /// Where the XDP program runs.
@@ -126,7 +126,7 @@ impl XdpPort {
         })
     }
 
-    /// What the device and the kernel have agreed to.
+    /// The mode that the device and the kernel have agreed on.
     #[must_use]
     pub fn xdp_facts(&self) -> XdpFacts {
         XdpFacts {

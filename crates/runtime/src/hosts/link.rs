@@ -539,7 +539,7 @@ impl Link {
         }
     }
 
-    /// Notes that a frame of the interface's own was not sent.
+    /// Records that a frame of the interface's own was not sent.
     pub(super) fn note_unsent(&mut self) {
         self.counts.unsent += 1;
     }

@@ -178,7 +178,7 @@ impl Hosts {
         &mut self.out
     }
 
-    /// Notes that a frame of an interface's own was not sent.
+    /// Records that a frame of an interface's own was not sent.
     pub(crate) fn note_unsent(&mut self, interface: u16) {
         if let Some(link) = self.link(interface) {
             link.note_unsent();

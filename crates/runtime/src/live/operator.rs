@@ -25,13 +25,13 @@ pub trait Operator {
     /// Reads changes of configuration in the form of a control file without times.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The mistake in the text.
     fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
 
     /// Reads a condition on packets, in the notation of the language.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The mistake in the text.
     fn filter(&mut self, text: &str) -> Result<Filter, String>;
 
     /// The path of a packet that was traced, as text for people or as JSON. `number` counts these

@@ -9,7 +9,7 @@ use braid_ir::chain::Chain;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the workers of a run share.
+/// The data that the workers of a run share.
 pub(super) struct Shared<'a> {
     pub(super) clock: Clock,
     /// Whether copies of the packets that leave are written to files.

@@ -77,7 +77,7 @@ impl World {
         world
     }
 
-    /// Lets time pass. Returns the frames that the interface sent.
+    /// Advances the time. Returns the frames that the interface sent.
     fn pass(&mut self, ns: u64) -> Vec<Packet> {
         let end = self.now_ns + ns;
         while self.now_ns < end {
@@ -113,7 +113,7 @@ impl World {
         (self.hosts.leave(0, &mut packet), packet)
     }
 
-    /// Lets a UDP packet leave. Returns its MAC addresses if it is sent at once.
+    /// Sends a UDP packet out of the chain. Returns its MAC addresses if it is sent at once.
     fn send(&mut self, to: &str) -> Result<(Mac, Mac), Leaving> {
         match self.leave(udp("198.51.100.1", to, 10)) {
             (Leaving::Sends, packet) => Ok(macs(&packet)),
