@@ -224,9 +224,8 @@ impl Records {
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record for a flow that has none. Returns false in three cases: there is no room and
-    /// no record can be replaced, an entry that the record depends on has ended, or the record
-    /// conflicts with other records.
+    /// Makes a record for a flow that has none. Returns false if there is no room and no record can
+    /// be replaced, if an entry of the record has ended, or if it conflicts with other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,
