@@ -16,7 +16,7 @@ pub struct Outcome {
     state: Vec<StateEntry>,
 }
 
-/// Runs an engine on `packets` packets and returns what it did. `add` adds each packet.
+/// Runs an engine on `packets` packets and returns the outcome. `add` adds each packet.
 #[must_use]
 pub fn observe(subject: &mut dyn Subject, add: &mut dyn FnMut(&mut Feed), packets: u64) -> Outcome {
     let mut feed = Feed::new();

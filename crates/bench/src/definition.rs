@@ -226,7 +226,7 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// Returns a message that says what is wrong with the definition, and where.
+    /// Returns a message with the mistake in the definition, and its place.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |why: String| Error::Definition { name: name.to_owned(), why };
         let mut definition: Self =

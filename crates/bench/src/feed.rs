@@ -1,5 +1,5 @@
-//! The way of packets into and out of a measured engine: frames are copied into a pool's memory,
-//! form bursts, and return to the pool. This is what the memory ports of a run do.
+//! The path of packets into and out of a measured engine: frames are copied into a pool's memory,
+//! form bursts, and return to the pool. The memory ports of a run do the same.
 
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Burst, Link, Packet, Pool};

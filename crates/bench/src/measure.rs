@@ -124,7 +124,7 @@ pub fn measure(
     Ok(Measured { rows, wrong })
 }
 
-/// What `reference` does with the first packets.
+/// The outcome of `reference` for the first packets.
 fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
     let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
     let packets = plan.check.min(setup.ring.packets());

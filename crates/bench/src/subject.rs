@@ -212,7 +212,7 @@ impl Subject for Compiled {
     }
 }
 
-/// Lets an engine process a burst and records its output.
+/// Runs an engine on a burst and records its output.
 fn observe(engine: &mut impl Engine, burst: &mut Burst, seen: &mut Seen) {
     engine.burst(burst, seen);
     for (_, interface, packet) in burst.leaving() {

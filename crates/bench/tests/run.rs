@@ -233,8 +233,8 @@ fn filters_of_a_row_differ_and_early_drop_is_dropped_by_the_last() {
 fn packets_unlike_the_others_of_their_flow_fail_the_guards_of_its_record() {
     let definition = named("guards");
     let plan = Plan { kinds: vec![Kind::Fused], warm: 64_000, packets: 2_048, ..tiny() };
-    // One of eight packets is unlike the others where rules ask for flags. Now and then the flow has
-    // a record for these packets, so that a few more fail.
+    // Where rules test flags, one of eight packets differs from the others. At times the flow has a
+    // record for the packet that differs, so a few more packets fail the guards.
     for (chain, like_others, slack) in [(0, 7.0 / 8.0, 0.1), (1, 1.0, 0.01), (2, 1.0, 0.01)] {
         let case = Case { chain, ..definition.cases(false)[0] };
         let row = run("guards", case, &plan).rows.remove(0);

@@ -18,7 +18,7 @@ use std::any::Any;
 use std::cell::Cell;
 
 impl Compiled {
-    /// Applies a change now. Afterwards it holds what it has replaced.
+    /// Applies a change now. Afterwards the change holds the values that it has replaced.
     pub(crate) fn change(&mut self, change: &mut Prepared) -> Result<(), String> {
         let control = &change.control;
         let config = self.executor.functions.chain.nodes.get(usize::from(control.node));
@@ -129,7 +129,7 @@ impl Instance {
     }
 }
 
-/// Whether programs contain a parameter's value as a constant. Capacities and times are no
+/// Whether programs contain a parameter's value as a constant. Capacities and times are not
 /// constants: the engine reads them when it needs them.
 fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
     if !matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_)) {
@@ -193,7 +193,7 @@ fn set(
     Ok(())
 }
 
-/// What a new value has changed. The control change holds the old value.
+/// The parts of a parameter that a new value has changed. The control change holds the old value.
 fn changed_by_set(control: &Control, now: &ParamValue) -> Changed {
     match (&control.change, now) {
         (Change::Set(ParamValue::Backends(before)), ParamValue::Backends(now)) => {
@@ -270,8 +270,8 @@ fn cannot(name: &str) -> String {
     format!("{name} is not of a type that can change like this")
 }
 
-/// Changes the health of the backend whose first column has this value. Returns its number, and
-/// what it was.
+/// Changes the health of the backend whose first column has this value. Returns the backend's
+/// number and its earlier content.
 fn change_health(
     all: &mut [Backend],
     param: &str,
@@ -291,7 +291,7 @@ fn member(all: &[Backend], param: &str, first: Word) -> Result<usize, String> {
 }
 
 /// Adds a backend. A removed backend that comes back gets its old number. Any other gets the next
-/// number. Returns the number, and what the backend was.
+/// number. Returns the number, and the removed backend if there was one.
 fn admit(
     all: &mut Vec<Backend>,
     param: &str,

@@ -24,7 +24,8 @@ const AT_A_TIME: usize = 1024;
 impl Compiled {
     /// Runs packets to their ends, one after the other, and adds the destination of each to
     /// `reached`. There are at most [`BATCH`] packets. Stops at a packet whose program is not known
-    /// when its flow is looked for. The next call goes on there, when the program may be known.
+    /// when the cache looks for its flow. The next call goes on there; by then the program may be
+    /// known.
     #[expect(
         clippy::indexing_slicing,
         reason = "`at` and `slow` end before the packets do, and each packet has a layout"

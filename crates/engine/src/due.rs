@@ -24,8 +24,8 @@ enum Job {
 
 impl Executor {
     /// Runs all work that is due by `time`, and sets the clock to `time`. If the clock is already
-    /// later, it runs the work that is due by the clock, because a change or a wait of zero can
-    /// make work due immediately.
+    /// later, it runs the work that is due by the clock, because a change or a hold of zero length
+    /// can make work due immediately.
     pub(crate) fn advance_to(&mut self, time: u64, out: &mut dyn Outputs) {
         let time = time.max(self.functions.now);
         if time >= self.wake.min(self.functions.store.next_due()) {

@@ -25,7 +25,7 @@ pub(crate) struct Exec<'a, 'b> {
 }
 
 impl Exec<'_, '_> {
-    /// Runs a program from its first block to an end. The caller does what the end says.
+    /// Runs a program from its first block to an end. The caller carries out the end.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a program has fewer than 2^32 blocks and steps"

@@ -88,7 +88,7 @@ impl Executor {
         known
     }
 
-    /// Takes what the workshop has made.
+    /// Takes the programs and the machine code that the workshop has made.
     pub(crate) fn take_programs(&mut self) {
         let Self { programs, functions, workshop, .. } = self;
         while let Some((made, is_current)) = workshop.as_mut().and_then(Workshop::next) {
@@ -119,7 +119,7 @@ impl Executor {
         }
     }
 
-    /// How far the chain is compiled.
+    /// The numbers of programs that are compiled, interpreted and refused.
     pub(crate) fn compilation(&self) -> Compilation {
         let has_ended = self.workshop.as_ref().is_some_and(Workshop::has_ended);
         let mut compilation = Compilation { has_ended, ..Compilation::default() };
@@ -135,8 +135,8 @@ impl Executor {
         compilation
     }
 
-    /// Tells the workshop, if there is one, a parameter's value, which programs or machine code
-    /// depend on.
+    /// Tells the workshop, if there is one, the new value of a parameter on which programs or
+    /// machine code depend.
     #[expect(clippy::indexing_slicing, reason = "the caller names a parameter of the chain")]
     pub(crate) fn tell_workshop(&mut self, node: u16, param: ParamId) {
         let Self { workshop, functions, .. } = self;
@@ -148,7 +148,7 @@ impl Executor {
         }
     }
 
-    /// Tells the workshop all values that are not those with which it was opened.
+    /// Tells the workshop all values that have changed since it was opened.
     #[expect(clippy::indexing_slicing, reason = "the chain has the configured parameters")]
     pub(crate) fn tell_workshop_all(&mut self) {
         let Functions { configured, chain, .. } = &self.functions;

@@ -20,8 +20,7 @@ pub(crate) enum Halt {
     Entering,
     /// The next packet is at this place.
     At(At),
-    /// A program has run on the next packet, but the walk still has to do what the program's end
-    /// says.
+    /// A program has run on the next packet, but the walk still has to carry out the program's end.
     Ended { number: usize, ended: Ended },
 }
 

@@ -315,7 +315,7 @@ impl<'m> Machine<'m> {
         true
     }
 
-    /// Tells the outputs which packet their next outputs come from.
+    /// Tells the outputs which packet causes the next outputs.
     fn tell_place(&mut self) {
         if let Some(place) = self.place {
             self.out.at(place);

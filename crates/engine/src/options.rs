@@ -12,8 +12,9 @@ pub struct Options {
     pub eager: bool,
     /// The hash that finds entries and records.
     pub hash: Hashing,
-    /// Whether a thread of its own compiles. Packets never wait for it: the models are interpreted
-    /// until the compiled program is there. Otherwise packets wait while their program is compiled.
+    /// Whether a separate thread compiles. If so, packets never wait for the compiler: the models
+    /// are interpreted until the compiled program is ready. If not, packets wait while their
+    /// program is compiled.
     pub workshop: bool,
 }
 

@@ -2,8 +2,9 @@
 //! the memory accesses of many packets overlap, and the programs find the results ready.
 //!
 //! A result belongs to a rule set and to the words of the packet that rules test. It stays valid
-//! within a batch, because rules do not change there. Packets run in the order of their questions,
-//! so the next result is nearly always the right one. Otherwise the rule set is searched again.
+//! within a batch, because rules do not change during a batch. Packets run in the order of their
+//! questions, so the next result is nearly always the right one. If it is not, the rule set is
+//! searched again.
 
 use crate::instance::Instance;
 use braid_ir::chain::Chain;

@@ -128,8 +128,8 @@ impl Program {
         self.even && fits(hops, self.residual.visits)
     }
 
-    /// The number of visits without an entry: a packet that comes from a queue visits the function
-    /// again but does not enter it.
+    /// The number of visits that are not entries: a packet that comes from a queue visits the
+    /// function again but does not enter it.
     fn queue_visits(&self) -> u32 {
         self.residual.point.held.into()
     }

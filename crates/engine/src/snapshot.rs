@@ -30,7 +30,7 @@ use std::cell::Cell;
 type Pools = Vec<Vec<Vec<Option<Pool>>>>;
 
 /// Copies everything that the engine holds, except flow records, programs and machine code. The
-/// result makes a snapshot of it.
+/// result is a closure that makes a snapshot from the copy.
 pub(crate) fn copy(engine: &mut Compiled, room: Room) -> impl FnOnce() -> Snapshot + Send + use<> {
     let tables = moving::copy(engine, room, None);
     let mut snapshot = begin(engine);

@@ -1,5 +1,5 @@
-//! The general walk: takes a packet from function to function along the links. A walk ends before
-//! the next one begins.
+//! The general walk: takes a packet from function to function along the links. One walk at a time:
+//! the next one begins when this one has ended.
 #![expect(
     clippy::indexing_slicing,
     reason = "this engine and its chain number the programs, blocks and functions"
@@ -263,7 +263,7 @@ impl Executor {
         onward(self.graph.next(node, port(*last, backward)))
     }
 
-    /// Does what a function's verdict says with a packet.
+    /// Carries out a function's verdict on a packet.
     pub(crate) fn settle(
         &mut self,
         node: u16,
@@ -378,7 +378,7 @@ impl Executor {
         self.ended(number, ended, before, packet, walk)
     }
 
-    /// Does what the end of a program says. The end has already been counted.
+    /// Carries out the end of a program. The end has already been counted.
     pub(crate) fn ended(
         &mut self,
         number: usize,
@@ -421,8 +421,7 @@ impl Executor {
         }
     }
 
-    /// Does what a function's fate for a packet says at the end of a program. The end has already
-    /// been counted.
+    /// Carries out a packet's fate at the end of a program. The end has already been counted.
     fn finish(
         &mut self,
         number: usize,

@@ -1,9 +1,9 @@
 //! The workshop: a thread of its own that makes programs and machine code, so that no packet waits
 //! for the compiler. Until a program is there, the models are interpreted.
 //!
-//! The workshop has a copy of the chain's configuration. What was ordered before the configuration
-//! changed is not made, or not used if it is made already. All that waits is limited: orders and
-//! results by number, and of each parameter only the last value waits.
+//! The workshop has a copy of the chain's configuration. When the configuration changes, the
+//! workshop skips earlier orders, and the engine discards their results. The queues are bounded:
+//! the numbers of orders and results have limits, and only the last value of each parameter waits.
 
 use crate::address_groups::{Combination, Combinations};
 use crate::instance;
@@ -26,13 +26,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// The largest number of programs on order. Further ones are ordered when these have come.
+/// The largest number of programs on order. Further programs are ordered when these have arrived.
 const ON_ORDER: usize = 64;
 
-/// The largest number of orders, and of results, that wait.
+/// The largest number of waiting orders, and of waiting results.
 const WAITING: usize = 256;
 
-/// What the engine wants.
+/// An order from the engine.
 enum Order {
     /// The program at a point for packets with these headers.
     Program(Point, u128),
@@ -49,7 +49,7 @@ struct Changes {
     values: BTreeMap<(u16, ParamId), ParamValue>,
 }
 
-/// What the workshop has made.
+/// A result of the workshop.
 pub(crate) enum Made {
     /// The program at a point for packets with these headers.
     Program(Point, u128, Box<Program>),
@@ -58,7 +58,7 @@ pub(crate) enum Made {
     Code(usize, Option<NewCode>),
 }
 
-/// Machine code, or the reason why there is none, and what belongs to it.
+/// Machine code, or the reason why there is none, with the data that it needs.
 pub(crate) struct NewCode {
     pub(crate) code: Result<Box<MachineCode>, Error>,
     /// New combinations of route tables, which the code may search.
@@ -128,7 +128,7 @@ impl Workshop {
         changes.values.insert((node, param), value.clone());
     }
 
-    /// Something that the workshop has made, and whether it is of the current configuration.
+    /// The next result of the workshop, and whether it belongs to the current configuration.
     pub(crate) fn next(&mut self) -> Option<(Made, bool)> {
         let (configuration, made) = self.made.try_recv().ok()?;
         let is_current = configuration == self.configuration;
@@ -138,13 +138,13 @@ impl Workshop {
         Some((made, is_current))
     }
 
-    /// Whether the thread has ended, by a defect.
+    /// Whether the thread has ended because of a bug.
     pub(crate) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Places an order. Returns whether there is room. If the thread has ended, by a defect, the
-    /// models stay interpreted.
+    /// Places an order. Returns whether there is room. If the thread has ended because of a bug,
+    /// the models stay interpreted.
     fn order(&self, order: Order) -> bool {
         self.orders.try_send((self.configuration, order)).is_ok()
     }

@@ -14,10 +14,10 @@ const MOST: usize = 1 << 20;
 /// minus this one is the function's number.
 const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
 
-/// A table and a key that stand for state that a function keeps outside the store, such as the
-/// recording of a native function for a flow. `number` is the function's own number for this state
-/// in the shard. The key counts as absent as long as the state does not change. The caller reports
-/// a change with [`crate::Records::change_elsewhere`].
+/// A table and a key that stand for state outside the store, such as the recording of a native
+/// function for a flow. `number` is the function's own number for this state in the shard. The key
+/// counts as absent as long as the state does not change. The caller reports a change with
+/// [`crate::Records::change_elsewhere`].
 #[must_use]
 pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]) {
     (TableRef::from_bits(ELSEWHERE + u32::from(node)), [shard.into(), number])

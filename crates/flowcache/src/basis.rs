@@ -65,7 +65,7 @@ impl Changed {
         Self { node: control.node, param: control.param, what }
     }
 
-    /// The change of the backend with this number, which was `before` and is `now`.
+    /// The change of the backend with this number from `before` to `now`.
     #[must_use]
     pub fn backend(control: &Control, at: usize, before: Option<&Backend>, now: &Backend) -> Self {
         let which = if before == Some(now) { Vec::new() } else { vec![number(at)] };
@@ -107,7 +107,7 @@ impl Changed {
     }
 }
 
-/// What a list says of a backend, apart from whether it is up.
+/// The columns of a backend and whether it was removed, but not whether it is up.
 fn member(one: Option<&Backend>) -> Option<(&[Word], bool)> {
     one.map(|one| (one.columns.as_slice(), one.is_removed()))
 }

@@ -90,7 +90,7 @@ impl Batch {
         record.unwrap_or(NONE)
     }
 
-    /// Notes that packets have no flows.
+    /// Records that packets have no flows.
     pub(crate) fn have_no_flow(&mut self, packets: Range<usize>) {
         self.flows[packets].fill(Flow::NO);
     }

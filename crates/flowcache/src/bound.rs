@@ -149,7 +149,7 @@ impl Counters {
     }
 
     /// Collects the counting slots on whose values this run depends. Returns true if another run
-    /// can turn these dependences into bounds.
+    /// can replace these dependences by bounds.
     pub(crate) fn knows_more(&mut self, entries: &[(Handle, EntryUse)]) -> bool {
         if !self.known.is_empty() {
             return false;

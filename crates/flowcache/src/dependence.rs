@@ -1,8 +1,9 @@
-//! The dependence of a value in a specialised program.
+//! The dependence of a value in a specialised program: the source of its differences between the
+//! packets of a flow.
 
 use crate::guard::Number;
 
-/// What a value depends on, besides the dependencies of the whole record.
+/// The dependence of a value, besides the dependencies of the whole record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dependence {
     /// The value depends on nothing.

@@ -1,5 +1,4 @@
-//! Explains which path a packet takes and why, for people who want to know why a flow has no
-//! record.
+//! Explains which path a packet takes, and why, for example why its flow has no record.
 #![expect(
     clippy::indexing_slicing,
     reason = "programs and verified models refer only to what they declare"

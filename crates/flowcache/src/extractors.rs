@@ -49,7 +49,7 @@ pub(crate) struct Extractors {
     last_entry: usize,
     /// Whether programs without lookups have extractors, too.
     eager: bool,
-    /// What decides the workers of packets, if the engine is several workers.
+    /// The fields that decide the workers of packets, if the engine acts as several workers.
     pub(crate) steered: Option<Steered>,
 }
 

@@ -13,9 +13,9 @@ use braid_packet::rewrite::{NARROW, Outline, WIDE};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
-    /// Lets the packets of the batch from `from` on take their records, in order, up to the first
-    /// packet that has no record or cannot take it. Adds the destinations to `reached`. Returns the
-    /// number of packets that took records.
+    /// Applies records to the packets of the batch from `from` on, in order, up to the first packet
+    /// that has no record or cannot take it. Adds the destinations to `reached`. Returns the number
+    /// of packets that took records.
     #[inline(never)]
     #[expect(
         clippy::indexing_slicing,
@@ -121,8 +121,8 @@ fn hit_loop(
     (taken, now)
 }
 
-/// Lets a packet take its flow's record and returns the record's template. `None` if the packet
-/// cannot take it.
+/// Applies the flow's record to a packet and returns the record's template. `None` if the packet
+/// cannot take the record.
 #[inline(never)]
 fn take<'a, 'p>(
     functions: &mut impl Functions,

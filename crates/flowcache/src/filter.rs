@@ -155,8 +155,9 @@ impl Filter {
     fn next(&self, met: Met) -> (Met, bool) {
         match met {
             0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
-            // The count rises by chance, so that each step takes about as many meetings as all
-            // steps before. The largest count stays, and admits as rarely as before it.
+            // The count rises with a probability, so that each step takes about as many meetings as
+            // all steps before it. The largest count stays, and admits as rarely as the step before
+            // it.
             _ => {
                 let chance = self.often.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                 let is_next = chance & ((1 << (met - 5)) - 1) == 0;

@@ -41,20 +41,20 @@ pub(crate) struct KeyExtractor {
     /// The masks of the wide keys, by outline. `None` where packets with this outline have no
     /// records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
-    /// How many attempts in a row led to no record that saves time, and how many of the next
-    /// attempts are left out.
+    /// The number of attempts in a row that led to no record that saves time, and the number of
+    /// next attempts to leave out.
     losses: u32,
     left_out: u32,
 }
 
-/// The number of attempts in a row that may fail before any is left out. Of the flows of one
-/// program, some can have records while others cannot.
+/// The number of attempts in a row that may fail before any is left out. Some flows of a program
+/// can have records while others cannot.
 const FREE_LOSSES: u32 = 8;
 /// The largest number of failed attempts in a row that counts. From then on, one attempt in 2^12 is
 /// made.
 const MOST_LOSSES: u32 = FREE_LOSSES + 12;
 
-/// What decides a packet's worker.
+/// The fields that decide a packet's worker.
 #[derive(Debug)]
 pub(crate) struct Steered {
     fields: Vec<Field>,
@@ -63,7 +63,8 @@ pub(crate) struct Steered {
 }
 
 impl Steered {
-    /// What decides the workers of a chain's packets, if one engine is several workers.
+    /// The fields that decide the workers of a chain's packets, if one engine acts as several
+    /// workers.
     pub(crate) fn of(chain: &Chain) -> Option<Self> {
         let interfaces = u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
         let steering = &chain.steering;
@@ -85,8 +86,8 @@ pub(crate) struct Bits {
 }
 
 impl KeyExtractor {
-    /// An extractor for the flows of a program. The keys include what decides a packet's worker, so
-    /// that a flow belongs to one worker.
+    /// An extractor for the flows of a program. The keys include the fields that decide a packet's
+    /// worker, so that a flow belongs to one worker.
     #[inline(never)]
     pub(crate) fn of(residual: &Residual, steered: Option<&Steered>) -> Self {
         Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), steered))
@@ -123,8 +124,8 @@ impl KeyExtractor {
         self.left_out -= 1;
     }
 
-    /// Learns from an attempt whether there can be a record that saves time. The more attempts in a
-    /// row fail, the fewer are made.
+    /// Records whether an attempt led to a record that saves time. After several failures in a row,
+    /// fewer attempts are made.
     pub(crate) fn learn(&mut self, pays: bool) {
         self.losses = if pays { 0 } else { MOST_LOSSES.min(self.losses + 1) };
         self.left_out = (1 << self.losses.saturating_sub(FREE_LOSSES)) - 1;

@@ -1,18 +1,18 @@
 //! Flow records: the fast path of packets whose flow has a record (SpeedyBox, made automatic).
 //!
-//! The cache parses, finds, checks and rewrites a packet whose flow has a record in one step,
-//! however many functions the chain has. Each packet takes one of three paths:
+//! If a packet's flow has a record, one lookup, one check and one rewrite replace the whole chain,
+//! however many functions it has. Each packet takes one of three paths:
 //! - **hit** (`fast_path.rs`): the packet passes the guards of its flow's record, and the record
-//!   does all that the chain would do;
+//!   has the same effects as the chain;
 //! - **guard failure** (`slow_path.rs`): a record exists, but the packet fails its guards, or the
 //!   record is outdated, or something is due. The program runs;
 //! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a
 //!   record for the flow's fourth packet.
 //!
 //! The specialiser (`specialiser.rs`) makes records. It runs the program without effect, and writes
-//! down what the program does and on which entries, parameters and bits of the packet this depends.
-//! Bits of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`] of the
-//! entries (`observer.rs`): a record ends when an entry that it depends on changes.
+//! down the program's actions and the entries, parameters and bits of the packet on which they
+//! depend. Bits of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`]
+//! of the entries (`observer.rs`): a record ends when an entry that it depends on changes.
 //!
 //! The crate sees the engine only through two traits, [`Programs`] and [`Functions`].
 #![forbid(unsafe_code)]

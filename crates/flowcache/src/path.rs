@@ -61,7 +61,7 @@ pub(crate) struct Through {
     counter_lists: usize,
 }
 
-/// What a native function does with the path's packets, according to its recording.
+/// The actions of a native function on the path's packets, according to its recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Native {
     pub(crate) node: u16,

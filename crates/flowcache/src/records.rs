@@ -224,9 +224,8 @@ impl Records {
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record for a flow that has none. Returns false if there is no room and no record
-    /// makes room, if an entry that the record depends on has ended, or if the record conflicts
-    /// with other records.
+    /// Makes a record for a flow that has none. Returns false if there is no room and no record can
+    /// be replaced, if an entry of the record has ended, or if it conflicts with other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,
@@ -270,7 +269,7 @@ impl Records {
         true
     }
 
-    /// Whether a record with these uses of entries is compatible with the records that there are.
+    /// Whether a record with these uses of entries is compatible with the existing records.
     fn are_compatible(&self, tables: &Tables, depends_on: &[(Handle, EntryUse)]) -> bool {
         depends_on.iter().all(|(entry, one)| {
             let group = tables.group(one.table, entry.place());
@@ -281,7 +280,8 @@ impl Records {
     }
 
     /// Ends records with bounds in favour of a record that computes values for each packet, because
-    /// an entry can have more of these. While such a record is there, no record gets bounds.
+    /// an entry can have more records of that kind. As long as such a record exists, no record gets
+    /// bounds.
     fn make_way(&mut self, tables: &mut Tables, depends_on: &[(Handle, EntryUse)]) {
         for (entry, one) in depends_on.iter().filter(|(_, one)| one.dynamic | one.puts != 0) {
             let group = tables.group(one.table, entry.place());

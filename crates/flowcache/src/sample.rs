@@ -12,7 +12,7 @@ const LEFT_OUT: usize = 64;
 const AMONG: u64 = 16;
 
 /// Decides which packets the cache looks at. While nearly all packets belong to new flows (a scan,
-/// a flood), it looks at about a quarter of them. These packets show when known flows are back.
+/// a flood), it looks at about a quarter of them. These packets show when known flows send again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// The number of packets to leave out next, and the number of packets to look at after them.

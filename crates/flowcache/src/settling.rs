@@ -1,5 +1,5 @@
-//! Settling of all records, so that the state can be copied: for as long as it takes, no packet takes
-//! a record.
+//! Settles all records, so that the state can be copied. Until the copy is made, no packet takes a
+//! record.
 
 use crate::records::Records;
 use crate::slab::Hot;
@@ -29,8 +29,8 @@ impl Records {
     }
 
     /// Moves the counts of the next `most` records to their entries, which count as seen when the
-    /// records were last taken. Returns whether this was done for all records. Between two calls,
-    /// the records must stay paused. Without a pause, it begins with the first record.
+    /// records were last taken. Returns whether all records have settled. The records must stay
+    /// paused between two calls; otherwise the second call begins with the first record again.
     pub fn settle_some(&mut self, tables: &mut Tables, most: usize) -> bool {
         let first = self.paused.unwrap_or(0);
         let end = first.saturating_add(most).min(self.slabs().len());

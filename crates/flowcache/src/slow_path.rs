@@ -122,8 +122,9 @@ impl FlowCache {
         (is_tried || had_record).then_some(1)
     }
 
-    /// The first of these packets runs its program. Returns how many packets do so: the following
-    /// ones up to a packet that has a record or may get one. The filter counts each packet once.
+    /// The first of these packets must run its program. Returns the number of packets that must do
+    /// so: it counts the following packets up to one that has a record or may get one. The filter
+    /// counts each packet once.
     fn meet(&mut self, packets: Range<usize>) -> usize {
         let Self { batch, filter, .. } = self;
         for at in packets.start + 1..packets.end {
@@ -138,8 +139,8 @@ impl FlowCache {
         packets.len()
     }
 
-    /// Makes a record for the packet at `at`, which is about to enter, in place of the flow's record.
-    /// Returns whether there is one now.
+    /// Makes a record for the packet at `at`, which is about to enter, in place of the flow's
+    /// record if it has one. Returns whether it was made.
     fn make_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -238,8 +239,8 @@ impl FlowCache {
         extractor.map(KeyExtractor::leave_out).is_some()
     }
 
-    /// Lets the flow's extractor learn whether packets like this one can have records that save
-    /// time. An eager cache tries every flow.
+    /// Tells the flow's extractor whether a packet like this one can have a record that saves time.
+    /// An eager cache tries every flow.
     fn learn(&mut self, flow: Flow, pays: bool) {
         let extractor = self.extractors.get_mut(flow.extractor());
         if let Some(extractor) = extractor.filter(|_| !self.eager) {

@@ -1,5 +1,5 @@
 //! The specialiser runs programs without effect on a packet that is about to run them. It writes
-//! down the programs' effects and the dependences of these effects.
+//! down the programs' effects and the dependencies of these effects.
 //!
 //! It tracks the dependence of each value. A value may depend only on the key, parameters and
 //! state, or also on other bits of this packet. A condition on such bits, or a result computed from

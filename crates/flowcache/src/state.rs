@@ -17,7 +17,7 @@ use braid_state::{Handle, TableRef};
 
 impl<F: Functions> Specialiser<'_, F> {
     /// Looks up an entry. Returns its number among the entries that were found. The inner `None`
-    /// means that the entry is absent. The record will depend on its absence.
+    /// means that there is no entry; the record will depend on its absence.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,

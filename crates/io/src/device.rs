@@ -15,7 +15,7 @@ use std::str::FromStr;
 /// Frames of a pool for packets on their way, and for packets that functions hold.
 const HELD: u32 = 8192;
 
-/// What to do where Braid is built without DPDK.
+/// The remedy if Braid is built without DPDK.
 pub const HOW_TO_GET_DPDK: &str = "install DPDK 22.11 or newer (Debian, Ubuntu: apt-get install libdpdk-dev pkg-config) and run \
      `cargo build --release --package braid-cli --features dpdk`";
 
@@ -30,7 +30,7 @@ pub enum Device {
     Tap(String),
     /// The frames of a capture, again and again; or none.
     Memory(Option<PathBuf>),
-    /// The frames of a capture at their times, which pass this many times as fast.
+    /// The frames of a capture at their times, with time this many times as fast.
     Replay(PathBuf, f64),
     /// A device by DPDK: a PCI address or a virtual device, with its driver's arguments.
     #[cfg(feature = "dpdk")]
@@ -152,7 +152,7 @@ impl Device {
     /// The size and the number of frames that a pool needs for a port to the device.
     fn needs(&self, share: &Share) -> (u32, u32) {
         let needs = match self {
-            // What is wrong with the device is said when it is opened.
+            // Problems of the device are reported when it is opened.
             Device::Xdp(name) => xdp_needs(name, share),
             #[cfg(feature = "dpdk")]
             Device::Dpdk(_) => Some((SPREAD_FRAME, DPDK_NEEDS)),

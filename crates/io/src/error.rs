@@ -1,4 +1,4 @@
-//! Errors with capture files, in words for the user.
+//! Errors of capture files, worded for the user.
 //!
 //! Messages don't name the file: the caller that opened it puts the name in front.
 

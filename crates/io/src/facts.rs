@@ -1,4 +1,4 @@
-//! What the kernel and a driver tell about a device, for advice.
+//! Facts about a device from the kernel and the driver, on which advice is based.
 
 use crate::netlink::{self, XdpSupport};
 use crate::port::{OpenError, State};
@@ -20,13 +20,13 @@ pub struct DeviceFacts {
     pub driver: Option<String>,
     /// The number of queues that receive.
     pub queues: u32,
-    /// What the driver can do with XDP. `None`: the kernel does not tell.
+    /// The driver's support for XDP. `None`: the kernel does not report it.
     pub xdp: Option<XdpSupport>,
     /// A program is attached to the device's XDP.
     pub has_xdp_program: bool,
     /// The addresses that the kernel answers for.
     pub addresses: Vec<IpAddr>,
-    /// The card joins packets that it receives. `None`: the driver does not tell.
+    /// The card joins packets that it receives. `None`: the driver does not report it.
     pub joins_received: Option<bool>,
     /// The card removes VLAN tags.
     pub removes_vlan: Option<bool>,

@@ -42,12 +42,13 @@ const ZERO_COPY: u64 = 1 << 3;
 
 /// The length of the header of a message.
 const HEADER: usize = 16;
-/// The length of what follows it: in generic netlink, in messages about links, about addresses.
+/// The lengths of the structures that follow it: in generic netlink, in messages about links, in
+/// messages about addresses.
 const GENERIC: usize = 4;
 const LINK: usize = 16;
 const ADDRESSES: usize = 8;
 
-/// What a driver can do with XDP.
+/// A driver's support for XDP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpSupport {
     /// The driver runs XDP programs that hand frames to sockets.
@@ -56,8 +57,8 @@ pub struct XdpSupport {
     pub zero_copy: bool,
 }
 
-/// What the driver of the device with this number can do. `None` if the kernel does not tell
-/// (before 6.3).
+/// The XDP support of the driver of the device with this number. `None` if the kernel does not
+/// report it (before 6.3).
 pub(crate) fn xdp_support(index: u32) -> Option<XdpSupport> {
     let socket = open(Some(netlink::GENERIC))?;
     let ask = |family, command, attribute: Vec<u8>| {
@@ -93,7 +94,7 @@ fn address(answer: &[u8], index: u32) -> Option<IpAddr> {
     if u32::from_ne_bytes(*head.last_chunk()?) != index {
         return None;
     }
-    // On a link to one other host, the other attribute is that host.
+    // On a point-to-point link, the other attribute is the address of the other host.
     let bytes = find(attributes, LOCAL_ADDRESS).or_else(|| find(attributes, ADDRESS))?;
     let four = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).into());
     four.ok().or_else(|| Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()))

@@ -1,6 +1,7 @@
-//! Does the work that a sender has left to its network card: checksums that contain only the sum of
-//! the pseudo header, several segments in one frame, VLAN tags beside the frame. For frames within
-//! a machine (veth, bridges) no card ever does it.
+//! Does the work that a sender has left to its network card: it completes checksums that contain
+//! only the sum of the pseudo header, splits frames of several segments, and inserts VLAN tags that
+//! are beside the frame. Frames within a machine (veth, bridges) never pass a card that could do
+//! this work.
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
@@ -54,8 +55,8 @@ impl Offload {
         }
     }
 
-    /// Does the work, and appends the frame, or the frames that it stands for, in memory of the
-    /// pool. Puts back a VLAN tag (TPID and TCI) that the kernel passed beside the frame.
+    /// Does the work, and appends the resulting frame or frames, in memory of the pool. Inserts a
+    /// VLAN tag (TPID and TCI) that the kernel passed beside the frame.
     pub(crate) fn finish(
         self,
         bytes: &[u8],
@@ -143,7 +144,7 @@ impl Offload {
         (is_whole && payload_at <= frame.len()).then_some((ip, payload_at))
     }
 
-    /// Writes the headers of a segment that so far has those of the whole frame.
+    /// Adjusts the headers of a segment, which are copies of the whole frame's headers.
     fn segment(
         self,
         segment: &mut [u8],
@@ -164,7 +165,7 @@ impl Offload {
     }
 }
 
-/// A frame with these bytes. Memory of its own if a frame of the pool is too small.
+/// A frame with these bytes. It has memory of its own if a frame of the pool is too small.
 pub(crate) fn filled(pool: &mut Pool, front: &[u8], behind: &[u8]) -> Option<Frame> {
     let room = usize::try_from(pool.frame_size().saturating_sub(HEADROOM)).unwrap_or(0);
     if front.len() + behind.len() > room {
@@ -239,14 +240,14 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
     Some(())
 }
 
-/// Whether a frame has a VLAN tag, with which it may be longer.
+/// Whether a frame has a VLAN tag. Tagged frames may be longer.
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
     matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
 }
 
 /// Completes the checksum of a TCP or UDP segment that holds only the sum of the pseudo header, as
-/// left by a sender for its card. AF_XDP does not tell whether a frame is so. If the field holds
-/// that sum, and this is not by chance the right checksum, then it is.
+/// left by a sender for its card. AF_XDP does not report such frames. A frame is taken as one if
+/// the field holds that sum and this is not the right checksum by chance.
 pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
     let ip = network(frame)?;
     let first = *frame.get(ip)?;

@@ -10,8 +10,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// The longest frame that is read: the largest frame that a card makes of several, with room for
-/// its headers.
+/// The longest frame that is read: the largest frame that a card makes from several segments, with
+/// room for its headers.
 pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 
 /// A device that receives and sends frames, all of them Ethernet. One pool belongs to all ports of
@@ -19,9 +19,9 @@ pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 /// ports can do that.
 pub trait Port: Send {
     /// Reads the frames that have arrived, at most [`braid_packet::BURST`], and appends them to
-    /// `frames`. A frame that stands for several becomes several. Calls `lost` for each frame that
-    /// is lost on reading. Never waits. Returns how many frames were read or lost: 0 if there is none
-    /// now.
+    /// `frames`. A frame that holds several segments becomes several frames. Calls `lost` for each
+    /// frame that is lost on reading. Never waits. Returns how many frames were read or lost: 0 if
+    /// there is none now.
     ///
     /// # Errors
     /// When nothing more can be read, for example because the device was removed.
@@ -53,24 +53,25 @@ pub trait Port: Send {
         State::Up
     }
 
-    /// How the port works, where the device and the kernel have a choice.
+    /// The way in which the port works, where the device and the kernel have a choice.
     fn facts(&self) -> Option<String> {
         None
     }
 
-    /// What the device is on its link. `None` if it does not tell, or does not exist.
+    /// The device's properties on its link. `None` if the device does not report them, or does not
+    /// exist.
     fn ethernet(&self) -> Option<Ethernet> {
         None
     }
 
-    /// What happened to the device so far that the user should know, such as how often its link
-    /// went down.
+    /// Events of the device that the user should know about, such as the number of times that its
+    /// link went down.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What a device is on its link.
+/// The properties of a device on its link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ethernet {
     /// The MAC address from which frames are sent.
@@ -80,8 +81,8 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// As this end of a TAP device: its MAC address is one beside the device's, which belongs to the
-    /// machine's end.
+    /// The properties of Braid's end of a TAP device. Its MAC address differs from the device's MAC
+    /// address, which belongs to the machine's end.
     pub(crate) fn at_other_end(mut self) -> Self {
         let [first, .., last] = &mut self.mac;
         (*first, *last) = (*first | 2, *last ^ 1);
@@ -105,7 +106,8 @@ pub enum State {
 pub enum Unreceived {
     /// The frame is longer than any frame may be.
     TooLong,
-    /// A card or the kernel has put several packets together, and they cannot be separated.
+    /// The frame holds several segments, which a card or the kernel has joined, and it cannot be
+    /// split.
     Offload,
     /// The pool had no memory for the frame.
     NoMemory,

@@ -41,7 +41,7 @@ pub trait PacketSource {
         None
     }
 
-    /// How much was read, if the end of the source is known.
+    /// The progress, if the end of the source is known.
     fn progress(&self) -> Option<Progress> {
         None
     }
@@ -94,7 +94,7 @@ impl<T: PacketSink + ?Sized> PacketSink for &mut T {
     }
 }
 
-/// How far a source has been read.
+/// The progress of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Bytes read, as stored (compressed).

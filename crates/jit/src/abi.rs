@@ -3,7 +3,7 @@
 //! **Running.** [`Code::run`](crate::Code::run) gets the packet with its layout, the time, a
 //! [`Count`] for each counter list, and the host. It checks that the packet's headers have the
 //! program's shape, runs the program from block 0, and returns the block whose end the program
-//! reached. The engine then does what that end says. The code has already counted the packet at the
+//! reached. The engine then carries out that end. The code has already counted the packet at the
 //! counters of steps, of faults and of the end. A `Hold` whose queue is full is not an end: the
 //! code continues in `full`.
 //!
@@ -49,7 +49,7 @@ pub enum Resource {
     Queue(QueueId),
 }
 
-/// What the compiler needs to know about the resources of a program's functions.
+/// Answers the compiler's questions about the resources of a program's functions.
 pub trait Resources {
     /// The number that the engine chooses for a resource. Steps on a resource without a number go
     /// through [`Host::step`].
@@ -58,15 +58,15 @@ pub trait Resources {
     /// The address groups of route tables for IPv4, or for IPv6 if `wide`. The tables are named by
     /// function and parameter. All addresses of a group have the same next hop in each of these
     /// tables. This must hold as long as the code lives. `None` if the engine has no groups. The
-    /// code then looks each table up by itself.
+    /// code then searches each table separately.
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups>;
 
     /// The members of a list, each with a value for each column. `None` if the list may change
     /// while the code lives.
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]>;
 
-    /// Whether the host wants to know in advance ([`Host::prefetch_classify`]) which packets a rule
-    /// set will probably classify. By default it does not.
+    /// Whether code announces to the host ([`Host::prefetch_classify`]) the packets that a rule set
+    /// will probably classify. By default it does not.
     fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
         let _ = (node, param);
         false
@@ -114,8 +114,8 @@ pub trait Host {
         self.find(number, key)
     }
 
-    /// As [`Self::find_words`], if that is fast. Returns `None`, without any effect, if it may be
-    /// slow. Further words may follow the slots.
+    /// As [`Self::find_words`], but only if the lookup is fast. Otherwise returns `None`, without
+    /// any effect. Further words may follow the slots.
     #[inline]
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         let _ = (number, key);

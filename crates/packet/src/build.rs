@@ -120,9 +120,10 @@ impl Shape {
 /// they are 0. The TTL is 64, other fields are 0. Then the assignments are applied in order, and
 /// lengths and checksums are computed. No Ethernet padding is added.
 ///
-/// The payload is the captured part of it, cut to what the length fields can express. ARP has no
-/// payload. Assignments to read-only fields and to fields that the shape lacks do nothing. Returns
-/// `None` when the current packet has no link header to copy, and for ARP on any link but Ethernet.
+/// The payload is the captured part of it, cut to the length that the length fields can express.
+/// ARP has no payload. Assignments to read-only fields and to fields that the shape lacks do
+/// nothing. Returns `None` when the current packet has no link header to copy, and for ARP on any
+/// link but Ethernet.
 #[must_use]
 pub fn build_new(
     current: &Packet,

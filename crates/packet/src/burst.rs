@@ -20,11 +20,11 @@ pub enum Reached {
 
 /// Up to [`BURST`] packets, each with the interface where it enters, in the order of their arrival.
 ///
-/// An engine leaves packets in their places and says where each one leaves. The bytes of a packet
-/// that does not leave have no meaning afterwards.
+/// An engine leaves packets in their places and sets for each one the interface by which it leaves.
+/// The bytes of a packet that does not leave have no meaning afterwards.
 #[derive(Debug, Default)]
 pub struct Burst {
-    /// The packets, and behind them empty packets, in whose places others will be made.
+    /// The packets, and behind them empty packets, which are places for later packets.
     places: Vec<Packet>,
     /// The number of packets.
     count: usize,
@@ -79,7 +79,7 @@ impl Burst {
         self.count += 1;
     }
 
-    /// Adds a packet of `wire_len` bytes that holds the captured ones. The limits are those of
+    /// Adds a packet of `wire_len` bytes; `bytes` are the captured ones. The limits are those of
     /// [`Packet::snapped`]. The bytes are in a frame of the pool if they fit and one is free. Makes
     /// the packet in its place, because moving it right after it was made takes longer than making
     /// it.
@@ -154,8 +154,8 @@ impl Burst {
         (packets, layouts, &mut self.reached)
     }
 
-    /// Takes the packets out, one after the other, each with its place. So an engine can let them
-    /// leave by themselves.
+    /// Takes the packets out, one after the other, each with its place. An engine uses this to let
+    /// packets leave by themselves.
     pub fn take_each(&mut self, mut take: impl FnMut(usize, Packet)) {
         let (packets, _, reached) = self.parts();
         reached.clear();
@@ -165,8 +165,8 @@ impl Burst {
         }
     }
 
-    /// Removes the packets for which `choose` gives a reason, and hands them over with it. `choose`
-    /// may change what is not in the headers.
+    /// Removes the packets for which `choose` gives a reason, and passes each one on with its
+    /// reason. `choose` may change everything except the headers.
     pub fn remove<T>(
         &mut self,
         mut choose: impl FnMut(&mut Packet, &Layout) -> Option<T>,

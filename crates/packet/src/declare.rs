@@ -6,7 +6,7 @@ use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window, be16};
 
-/// All that Braid knows about a header.
+/// Everything that Braid knows about a header.
 #[derive(Debug)]
 pub struct Declaration {
     /// The header.
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Own {
     }
 }
 
-/// Rules for the length of a header and for what announces the next one.
+/// Rules for the length of a header and for the announcement of the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The length of its fixed part.

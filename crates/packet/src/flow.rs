@@ -56,8 +56,8 @@ impl FlowKey {
         Self::with_ports4(packet, layout).or_else(|| Self::read(packet, layout, Self::FIELDS))
     }
 
-    /// The key of a packet with an IPv4 header and ports, as nearly all packets have them. It needs
-    /// no look at the table of fields.
+    /// The key of a packet with an IPv4 header and ports, which is the most common kind. This
+    /// function does not need the field table.
     #[inline]
     fn with_ports4(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
         if !layout.has(Header::L4) {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 /// functions add go there.
 pub const HEADROOM: u32 = 192;
 
-/// The size of a pool's frames unless packets are longer, in bytes.
+/// The usual size of a pool's frames, in bytes.
 pub const FRAME: u32 = 2048;
 
 /// The size of the frames of a pool that no device shares, in bytes. It is no power of two. So the
@@ -27,7 +27,7 @@ const PAGE: usize = 4096;
 /// The end of a list of free frames.
 const NONE: u32 = u32::MAX;
 
-/// In the place of the first returned frame: the pool is gone.
+/// Stands in the place of the first returned frame when the pool is gone.
 const CLOSED: u32 = u32::MAX - 1;
 
 /// Memory for a pool that is not allocated here, such as memory that a device shares. It lives as
@@ -68,7 +68,7 @@ impl Drop for Allocated {
 }
 
 impl Allocated {
-    /// This number of bytes of 0 from the beginning of a page on. `None` if there is not enough
+    /// This number of zero bytes, from the beginning of a page on. `None` if there is not enough
     /// memory.
     fn new(bytes: usize) -> Option<Self> {
         // For a larger alignment, the allocator would write to all pages.
@@ -100,7 +100,7 @@ struct Shared {
     /// The first of the frames that were dropped. `next` links the others.
     returned: AtomicU32,
     next: Box<[AtomicU32]>,
-    /// Once the pool is gone: how many of its frames are not.
+    /// Once the pool is gone: the number of its frames that still exist.
     left: AtomicI64,
 }
 
@@ -150,7 +150,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// A pool of `frames` frames of `size` bytes each (at least 1). `None` if there is not so much
+    /// A pool of `frames` frames of `size` bytes each (at least 1). `None` if there is not enough
     /// memory.
     #[must_use]
     pub fn new(frames: u32, size: u32) -> Option<Self> {
@@ -336,7 +336,7 @@ impl Frame {
         Frame { base: NonNull::dangling(), pool: None, index: 0, start: 0, len: 0, size: 0 }
     }
 
-    /// A frame with memory of its own that holds `len` bytes of 0, with room in front and behind.
+    /// A frame with memory of its own that holds `len` zero bytes, with room in front and behind.
     fn zeroed(front: u32, len: u32, behind: u32) -> Self {
         let size = front.saturating_add(len).saturating_add(behind);
         if size == 0 {
@@ -362,9 +362,9 @@ impl Frame {
         frame
     }
 
-    /// Makes this frame an empty one of a pool, as [`Pool::take`] gives it. Returns false if none is
-    /// free. Its parts are written one by one: as a whole, the frame would be made elsewhere and
-    /// copied, and the processor would wait until its parts can be read together.
+    /// Makes this frame an empty one of a pool, as [`Pool::take`] gives it. Returns false if none
+    /// is free. Its fields are written one by one. Otherwise the frame would be made elsewhere and
+    /// copied, and the processor would wait until all fields can be read together.
     #[inline(always)]
     pub(crate) fn come_from(&mut self, pool: &mut Pool) -> bool {
         let Some(frame) = pool.take() else { return false };
@@ -427,8 +427,8 @@ impl Frame {
         self.start
     }
 
-    /// Says where in the frame the bytes are, as when a device has written them. They hold what is
-    /// there. What does not fit into the frame is cut off.
+    /// Sets the place of the bytes in the frame, for example after a device has written them. Their
+    /// contents stay. Bytes that do not fit into the frame are cut off.
     #[inline]
     pub fn place(&mut self, start: u32, len: u32) {
         self.start = start.min(self.size);
@@ -441,7 +441,7 @@ impl Frame {
         self.len == 0
     }
 
-    /// The memory behind the bytes. It holds anything.
+    /// The memory behind the bytes. Its contents are arbitrary.
     #[must_use]
     pub fn room(&mut self) -> &mut [u8] {
         let end = self.start + self.len;
@@ -476,10 +476,10 @@ impl Frame {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// Makes a gap of `more` bytes at the offset `at`. What the gap holds is not said. Moves the
-    /// bytes in front of the gap where there is room for them; otherwise the frame gets memory of
-    /// its own. Returns false, and changes nothing, if `at` is past the bytes or the frame would
-    /// be too long.
+    /// Makes a gap of `more` bytes at the offset `at`. The contents of the gap are arbitrary. Moves
+    /// the bytes in front of the gap if there is room for them; otherwise the frame gets memory of
+    /// its own. Returns false, and changes nothing, if `at` is past the bytes or the frame would be
+    /// too long.
     pub fn open(&mut self, at: usize, more: usize) -> bool {
         let (Ok(at32), Ok(more32)) = (u32::try_from(at), u32::try_from(more)) else { return false };
         let longer = self.len.checked_add(more32).filter(|len| *len <= u32::MAX - 0xffff);

@@ -7,8 +7,8 @@ use crate::retag::Retag;
 use crate::tags::Tags;
 use crate::wire::{ether_type, ethernet, vlan};
 
-/// The most bytes that an arriving packet has, on the wire too. So tags that functions add fit
-/// behind the limit. Inserted bytes do not make a packet longer than this either.
+/// The most bytes of an arriving packet, captured and on the wire. Tags that functions add may
+/// exceed this limit. Inserted bytes may not.
 pub const MOST: u32 = u32::MAX / 2;
 
 /// A packet: a descriptor of one cache line that owns the frame with the bytes.

@@ -6,7 +6,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use std::any::TypeId;
 
-/// What runs the packets of a chain.
+/// The engines that run the packets of a chain.
 pub enum Engines {
     /// One engine.
     One(Box<dyn Engine>),
@@ -60,7 +60,7 @@ impl Engines {
         })
     }
 
-    /// The engines by worker. With several, also what steers packets to them.
+    /// The engines by worker. With several, also the steerer that gives them their packets.
     pub(crate) fn into_parts(self) -> (Vec<Box<dyn Engine>>, Option<Steerer>) {
         match self {
             Engines::One(engine) => (vec![engine], None),

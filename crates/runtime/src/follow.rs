@@ -48,13 +48,13 @@ pub struct Follow {
     ends: Ends,
     flows: Keys<Left>,
     flow_limit: usize,
-    /// The keys that packets had in the capture. How their flows leave is not known yet.
+    /// The keys that packets had in the capture, for flows that have not left yet.
     pending: KeySet,
     // The map of the standard library, because its hash is keyed and the keys come from packets.
     fragments: HashMap<FragmentKey, Left>,
     /// Fragment keys in the order of arrival.
     awaited: VecDeque<FragmentKey>,
-    /// What entered, by mark. Only the latest [`MARKS`] packets are remembered.
+    /// The packets that entered, by mark. Only the latest [`MARKS`] packets are remembered.
     entered: Vec<Entered>,
     /// The mark of the latest packet.
     mark: u32,
@@ -135,8 +135,8 @@ impl Follow {
         asked.is_some_and(|asked| self.pending.contains(&asked))
     }
 
-    /// Notes that all packets that have entered have left, ended, or are held. With `forgets`, none
-    /// is held.
+    /// Records that all packets that have entered have left, have ended, or are held. With
+    /// `forgets`, none is held.
     pub(crate) fn settle(&mut self, forgets: bool) {
         self.pending.clear();
         if forgets {
@@ -216,7 +216,8 @@ impl Follow {
         self.mark(&captured, packet, interface);
     }
 
-    /// As [`Self::enter`], for a packet with these keys. [`Self::waits`] knows of it.
+    /// As [`Self::enter`], for a packet with these keys. [`Self::waits`] takes the packet into
+    /// account.
     pub(crate) fn enter_as(&mut self, captured: &Captured, packet: &mut Packet, interface: u16) {
         if let Some(own) = captured.own {
             self.pending.insert(own);

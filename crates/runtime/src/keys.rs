@@ -76,7 +76,7 @@ impl Hash for Keyed {
     }
 }
 
-/// Takes a hash as it is.
+/// A hasher for keys that contain their hash: it returns this hash unchanged.
 #[derive(Default)]
 pub(crate) struct Ready(u64);
 

@@ -1,5 +1,5 @@
-//! State entries as listings show them: the entries that workers have for one key of a table whose
-//! function only counts become one.
+//! State entries in the form of listings: if a table's function only counts, the entries of all
+//! workers for one key become one entry.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::StateEntry;
@@ -7,13 +7,13 @@ use braid_ir::model::{StateDecl, Sum, Word};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The table of an entry, if listings unite its workers' entries.
+/// The table of an entry, if listings combine the entries of workers in it.
 pub(crate) fn summed<'c>(chain: &'c Chain, entry: &StateEntry) -> Option<&'c StateDecl> {
     let node = chain.nodes.get(usize::from(entry.node)).filter(|_| chain.workers > 1)?;
     node.model.state.iter().find(|decl| decl.name == entry.table && !decl.sums.is_empty())
 }
 
-/// Unites the entries of all workers. The united entry has the place of the first one.
+/// Combines the entries of all workers. The combined entry has the place of the first one.
 pub(crate) fn united(chain: &Chain, entries: Vec<StateEntry>) -> Vec<StateEntry> {
     let mut places = HashMap::new();
     let mut all: Vec<StateEntry> = Vec::with_capacity(entries.len());
@@ -37,7 +37,7 @@ pub(crate) fn united(chain: &Chain, entries: Vec<StateEntry>) -> Vec<StateEntry>
 fn add(to: &mut StateEntry, entry: &StateEntry, decl: &StateDecl) {
     to.created_ns = to.created_ns.min(entry.created_ns);
     to.last_seen_ns = to.last_seen_ns.max(entry.last_seen_ns);
-    // Without an end, an entry ends last.
+    // An entry that never expires counts as the last to expire.
     to.expires_ns = to.expires_ns.zip(entry.expires_ns).map(|(a, b)| a.max(b));
     for (((_, _, to), (_, _, word)), sum) in to.slots.iter_mut().zip(&entry.slots).zip(&decl.sums) {
         *to = match sum {

@@ -3,15 +3,15 @@
 use braid_ir::engine::{Event, Outputs};
 use braid_packet::{Burst, Packet, Pool};
 
-/// A burst with everything that an engine has made of it.
+/// A burst with the engine's outputs for it.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) burst: Burst,
     /// The number of packets that were read for this burst.
     pub(crate) read: u64,
-    /// How many of them enter nowhere. They are not in the burst.
+    /// The number of these packets that enter nowhere. They are not in the burst.
     pub(crate) no_interface: u64,
-    /// The bytes of the inputs that were read before, and all.
+    /// The bytes of the inputs that were read so far, and the bytes of all inputs.
     pub(crate) progress: (u64, u64),
     /// The packets that left by themselves, in order.
     beside: Vec<Beside>,
@@ -22,7 +22,7 @@ pub(crate) struct Load {
 
 /// A packet that left by itself.
 struct Beside {
-    /// It leaves before the packet at this place of the burst, or in its stead.
+    /// It leaves before the packet at this place of the burst, or instead of it.
     place: usize,
     interface: u16,
     packet: Packet,
@@ -61,7 +61,7 @@ impl Load {
         beside.for_each(|one| visit(one.interface, &mut one.packet));
     }
 
-    /// Takes over what left another load, behind everything that left this one.
+    /// Takes over the packets that left another load, behind all packets that left this one.
     pub(crate) fn take(&mut self, other: &mut Load) {
         let (beside, place) = (&mut self.beside, usize::MAX);
         other.deliver(|interface, packet| {
@@ -79,7 +79,7 @@ impl Load {
     }
 }
 
-/// Collects what leaves beside a burst.
+/// Collects the packets and events that leave beside a burst.
 pub(crate) struct Gathered<'a> {
     beside: &'a mut Vec<Beside>,
     place: &'a mut usize,

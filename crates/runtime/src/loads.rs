@@ -1,11 +1,11 @@
-//! What the driver of captures feeds with loads.
+//! The interface to the engines that the driver of captures feeds with loads.
 
 use crate::load::Load;
 use crate::outcome::RunError;
 use crate::split::NO_INTERFACE;
 use braid_ir::engine::Counters;
 
-/// What runs the loads of packets.
+/// Runs loads of packets.
 pub(crate) trait Loads {
     /// Processes a load, or lets others process it.
     ///

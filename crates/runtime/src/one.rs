@@ -73,8 +73,8 @@ impl<'a> One<'a> {
         Ok(())
     }
 
-    /// Processes a load in several bursts, between which configuration changes or replies depend on
-    /// what has left.
+    /// Processes a load in several bursts, because the configuration changes between them, or
+    /// because replies depend on packets that have left.
     fn in_parts(&mut self, load: &mut Load) -> Result<(), RunError> {
         let (all, mut from) = (load.burst.packets().len(), 0);
         while let Some(first) = load.burst.packets().get(from) {
@@ -100,8 +100,8 @@ impl<'a> One<'a> {
         Ok(())
     }
 
-    /// Lets packets enter from a place of the burst on, until a change of configuration is due or the
-    /// way of a packet depends on those before. Returns their number.
+    /// Prepares packets to enter, from a place of the burst on, until a change of configuration is
+    /// due or a packet's rewrite depends on the packets before it. Returns their number.
     fn enter(&mut self, burst: &mut Burst, from: usize) -> usize {
         let Self { splitter, control, follow, holds, .. } = self;
         let mut count = 0;

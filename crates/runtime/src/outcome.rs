@@ -27,7 +27,7 @@ impl Summary {
     }
 }
 
-/// Shows how a run stands whenever somebody sets a flag.
+/// Shows the results so far whenever a flag is set.
 pub(crate) struct Shown<'a> {
     flag: &'a AtomicBool,
     show: Box<dyn FnMut(&Summary) + 'a>,
@@ -42,7 +42,7 @@ impl<'a> Shown<'a> {
         self.flag.load(Ordering::Relaxed)
     }
 
-    /// Shows the results so far, and takes the flag back.
+    /// Shows the results so far, and clears the flag.
     pub(crate) fn show(&mut self, so_far: &Summary) {
         self.flag.store(false, Ordering::Relaxed);
         (self.show)(so_far);
@@ -70,7 +70,7 @@ pub enum RunError {
         /// The reason.
         reason: String,
     },
-    /// Packets are unaccounted for, which is a defect of the engine.
+    /// Packets are unaccounted for, which is a bug of the engine.
     #[error(
         "the packets do not add up: in {} + created {} + copied {} is not out {} + dropped {} + \
          consumed {} + held {} + lost {}; please report this",

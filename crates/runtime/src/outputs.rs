@@ -19,8 +19,8 @@ pub(crate) struct Output<'a> {
 /// The events file, with its name in messages.
 pub(crate) type Events<'a> = (String, Box<dyn Write + Send + 'a>);
 
-/// Where a run writes the packets that leave, and events. An engine cannot be told that writing
-/// failed. So the first error is kept, and nothing is written after it.
+/// Where a run writes the packets that leave, and events. The outputs have no way to report a
+/// failure to the engine. So they keep the first error, and write nothing after it.
 #[derive(Default)]
 pub struct Sinks<'a> {
     pub(crate) outputs: Vec<Output<'a>>,

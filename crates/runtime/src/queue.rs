@@ -1,16 +1,15 @@
 //! A queue between two threads that wakes a thread rarely. Waking costs as much as hundreds of
-//! packets. So a thread that waits is woken when several things wait for it, when one of them is
+//! packets. So a waiting thread is woken when several items wait for it, when one of them is
 //! urgent, or after a short time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest time for which a thing waits while the receiver sleeps.
+/// The longest time for which an item waits while the receiver sleeps.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// Makes a queue with room for `most` things. A receiver that waits is woken by the `enough`-th
-/// thing.
+/// Makes a queue with room for `most` items. The `enough`-th item wakes a receiver that waits.
 pub(crate) fn queue<T>(most: usize, enough: usize) -> (Sender<T>, Receiver<T>) {
     let state = State { things: VecDeque::with_capacity(most), senders: 1, has_receiver: true };
     let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), enough });
@@ -40,7 +39,7 @@ impl<T> Shared<T> {
 pub(crate) struct Sender<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
-    /// Sends a thing. An urgent one wakes the receiver. Returns false if there is no receiver.
+    /// Sends an item. An urgent item wakes the receiver. Returns false if there is no receiver.
     pub(crate) fn send(&self, thing: T, is_urgent: bool) -> bool {
         let mut state = self.0.state();
         if !state.has_receiver {
@@ -74,7 +73,7 @@ impl<T> Drop for Sender<T> {
 pub(crate) struct Receiver<T>(Arc<Shared<T>>);
 
 impl<T> Receiver<T> {
-    /// The next thing. `None` at the end.
+    /// The next item. `None` at the end.
     pub(crate) fn next(&self) -> Option<T> {
         self.next_while(|| true)
     }

@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 /// The number of loads between the reader, the engine and the writer.
 pub(crate) const LOADS: usize = 64;
-/// How many loads wake a thread that waits for them.
+/// The number of loads that wake a thread that waits for them.
 pub(crate) const ENOUGH: usize = 24;
 
 /// The end of the inputs.
@@ -56,7 +56,7 @@ impl Reader {
         Self { from, used }
     }
 
-    /// A way back for loads.
+    /// The channel through which loads come back.
     pub(crate) fn used(&self) -> Sender<Load> {
         self.used.clone()
     }
@@ -123,7 +123,8 @@ impl Reading {
         Ok(Some(load))
     }
 
-    /// Sends all loads, and the end behind them. Ends early if nobody takes them or gives them back.
+    /// Sends all loads, and then the end. Ends early if the receiver has gone or gives no loads
+    /// back.
     fn send_all(mut self, send: &Sender<Result<Load, End>>) {
         loop {
             let next = match self.next_while(|| true) {

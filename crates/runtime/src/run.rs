@@ -113,14 +113,14 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Sets a flag that ends the run when somebody sets it. Packets that were read before leave.
+    /// Sets a flag that ends the run when it is set. Packets that were already read still run.
     #[must_use]
     pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// Calls `show` with the counters so far whenever somebody sets `flag`.
+    /// Calls `show` with the counters so far whenever `flag` is set.
     #[must_use]
     pub fn show(mut self, flag: &'a AtomicBool, show: impl FnMut(&Summary) + 'a) -> Self {
         self.shown = Some(Shown::new(flag, show));
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Feeds the packets of all inputs to what runs them.
+/// Feeds the packets of all inputs to the engines.
 struct Feed<'a> {
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
     shown: Option<Shown<'a>>,
@@ -250,7 +250,7 @@ impl Feed<'_> {
         Ok(Vec::new())
     }
 
-    /// Shows how the run stands, if somebody has asked for it.
+    /// Shows the results so far, if the flag for it is set.
     fn show(&mut self, to: &mut dyn Loads) {
         if let Some(shown) = self.shown.as_mut().filter(|shown| shown.is_asked()) {
             shown.show(&Summary::so_far(with_lost(to.counters(), self.no_interface)));

@@ -50,7 +50,7 @@ impl Script {
         std::iter::from_fn(next).collect()
     }
 
-    /// The error that a change cannot be made.
+    /// The error for a change that cannot be made.
     pub(crate) fn refused(chain: &Chain, change: &Control, reason: String) -> RunError {
         let node = chain.nodes.get(usize::from(change.node));
         let function = node.map_or_else(String::new, |node| node.name.clone());

@@ -1,6 +1,6 @@
-//! Several engines, each one worker of a chain, as one engine. The workers share nothing: a steering
-//! gives each packet its worker, and what the workers hold together is what one engine with a shard
-//! for each worker would hold.
+//! Several engines, each one worker of a chain, as one engine. The workers share nothing. A
+//! steering gives each packet its worker, and the workers together hold the same state as one
+//! engine with a shard for each worker.
 
 use crate::share::{Divided, Share, What};
 use crate::steer::{Steerer, workers};
@@ -41,7 +41,7 @@ impl Sharded {
         &self.steerer.chain
     }
 
-    /// Lets each engine do something. What leaves comes in the order of its time.
+    /// Calls `work` for every engine. The outputs come in the order of their times.
     fn each<T>(
         &mut self,
         out: &mut dyn Outputs,
@@ -72,7 +72,7 @@ pub(crate) fn united_state(
     all
 }
 
-/// What left.
+/// The packets and events that left.
 struct Left(Vec<What>);
 
 impl Outputs for Left {

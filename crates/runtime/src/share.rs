@@ -1,5 +1,5 @@
-//! Shares: a burst is divided among workers, each runs its share, and what leaves is put together
-//! again in the order in which one engine would have let it leave.
+//! Shares: a burst is divided among workers, and each worker runs its share. The outputs of all
+//! shares are put together in the order of a single engine.
 
 use crate::steer::Steerer;
 use braid_ir::chain::Control;
@@ -24,9 +24,9 @@ pub(crate) struct Share {
     pub(crate) refused: Option<(usize, Box<str>)>,
 }
 
-/// What left by itself.
+/// A packet or an event that left by itself.
 struct Out {
-    /// It left before the packet at this place of the share, or in its stead.
+    /// It left before the packet at this place of the share, or instead of it.
     place: usize,
     /// Whether it cannot come from that packet.
     is_due: bool,
@@ -40,7 +40,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// When it left.
+    /// The time at which it left.
     pub(crate) fn time_ns(&self) -> u64 {
         match self {
             What::Packet(_, packet) => packet.time_ns,
@@ -164,8 +164,8 @@ impl Divided {
         }
     }
 
-    /// Puts together what the shares of a part have become. The packets return to the burst, and
-    /// what left by itself goes to `out`, in the order of one engine. Work of several workers that
+    /// Puts the shares of a part together again. The packets return to the burst, and everything
+    /// that left by itself goes to `out`, in the order of one engine. Work of several workers that
     /// is due at the same time comes in the order of the workers.
     pub(crate) fn unite(&self, shares: &mut [Share], burst: &mut Burst, out: &mut dyn Outputs) {
         let from = burst.packets().len();
@@ -192,8 +192,8 @@ impl Divided {
     }
 
     /// Finds the place in the whole burst of everything that left a share, and whether it was due
-    /// before the packet at this place. Work that is due at a time is done before the first packet
-    /// of this time, whoever has that packet.
+    /// before the packet at this place. Due work runs before the first packet of its time, even if
+    /// another worker has that packet.
     fn place(&self, share: &mut Share, from: usize, mut give: impl FnMut(usize, bool, What)) {
         for Out { place, is_due, what } in share.outs.drain(..) {
             let before = place.checked_sub(1).map_or(from, |before| share.places[before] + 1);

@@ -5,7 +5,7 @@
 //!   several, the packet enters at the first one declared.
 //! - Otherwise, if the destination address is behind an interface or is owned by a function of the
 //!   chain (a NAT's outside address, a load balancer's service address), the packet enters by the
-//!   only interface that has no prefixes: the rest of the world is there.
+//!   only interface that has no prefixes. All other addresses are behind this interface.
 //! - Any other packet enters nowhere and is lost as [`NO_INTERFACE`].
 //!
 //! For ARP packets the protocol addresses decide. If a chain has one interface, or declares none
@@ -118,7 +118,7 @@ fn parts4(interfaces: &[Interface]) -> Vec<(u32, Option<u16>)> {
     starts.sort_unstable();
     let part = |start: u128| {
         let behind = first(interfaces, |interface| interface.behind4.contains(start));
-        // Behind the last address, no part begins.
+        // No part begins after the last address.
         Some((u32::try_from(start).ok()?, behind))
     };
     let mut parts: Vec<_> = starts.into_iter().filter_map(part).collect();

@@ -1,7 +1,7 @@
 //! State in files: an engine's state is saved, and a later run goes on from it.
 //!
-//! A file is written beside the one before and then takes its place. The one before is kept. A file
-//! that is torn, changed or foreign is refused, and the one before is used.
+//! A new file is written beside the current one and then takes its place. The old file is kept. A
+//! file that is cut short, changed, or no state of Braid is refused, and the old file is used.
 
 use braid_ir::snapshot::{BytesError, ImportError, Snapshot};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -66,7 +66,7 @@ pub struct StateFiles {
     current: PathBuf,
     before: PathBuf,
     new: PathBuf,
-    /// Whether the current file is good, so that it becomes the one before.
+    /// Whether the current file is valid, so that it is kept when the next one takes its place.
     is_good: bool,
     /// Locked as long as this value lives: two runs would overwrite each other's files.
     _lock: File,
@@ -94,8 +94,8 @@ impl StateFiles {
         Ok(Self { current, before, new, is_good: false, _lock: lock })
     }
 
-    /// The result of `take` for the latest state that it takes, and the files that are refused.
-    /// There is no state before the first one was saved.
+    /// The result of `take` for the latest state that it accepts, and the files that are refused.
+    /// There is no result before a state was saved.
     pub fn load<T>(
         &mut self,
         mut take: impl FnMut(&Path, Snapshot) -> Result<T, ImportError>,
@@ -117,8 +117,8 @@ impl StateFiles {
     /// Saves a state. The file that was the current one is kept until the next call.
     ///
     /// # Errors
-    /// The file that cannot be written, and the reason. The last state that was saved is still
-    /// there, as the current file or the one before.
+    /// The file that cannot be written, and the reason. The state that was saved last still exists,
+    /// as the current file or the old one.
     pub fn save(&mut self, snapshot: &Snapshot) -> Result<(), Refused> {
         let failed = |why| Refused { path: self.new.clone(), error: StateError::Write(why) };
         if let Err(error) = write(&self.new, snapshot) {
@@ -139,7 +139,7 @@ impl StateFiles {
 }
 
 fn write(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
-    // The state tells who talks to whom, so only its owner may read it.
+    // The state shows which hosts communicate, so only its owner may read it.
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(&encode(snapshot))?;

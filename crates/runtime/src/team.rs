@@ -3,7 +3,7 @@
 //! The driver's thread gives each packet of a load to its worker. Each worker gets a share of each
 //! part of each load, in order, so that all workers have the same clock and make changes of
 //! configuration at the same place. Another thread takes the shares back, puts the loads together
-//! again, and writes what leaves.
+//! again, and writes the packets that leave.
 
 use crate::load::Load;
 use crate::loads::Loads;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-/// What a worker is asked for.
+/// A request to a worker.
 enum Work {
     Share(Share),
     Counters(mpsc::Sender<Counters>),
@@ -38,9 +38,9 @@ struct Away {
     parts: Vec<Vec<Share>>,
 }
 
-/// Runs workers beside `drive`, which feeds loads to them. Returns its result, or why a change cannot
-/// be made, and the outputs that could not be written. The flag that `drive` gets says that further
-/// loads are in vain.
+/// Runs workers beside `drive`, which feeds loads to them. Returns the result of `drive`, or the
+/// reason why a change cannot be made, and the outputs that could not be written. The flag that
+/// `drive` gets says that further loads have no effect.
 pub(crate) fn run<T>(
     workers: &mut Sharded,
     control: &mut Script,
@@ -91,7 +91,8 @@ pub(crate) fn run<T>(
     })
 }
 
-/// Runs a worker until nobody has work for it. After a change that was refused, it does nothing.
+/// Runs a worker until there is no more work for it. After a refused change, the worker does
+/// nothing.
 fn worker(engine: &mut dyn Engine, work: &Receiver<Work>, outbox: &Sender<Share>) {
     let mut is_refused = false;
     while let Some(work) = work.next() {

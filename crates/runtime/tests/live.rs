@@ -170,7 +170,7 @@ fn frames_that_are_not_read_or_sent_are_lost_by_name() {
 #[test]
 fn established_flows_come_first_if_asked() {
     let from = |ports: Range<u16>| ports.map(|port| udp(0, ("10.0.0.1", port), ("192.0.2.1", 2)));
-    // Ten flows begin. Then they are few among many new ones.
+    // Ten flows begin. Then many new flows join them.
     let mut steps = vec![Step::Packets(from(0..10).collect())];
     steps.extend((1..=5).map(|turn| {
         let new = 1_000 * turn;
@@ -303,8 +303,8 @@ fn state_is_saved_every_so_often_even_if_nothing_arrives() {
     assert!((2..=6).contains(&around.saved), "{}", around.saved);
 }
 
-/// Runs for a short time with devices at both interfaces, with the flag to show the results or the
-/// flag to load the chain again set. Returns what the user was told, and the chain at the end.
+/// Runs for a short time with devices at both interfaces and with these flags: show the results,
+/// load the chain again. Returns the messages to the user, and the chain at the end.
 fn flagged(show: bool, reload: bool, next: Option<Chain>) -> (String, Arc<Chain>) {
     let limits = Limits { time: Some(Duration::from_millis(200)), packets: None };
     let devices = [0, 1].map(|interface| device(interface, Vec::new(), None).0);

@@ -5,8 +5,8 @@ use crate::shape::SlotShape;
 use crate::tables::Tables;
 use braid_ir::model::Word;
 
-/// Something that depends on entries, such as flow records: packets that take a record do not touch
-/// the entries that the record depends on. A store calls its dependents before it changes or
+/// Something that depends on entries, such as flow records. Packets that take a record do not touch
+/// the entries that the record depends on. So a store calls its dependents before it changes or
 /// reports an entry.
 ///
 /// By default, every method does nothing and costs nothing.

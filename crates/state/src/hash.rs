@@ -10,10 +10,10 @@ const BLOCK: usize = 8;
 /// hash key.
 ///
 /// The first stage is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99). It adds
-/// each word to a secret word and sums up the products of neighbours. Who does not know the secret
-/// words cannot choose keys that collide more often than by chance. The products are independent,
-/// so they can be computed in parallel. The second stage is a folded multiplication, which spreads
-/// the sum over all bits. The hash is fast, but not cryptographic: its values must stay secret.
+/// each word to a secret word and sums up the products of neighbours. Without the secret words,
+/// nobody can choose keys that collide more often than by chance. The products are independent, so
+/// they can be computed in parallel. The second stage is a folded multiplication, which spreads the
+/// sum over all bits. The hash is fast, but not cryptographic: its values must stay secret.
 #[derive(Clone, Debug)]
 pub struct HashKey {
     add: [u64; BLOCK],

@@ -73,7 +73,7 @@ impl Hints {
         self.row.0.get(self.found).copied()
     }
 
-    /// Notes that the run has found the hinted entry.
+    /// Records that the run has found the hinted entry.
     #[inline(always)]
     pub(crate) fn confirm(&mut self) {
         self.found = self.found.wrapping_add(1);

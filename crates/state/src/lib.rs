@@ -51,13 +51,13 @@
 //! and the entry, and writes the time at which the group was last seen to the group's root. It
 //! moves no deadline, because the queue of deadlines holds lower bounds.
 //!
-//! Some packets look up several entries ([`Store::begin`], [`Store::find_hinted`]). The store looks
-//! for all entries but the first where the last such packet found them. If they are there, it needs
-//! neither the hash nor the index.
+//! Some packets look up several entries ([`Store::begin`], [`Store::find_hinted`]). The store first
+//! looks at the places where the last such packet found the later entries. If they are there, it
+//! needs neither the hash nor the index.
 //!
 //! For batches, call [`Store::prefetch`] for the first key of each packet, then [`Store::fetch`]:
-//! the cache misses of each pass overlap. That saves time once tables are larger than the caches
-//! ([`Store::is_large`]), and costs time before.
+//! the cache misses of each pass overlap. This saves time if tables are larger than the caches
+//! ([`Store::is_large`]), and costs time otherwise.
 //!
 //! # Memory
 //! An entry with k words of key and s words of slots takes 8 (1 + k + s) bytes, and 8 more if it
@@ -67,7 +67,7 @@
 //! - 16 bytes that lookups do not read, and 8 more in functions in which entries live with others;
 //! - about 8 bytes in the index;
 //! - 4 bytes if it has a deadline, 8 if its table evicts, 2 if it has shards;
-//! - 64 bytes if programs find it first in runs that find others after it.
+//! - 64 bytes for hints, if programs find this entry first and others after it.
 //!
 //! A flow through a NAPT (two entries) takes about 135 bytes. A flow in a table per connection
 //! takes about 93 bytes.

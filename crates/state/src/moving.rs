@@ -1,4 +1,4 @@
-//! Tables that move: a store takes the tables of another store over, or copies its own.
+//! Moves and copies of tables: a store takes over the tables of another store, or copies its own.
 #![expect(
     clippy::indexing_slicing,
     reason = "callers name functions of both stores that have the same tables"
@@ -15,23 +15,23 @@ pub struct Room(Vec<(Vec<u64>, Vec<Cold>)>);
 /// Fills room with something other than zeros.
 const COLD: Cold = Cold { created_ns: 1, id: 1 };
 
-/// An array for this number of elements and a few more. The system provides its memory now, because it is
-/// written to.
+/// An array for this number of elements and a few more. The function writes to the array, so that
+/// the system provides the memory now.
 fn filled<T: Clone>(count: usize, with: T) -> Vec<T> {
     vec![with; count + count / 16 + 1024]
 }
 
-/// Whether the table is one of the function, or of any if none is named.
+/// Whether the table belongs to this function. Without a function, every table does.
 fn is_of(table: &Table, function: Option<u16>) -> bool {
     function.is_none_or(|function| table.site.node == function)
 }
 
 impl Tables {
-    /// Takes over all entries and counters of functions from another store: pairs of a function
-    /// here and a function there with the same tables ([`braid_ir::snapshot::staying`]). Limits
-    /// stay those of this store. Nothing depends on entries of either store. The time does not
-    /// depend on the number of entries that move, unless their time-outs change. The other store is
-    /// of no further use.
+    /// Takes over all entries and counters of functions from another store. `functions` are pairs
+    /// of a function here and a function there with the same tables
+    /// ([`braid_ir::snapshot::staying`]). The limits of this store stay. Nothing may depend on
+    /// entries of either store. The call takes the same time for any number of entries, unless
+    /// their time-outs change. The other store must not be used afterwards.
     pub fn take_over(&mut self, old: &mut Tables, functions: &[(u16, u16)]) {
         if functions.is_empty() {
             return;
@@ -48,7 +48,7 @@ impl Tables {
             }
             stays[function.first..][..count].fill(false);
         }
-        // What moves is found by the other store's hash.
+        // The entries that move are found by the other store's hash.
         if !mutants.has(MoveMutant::HashKept) {
             std::mem::swap(&mut self.hash, &mut old.hash);
         }
@@ -70,9 +70,9 @@ impl Tables {
         || Room(sizes.into_iter().map(|(hot, cold)| (filled(hot, 1), filled(cold, COLD))).collect())
     }
 
-    /// A copy from which the entries of all functions, or of one, can be read. Nothing can be found
-    /// in it, and nothing ends. Most of the time that a copy takes goes into new memory, so it takes
-    /// a fraction of that time if there is room ([`Tables::room`]).
+    /// A copy from which the entries of all functions, or of one, can be read. Lookups in it find
+    /// nothing, and nothing ends. Most of the cost of a copy is new memory, so it is much faster
+    /// with memory from [`Tables::room`].
     #[must_use]
     pub fn copy(&self, Room(mut room): Room, function: Option<u16>) -> Self {
         let mut copy = Self::empty(self.hash.clone());

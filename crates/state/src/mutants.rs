@@ -13,7 +13,7 @@ pub enum MoveMutant {
     OrderLeft,
     /// The counters of tables do not move.
     CountersLeft,
-    /// Entries are looked for by another hash than the one by which they were stored.
+    /// Lookups use another hash than the one under which entries were stored.
     HashKept,
     /// New entries count as older than moved entries.
     IdsRepeat,

@@ -1,4 +1,4 @@
-//! Where a table is in its store, and which other tables it has to do with.
+//! The position of a table in its store, and its relations to other tables.
 
 use braid_ir::model::StateId;
 

@@ -433,7 +433,7 @@ impl Table {
         std::mem::replace(&mut self.next[number], next)
     }
 
-    /// A copy in this memory, from which the entries can be read. Nothing can be found in it.
+    /// A copy in this memory, from which the entries can be read. Lookups in it find nothing.
     pub(crate) fn copy(&self, (hot, mut cold): (Vec<u64>, Vec<Cold>)) -> Self {
         cold.clone_from(&self.cold);
         Self {
@@ -482,7 +482,7 @@ impl Table {
         }
     }
 
-    /// Finds the entries by another hash from now on.
+    /// Switches to another hash for lookups.
     pub(crate) fn rehash(&mut self, hash_key: &HashKey) {
         self.index = Index::new();
         let all: Vec<u32> = self.places().collect();

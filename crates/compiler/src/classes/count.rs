@@ -153,9 +153,8 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<El
     from
 }
 
-/// The elements on the longest path from a point on if each function works alone: each function has
-/// its own program. Of the changes of headers, the search follows only changes of the first two
-/// VLAN tags.
+/// The elements on the longest path from a point on if each function has its own program. The
+/// search follows only one kind of header changes: changes of the first two VLAN tags.
 pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Elements {
     Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }

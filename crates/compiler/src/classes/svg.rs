@@ -25,7 +25,7 @@ const STYLE: &str = ".title{font-size:14px;font-weight:bold} .test{fill:#eef3ff;
     .yes{stroke:#4f8f4f} .no{stroke:#b05050;stroke-dasharray:4 3} .on{stroke:#888} \
     .if{fill:#4f8f4f} .else{fill:#b05050} polyline{stroke-width:1.2}";
 
-/// Draws the programs of a chain as one SVG document, one below the other. Of a program with more
+/// Draws the programs of a chain as one SVG document, one below the other. If a program has more
 /// than 400 blocks, it draws the first 400, and the title says so.
 #[must_use]
 pub fn svg(chain: &Chain, classes: &Classes) -> String {

@@ -1,8 +1,8 @@
 //! Finds the functions of a chain that can work on a packet in parallel with the same result as in
 //! sequence, and makes the service graph for them (NFP, Sun et al., SIGCOMM 2017, §3 to §5).
 //!
-//! Nothing here moves a packet. The graph and its tables are data of `braid_ir::service_graph`, so
-//! a runtime can follow them without this analysis.
+//! No code here processes packets. The graph and its tables are data of `braid_ir::service_graph`,
+//! so a runtime can follow them without this analysis.
 //!
 //! - [`action`]: action profiles as lists of actions, with kinds that the paper does not have.
 //! - [`depend`]: the dependency table and Algorithm 1. [`depend::Reading`] selects between the two

@@ -1,16 +1,16 @@
-//! How the values arise that a function assigns to a table.
+//! Finds out how the values are computed that a function assigns to a table.
 
 use braid_ir::model::{
     BinOp, Granularity, Key, Kind, Model, Op, Program, Setting, StateId, Term, Ty, ValueId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest number of places at which the paths of a program are looked at.
+/// The largest number of places on the paths of a program that the analysis visits.
 const MOST_PLACES: usize = 10_000;
 
-/// Whether what several workers count, each in entries of its own, adds up to what one worker
-/// counts: each value is an amount that begins at 0, and to which packets add. Times are no amounts;
-/// of them the first or the last one counts.
+/// Whether the counts of several workers, each in entries of its own, add up to the count of one
+/// worker. This holds if each value is an amount that begins at 0 and to which packets add. Times
+/// are not added: the first or the last of them counts.
 pub(super) fn adds_up(model: &Model, state: StateId) -> bool {
     let decl = &model.state[state.index()];
     let tied = model.state.iter().any(|other| other.lives_with == Some(state));
@@ -24,8 +24,8 @@ pub(super) fn adds_up(model: &Model, state: StateId) -> bool {
         && Values::new(&model.packet).add_up(model, state)
 }
 
-/// Whether each assignment of the one entry of a table moves its values on by a constant, in the
-/// circle of a list.
+/// Whether each assignment to a table's only entry adds a constant to its values, modulo the length
+/// of a list.
 pub(super) fn takes_turns<'a>(
     model: &Model,
     state: StateId,
@@ -57,7 +57,7 @@ fn assigned(op: &Op, state: StateId) -> Vec<(u32, ValueId, &Key)> {
     }
 }
 
-/// The values of a program, and how they arise.
+/// The values of a program with their definitions.
 struct Values<'a> {
     program: &'a Program,
     defs: BTreeMap<ValueId, &'a Op>,
@@ -112,15 +112,15 @@ impl<'a> Values<'a> {
         if !ops().any(|op| matches!(op, Op::StateExists { state: of, .. } if *of == state)) {
             return true;
         }
-        // The first packet of each worker makes an entry. So it must count as all others do, and
-        // nothing else may depend on it.
+        // The first packet of each worker makes an entry. So it must be counted like all others,
+        // and nothing else may depend on its being the first.
         let alike = |all: &Vec<ValueId>| all.iter().all(|one| self.same(*one, all[0]));
         let others = (0..).map(StateId).take(model.state.len()).filter(|other| *other != state);
         let written = |other: StateId| ops().any(|op| !assigned(op, other).is_empty());
         amounts.values().all(alike) && !others.into_iter().any(written)
     }
 
-    /// The assignments that happen only where a table has no entry with their key. `None`: the
+    /// The assignments that happen only if the table has no entry with their key. `None`: the
     /// program has too many paths.
     fn creations(&self, state: StateId) -> Option<BTreeSet<*const Op>> {
         let all = self.program.blocks.iter().flat_map(|block| &block.ops);
@@ -171,7 +171,7 @@ impl<'a> Values<'a> {
         Some(created)
     }
 
-    /// What is added to an old value, if the value is such a sum.
+    /// The addend, if the value is the sum of an old value and an addend.
     fn added(&self, value: ValueId, is_old: &dyn Fn(ValueId) -> bool) -> Option<ValueId> {
         match self.defs.get(&value)? {
             Op::Bin { op: BinOp::AddSat | BinOp::AddWrap, a, b, .. } => match (*a, *b) {
@@ -199,7 +199,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether a value is what a slot of an entry holds.
+    /// Whether a value is the content of this slot of the entry.
     fn is_old(&self, value: ValueId, state: StateId, slot: u32, key: &Key) -> bool {
         match self.defs.get(&value) {
             Some(Op::StateGet { outs, state: of, key: other }) => {
@@ -236,7 +236,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether two values come alike from the packet, which the function does not change.
+    /// Whether two values are computed in the same way from the packet, which the function does not
+    /// change.
     fn same(&self, mut a: ValueId, mut b: ValueId) -> bool {
         while a != b && self.ty(a) == self.ty(b) {
             match (self.defs.get(&a), self.defs.get(&b)) {
@@ -258,7 +259,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// A place on a path through a program, with what the path has tested.
+/// A place on a path through a program, with the results of the path's tests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Path {
     block: usize,
@@ -270,7 +271,7 @@ struct Path {
 }
 
 impl Path {
-    /// The path behind a condition that holds or does not. `None`: no packet takes it.
+    /// The path after a condition with this outcome. `None`: no packet takes it.
     fn with(mut self, cond: ValueId, op: Option<&Op>, state: StateId, holds: bool) -> Option<Self> {
         match op {
             Some(Op::Has { header, .. }) => {

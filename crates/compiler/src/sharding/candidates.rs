@@ -1,5 +1,5 @@
-//! The steerings that the analysis tries, in the order of preference: the ones that spread flows best
-//! come first.
+//! The steerings that the analysis tries, in the order of preference: steerings that spread flows
+//! better come first.
 
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
@@ -63,8 +63,8 @@ fn pairs(chain: &Chain, graph: &Graph) -> Vec<Pair> {
             let forward = By::Part(Part { end: forward, what });
             let backward = By::Part(Part { end: backward, what });
             found.push(Pair { forward: forward.clone(), backward: backward.clone() });
-            // A pool may stand for the end where packets enter from its other side. The last
-            // function with a pool is the first that packets meet there.
+            // Packets that enter behind a function with a pool may be steered by the shares of this
+            // pool. Packets that go backward meet the last function with a pool first.
             if let Some(pool) = last {
                 let backward = By::Pool(pool.part(&backward), pool.pool.clone());
                 found.push(Pair { forward: forward.clone(), backward });
@@ -82,7 +82,7 @@ fn pairs(chain: &Chain, graph: &Graph) -> Vec<Pair> {
     found
 }
 
-/// A pool, and what its members are.
+/// A pool, and the meaning of its members.
 struct Known {
     pool: Pool,
     what: Of,

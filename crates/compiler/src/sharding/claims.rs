@@ -19,10 +19,11 @@ pub(super) struct Claim {
 /// A set of claims.
 pub(super) type Claims = BTreeSet<Claim>;
 
-/// What holds for all entries of each table. A table that is missing here has no entries yet.
+/// The claims that hold for all entries of each table. A table that is missing here has no entries
+/// yet.
 pub(super) type Invariants = BTreeMap<Table, Known>;
 
-/// What holds for all entries of a table.
+/// The claims that hold for all entries of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Known {
     pub(super) claims: Claims,
@@ -31,7 +32,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What is known about an entry with these parts, where these facts hold.
+    /// The knowledge about an entry with these parts at a place where these facts hold.
     pub(super) fn new(facts: &Facts, parts: &[Option<Term>]) -> Self {
         let words = |part: &Option<Term>| match part {
             Some(Term::Word(word)) => Some(BTreeSet::from([*word])),
@@ -40,7 +41,7 @@ impl Known {
         Self { claims: claims(facts, parts), words: parts.iter().map(words).collect() }
     }
 
-    /// Keeps what also holds for other entries.
+    /// Keeps the claims that also hold for other entries.
     pub(super) fn meet(&mut self, other: &Known) {
         self.claims.retain(|claim| other.claims.contains(claim));
         for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
@@ -102,9 +103,9 @@ pub(super) fn facts(claims: &Claims, parts: &[Option<Term>]) -> Facts {
 }
 
 /// The claims that can decide the worker of an entry, from the claims about its key. The key of a
-/// flow has two ends. If steering looks at the same end in both directions (`one_sided`), a claim
-/// about an end is about that one, wherever it stands in the key. Otherwise it holds only for the
-/// end at this place, which `biflow` keys do not fix.
+/// flow has two ends. If the steering looks at the same end in both directions (`one_sided`), a
+/// claim about an end is about the steered end, at either place of the key. Otherwise the claim is
+/// about the end at one place of the key, and `biflow` keys do not fix which end stands there.
 pub(super) fn of_key(claims: Claims, granularity: &Granularity, one_sided: bool) -> Claims {
     let biflow = *granularity == Granularity::Biflow;
     let flow = biflow || *granularity == Granularity::Flow;

@@ -1,4 +1,4 @@
-//! The values of a program, and what the headers of packets say about its conditions.
+//! The values of a program, and the conditions that the headers of packets decide.
 
 use super::facts::Term;
 use braid_ir::arith;
@@ -9,7 +9,7 @@ use braid_packet::{Field, Header};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The values of a program, as far as the walk has come.
+/// The values of a program that the walk has reached.
 pub(super) struct Values<'a> {
     pub(super) chain: &'a Chain,
     pub(super) program: &'a Rc<Residual>,
@@ -51,7 +51,8 @@ impl Values<'_> {
         }
     }
 
-    /// What a test says of all types that an ICMP message with these headers can have.
+    /// The outcome of a test for all types that an ICMP message with these headers can have. `None`
+    /// if it differs.
     fn of_type(&self, value: ValueId, test: &dyn Fn(Word) -> bool) -> Option<bool> {
         let Term::Field(field @ (Field::IcmpType | Field::Icmp6Type)) = self.term(value) else {
             return None;

@@ -20,12 +20,12 @@ pub(super) struct Created {
     assigned: Vec<Field>,
 }
 
-/// How a packet that a function builds shows the packet that it answers.
+/// The part of the answered packet that a built packet quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shown {
     /// It quotes nothing, or all headers up to the ports.
     Whole,
-    /// It may quote other headers than the packet has: the quote ends in front of some.
+    /// The quote may end in front of some headers of the packet.
     Cut,
 }
 
@@ -57,7 +57,7 @@ fn opposite(shape: Shape) -> impl Iterator<Item = (Field, Field)> {
     })
 }
 
-/// Fields of a packet, with the fields that show them in a packet of this shape that quotes it.
+/// Fields of a packet, with the fields that hold them in a packet of this shape that quotes it.
 fn quoted(shape: Shape) -> Vec<(Field, Field)> {
     let [quotes, echo] = match shape {
         Shape::Icmp => [Header::Quoted4, Header::IcmpEcho],
@@ -100,7 +100,7 @@ impl Created {
         let mut assigned = Vec::new();
         for (field, value) in &new.fields {
             fields.retain(|(other, _)| !overlap(*other, *field));
-            // A part says nothing about the whole field.
+            // An assignment of a part does not give the value of the whole field.
             if field.info().width == field.owner().info().width {
                 fields.push((field.owner(), term(*value)));
             }
@@ -109,7 +109,7 @@ impl Created {
         Self { shape: new.shape, payload: new.payload, fields, assigned }
     }
 
-    /// What is known about the worker, in terms of the packet's fields.
+    /// The facts about the worker, in terms of the packet's fields.
     pub(super) fn carried(&self, place: &Place) -> Facts {
         let holders = |term: Term| -> Vec<Term> {
             let fields = self.fields.iter().filter(|(_, value)| *value == term);
@@ -120,7 +120,7 @@ impl Created {
             found
         };
         let facts = place.facts.iter().map(|fact| match (fact.law, self.payload) {
-            // The quoted packet says in another field which protocol it has.
+            // The protocol of the quoted packet is in another field.
             (Law::Connection, NewPayload::Quote(_)) => {
                 let mut fact = fact.clone();
                 fact.terms[1] = Term::Field(Field::QuotedProto);
@@ -157,8 +157,8 @@ impl Created {
             | Header::bits([Ah, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Pkt])
     }
 
-    /// The headers in front of IP or ARP: those of the packet that it answers. Only a packet with
-    /// IP keeps what stands between its link header and IP.
+    /// The headers in front of IP or ARP, which come from the answered packet. Only a packet with
+    /// IP keeps the headers between its link header and IP.
     fn link(&self, of: u128) -> u128 {
         use Header::{Eth, Inet, Pkt};
         let is_inside = of & Eth.bit() != 0 && of & Inet.bit() != 0 && self.shape != Shape::Arp;
@@ -187,7 +187,7 @@ impl Created {
         ip.any(|header| header.group() == Header::Inet && of & header.bit() != 0)
     }
 
-    /// The headers that its fields certainly announce and that it has room for.
+    /// The headers that its fields certainly announce and for which it has room.
     fn announced(&self, of: u128) -> u128 {
         let is_announced = |header: Header| self.announcers(header).any(|by| by == Some(true));
         let certain = headers().filter(|header| header.is_certain() && is_announced(*header));
@@ -195,7 +195,8 @@ impl Created {
         Header::bits(certain) | quoted
     }
 
-    /// For each of its fields that can announce a header: whether it does, if that is known.
+    /// For each of its fields that can announce this header: whether the field does so, if that is
+    /// known.
     fn announcers(&self, header: Header) -> impl Iterator<Item = Option<bool>> {
         let own = |field: Field| {
             let info = field.info();
@@ -236,19 +237,19 @@ impl Created {
     }
 }
 
-/// The headers that a packet may have that a function builds.
+/// The headers that a built packet may have.
 pub(super) struct Possible {
     certain: u128,
     open: u128,
-    /// If it may quote a packet: the header that shows the ports of that packet.
+    /// If it may quote a packet: the header that holds the ports of the quoted packet.
     part: Option<u128>,
     /// Whether it may quote an authentication header.
     ah: bool,
 }
 
 impl Possible {
-    /// How a packet with these headers shows the packet that it answers. `None`: it cannot have
-    /// these headers.
+    /// The part of the answered packet that a packet with these headers quotes. `None`: it cannot
+    /// have these headers.
     pub(super) fn shown(&self, now: u128, bug: Option<ShardingMutant>) -> Option<Shown> {
         use Header::{Quoted4, Quoted6, QuotedEcho, QuotedL4};
         let Self { certain, open, .. } = self;
@@ -273,7 +274,7 @@ fn is_lost(now: u128, shown: Shown, bug: Option<ShardingMutant>) -> bool {
         || is(bug, LongQuotes) && shown == Shown::Cut
 }
 
-/// The header that shows the ports of a packet in a quote.
+/// The header that holds the ports of a packet in a quote.
 fn part(of: u128) -> u128 {
     match of {
         _ if of & Header::L4.bit() != 0 => Header::QuotedL4.bit(),

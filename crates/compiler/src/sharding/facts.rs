@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// A function from values to a worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Law {
-    /// Worker 0, of no values.
+    /// Always worker 0, without values.
     First,
     /// The hash of a connection: version, protocol, then address and port of both ends.
     Connection,
@@ -74,7 +74,7 @@ impl Fact {
     }
 }
 
-/// What is known about the worker of packets with these headers that enter at an interface.
+/// The facts about the worker of packets with these headers that enter at an interface.
 pub(super) fn on_entry(steering: &Steering, interface: u16, presence: u128) -> Fact {
     let fields = match steering.errors_follow && presence & Header::Quoted.bit() != 0 {
         true => FlowKey::QUOTED_FIELDS,

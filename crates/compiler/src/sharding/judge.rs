@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 pub(super) struct Judged {
     pub(super) table: Table,
     pub(super) kind: Division,
-    /// Uses that do not go by the rule: lookups that may miss ([`may_miss`]), or, for a table that
-    /// is not local, the uses that prevent it.
+    /// Uses that do not follow the rule: lookups that may miss ([`may_miss`]). For a table that is
+    /// not local: the uses that prevent it from being local.
     pub(super) exceptions: Vec<Seen>,
 }
 
@@ -29,13 +29,14 @@ pub(super) enum Division {
     Shared(Share),
 }
 
-/// The best steering that was found, and what it means for each table.
+/// The best steering that was found, with its judgement of each table.
 pub(super) struct Best {
     pub(super) candidate: Candidate,
     pub(super) judged: Vec<Judged>,
-    /// The first steering that divides a table, for each table that some steering divides.
+    /// For each table that some steering divides, the first such steering.
     pub(super) alone: BTreeMap<Table, Candidate>,
-    /// Whether packets were followed that functions send back the way they came.
+    /// Whether the analysis has followed packets that functions send back in the direction they
+    /// came from.
     pub(super) turned: bool,
 }
 
@@ -97,8 +98,8 @@ fn one(
         return Judged { table, kind: Division::Local(claim), exceptions: Vec::new() };
     }
     let (may, must): (Vec<&Seen>, Vec<&Seen>) = used.iter().partition(|seen| may_miss(seen));
-    // The same packets must find entries of the function by the rule. Otherwise these lookups are
-    // what the function is for.
+    // The same packets must also find entries of the function by the rule. Otherwise these lookups
+    // are the function's main purpose.
     let finds = |one: &Seen, other: &Seen, claim: &Claim| {
         let granularity = &decl(chain, other.by.table).granularity;
         let claims = of_key(other.by.claims.clone(), granularity, candidate.one_sided);
@@ -119,9 +120,9 @@ fn one(
     shared(against(&must, &of))
 }
 
-/// Whether the chain can be divided although a lookup misses the entries of other workers: lookups
-/// by packets to an address that a function owns, and by ICMP errors that quote too little. The
-/// report names them.
+/// Whether the chain can be divided although this lookup misses entries of other workers. This
+/// holds for lookups by packets to an address that a function owns, and by ICMP errors that quote
+/// too little. The report names these lookups.
 fn may_miss(seen: &Seen) -> bool {
     !seen.by.writes && (seen.by.own_address || is_short(seen))
 }
@@ -131,7 +132,7 @@ fn is_short(seen: &Seen) -> bool {
     matches!(seen.kind, Kind::ShortError | Kind::Cut)
 }
 
-/// The first of the claims that all sets have.
+/// The first claim that is in all sets.
 fn common(sets: impl Iterator<Item = Claims>) -> Option<Claim> {
     let all = sets.reduce(|mut all, set| {
         all.retain(|claim| set.contains(claim));
@@ -140,7 +141,7 @@ fn common(sets: impl Iterator<Item = Claims>) -> Option<Claim> {
     all?.into_iter().next()
 }
 
-/// The uses that prevent the claim which most uses have.
+/// The uses that contradict the claim of most uses.
 fn against(used: &[&Seen], of: &dyn Fn(&&Seen) -> Claims) -> Vec<Seen> {
     let sets: Vec<Claims> = used.iter().map(of).collect();
     let count = |claim: &&Claim| sets.iter().filter(|set| set.contains(claim)).count();
@@ -150,11 +151,12 @@ fn against(used: &[&Seen], of: &dyn Fn(&&Seen) -> Claims) -> Vec<Seen> {
     uses.map(|(seen, _)| (*seen).clone()).collect()
 }
 
-/// How bad a steering is: tables that keep the chain on one worker, tables that workers share,
-/// whether it looks at ports alone, packets that may find nothing. Less is better.
+/// The cost of a steering: the number of tables that keep the chain on one worker, the number of
+/// tables that workers share, whether it looks at ports alone, the number of lookups that may find
+/// nothing. Less is better.
 pub(super) type Cost = (usize, usize, bool, usize);
 
-/// How bad a steering is.
+/// The cost of a steering.
 pub(super) fn cost(candidate: &Candidate, judged: &[Judged]) -> Cost {
     let count = |wanted: &dyn Fn(&Judged) -> bool| judged.iter().filter(|one| wanted(one)).count();
     let keeps = [Share::Limit, Share::None].map(Division::Shared);

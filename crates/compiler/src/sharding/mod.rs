@@ -1,18 +1,18 @@
-//! Sharding: which worker each packet of a chain must go to, so that workers share no state.
+//! Sharding: gives each packet of a chain a worker, so that workers share no state.
 //!
 //! A steering gives each packet a worker where it enters the chain. It fits a table if the key of an
 //! entry decides the worker of all packets that use the entry. The analysis proves this over the
 //! residual programs of the chain (Maestro, Pereira et al., NSDI 2024, does it for one function):
 //!
 //! - `candidates` lists the steerings to try.
-//! - `facts` says what a steering tells about the values of a packet: "the worker is the hash of the
+//! - `facts` derives facts about a packet's worker from a steering: "the worker is the hash of the
 //!   source address". `walk` carries such facts through a program. A member that a function takes
 //!   from a pool is a new fact: each worker takes only from its own share.
-//! - `claims` says what then holds for the entries of a table: "the worker is the hash of the second
-//!   part of the key". What holds for all entries when they are made holds when they are found.
-//!   `search` repeats the walk through all programs until this no longer changes.
-//! - `judge` asks for each table whether one claim holds for all uses of its entries. For tables
-//!   where none does, `usage` finds out whether workers can share them by other means.
+//! - `claims` derives claims about the entries of a table: "the worker is the hash of the second
+//!   part of the key". A claim that holds for all entries when they are made holds when they are
+//!   found. `search` repeats the walk through all programs until the claims no longer change.
+//! - `judge` finds for each table whether one claim holds for all uses of its entries. If no claim
+//!   does, `usage` finds out whether workers can share the table by other means.
 
 mod assigned;
 mod candidates;
@@ -65,9 +65,9 @@ pub fn sharding_with(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Shard
     })
 }
 
-/// Divides a chain over its workers: it gets the steering that the analysis derives, and each worker
-/// gets tables, pools and queues of its own, and portions of limits. A chain that cannot be divided
-/// gets one worker.
+/// Divides a chain over its workers. The chain gets the steering that the analysis derives. Each
+/// worker gets tables, pools and queues of its own, and portions of limits. A chain that cannot be
+/// divided gets one worker.
 ///
 /// # Errors
 /// Links or priorities are invalid.
@@ -76,7 +76,7 @@ pub fn divide(chain: Chain) -> Result<(Chain, Sharding), String> {
     Ok((divide_as(chain, &found), found))
 }
 
-/// Divides a chain as the analysis has found.
+/// Divides a chain by the result of the analysis.
 #[must_use]
 pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
     match &found.steering {
@@ -113,13 +113,13 @@ fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if best.owners() == 0 {
         return Ok(best);
     }
-    // A router may send any packet back. This prevents a division of most chains in which it stands
-    // beside a NAT, although its routes hardly ever do that.
+    // A router may send any packet back, although its routes hardly ever do so. This prevents a
+    // division of most chains with a router beside a NAT.
     let without = search(chain, &mut programs, &all, false)?;
     if without.owners() == 0 {
         return Ok(without);
     }
-    // This only says more about the reasons, so it may take too long.
+    // This only adds details to the reasons, so an analysis that takes too long is no error here.
     let alone = alone(chain, &mut programs, &all).unwrap_or_default();
     Ok(Best { alone, ..best })
 }
@@ -132,8 +132,8 @@ fn search(
 ) -> Result<Best, String> {
     let mut tried: Vec<Tried> = all.iter().map(|_| Tried::default()).collect();
     tried.iter_mut().for_each(|tried| tried.search.scope.turned = turned);
-    // The cost of a steering only grows while its search goes on. So the search that is cheapest so
-    // far goes on, and the first that is done has the best steering.
+    // The cost of a steering only grows during its search. So the search with the lowest cost so
+    // far goes on, and the first search that ends has the best steering.
     let number = loop {
         let number = (0..all.len()).min_by_key(|number| tried[*number].cost);
         let number = number.ok_or("no steering to try")?;
@@ -168,7 +168,7 @@ impl Tried {
     }
 }
 
-/// For each table that some steering divides, the first that does.
+/// For each table that some steering divides, the first such steering.
 fn alone(
     chain: &Chain,
     programs: &mut Programs,

@@ -1,11 +1,11 @@
-//! What is known at one place of a program, and how it changes along the program.
+//! The knowledge at one place of a program, and its changes along the program.
 
 use super::facts::{Facts, Term};
 use braid_ir::model::ValueId;
 use braid_packet::Field;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is known at one place of a program.
+/// The knowledge at one place of a program.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Place {
     pub(super) facts: Facts,
@@ -13,14 +13,15 @@ pub(super) struct Place {
     pub(super) written: BTreeMap<Field, Option<Term>>,
     /// Headers whose presence the program may have changed, as bits.
     pub(super) changed: u128,
-    /// Whether only packets get here that have passed a comparison of an address with a constant,
-    /// such as the address that a NAT owns.
+    /// Whether all packets that reach this place have passed a comparison of an address with a
+    /// constant, such as the address that a NAT owns.
     pub(super) own_address: bool,
-    /// Whether only packets get here that are no later fragments.
+    /// Whether no later fragment reaches this place.
     pub(super) whole: bool,
 }
 
-/// A way into a block: the block's parameters with the values that they get, and what is known.
+/// An edge into a block: the block's parameters with the values that they get, and the knowledge on
+/// this edge.
 pub(super) struct Edge {
     pub(super) args: Vec<(ValueId, Term)>,
     pub(super) place: Place,
@@ -32,7 +33,7 @@ impl Place {
         self.written.get(&field).copied().unwrap_or(Some(Term::Field(field)))
     }
 
-    /// The fields of these that now hold a value. Constants stay constants.
+    /// The fields that now hold this value. Constants stay constants.
     pub(super) fn holders(&self, value: Term) -> Vec<Term> {
         let written = self.written.iter().filter(|(_, now)| **now == Some(value));
         let mut found: Vec<Term> = written.map(|(field, _)| Term::Field(*field)).collect();
@@ -51,7 +52,7 @@ impl Place {
 }
 
 impl Edge {
-    /// A value's names behind the edge.
+    /// The names of a value after the edge.
     fn names(&self, term: Term) -> Vec<Term> {
         let params = self.args.iter().filter(|(_, arg)| *arg == term);
         let params = params.map(|(param, _)| Term::Value(*param));
@@ -66,7 +67,7 @@ impl Edge {
     }
 }
 
-/// What holds behind all edges. `None` without an edge: packets do not get there.
+/// The knowledge that holds after all edges. `None` if there is no edge: no packet gets there.
 pub(super) fn join(mut edges: Vec<Edge>) -> Option<Place> {
     if let [Edge { args, .. }] = &*edges
         && args.is_empty()
@@ -92,7 +93,7 @@ pub(super) fn join(mut edges: Vec<Edge>) -> Option<Place> {
     })
 }
 
-/// A name for the value of a field that is right behind all edges.
+/// A name for the value of a field that is valid after all edges.
 fn common(edges: &[Edge], field: Field) -> Option<Term> {
     let names = |edge: &Edge| edge.place.value(field).map(|term| edge.names(term));
     let mut left = names(edges.first()?)?;

@@ -8,10 +8,10 @@ use braid_ir::value::ParamValue;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Divides the limits of a function by the number of workers, if a table of it is in portions.
-/// `in_portions` says so of each table. The function then computes with a portion wherever it reads
-/// such a parameter, and its global state begins with portions. Whoever changes the parameter gives
-/// the whole value.
+/// Divides the limits of a function by the number of workers, if one of its tables is in portions.
+/// `in_portions` has a value for each table. The function then computes with a portion wherever it
+/// reads such a parameter, and its global state begins with portions. A control change gives the
+/// undivided value.
 pub fn divide_limits(node: &mut Node, in_portions: impl Iterator<Item = bool>, workers: u16) {
     let model = Arc::make_mut(&mut node.model);
     let tables = model.state.iter().zip(in_portions).filter(|(_, is_in_portions)| *is_in_portions);
@@ -24,7 +24,7 @@ pub fn divide_limits(node: &mut Node, in_portions: impl Iterator<Item = bool>, w
     programs(model).for_each(|program| read(program, &limits, workers));
 }
 
-/// Lets the entry of a global table begin with portions.
+/// Makes the entry of a global table begin with portions.
 fn begin(decl: &mut StateDecl, params: &[ParamValue], limits: &BTreeSet<ParamId>, workers: u16) {
     if decl.granularity != Granularity::Global {
         return;
@@ -54,7 +54,8 @@ fn read(program: &mut Program, limits: &BTreeSet<ParamId>, workers: u16) {
     }
 }
 
-/// The operations instead of one: three if it reads a limit.
+/// The replacement of an operation: three operations if it reads a limit, otherwise the operation
+/// itself.
 fn portion(op: Op, limits: &BTreeSet<ParamId>, workers: u16, values: &mut Vec<Ty>) -> Vec<Op> {
     let Op::Param { out, param } = op else { return vec![op] };
     if !limits.contains(&param) {

@@ -11,7 +11,7 @@ use braid_packet::presences;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The largest number of programs of a chain that the analysis looks at.
+/// The largest number of programs of a chain that the analysis uses.
 const MOST_PROGRAMS: usize = 20_000;
 
 /// The largest number of blocks that the analysis of a chain walks through. It takes a minute or so
@@ -38,8 +38,8 @@ pub(super) struct PointPrograms {
 }
 
 impl Programs {
-    /// The programs of a chain. Functions under `Priority` are taken in a row, which makes no
-    /// difference to the worker of a packet if they change no packets.
+    /// The programs of a chain. Functions under `Priority` are taken one after the other. If they
+    /// change no packets, this makes no difference to the worker of a packet.
     ///
     /// # Errors
     /// Links or priorities are invalid, or functions under `Priority` change packets.

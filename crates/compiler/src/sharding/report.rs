@@ -30,9 +30,9 @@ pub struct Sharding {
     pub errors_follow: bool,
     /// All tables.
     pub tables: Vec<TableSharding>,
-    /// The pools that workers have shares of.
+    /// The pools that are divided into shares.
     pub pools: Vec<PoolShare>,
-    /// What must hold of the packets, one sentence each.
+    /// The assumptions about packets, one sentence each.
     pub assumes: Vec<String>,
     /// The steering, if the chain can be divided.
     #[serde(skip)]
@@ -87,9 +87,9 @@ pub enum Class {
     Local,
     /// Each worker has all entries, which nothing changes.
     Replicated,
-    /// Each worker counts by itself. Entries with the same key are added up when they are read.
+    /// Each worker counts in its own entries. Reports add up the entries with the same key.
     Summed,
-    /// Each worker chooses by itself.
+    /// Each worker has its own round-robin position.
     Turns,
     /// Each worker has a table of its own, because the function says so.
     Own,
@@ -100,7 +100,7 @@ pub enum Class {
     Owner,
 }
 
-/// A pool that workers have shares of.
+/// A pool that is divided into shares.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolShare {
     /// The function.
@@ -206,7 +206,7 @@ fn pools(chain: &Chain) -> Vec<PoolShare> {
     found
 }
 
-/// What must hold of the packets.
+/// The assumptions about packets.
 fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
     let by_end = best.judged.iter().any(|one| {
         let flow = matches!(
@@ -230,7 +230,7 @@ fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
     found
 }
 
-/// Whether a function may send a packet back the way it came.
+/// Whether a function may send a packet back in the direction it came from.
 fn turns(model: &Model) -> bool {
     let back = |dest: &Dest| matches!(dest, Dest::Back | Dest::Port(LEFT | RIGHT));
     let mut ends = model.packet.blocks.iter().map(|block| &block.term);
@@ -305,7 +305,7 @@ fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, Str
     }
 }
 
-/// What it means that workers have portions of a table's limits.
+/// The consequences of portions for a table's limits, in words.
 fn portions(chain: &Chain, table: Table, why: &str) -> String {
     let params = &chain.nodes[usize::from(table.0)].model.params;
     let names = decl(chain, table).portions.iter().map(|param| &*params[param.index()].name);

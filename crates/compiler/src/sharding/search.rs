@@ -12,7 +12,7 @@ use braid_ir::steering::Steering;
 use braid_packet::Header;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The largest number of contexts that the analysis looks at.
+/// The largest number of contexts that the analysis visits.
 const MOST_CONTEXTS: usize = 100_000;
 
 /// A use of an entry by the packets that entered at an interface.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     ShortError,
     /// Packets that a function built in answer to one that entered.
     Created,
-    /// ICMP errors that a function built, and that do not quote all headers of the packet.
+    /// ICMP errors that a function built and that do not quote all headers of the packet.
     Cut,
     /// All other packets.
     Other,
@@ -50,7 +50,7 @@ impl Kind {
     }
 }
 
-/// Packets that a program runs on: the same program, with the same knowledge.
+/// A set of packets with the same program and the same knowledge.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Context {
     point: Point,
@@ -60,7 +60,7 @@ struct Context {
     kind: Kind,
 }
 
-/// The packets that are still to be followed, with the sets of headers that they have.
+/// The packets that the search must still follow, with their sets of headers.
 struct Open {
     known: BTreeMap<Context, BTreeSet<u128>>,
     queue: VecDeque<(Context, BTreeSet<u128>)>,
@@ -77,18 +77,19 @@ impl Open {
     }
 }
 
-/// Which packets are followed.
+/// The packets that the search follows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Scope {
-    /// ICMP errors. They come last, because most steerings fail without.
+    /// ICMP errors. They are followed last, because most wrong steerings fail without them.
     errors: bool,
-    /// Packets that a function sends back the way they came.
+    /// Packets that a function sends back in the direction they came from.
     pub(super) turned: bool,
 }
 
-/// What is known about the packets of a chain under one steering. What holds for all entries follows
-/// from what holds where they are made, which follows from what holds for entries. Each round finds
-/// more uses and knows less about each, until nothing changes.
+/// The knowledge about the packets of a chain under one steering. The claims about entries follow
+/// from the facts where entries are made, and these facts follow from claims about entries. So the
+/// search runs in rounds: each round finds more uses and drops claims that fail, until nothing
+/// changes.
 #[derive(Default)]
 pub(super) struct Search {
     invariants: Invariants,
@@ -142,7 +143,7 @@ fn round(
         }
         let (entered, kind) = (context.entered, context.kind);
         for by in found.uses {
-            // Of uses that are judged alike, the report needs one.
+            // The report needs one of several uses with the same judgement.
             let alike = (by.table, by.writes, by.own_address, by.claims.clone(), entered, kind);
             seen.entry(alike).or_insert(Seen { by, entered, kind });
         }
@@ -160,7 +161,7 @@ fn common(presences: &BTreeSet<u128>) -> HeaderMask {
     HeaderMask { care: all | !some, present: all }
 }
 
-/// Keeps what holds for all entries of a table.
+/// Keeps the claims that hold for all entries of a table.
 fn meet(invariants: &mut Invariants, table: Table, known: Known) {
     match invariants.get_mut(&table) {
         Some(before) => before.meet(&known),

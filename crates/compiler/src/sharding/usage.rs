@@ -1,5 +1,5 @@
-//! What a function does with the values of a table. This decides how workers may share a table that
-//! no steering splits.
+//! The uses of a table's values in its function. They decide how workers may share a table that no
+//! steering splits.
 
 use super::assigned::{adds_up, takes_turns};
 use super::mutants::ShardingMutant::{self, AnyTurns, DecidingSums};
@@ -9,7 +9,7 @@ use braid_ir::model::{
 };
 use std::collections::BTreeSet;
 
-/// What the values of a table are used for.
+/// The uses of the values of a table.
 #[derive(Default, Debug)]
 pub(super) struct Usage {
     /// Programs assign entries or remove them.
@@ -37,15 +37,15 @@ pub(super) struct Usage {
 pub(super) enum Share {
     /// Nothing changes it.
     Replicated,
-    /// Each worker counts. Values are added up when they are read.
+    /// Each worker counts in its own entries. Reports add up the values.
     Summed,
-    /// Each worker chooses by itself.
+    /// Each worker has its own round-robin position.
     Turns,
     /// Each worker has a table of its own.
     Own,
     /// Each worker has a table of its own, and a portion of the limits.
     Portions,
-    /// Amounts are compared with a limit that nobody divides.
+    /// Amounts are compared with a limit, and the function does not allow portions of it.
     Limit,
     /// They cannot share it.
     None,
@@ -86,7 +86,8 @@ fn by_use(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
     }
 }
 
-/// Whether a function lets every packet pass unchanged, so that its state matters to nobody else.
+/// Whether a function passes every packet unchanged, so that no other function depends on its
+/// state.
 fn is_passive(model: &Model) -> bool {
     let op = |op: &Op| {
         !matches!(
@@ -109,7 +110,8 @@ fn is_passive(model: &Model) -> bool {
     model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
 }
 
-/// How listings unite the entries that workers have in a table of the class summed: for each slot.
+/// For each slot of a table of the class *summed*: how listings combine the entries of several
+/// workers.
 pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     let decl = &model.state[state.index()];
     let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
@@ -127,7 +129,7 @@ pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     (0..).zip(&decl.slots).map(sum).collect()
 }
 
-/// What the values of a table are used for.
+/// The uses of the values of a table.
 pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     let mut usage = Usage::default();
     // Slots whose values come from the table, by table and number.
@@ -154,7 +156,7 @@ fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
     std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
 }
 
-/// What is known about a value of a program.
+/// The relation of a value of a program to the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// It does not come from the table.
@@ -252,7 +254,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes the values that an operation reads from an entry.
+    /// Records the values that an operation reads from an entry.
     fn values(&self, state: StateId, outs: &[ValueId], from: &mut [Origin]) {
         for (slot, out) in (0..).zip(outs) {
             if self.slots.contains(&(state, slot)) {
@@ -261,7 +263,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes how a program uses the table itself.
+    /// Records the uses of the table itself.
     fn access(&mut self, op: &Op) {
         if let Op::StateLen { state, .. } = op {
             self.usage.counted |= *state == self.state;

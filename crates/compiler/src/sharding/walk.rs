@@ -1,5 +1,5 @@
-//! Follows one residual program: which entries of state tables it uses, and what is then known about
-//! the worker that runs it.
+//! Follows one residual program: finds the entries of state tables that it uses, with the facts
+//! about the worker at each use.
 
 use super::claims::{Claims, Invariants, Known, Table, claims, facts};
 use super::conditions::{self, Values};
@@ -22,7 +22,7 @@ pub(super) struct Use {
     pub(super) writes: bool,
     /// The parts of the key.
     pub(super) key: Vec<Term>,
-    /// What decides the worker, from the parts of the key.
+    /// The claims that give the worker from the parts of the key.
     pub(super) claims: Claims,
     pub(super) own_address: bool,
     pub(super) site: Site,
@@ -37,15 +37,15 @@ pub(super) struct Onward {
     pub(super) changed: u128,
     /// The packet that a function built, if it is not the one that entered.
     pub(super) created: Option<Created>,
-    /// Whether a function has sent the packet back the way it came.
+    /// Whether a function has sent the packet back in the direction it came from.
     pub(super) turned: bool,
 }
 
-/// What a program does with state.
+/// The uses of state in a program.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) uses: Vec<Use>,
-    /// Tables that get entries, with what then holds for these.
+    /// Tables that get entries, with the claims that hold for these entries.
     pub(super) inserted: Vec<(Table, Known)>,
     pub(super) onward: Vec<Onward>,
 }
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         &self.values.chain.nodes[usize::from(node)].model.state[state.index()]
     }
 
-    /// Whether packets go on behind the step.
+    /// Whether any packet continues after the step.
     fn step(&mut self, step: &'a Step, place: &mut Place) -> bool {
         let node = step.site.node;
         match &step.what {
@@ -193,7 +193,7 @@ impl<'a> Walk<'a> {
         self.values.terms.insert(out, term);
     }
 
-    /// Notes the use of an entry, and gives the parts of its key.
+    /// Records the use of an entry, and returns the parts of its key.
     fn uses(
         &mut self,
         site: Site,
@@ -236,7 +236,7 @@ impl<'a> Walk<'a> {
         self.found.inserted.push((table, Known::new(&place.facts, &parts)));
     }
 
-    /// Whether an entry can be found there at all.
+    /// Records the values that are read from an entry. Returns whether the entry can exist at all.
     fn read(&self, table: Table, entry: ValueId, outs: &[ValueId], place: &mut Place) -> bool {
         if self.decl(table).granularity == Granularity::Global {
             return true;
@@ -265,7 +265,7 @@ impl<'a> Walk<'a> {
             return false;
         }
         let Some(known) = self.invariants.get(&table) else { return true };
-        // Of whole packets, the parser knows the transport header, or the protocol has none.
+        // In whole packets, the parser recognises the transport header, or the protocol has none.
         let proto = |term| matches!(term, Term::Field(Field::IpProto | Field::InetProto));
         let is_other = |term| self.no_transport && place.whole && proto(term);
         known.excludes(&self.ordered(table, key), &is_other)

@@ -24,7 +24,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
         let with: Vec<Header> = listed(decided & family(header))
             .filter(|one| is_possible(state, *one, decided))
             .collect();
-        // The program relies on what the shape says of them.
+        // The program relies on the presence of these headers in the shape.
         for one in &with {
             let _ = state.headers.has(*one);
         }

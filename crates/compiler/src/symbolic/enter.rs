@@ -1,4 +1,4 @@
-//! Lets paths enter a function. Each path must know the headers that the function consults.
+//! The entry of paths into a function. Each path must know the headers that the function consults.
 
 use super::build::{Edge, Path};
 use super::cells::place;
@@ -62,8 +62,8 @@ pub(super) fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     }
 }
 
-/// Lets a path enter the function: counts the packet, and keeps the fields that the function reads
-/// as they were on entry.
+/// Makes a path enter the function: counts the packet, and keeps the entry values of the fields
+/// that the function reads as they were on entry.
 pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) -> Edge {
     let node = visit.node();
     let state = &mut edge.state;

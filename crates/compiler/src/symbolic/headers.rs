@@ -52,7 +52,7 @@ impl Entering {
         Self { present, asked: 0 }
     }
 
-    /// What is known about their headers.
+    /// The knowledge about their headers.
     pub(super) fn headers(&self) -> Headers {
         Headers::exactly(self.present)
     }

@@ -1,5 +1,5 @@
-//! What a function's model says about its use of packets: the headers and fields that it consults,
-//! its changes of VLAN tags, and its live values.
+//! A function's use of packets, from its model: the headers and fields that it consults, its
+//! changes of VLAN tags, and its live values.
 
 use super::cells::needs;
 use braid_ir::model::{Granularity, Key, Model, Op, Program, ValueId};

@@ -102,8 +102,8 @@ fn find(
 ) -> (ValueId, ValueId) {
     let node = visit.node();
     let memo = Memo::Find(node, state, key.to_vec());
-    // An entry found here may become the partner of a new entry, so the last lookup before the
-    // creation counts.
+    // A new entry may live with the entry that was found last. So if other entries were looked up
+    // since, this lookup is repeated instead of reused.
     let ties = visit.model.state.iter().any(|decl| decl.lives_with == Some(state));
     let last = path.state.last.get(&(node, state)).map(Vec::as_slice);
     if ties && last != Some(key) {

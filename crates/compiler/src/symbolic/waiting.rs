@@ -30,7 +30,7 @@ pub(super) struct Waiting {
     pub(super) pushed: Vec<Pushed>,
 }
 
-/// What must be equal for two lists of waiting changes to be equal.
+/// The part of a list of waiting changes that decides whether two lists are equal.
 pub(super) type Outline = (Option<(ValueId, Before)>, Vec<(bool, Before)>);
 
 /// A removal of a tag that waits.

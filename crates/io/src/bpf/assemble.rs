@@ -135,8 +135,9 @@ impl Size {
 /// A function of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Helper {
-    /// `bpf_skb_load_bytes(context, offset, to, length)`: copies bytes of the packet, from where
-    /// the kernel has got to. The result is 0 unless the packet has too few bytes.
+    /// `bpf_skb_load_bytes(context, offset, to, length)`: copies bytes of the packet. The offset
+    /// counts from the header that the kernel has reached. The result is 0 unless the packet has
+    /// too few bytes.
     LoadBytes = 26,
     /// `bpf_redirect_map(map, key, default)`.
     RedirectMap = 51,
@@ -158,7 +159,7 @@ pub struct Assembler {
     code: Vec<Instruction>,
     /// The place of each label, once it is known.
     labels: Vec<Option<usize>>,
-    /// The places of jumps, and where they go.
+    /// The places of jumps, and their targets.
     jumps: Vec<(usize, Label)>,
 }
 
@@ -183,7 +184,7 @@ impl Assembler {
         }
     }
 
-    /// Whether a jump goes to the label. The kernel refuses code that nothing reaches.
+    /// Whether a jump goes to the label. The kernel refuses unreachable code.
     #[must_use]
     pub fn is_used(&self, label: Label) -> bool {
         self.jumps.iter().any(|(_, to)| *to == label)
@@ -235,8 +236,8 @@ impl Assembler {
         self.push(0x63 | size.code(), base, from as u8, offset, 0);
     }
 
-    /// Makes the low bits of a register, which hold a number of the network, a number of the
-    /// machine. The other bits become 0.
+    /// Converts a number in the low bits of a register from network byte order to the machine's
+    /// byte order. The other bits become 0.
     pub fn from_network(&mut self, size: Size, register: Register) {
         self.push(0xdc, register, 0, 0, size.bits());
     }

@@ -1,4 +1,5 @@
-//! BPF programs (RFC 9669), made here and loaded through the system call: no compiler is needed.
+//! BPF programs (RFC 9669). This crate assembles them and loads them through the system call, so no
+//! compiler is needed.
 
 mod assemble;
 

@@ -1,5 +1,5 @@
-//! The bytes of a capture file: decompressed and counted. An end that was cut off is distinguished
-//! from a complete end.
+//! The bytes of a capture file, decompressed and counted. A file that was cut off is distinguished
+//! from a complete one.
 
 use super::read_ahead::ReadAhead;
 use crate::error::ReadError;
@@ -93,12 +93,12 @@ impl Bytes {
         Ok(filled)
     }
 
-    /// The bytes that can be had without reading.
+    /// The bytes that are in memory already.
     pub(super) fn buffered(&self) -> &[u8] {
         self.inner.buffer()
     }
 
-    /// Skips bytes that can be had without reading.
+    /// Skips bytes that are in memory already.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.inner.consume(bytes);
         self.offset += bytes as u64;

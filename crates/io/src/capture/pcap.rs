@@ -20,7 +20,7 @@ pub(super) struct Pcap {
     swapped: Swapped,
 }
 
-/// When to exchange the captured and the original length, which old versions have in the other
+/// Whether to exchange the captured and the original length: old versions have them in the other
 /// order.
 #[derive(Clone, Copy)]
 enum Swapped {
@@ -85,8 +85,8 @@ impl Pcap {
         Ok(Some(packet(self.link, time_ns, frame, original, self.fcs_len)))
     }
 
-    /// Adds the packets to a burst that can be had without reading, until it is full. Leaves a
-    /// record that is not whole, or damaged, to [`Self::next`]. Returns the number of packets.
+    /// Adds packets to a burst until it is full, without reading more of the file. Leaves an
+    /// incomplete or damaged record to [`Self::next`]. Returns the number of packets.
     pub(super) fn fill(&self, bytes: &mut Bytes, burst: &mut Burst, pool: &mut Pool) -> u64 {
         let (mut rest, mut added) = (bytes.buffered(), 0);
         let all = rest.len();

@@ -1,5 +1,5 @@
-//! Reads a stream on a thread of its own, ahead of the reader. So decompression and the use of what
-//! it gives take place at the same time.
+//! Reads a stream on a thread of its own, ahead of the reader. So the stream is decompressed while
+//! earlier bytes are used.
 
 use std::io::{self, Read};
 use std::panic::resume_unwind;
@@ -44,7 +44,7 @@ fn read_pieces(
         piece.clear();
         let got = read.by_ref().take(PIECE as u64).read_to_end(&mut piece);
         let is_end = piece.is_empty();
-        // What was read before an error comes first.
+        // The bytes before the error come first.
         if !is_end && send.send(Ok(piece)).is_err() {
             return;
         }
@@ -69,7 +69,8 @@ impl Read for ReadAhead {
             match self.pieces.recv() {
                 Ok(piece) => self.piece = piece?,
                 Err(_) => {
-                    // Nobody who comes later meets the thread. If it has panicked, so does this one.
+                    // Nobody else waits for the thread. If it has panicked, this thread panics,
+                    // too.
                     if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
                         resume_unwind(panic);
                     }

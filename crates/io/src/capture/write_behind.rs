@@ -1,5 +1,5 @@
-//! Writes a stream on a thread of its own, behind the writer. So compression and the system's
-//! writing take place while the next bytes are made.
+//! Writes a stream on a thread of its own, behind the writer. So the stream is compressed and
+//! written while the next bytes are made.
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
@@ -33,7 +33,7 @@ struct Thread {
 }
 
 impl WriteBehind {
-    /// Starts to write. `finish` writes what the stream holds back.
+    /// Starts to write. `finish` writes the bytes that the stream has buffered.
     pub(super) fn new<W: Write + Send + 'static>(
         write: W,
         finish: impl FnOnce(W) -> io::Result<()> + Send + 'static,
@@ -107,7 +107,7 @@ fn write_pieces<W: Write>(
 }
 
 impl Drop for WriteBehind {
-    /// Writes everything. Nobody learns of an error.
+    /// Writes everything. Errors are ignored.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             drop(self.finish());

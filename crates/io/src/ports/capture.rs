@@ -1,5 +1,5 @@
-//! A port whose frames come from a capture: to try a chain at its speed without a network, or with
-//! a capture's own timing. What is sent by it goes nowhere.
+//! A port whose frames come from a capture, to run a chain at full speed without a network, or with
+//! the capture's timing. Frames that are sent are dropped.
 
 use super::Share;
 use super::timer::Timer;
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 30;
 struct Stored {
     bytes: Vec<u8>,
     frames: Vec<At>,
-    /// Packets that are not in the capture as a whole.
+    /// The number of packets that the capture has cut short.
     cut: u64,
 }
 
@@ -76,7 +76,7 @@ fn give(bytes: &[u8], pool: &mut Pool, frames: &mut Vec<Frame>, lost: &mut dyn F
     }
 }
 
-/// When a port gives its frames.
+/// The times at which a port gives its frames.
 enum Pace {
     /// Again and again, as fast as they are read.
     Endless,

@@ -1,7 +1,7 @@
 //! A device by one of DPDK's drivers: network cards, and devices in software.
 //!
-//! Drivers of DPDK are asked for frames, over and over. While none arrive, the port has its thread
-//! sleep: the longer nothing arrived, the longer, up to [`LONGEST_SLEEP`].
+//! The port polls the driver for frames. While none arrive, the port's thread sleeps between polls,
+//! longer each time, up to [`LONGEST_SLEEP`].
 
 use super::Share;
 use super::limit::Limit;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The longest sleep while no frames arrive. A frame may wait as long.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// By how much the time without frames is longer than the sleep that follows.
+/// The time without frames, divided by the length of the sleep that follows.
 const PATIENCE: u32 = 8;
 
 /// A device by one of DPDK's drivers.
@@ -28,7 +28,7 @@ pub struct DpdkPort {
     has_huge_pages: bool,
     /// The kernel's device behind this one, if there is one, with a socket of its namespace.
     kernel: Option<(OwnedFd, u32)>,
-    /// Frames come as the kernel hands them on, with work left undone.
+    /// Frames come from the kernel, with work left to do ([`crate::offload`]).
     is_unfinished: bool,
     /// The limit and the state are asked for together.
     limit: Limit,
@@ -101,8 +101,8 @@ impl DpdkPort {
         self.places.drain(..).skip(sent).for_each(|place| lost(place, Unsent::QueueFull));
     }
 
-    /// Asks for the state and the MTU. Drivers accept frames that they cannot send, and do not say
-    /// so.
+    /// Asks for the state and the MTU. The port checks them itself, because drivers accept frames
+    /// that they cannot send, and report no error.
     fn look(&mut self) {
         self.state = self.ask();
         self.limit = Limit::of(self.ethernet().map_or(1500, |found| found.mtu));
@@ -205,7 +205,7 @@ impl Port for DpdkPort {
     fn notes(&self) -> Vec<String> {
         let unsent = self.device.counted().unsent;
         let note = || format!("the driver accepted {unsent} frames that it could not send");
-        // One of the device's ports says so for all.
+        // One of the device's ports reports this for all.
         (unsent > 0 && self.device.receives()).then(note).into_iter().collect()
     }
 }

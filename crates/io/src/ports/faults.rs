@@ -1,4 +1,4 @@
-//! A port with injected faults, to see how chains and hosts bear them.
+//! A port with injected faults, to test how chains and hosts cope with them.
 
 use crate::port::{Ethernet, Port, State, Unreceived, Unsent};
 use braid_packet::{Frame, Pool};
@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// A chance of one, in parts per million.
+/// Certainty, in parts per million.
 const CERTAIN: u32 = 1_000_000;
 
 /// Faults with their chances for each frame, in parts per million, in both directions.
@@ -29,8 +29,8 @@ pub struct Faults {
     pub delay: u32,
     /// Nothing comes for `time` from this frame on.
     pub stall: u32,
-    /// The length of a delay and of a stall. A frame that is to come behind the next one waits for
-    /// it no longer than this.
+    /// The length of a delay and of a stall. A frame that is moved behind the next one waits for it
+    /// no longer than this.
     pub time: Duration,
     /// With the same seed, the same frames have the same faults.
     pub seed: u64,
@@ -101,7 +101,7 @@ fn chance(text: &str) -> Option<u32> {
     (parts <= CERTAIN).then_some(parts)
 }
 
-/// How many frames had a fault.
+/// The numbers of frames with each fault.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Injected {
     /// Frames that were lost.
@@ -255,13 +255,13 @@ impl Faulty {
     #[must_use]
     pub fn new(inner: Box<dyn Port>, faults: Faults) -> Self {
         let arriving = Wire::new(faults, faults.seed);
-        // The generator's numbers from its middle on.
+        // The other half of the generator's numbers.
         let leaving = Wire::new(faults, faults.seed.wrapping_add(1 << 63));
         Self { inner, arriving, leaving, due: Vec::new() }
     }
 
-    /// Sends the frames whose time has come. A frame that is refused now was accepted before: it is
-    /// lost like others on this wire.
+    /// Sends the frames whose time has come. If a frame is refused now, it was already accepted
+    /// earlier, so it is lost like other frames on this wire.
     fn send_due(&mut self, pool: &mut Pool, now: Instant) {
         while let Some(frame) = self.leaving.take(now) {
             self.due.push(frame);

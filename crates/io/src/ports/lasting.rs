@@ -7,10 +7,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// The time between two questions about the device, and between two attempts to open it.
+/// The time between two checks of the device, and between two attempts to open it.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How often a device failed.
+/// The numbers of failures of a device.
 #[derive(Clone, Copy, Default)]
 struct Outages {
     /// The times that the link went down.
@@ -24,8 +24,8 @@ struct Outages {
 /// Opens a device.
 type Open = Box<dyn FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + Send>;
 
-/// A port whose device may go down, be removed, and be made again. Meanwhile nothing is received,
-/// and frames to send are refused. When the device is back, the port opens it.
+/// A port whose device may go down, be removed, and be made again. During a failure, nothing is
+/// received, and frames to send are refused. When the device is back, the port opens it.
 pub struct Lasting {
     open: Open,
     /// `None` while the device is missing.
@@ -34,11 +34,11 @@ pub struct Lasting {
     outages: Outages,
     /// Frames that earlier ports of the device have dropped.
     overrun: u64,
-    /// The time of the last question about the device, or of the last attempt to open it.
+    /// The time of the last check of the device, or of the last attempt to open it.
     asked: Instant,
-    /// Something went wrong since then.
+    /// Whether there was an error since then.
     is_doubtful: bool,
-    /// To wait for while the device is missing. It is never ready.
+    /// A descriptor to wait for while the device is missing. It is never ready.
     never: OwnedFd,
 }
 
@@ -46,7 +46,7 @@ impl Lasting {
     /// Opens a device for the first time.
     ///
     /// # Errors
-    /// When the device cannot be opened. Later errors are no errors of this port.
+    /// When the device cannot be opened. Later failures are not errors of this port.
     pub fn open(
         pool: &mut Pool,
         mut open: impl FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + Send + 'static,
@@ -134,7 +134,7 @@ impl Port for Lasting {
             is_refused |= why == Unsent::Refused;
             lost(place, why);
         });
-        // Where all frames are refused, the device is asked in each period.
+        // If all frames are refused, the device is checked in each period.
         self.is_doubtful |= is_refused && self.state == State::Up;
     }
 

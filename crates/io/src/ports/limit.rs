@@ -1,5 +1,5 @@
-//! The longest frame that a device sends, for ports whose drivers accept longer ones and drop them
-//! without a word.
+//! The longest frame that a device sends, for ports whose drivers accept longer frames and drop
+//! them silently.
 
 use crate::offload::is_tagged;
 use crate::port::Unsent;

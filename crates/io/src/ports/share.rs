@@ -11,19 +11,20 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Gives a packet that arrives at a device the number of a port.
+/// Chooses the port for a packet that arrives at a device.
 pub type Steer = Arc<dyn Fn(&Packet) -> u32 + Send + Sync>;
 
 /// One of several ports to a device, which share the frames that arrive there. The default is the
 /// only port.
 #[derive(Clone, Default)]
 pub struct Share {
-    /// Its number, the number of ports, and what steers packets to them; `None` for the only port.
+    /// Its number, the number of ports, and the function that steers packets to them; `None` for
+    /// the only port.
     one: Option<(u32, u32, Steer)>,
     common: Arc<Mutex<Common>>,
 }
 
-/// What the ports of a device agree about. Each of them may open the device again at any time.
+/// The data that the ports of a device share. Each port may open the device again at any time.
 #[derive(Default)]
 struct Common {
     /// The number of their fan-out group.
@@ -36,7 +37,7 @@ struct Common {
     device: Weak<dpdk::Device>,
 }
 
-/// What chooses the port for a frame of a fan-out group.
+/// The method that chooses the port for a frame of a fan-out group.
 #[derive(Default)]
 enum Chooser {
     /// The kernel's hash of the flow.
@@ -51,10 +52,10 @@ enum Chooser {
 }
 
 impl Share {
-    /// The shares of this number of ports. Ports that can choose packets ask `steer`. The kernel
-    /// asks `program` instead, where it gives frames to ports: a program for packets of sockets
-    /// whose result is the number of a port. It is loaded when the first port is opened. If that is
-    /// not possible, or there is none, the kernel gives frames to ports by a hash of the flow.
+    /// The shares of this number of ports. Ports that can choose packets call `steer`. Where the
+    /// kernel gives frames to ports, it runs `program` instead: a socket program whose result is
+    /// the number of a port. The program is loaded when the first port is opened. If there is no
+    /// program, or it cannot be loaded, the kernel gives frames to ports by a hash of the flow.
     #[must_use]
     pub fn all(count: u32, steer: &Steer, program: Option<Vec<Instruction>>) -> Vec<Self> {
         let chooser = program.map_or(Chooser::Hash, Chooser::Unloaded);
@@ -104,7 +105,7 @@ impl Share {
     }
 
     /// The XDP program of the ports to the device with this number, which lives as long as one of
-    /// them. A port may still have the program of a device of this name that is gone.
+    /// them. A port may still hold the program of an earlier device with this name.
     pub(crate) fn redirect(&self, device: u32) -> Result<Arc<Redirect>, OpenError> {
         let mut common = lock(&self.common);
         if let Some(redirect) = common.redirect.upgrade().filter(|one| one.device() == device) {
@@ -167,7 +168,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// How frames come to one of the ports.
+    /// The way in which frames are given to the ports, in words.
     pub(crate) fn steering(&self) -> String {
         match &lock(&self.common).chooser {
             Chooser::Program(_) => "a BPF program steers".to_owned(),

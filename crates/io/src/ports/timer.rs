@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// A timer. It is ready when the time is over for which it was set last, and stays ready until it
+/// A timer. It becomes ready when the time of the last `set` has passed, and stays ready until it
 /// is set again.
 pub(super) struct Timer(OwnedFd);
 
@@ -19,13 +19,13 @@ impl Timer {
         Ok(Self(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Lets the timer be ready after this time.
+    /// Makes the timer ready after this time.
     pub(super) fn set(&self, left: Duration) -> io::Result<()> {
         // A time of 0 would stop the timer.
         self.write(left.max(Duration::from_nanos(1)))
     }
 
-    /// Lets the timer never be ready.
+    /// Stops the timer: it does not become ready any more.
     pub(super) fn stop(&self) -> io::Result<()> {
         self.write(Duration::ZERO)
     }

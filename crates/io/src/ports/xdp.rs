@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// The entries of a ring, for all queues of a device together. They bridge the time in which the
-/// program does not run.
+/// The entries of a ring, for all queues of a device together. They hold the frames that arrive
+/// while the program does not run.
 const ENTRIES: u32 = 4096;
 
 /// The entries of each ring of a device with this number of queues.
@@ -23,8 +23,8 @@ fn entries(queues: u32) -> u32 {
     if share.is_power_of_two() { share } else { share.next_power_of_two() / 2 }
 }
 
-/// Frames that a pool needs for a device with this number of queues: the arriving ones, and half
-/// that number on their way.
+/// Frames that a pool needs for a device with this number of queues: the arriving frames, and half
+/// as many that are being processed.
 fn frames(queues: u32) -> u32 {
     entries(queues).saturating_mul(queues).saturating_mul(3) / 2
 }
@@ -35,7 +35,7 @@ const FRONT: u32 = 256;
 /// The link header with a VLAN tag, which the MTU does not count.
 const LINK: u32 = 18;
 
-/// What the device and the kernel have agreed to.
+/// The mode that the device and the kernel have agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct XdpFacts {
     /// Where the XDP program runs.
@@ -126,7 +126,7 @@ impl XdpPort {
         })
     }
 
-    /// What the device and the kernel have agreed to.
+    /// The mode that the device and the kernel have agreed on.
     #[must_use]
     pub fn xdp_facts(&self) -> XdpFacts {
         XdpFacts {
@@ -142,7 +142,7 @@ impl XdpPort {
         // One queue sends, so that frames stay in order.
         let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
         let Err(frame) = socket.send(pool, frame) else { return Ok(()) };
-        // The ring is full: perhaps the kernel takes something.
+        // The ring is full. The kernel may take some frames now.
         let sent = socket.end_send(pool);
         socket.send(pool, frame).map_err(|frame| {
             pool.put(frame);
@@ -181,7 +181,7 @@ impl Port for XdpPort {
             {
                 found += 1;
                 if !socket.is_zero_copy() {
-                    // Cards have no frames with work left undone.
+                    // Frames from cards have no work left to do.
                     complete(frame.bytes_mut());
                 }
                 frames.push(frame);

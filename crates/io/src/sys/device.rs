@@ -1,4 +1,4 @@
-//! What the kernel tells about a network device.
+//! Facts about a network device from the kernel.
 
 use super::ethtool;
 use super::request::named;
@@ -14,8 +14,8 @@ const ETHER: u16 = 1;
 /// `ARPHRD_LOOPBACK`
 const LOOPBACK: u16 = 772;
 
-/// A device, by its number, which never belongs to another device. While this value lives, the
-/// device is in promiscuous mode.
+/// A device, by its number. The kernel never gives the number to another device. While this value
+/// lives, the device is in promiscuous mode.
 pub(crate) struct Reference {
     /// A packet socket that receives nothing.
     socket: OwnedFd,
@@ -95,14 +95,14 @@ pub(crate) fn hardware(socket: impl AsFd, name: &str) -> io::Result<u16> {
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
 }
 
-/// What the device with this number is on its link.
+/// The properties on its link of the device with this number.
 pub(crate) fn ethernet_of(socket: impl AsFd, index: u32) -> Option<Ethernet> {
     let socket = socket.as_fd();
     let name = netdevice::index_to_name(socket, index).ok()?;
     ethernet_named(socket, &name)
 }
 
-/// What the device with this name is on its link.
+/// The properties on its link of the device with this name.
 pub(super) fn ethernet_named(socket: impl AsFd, name: &str) -> Option<Ethernet> {
     let request = ask(socket.as_fd(), name, libc::SIOCGIFHWADDR).ok()?;
     // SAFETY: after this request, the union holds the hardware's address.

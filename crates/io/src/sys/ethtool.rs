@@ -1,4 +1,4 @@
-//! What drivers tell about devices, by the requests of `ethtool`.
+//! Facts about devices from their drivers, through the requests of `ethtool`.
 
 use super::request::named;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -49,7 +49,7 @@ struct Driver {
     rest: [u8; 160],
 }
 
-/// Whether a setting is on. `None` if the driver does not tell.
+/// Whether a setting is on. `None` if the driver does not report it.
 pub(crate) fn setting(socket: BorrowedFd<'_>, name: &str, setting: Setting) -> Option<bool> {
     let (command, bit) = setting.command();
     let mut value = Value { command, data: 0 };

@@ -2,10 +2,9 @@
 //! frames to, without a system call.
 //!
 //! The ring has the format TPACKET_V2. In the format V3, the kernel hands over blocks of frames,
-//! and a block that is not full only after a time-out of a millisecond or more. A lone frame
-//! would wait for that long (measured: 1 ms instead of 20 µs). A frame that is longer than a slot,
-//! such as one that stands for several segments, goes to the socket's queue as well. It is read
-//! from there.
+//! and a block that is not full only after a time-out of a millisecond or more. A lone frame would
+//! wait for that long (measured: 1 ms instead of 20 µs). A frame that is longer than a slot, such
+//! as a frame of several segments, also goes to the socket's queue, and is read from there.
 
 use super::bpf::Filter;
 use super::map::Map;
@@ -27,7 +26,7 @@ const CUSTOMER_VLAN: u16 = 0x8100;
 /// The memory of the ring, and the size of the queue for long frames.
 const MEMORY: usize = 8 << 20;
 
-/// The memory that frames being sent may take.
+/// The most memory for frames that are being sent.
 const SENDING: usize = 4 << 20;
 
 /// The size of the ring's blocks of contiguous memory, unless a slot is larger.
@@ -45,7 +44,7 @@ pub(crate) struct Arrived<'r> {
     pub(crate) vlan: Option<(u16, u16)>,
 }
 
-/// What a slot of the ring holds.
+/// The contents of a slot of the ring.
 enum Slot<'r> {
     Frame(Arrived<'r>),
     /// The frame is in the queue.
@@ -69,7 +68,8 @@ pub(crate) struct Ring {
     /// Frames for which the queue had no room.
     cut: u64,
     index: u32,
-    /// The place among several ports. It ends last, when the kernel has let go of the socket.
+    /// The port's membership among several ports. It ends last, after the kernel has released the
+    /// socket.
     member: Option<Member>,
 }
 
@@ -104,7 +104,8 @@ impl Ring {
         Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index, member })
     }
 
-    /// How frames come to this port and not to another one. `None` for the only port.
+    /// The way in which frames are given to this port and not to another one. `None` for the only
+    /// port.
     pub(crate) fn steering(&self) -> Option<String> {
         self.member.as_ref().map(Member::steering)
     }
@@ -115,8 +116,8 @@ impl Ring {
     }
 
     /// Calls `each` with frames that have arrived, at most `most`, and gives their slots back to
-    /// the kernel. Returns the number of slots. `each` gets `None` for a frame that was longer than
-    /// any frame may be.
+    /// the kernel. Returns the number of slots. `each` gets `None` for a frame that exceeds the
+    /// limit for frames.
     pub(crate) fn receive(
         &mut self,
         most: usize,
@@ -208,7 +209,7 @@ impl Ring {
     }
 
     /// The number of frames that the kernel has dropped since the last call because the ring or the
-    /// queue was full, or because it could not describe how it had put them together.
+    /// queue was full, or because it could not describe the segments that it had joined.
     pub(crate) fn dropped(&mut self) -> u64 {
         let start = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let counted = get(&self.socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, start);
@@ -221,7 +222,7 @@ impl Ring {
         device::state(&self.socket, self.index)
     }
 
-    /// What the device is on its link.
+    /// The device's properties on its link.
     pub(crate) fn ethernet(&self) -> Option<Ethernet> {
         device::ethernet_of(&self.socket, self.index)
     }

@@ -10,8 +10,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Opens the TAP device with this name, without offloads, so that the kernel completes frames
-/// before it passes them on. Creates the device if it does not exist; then it ends with the file.
-/// With `shares`, several files may be open to the device, each of them a queue.
+/// before it passes them on. Creates the device if it does not exist; such a device ends with the
+/// file. With `shares`, several files can open the device, and each is a queue.
 pub(crate) fn open(name: &str, shares: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NONBLOCK);
@@ -31,7 +31,7 @@ pub(crate) fn is_attached(file: &File) -> bool {
     attached(file).is_some()
 }
 
-/// What the machine's end of the file's device is on its link.
+/// The properties of the machine's end of the file's device on its link.
 pub(crate) fn ethernet(file: &File) -> Option<Ethernet> {
     let name = attached(file)?.ifr_name.map(|char| char.to_ne_bytes()[0]);
     let name = CStr::from_bytes_until_nul(&name).ok()?.to_str().ok()?;

@@ -111,7 +111,7 @@ fn af_packet_device_carries_every_frame_both_ways() {
 fn hosts_talk_over_dpdk_ports() {
     spaces!(client, braid, server);
     hosts_talk(&client, &braid, &server, pool(), |device, pool| {
-        // The driver cuts off frames that stand for several segments.
+        // The driver truncates frames of several segments.
         client.ip("link set eth0 gso_max_segs 1");
         server.ip("link set eth0 gso_max_segs 1");
         DpdkPort::open(&name("net_af_packet", &format!("iface={device}")), pool, &Share::default())

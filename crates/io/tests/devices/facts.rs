@@ -1,4 +1,4 @@
-//! What is known about a device.
+//! Facts about devices.
 
 use std::net::IpAddr;
 

@@ -6,7 +6,7 @@ use braid_packet::Pool;
 use crate::traffic::{carry, frames, pool, send, until};
 use crate::world::spaces;
 
-/// Two frames, neither sent. A burst may be refused from its end.
+/// Sends two frames, and expects that neither is sent. A burst may be refused from its end.
 fn are_refused(pool: &mut Pool, port: &mut dyn Port, frames: &[Vec<u8>]) -> bool {
     let mut lost = send(pool, port, &frames[..2]);
     lost.sort();

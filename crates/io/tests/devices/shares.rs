@@ -75,8 +75,8 @@ fn by_sender() -> Vec<Instruction> {
     code.finish().unwrap()
 }
 
-/// Sends frames that have the number of a port, or that and the number of ports, as their sender.
-/// Each port gets its own.
+/// Sends frames whose sender is the number of a port, or that number plus the number of ports. Each
+/// port gets its own frames.
 fn expect_chosen(from: &mut dyn Port, ports: &mut [Box<dyn Port>], pools: &mut [Pool]) {
     let sent: Vec<_> =
         (0..60_u8).map(|at| [&[0; 11], &[at % 6][..], &[8, 0], &[at; 60]].concat()).collect();

@@ -65,7 +65,7 @@ pub fn send(pool: &mut Pool, port: &mut dyn Port, frames: &[Vec<u8>]) -> Vec<(us
     lost
 }
 
-/// Receives what has arrived, and expects that nothing is lost on reading.
+/// Receives the frames that have arrived, and expects that none is lost on reading.
 pub fn receive(pool: &mut Pool, port: &mut dyn Port, found: &mut Vec<Vec<u8>>) -> usize {
     let mut frames = Vec::new();
     let lost = &mut |why| panic!("lost: {why:?}");
@@ -77,7 +77,7 @@ pub fn receive(pool: &mut Pool, port: &mut dyn Port, found: &mut Vec<Vec<u8>>) -
     count
 }
 
-/// Lets the port work until its device has a state. It receives nothing meanwhile.
+/// Polls the port until its device has this state. No frame may arrive during this time.
 pub fn until(pool: &mut Pool, port: &mut dyn Port, state: State) {
     let end = Instant::now() + PATIENCE;
     let mut found = Vec::new();

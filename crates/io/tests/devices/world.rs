@@ -43,7 +43,7 @@ impl Space {
         }
     }
 
-    /// Does something in the namespace.
+    /// Calls `work` in the namespace.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let inside = || {
             let kind = Some(LinkNameSpaceType::Network);

@@ -1,7 +1,7 @@
 //! Branches on a condition that is a combination of tests.
 //!
-//! Each test becomes a branch of its own. So no test runs after the deciding one, and no
-//! intermediate result needs a register.
+//! Each test becomes a branch. So no test runs after the deciding one, and no intermediate result
+//! needs a register.
 
 use super::arith;
 use super::emitter::{Edge, Emitter};

@@ -120,7 +120,7 @@ fn is_pure(what: &What) -> bool {
     }
 }
 
-/// Writes the function. Returns false if it would do nothing. It must not be called then.
+/// Writes the function. Returns false if the function would do nothing. It must then not be called.
 pub(crate) fn prefetch(
     mut emitter: Emitter<'_, '_>,
     hints: &[Hint<'_>],

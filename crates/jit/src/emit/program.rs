@@ -21,8 +21,8 @@ pub(crate) fn whole_program(
     Ok(())
 }
 
-/// Writes the main path of a program. Returns false if the code calls a function. It must not be
-/// used then.
+/// Writes the main path of a program. Returns false if the code calls a function. The code must
+/// then not be used.
 pub(crate) fn main_path<'a>(
     mut emitter: Emitter<'a, '_>,
     path: &'a MainPath,

@@ -1,9 +1,9 @@
 //! Code for regions (see [`crate::regions`]): finds the address group of a packet, and takes or
 //! writes the outcome of the group.
 //!
-//! The outcome of a group says by which exit the group's packets leave the region, and holds the
-//! values that are used after it. Its first word is 0 until the first packet of the group has run
-//! through the region step by step.
+//! The outcome of a group holds the exit by which the group's packets leave the region, and the
+//! values that are used after the region. Its first word is 0 until the first packet of the group
+//! has run through the region step by step.
 #![expect(
     clippy::indexing_slicing,
     reason = "regions name blocks, exits and jumps of this program"

@@ -133,7 +133,7 @@ fn optional_word(
 }
 
 /// Whether the next step counts the rule that the `Classify` at `place` finds, and the packet fits
-/// into words. One host call does both then.
+/// into words. If so, one host call does both.
 #[expect(clippy::indexing_slicing, reason = "`place` is a step of the program")]
 fn is_counted(e: &Emitter<'_, '_>, place: Place) -> bool {
     let steps = &e.residual.blocks[place.block as usize].steps;

@@ -67,7 +67,7 @@ impl Part {
     }
 }
 
-/// What is known about a transport checksum when code is generated.
+/// The facts about a transport checksum that are known when code is generated.
 #[derive(Clone, Copy)]
 struct Kind {
     /// The offset of the checksum from the transport header, if it certainly exists.

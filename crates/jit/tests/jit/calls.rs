@@ -134,8 +134,8 @@ fn only_functions_that_may_have_been_entered_before_are_entered_by_the_host() {
     }
 }
 
-/// A lookup by a tag of 16 bits. If it finds an entry, an event shows the slots; if asked for, a
-/// host call comes before.
+/// A lookup by a tag of 16 bits. If it finds an entry, an event shows the slots. With
+/// `call_before_read`, a host call comes between the lookup and the read.
 pub fn lookup(call_before_read: bool) -> Builder {
     let mut builder = Builder::new(ANY, 3);
     let key = tag(&mut builder, 0, 16);

@@ -43,8 +43,7 @@ pub struct Recorder {
     pub no_route: Vec<(u32, u128)>,
     /// Whether no address has an address group.
     pub classless: bool,
-    /// Whether steps get the same answers for routes and members as the calls of their own; members
-    /// from this list.
+    /// Whether steps get the same answers for routes and members as the special calls do.
     pub routes_by_step: bool,
     pub lists: Vec<Vec<u128>>,
 }

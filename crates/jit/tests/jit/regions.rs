@@ -71,8 +71,8 @@ fn bin(builder: &mut Builder, op: BinOp, a: ValueId, b: ValueId, width: u16) -> 
     out
 }
 
-/// Two tables in a row for an address in a tag, with a member of a list at the hop less a number;
-/// what came out is shown together with another tag.
+/// Looks up an address from a tag in two tables, and reads the list member at the hop minus `less`.
+/// An event shows the results together with another tag.
 ///
 /// ```text
 /// b0: route -> b1 / b3     b1: member, route -> b2 / b4(member)

@@ -57,7 +57,8 @@ fn same(builder: &Builder, packet: &Packet, context: &str) -> Vec<Asked> {
     let bytes =
         |packet: &Packet| packet.data().iter().map(|b| format!("{b:02x}")).collect::<String>();
     assert_eq!(bytes(&machine.1), bytes(&plain.1), "{context}: {}", bytes(packet));
-    // The code asks the host for everything that it does not do itself; events show the results.
+    // The code calls the host for everything that it cannot do itself. Only events are compared,
+    // which show the results.
     let events = |asked: &[Asked]| {
         let is_event = |asked: &&Asked| match asked {
             Asked::Step(block, step, _) => {

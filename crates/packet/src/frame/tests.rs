@@ -69,7 +69,7 @@ fn frame_of_another_pool_does_not_get_into_this_one() {
     drop(frame);
 }
 
-/// 300 bytes, and how often they ended.
+/// 300 bytes, and the number of times that they were freed.
 struct Lent(NonNull<[u8]>, std::sync::Arc<AtomicU32>);
 
 // SAFETY: the bytes are initialised, and this value alone owns them.

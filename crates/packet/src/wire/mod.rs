@@ -50,7 +50,7 @@ pub mod proto {
     pub const MOBILITY: u8 = 135;
     pub const HIP: u8 = 139;
     pub const SHIM6: u8 = 140;
-    /// The extension headers of IPv6 that tell the next header and their own length in words of 8
-    /// bytes, without the first one.
+    /// The extension headers of IPv6 that hold the next header and their own length in words of 8
+    /// bytes, not counting the first word.
     pub const EXTENSIONS: [u8; 6] = [HOP_BY_HOP, ROUTING, DESTINATION, MOBILITY, HIP, SHIM6];
 }

@@ -142,8 +142,7 @@ fn covered_write_makes_canonical_even_without_a_change() {
                 for (at, udp) in sums(name) {
                     let (old, new) = (read16(&before, at), read16(&changed, at));
                     // A UDP checksum of 0 means none and stays. Other checksums are in canonical
-                    // form, or untouched where they do not cover the field.
-                    // the field is not covered, untouched.
+                    // form, or untouched if they do not cover the field.
                     let allowed = match (udp, form) {
                         (false, _) => [0x0000, old],
                         (true, _) => [old, old],

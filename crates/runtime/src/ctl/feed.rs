@@ -1,4 +1,5 @@
-//! Feeds: what workers send to a client as it happens. A worker never waits for a client.
+//! Feeds: lines and packets that workers send to a client at once. A worker never waits for a
+//! client.
 
 use braid_packet::Packet;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// The most lines, and the most bytes of packets, that wait for a client. Further ones are lost for
-/// it.
+/// The most lines, and the most bytes of packets, that wait for a client. The client misses further
+/// ones.
 const LINES: usize = 1_024;
 const BYTES: usize = 8 << 20;
 
@@ -24,9 +25,9 @@ pub(crate) struct Feed {
 pub(crate) struct Reader {
     lines: Receiver<Line>,
     shared: Arc<Shared>,
-    /// How many packets the client still gets.
+    /// The number of packets that the client still gets.
     left: u64,
-    /// The lines since losses were told.
+    /// The number of lines since the last report of losses.
     untold: usize,
 }
 
@@ -35,15 +36,16 @@ struct Shared {
     is_over: AtomicBool,
     /// The bytes of packets that wait for the client.
     bytes: AtomicUsize,
-    /// How many packets are still wanted. Workers that send at the same time may send more.
+    /// The number of packets that the client still wants. Workers that send at the same time may
+    /// send more.
     left: AtomicU64,
-    /// What was lost for the client and is not yet told.
+    /// The number of lines that the client has missed and that no report has counted yet.
     lost: AtomicU64,
 }
 
 /// A line for a client.
 pub(crate) enum Line {
-    /// A line as it is.
+    /// A line of text, sent unchanged.
     Text(String),
     /// A packet at an interface.
     Packet(Sighting),
@@ -53,7 +55,7 @@ pub(crate) enum Line {
 pub(crate) struct Sighting {
     /// The interface's name.
     pub(crate) interface: Arc<str>,
-    /// What happened to it there.
+    /// The event at the interface, in words.
     pub(crate) what: String,
     /// The packet.
     pub(crate) time_ns: u64,
@@ -62,7 +64,7 @@ pub(crate) struct Sighting {
 }
 
 impl Sighting {
-    /// A packet at an interface. What happened to it is not known yet.
+    /// A packet at an interface. Its fate there is not known yet.
     pub(crate) fn new(interface: Arc<str>, packet: &Packet) -> Self {
         let (time_ns, wire_len) = (packet.time_ns, packet.wire_len);
         let bytes = packet.data().to_vec();
@@ -99,7 +101,7 @@ pub(crate) fn feed(most: u64) -> (Feed, Reader) {
 }
 
 impl Feed {
-    /// Whether the client has gone, or has what it wanted.
+    /// Whether the client has gone, or has got all packets that it wanted.
     pub(crate) fn is_over(&self) -> bool {
         self.shared.is_over.load(Ordering::Relaxed) || self.shared.left.load(Ordering::Relaxed) == 0
     }
@@ -137,8 +139,8 @@ impl Feed {
 }
 
 impl Reader {
-    /// The next line, if there is one within this time. Behind the lines that wait, or behind as
-    /// many as can wait, a line says how many were lost.
+    /// The next line, if there is one within this time. After the waiting lines, or after as many
+    /// lines as can wait, a line reports the number of lost lines.
     pub(crate) fn next(&mut self, within: Duration) -> Result<String, RecvTimeoutError> {
         if self.left == 0 {
             return Err(RecvTimeoutError::Disconnected);
@@ -162,7 +164,7 @@ impl Reader {
         })
     }
 
-    /// A line that says how many lines were lost, if any were.
+    /// A line that reports the number of lost lines, if any were lost.
     fn lost(&mut self) -> Option<Line> {
         self.untold = 0;
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);

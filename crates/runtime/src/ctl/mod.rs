@@ -1,10 +1,10 @@
 //! The control socket of a live run: looks into the run and changes it, from outside.
 //!
 //! Clients write requests to a Unix socket, one JSON object a line, and get an answer for each. A
-//! thread for each client reads and checks requests. The control thread of the run answers them, one
-//! at a time. What it needs of the worker waits until the worker is between two bursts, and at most
-//! one such message a millisecond is served, so a flood of requests cannot hold up packets. The
-//! number of clients, the length of a request and the size of a page of state are limited.
+//! thread for each client reads and checks requests. The control thread of the run answers them,
+//! one at a time. Its messages to a worker wait until the worker is between two bursts, and a
+//! worker serves at most one message a millisecond. So a flood of requests cannot delay packets.
+//! The number of clients, the length of a request and the size of a page of state are limited.
 
 mod feed;
 mod request;

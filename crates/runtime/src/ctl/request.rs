@@ -17,14 +17,14 @@ const DRAIN_MS: usize = 10_000;
 /// The longest condition on packets (bytes).
 const LONGEST_FILTER: usize = 1_000;
 
-/// The most packets that are traced, and the most state entries that are copied for each of them if
-/// the request does not say.
+/// The most packets that a client can trace, and the most state entries that are copied for each of
+/// them if the request does not say.
 const MOST_TRACES: usize = 1_000;
 const TRACE_ENTRIES: usize = 100_000;
 
-/// What a client wants.
+/// A request of a client.
 pub(crate) enum Request {
-    /// How the run is.
+    /// The status of the run.
     Status,
     /// The counters, as at the end of a run: as text for people, or as JSON.
     Counters {
@@ -35,20 +35,20 @@ pub(crate) enum Request {
     State(Page),
     /// A page of flow records.
     Flows(FlowsWanted),
-    /// Changes of configuration, to be made now, as a control file has them without times.
+    /// Changes of configuration to make now, in the form of a control file without times.
     Change(String),
     /// All events from now on, one JSON line each.
     Events(Feed),
     /// Copies of the packets at an interface, one JSON line each.
     Capture(Capture),
-    /// The ways of packets, one JSON line each.
+    /// The paths of packets, one JSON line each.
     Trace(TraceWanted),
     /// The chain, loaded again.
     Reload {
-        /// Only say what would move.
+        /// Only report what would move.
         plan: bool,
     },
-    /// The end of the run as soon as no packet waits in it any more. No further packet enters.
+    /// The end of the run as soon as no packet waits in it. No further packet enters.
     Drain {
         /// The end comes after this time at the latest.
         within: Duration,
@@ -70,13 +70,13 @@ pub(crate) struct Capture {
     pub(crate) feed: Feed,
 }
 
-/// The ways of packets.
+/// A request for the paths of packets.
 pub(crate) struct TraceWanted {
     /// Only packets for which this condition holds.
     pub(crate) filter: Option<String>,
     /// The number of packets.
     pub(crate) count: u64,
-    /// The most state entries of a chain, which are copied for each packet.
+    /// The most state entries that a chain may have, because they are copied for each packet.
     pub(crate) most_entries: u64,
     /// As text instead of JSON.
     pub(crate) text: bool,
@@ -89,7 +89,7 @@ pub(crate) struct FlowsWanted {
     pub(crate) worker: usize,
     /// Only records whose JSON contains this text.
     pub(crate) contains: Option<String>,
-    /// The place at which to begin, as an answer before has named it.
+    /// The place at which to begin, from an earlier answer.
     pub(crate) from: usize,
     /// The largest number of records to look at, at least 1.
     pub(crate) limit: usize,
@@ -112,7 +112,7 @@ pub(crate) struct Page {
     pub(crate) limit: usize,
 }
 
-/// A request with the way back for its answer.
+/// A request with the channel for its answer.
 pub(crate) struct Job {
     pub(crate) request: Request,
     pub(crate) answer: SyncSender<Value>,
@@ -278,7 +278,7 @@ mod tests {
         ]
     }
 
-    /// What is beyond the limits of a request that was read.
+    /// The parts of a request that exceed its limits.
     fn beyond(request: &Request) -> bool {
         let is_long = |filter: &Option<String>| {
             filter.as_ref().is_some_and(|filter| filter.len() > LONGEST_FILTER)

@@ -1,4 +1,4 @@
-//! What the control socket shows: pages of state entries, and events as they happen.
+//! Output of the control socket: pages of state entries, and events as they happen.
 
 use super::feed::Feed;
 use super::request::Page;
@@ -29,7 +29,8 @@ impl Listeners {
     }
 }
 
-/// A page of these state entries, which are those of the functions that it names.
+/// A page of these state entries. They are those of the function that the page asks for, or of all
+/// functions.
 pub(crate) fn page(chain: &Chain, entries: &[StateEntry], page: &Page) -> Value {
     let is_wanted = |entry: &&StateEntry| {
         let is_of_table = page.table.as_ref().is_none_or(|table| entry.table == *table);

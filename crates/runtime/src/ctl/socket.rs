@@ -19,17 +19,17 @@ use std::time::Duration;
 const CLIENTS: usize = 16;
 /// The longest request in bytes.
 const LONGEST: u64 = 64 << 10;
-/// How long a client may be silent, or take no answer.
+/// The longest time for which a client may be silent or accept no answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A socket on which a run can be looked at and changed. The file goes with this value. Clients
-/// wait until the run begins.
+/// A socket through which clients look into a run and change it. The file is removed with this
+/// value. Clients wait until the run begins.
 pub struct Socket {
     listener: UnixListener,
     file: SocketFile,
 }
 
-/// The file of a socket, which goes with this value.
+/// The file of a socket, which is removed with this value.
 struct SocketFile(PathBuf);
 
 /// A socket whose clients are served by threads.
@@ -45,7 +45,7 @@ pub enum SocketError {
     /// Another process answers at the path.
     #[error("another process listens there; stop it, or choose another path")]
     InUse,
-    /// The path is something else.
+    /// The path is not a socket.
     #[error("the file exists and is no socket; choose another path")]
     NoSocket,
     /// The operating system refuses.
@@ -53,7 +53,7 @@ pub enum SocketError {
     Io(#[from] io::Error),
 }
 
-/// What the threads of all clients share.
+/// The data that the threads of all clients share.
 struct Shared {
     jobs: SyncSender<Job>,
     clients: AtomicUsize,
@@ -104,7 +104,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.is_closed.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts clients. If that fails, it ends with the process.
+        // Wakes the thread that accepts clients. If that fails, the thread ends with the process.
         drop(UnixStream::connect(&self.file.0));
     }
 }
@@ -153,7 +153,7 @@ fn refuse(shared: &Shared, mut client: UnixStream, why: &str) {
     shared.clients.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Answers a client's requests until it goes.
+/// Answers a client's requests until the client leaves.
 fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
@@ -191,7 +191,7 @@ fn answer(shared: &Shared, line: &[u8], reader: &mut Option<Reader>) -> Value {
     ask().unwrap_or_else(|why| json!({ "error": why }))
 }
 
-/// Writes the lines of a feed until it ends, or the client or the run goes.
+/// Writes the lines of a feed until the feed ends, the client leaves, or the run ends.
 fn stream(client: &mut UnixStream, lines: &mut Reader) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let mut byte = [0; 1];

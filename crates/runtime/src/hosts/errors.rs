@@ -15,7 +15,7 @@ const QUOTE6: u16 = 1232;
 /// Why a packet cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Why {
-    /// It is too long for the device, whose MTU is this.
+    /// It is longer than this MTU of the device.
     TooLong { mtu: u32 },
     /// Its next hop does not answer.
     NoHost,
@@ -25,8 +25,8 @@ pub(super) enum Why {
 
 /// The error about a packet that left by an interface and cannot be sent. It comes from the
 /// interface's address to the packet's source, and enters the chain where the packet left it.
-/// `None` if nobody may be told: about an error, a later fragment, a packet to or from several hosts
-/// (RFC 1812 4.3.2.7, RFC 4443 2.4).
+/// `None` if no error may be sent: about an ICMP error, a later fragment, or a packet to or from
+/// several hosts (RFC 1812 4.3.2.7, RFC 4443 2.4).
 pub(super) fn error(packet: &Packet, own: (IpAddr, Mac), why: Why) -> Option<Packet> {
     let (layout, (address, mac)) = (packet.parse(), own);
     let get = |field| packet.get(&layout, field);

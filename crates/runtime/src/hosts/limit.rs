@@ -1,21 +1,22 @@
-//! Limits on how often something is done.
+//! Rate limits.
 
-/// Allows something a number of times a second, and some more times at once after a rest.
+/// Allows an action a number of times a second, and a burst of actions after a pause.
 #[derive(Debug)]
 pub(super) struct Limit {
     interval_ns: u64,
     at_once: u64,
-    /// The time at which all that was done would be due, had it come evenly.
+    /// The time at which the last action would have been due if actions came evenly.
     due_ns: u64,
 }
 
 impl Limit {
-    /// So often in a second, and so often at once; both at least once.
+    /// A limit of `per_second` actions a second and bursts of `at_once` actions; both are at least
+    /// 1.
     pub(super) fn new(per_second: u64, at_once: u64) -> Self {
         Self { interval_ns: 1_000_000_000 / per_second.max(1), at_once: at_once.max(1), due_ns: 0 }
     }
 
-    /// Whether it may be done now. If so, it counts.
+    /// Whether the action is allowed now. If so, it is counted.
     pub(super) fn allows(&mut self, now_ns: u64) -> bool {
         let due_ns = self.due_ns.max(now_ns);
         let allows = due_ns - now_ns <= self.interval_ns.saturating_mul(self.at_once - 1);

@@ -1,5 +1,5 @@
 //! An interface as a host on its link: it answers for its addresses, finds the MAC address of the
-//! next hop of packets that leave, and has its own way with packets that are too long.
+//! next hop of packets that leave, and handles packets that are too long.
 
 use super::errors::{self, Why};
 use super::limit::Limit;
@@ -22,18 +22,18 @@ const ARP: [u8; 2] = ether_type::ARP.to_be_bytes();
 const IP4: [u8; 2] = ether_type::IPV4.to_be_bytes();
 const IP6: [u8; 2] = ether_type::IPV6.to_be_bytes();
 
-/// The most addresses of functions for which an interface asks and speaks at its start. It answers
-/// for all of them.
+/// The most addresses of functions that an interface probes and announces at its start. It answers
+/// for all addresses.
 const MOST_CLAIMED: usize = 256;
 
-/// The times from one step of a start to the next: after the question whether somebody else has the
-/// addresses, and between two announcements (RFC 5227 has longer ones).
+/// The times between the steps of a start: after the probe for other hosts with the addresses, and
+/// between two announcements (those of RFC 5227 are longer).
 const STEPS_NS: [u64; 3] = [200_000_000, 2_000_000_000, u64::MAX];
 
 /// The least time between two announcements that defend an address (RFC 5227 2.4).
 const DEFENCE_NS: u64 = 10_000_000_000;
 
-/// What becomes of a frame that has arrived.
+/// The fate of a frame that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arriving {
     /// It enters the chain.
@@ -44,7 +44,7 @@ pub(super) enum Arriving {
     IsHeard,
 }
 
-/// The way of a packet that leaves.
+/// The fate of a packet that leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaving {
     /// It is sent.
@@ -87,7 +87,7 @@ impl Link {
         is_needed.then(|| Self {
             number,
             declared: declared.clone(),
-            // For devices that tell none.
+            // For devices without a MAC address of their own.
             mac: declared.mac.unwrap_or([2, b'b', b'r', 0, high, low]),
             mtu: None,
             is_up: false,
@@ -105,7 +105,7 @@ impl Link {
         })
     }
 
-    /// Whether the interface has been declared like this.
+    /// Whether the interface has this declaration.
     pub(super) fn is_same(&self, declared: &chain::Interface) -> bool {
         self.declared == *declared
     }
@@ -115,8 +115,8 @@ impl Link {
         self.has_ip4 || self.has_ip6
     }
 
-    /// Takes over what the device tells; the rest stays as it was. The interface starts anew if its
-    /// MAC address is new or the device has come up.
+    /// Takes over the facts that the device reports; all others stay. The interface starts anew if
+    /// its MAC address is new or the device has come up.
     pub(super) fn device(&mut self, told: Option<Ethernet>, is_up: bool, now_ns: u64) {
         let mac = self.declared.mac.or(told.map(|told| told.mac)).unwrap_or(self.mac);
         self.mtu = told.map(|told| told.mtu).or(self.mtu);
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// Looks for other hosts with the same addresses, and tells neighbours of the addresses.
+    /// Probes for other hosts with the same addresses, and announces the addresses to neighbours.
     pub(super) fn start_anew(&mut self, now_ns: u64) {
         if self.is_host() {
             self.step = (0, now_ns);
@@ -149,7 +149,7 @@ impl Link {
                 && !self.declared.gateways.contains(&address)
     }
 
-    /// What becomes of a frame that has arrived, without a look at its rare contents.
+    /// The fate of a frame that has arrived, from a quick look at its headers.
     pub(super) fn arrive(&mut self, frame: &[u8]) -> Arriving {
         let Some(header) = frame.first_chunk::<ETHERNET>() else { return Arriving::Enters };
         if !self.is_host() {
@@ -176,7 +176,8 @@ impl Link {
         destination(frame).is_some_and(|to| self.own(to))
     }
 
-    /// Takes a frame for the interface itself. Returns it if it is for the chain after all.
+    /// Handles a frame for the interface itself. Returns the frame if it is for the chain after
+    /// all.
     pub(super) fn hear(
         &mut self,
         frame: Frame,
@@ -219,7 +220,7 @@ impl Link {
         None
     }
 
-    /// Tells switches and routers which multicast groups the interface wants.
+    /// Reports the multicast groups of the interface to switches and routers.
     fn report_groups(&self, is_answer: bool, owned: &Owned, out: &mut Out) {
         let own = self.declared.addresses.iter().map(|own| own.address);
         let groups = mld::groups(&self.claimed(owned));
@@ -227,8 +228,8 @@ impl Link {
         out.own.extend(reports.into_iter().map(|report| (self.number, report)));
     }
 
-    /// The addresses for which the interface asks and speaks at its start: its own ones, and those of
-    /// functions.
+    /// The addresses that the interface probes and announces at its start: its own ones, and those
+    /// of functions.
     fn claimed(&self, owned: &Owned) -> Vec<IpAddr> {
         let own = self.declared.addresses.iter().map(|own| own.address);
         let of_functions = owned.first(MOST_CLAIMED);
@@ -236,7 +237,7 @@ impl Link {
         all.filter(|address| self.answers_for(*address, owned)).collect()
     }
 
-    /// Learns from what a neighbour says, and answers it.
+    /// Learns from a message of a neighbour, and answers it.
     fn heard(
         &mut self,
         said: Option<Said>,
@@ -282,7 +283,7 @@ impl Link {
         }
     }
 
-    /// Whether a host that says it has an address has one of the interface's or of a function's.
+    /// Whether a host that claims an address claims one of the interface or of a function.
     fn is_taken(
         &mut self,
         address: IpAddr,
@@ -368,7 +369,7 @@ impl Link {
         Leaving::Sends
     }
 
-    /// The MAC address to which a packet goes, or its way if it cannot go now.
+    /// The MAC address to which a packet goes, or the packet's fate if it cannot go now.
     fn mac_of(
         &mut self,
         to: IpAddr,
@@ -426,7 +427,7 @@ impl Link {
         self.declared.gateways.iter().find(is_same).copied()
     }
 
-    /// Asks for a neighbour, by a message to it alone if its MAC address is known.
+    /// Asks for a neighbour, by a unicast message if its MAC address is known.
     fn ask(&mut self, hop: IpAddr, mac: Option<Mac>, now_ns: u64, out: &mut Out) {
         let lost = self.neighbours.ask(hop, now_ns);
         self.lose(lost, NEIGHBOUR_LIMIT, out);
@@ -440,7 +441,7 @@ impl Link {
         most.is_some_and(|most| packet.data().len() > most + ETHERNET)
     }
 
-    /// Has its way with a packet that is too long: the reason for which it is lost, or `None` if it
+    /// Handles a packet that is too long. Returns the reason for which it is lost, or `None` if it
     /// leaves in fragments.
     fn too_long(
         &mut self,
@@ -462,8 +463,8 @@ impl Link {
         Some(TOO_LONG_ANSWERED)
     }
 
-    /// Tells the sender of a packet why it cannot be sent, if the sender may be told. Returns whether
-    /// it was.
+    /// Sends an ICMP error about a packet to its sender, if an error may be sent. Returns whether
+    /// it was sent.
     fn tell(&mut self, packet: &Packet, to: IpAddr, why: Why, now_ns: u64, out: &mut Out) -> bool {
         let from = asker(&self.declared.addresses, to);
         let error = from.and_then(|own| errors::error(packet, (own, self.mac), why));
@@ -480,7 +481,8 @@ impl Link {
         }
     }
 
-    /// Writes the MAC addresses of a packet, and makes fragments of it where it is too long.
+    /// Writes the MAC addresses of a packet, and splits the packet into fragments if it is too
+    /// long.
     fn finish(&mut self, packet: &mut Packet, mac: Option<Mac>, out: &mut Out) {
         if let (Some(mac), Some(bytes)) = (mac, packet.data_mut().first_chunk_mut::<12>()) {
             bytes[..6].copy_from_slice(&mac);
@@ -493,7 +495,7 @@ impl Link {
         }
     }
 
-    /// Does what is due: announcements, and questions to neighbours that have not answered.
+    /// Performs the due work: announcements, and questions to neighbours that have not answered.
     pub(super) fn advance(&mut self, now_ns: u64, owned: &Owned, out: &mut Out) {
         while now_ns >= self.step.1 {
             let (step, at_ns) = self.step;
@@ -522,8 +524,9 @@ impl Link {
         lost.iter().for_each(|packet| self.tell_unreachable(packet, Why::NoHost, now_ns, out));
     }
 
-    /// Asks whether others have the interface's and the functions' addresses (step 0), and later
-    /// tells its neighbours of them, so that they learn of a new MAC address.
+    /// Asks whether other hosts have the addresses of the interface and of functions (step 0). In
+    /// later steps, announces the addresses to its neighbours, so that they learn a new MAC
+    /// address.
     fn start(&mut self, step: usize, owned: &Owned, out: &mut Out) {
         if self.has_ip6 {
             self.report_groups(false, owned, out);
@@ -537,7 +540,7 @@ impl Link {
         }
     }
 
-    /// Notes that a frame of the interface's own was not sent.
+    /// Records that a frame of the interface's own was not sent.
     pub(super) fn note_unsent(&mut self) {
         self.counts.unsent += 1;
     }
@@ -547,13 +550,13 @@ impl Link {
         self.neighbours.waiting()
     }
 
-    /// Loses all packets that wait.
+    /// Counts all packets that wait as lost.
     pub(super) fn end(&mut self, out: &mut Out) {
         let lost = self.neighbours.clear_waiting();
         self.lose(lost, NO_NEIGHBOUR, out);
     }
 
-    /// What is told of the interface.
+    /// The facts about the interface that are shown to users.
     pub(super) fn told(&self) -> Told<'_> {
         let Self { mac, mtu, declared, counts, others, neighbours, .. } = self;
         Told { mac: *mac, mtu: *mtu, declared, counts, others, neighbours }
@@ -564,7 +567,7 @@ impl Link {
 fn asker(own: &[OwnAddress], wanted: IpAddr) -> Option<IpAddr> {
     let same = || own.iter().filter(|own| own.address.is_ipv6() == wanted.is_ipv6());
     let near = same().find(|own| own.is_on_link(wanted));
-    // A link-local address says less to hosts that are far away.
+    // A link-local address has no meaning for hosts on other links.
     let is_local = |a: &OwnAddress| matches!(a.address, IpAddr::V6(a) if a.is_unicast_link_local());
     let found = near.or_else(|| same().find(|own| !is_local(own))).or_else(|| same().next());
     found.map(|own| own.address)

@@ -27,14 +27,14 @@ const ADVERTISEMENT: u128 = 136;
 const SOURCE: u8 = 1;
 const TARGET: u8 = 2;
 
-/// What a neighbour says.
+/// A message of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
     /// Who has this address? The asker's own address is missing while it tests whether it may take
     /// the address for itself. Its MAC address may be missing, too.
     Asks { target: IpAddr, asker: Option<IpAddr>, mac: Option<Mac> },
-    /// I have this address. An answer goes to one host only. A message that overrides nothing
-    /// yields to what others have said.
+    /// I have this address. An answer goes to one host only. A message without the override flag
+    /// yields to earlier messages.
     Has { address: IpAddr, mac: Option<Mac>, is_answer: bool, overrides: bool },
 }
 
@@ -96,7 +96,7 @@ pub(super) fn read_arp(packet: &Packet) -> Option<Said> {
     }
     let asker = Some(sender).filter(|sender| !sender.is_unspecified());
     match (get(Field::ArpOp)?, asker) {
-        // A host that asks for its own address tells its neighbours of it.
+        // A host that asks for its own address announces it.
         (1, Some(address)) if address == target => {
             Some(Said::Has { address, mac: Some(mac), is_answer: false, overrides: true })
         }
@@ -109,8 +109,8 @@ pub(super) fn read_arp(packet: &Packet) -> Option<Said> {
     }
 }
 
-/// Reads a message of neighbour discovery (RFC 4861 7.1). The outer `None`: it is none. The inner
-/// one: it is malformed or impossible.
+/// Reads a message of neighbour discovery (RFC 4861 7.1). The outer `None`: the packet is no such
+/// message. The inner `None`: the message is malformed or impossible.
 pub(super) fn read_ndp(packet: &Packet, layout: &Layout) -> Option<Option<Said>> {
     let kind = packet.get(layout, Field::Icmp6Type);
     matches!(kind, Some(SOLICITATION | ADVERTISEMENT)).then(|| read_ndp_of(packet, layout))
@@ -161,15 +161,16 @@ fn option(mut options: &[u8], wanted: u8) -> Option<Option<Mac>> {
     Some(found)
 }
 
-/// The address and MAC address that a message tells of, or asks for.
+/// The address and MAC address that a message announces or asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Host {
     pub(super) mac: Mac,
     pub(super) address: IpAddr,
 }
 
-/// Asks who has an address: all hosts, or the one with a MAC address. `from` is the asker; without
-/// an address it tests whether somebody else has the wanted one.
+/// Asks who has an address. The message goes to all hosts, or to the host with a MAC address.
+/// `from` is the asker's address; without it, the asker tests whether another host has the wanted
+/// address.
 pub(super) fn question(mac: Mac, from: Option<IpAddr>, wanted: IpAddr, to: Option<Mac>) -> Frame {
     match wanted {
         IpAddr::V4(wanted) => {
@@ -192,8 +193,8 @@ pub(super) fn question(mac: Mac, from: Option<IpAddr>, wanted: IpAddr, to: Optio
     }
 }
 
-/// Tells who asked that a host has an address. An asker without an address, and `None`, mean all
-/// hosts.
+/// Tells the asker that a host has an address. If there is no asker, or the asker has no address,
+/// the message goes to all hosts.
 pub(super) fn statement(host: Host, to: Option<(Mac, Option<IpAddr>)>) -> Frame {
     let Host { mac, address } = host;
     match address {
@@ -262,7 +263,8 @@ fn fresh(shape: Shape, fields: &[(Field, u128)], payload: &[u8]) -> Frame {
         .map_or_else(Frame::empty, Packet::into_frame)
 }
 
-/// The answer to an echo request. `None` if the packet is none, or only a part of one.
+/// The answer to an echo request. `None` if the packet is no echo request, or only a fragment of
+/// one.
 pub(super) fn echo_reply(request: &Packet, layout: &Layout) -> Option<Packet> {
     let get = |field| request.get(layout, field);
     if layout.is_fragment() || !verify(request, layout).all_right() {

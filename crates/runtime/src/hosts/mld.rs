@@ -14,17 +14,18 @@ const ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
 /// The group of all hosts. Each host is a member without a report.
 const HOSTS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
-/// A hop-by-hop header in front of ICMPv6: routers look at the packet though it is not for them.
+/// A hop-by-hop header in front of ICMPv6. It tells routers to look at the packet although it is
+/// not addressed to them.
 const ROUTER_ALERT: [u8; 8] = [58, 0, 5, 2, 0, 0, 1, 0];
 
 const QUERY: u8 = 130;
 const REPORT: u8 = 143;
 
-/// Types of records: the interface wants all packets to a group, or has begun to want them.
+/// Types of records: the interface is a member of a group, or has become a member.
 const IS_EXCLUDE: u8 = 2;
 const TO_EXCLUDE: u8 = 4;
 
-/// The offsets of an IPv6 header's fields, and of what is behind it.
+/// The offsets of an IPv6 header's fields, and of the headers behind it.
 const NEXT: usize = ETHERNET + 6;
 const SOURCE: usize = ETHERNET + 8;
 const DESTINATION: usize = ETHERNET + 24;
@@ -33,7 +34,7 @@ const ICMP: usize = ETHERNET + 48;
 /// The most groups of a report: it fits in the least MTU of IPv6.
 const MOST_GROUPS: usize = 60;
 
-/// A question for members.
+/// A query for members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Query {
     /// The group; `None`: all groups.
@@ -42,14 +43,14 @@ pub(super) struct Query {
     pub(super) within_ns: u64,
 }
 
-/// When an interface answers questions for members.
+/// The time at which an interface answers queries for members.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     due_ns: Option<u64>,
 }
 
 impl Members {
-    /// Notes a question. The interface answers later, so that not all members answer at once.
+    /// Records a query. The interface answers later, so that not all members answer at once.
     pub(super) fn hear(
         &mut self,
         query: Query,
@@ -69,7 +70,7 @@ impl Members {
     }
 }
 
-/// The groups to which questions about these addresses go, if they are IPv6 addresses.
+/// The groups to which neighbour solicitations for these addresses go, if they are IPv6 addresses.
 pub(super) fn groups(addresses: &[IpAddr]) -> BTreeSet<Ipv6Addr> {
     let addresses = addresses.iter().filter_map(|address| match address {
         IpAddr::V4(_) => None,
@@ -87,13 +88,13 @@ pub(super) fn link_local(own: impl Iterator<Item = IpAddr>) -> Option<Ipv6Addr> 
     .next()
 }
 
-/// Whether a frame may have a query: a look that costs little.
+/// Whether a frame may hold a query. This test is cheap.
 pub(super) fn may_be_query(frame: &[u8]) -> bool {
     frame.get(NEXT) == Some(&0) && frame.get(ICMP) == Some(&QUERY)
 }
 
-/// Reads a query (RFC 3810 5.1 and 6.2). The outer `None`: the frame has none. The inner one: it is
-/// malformed, or from afar.
+/// Reads a query (RFC 3810 5.1 and 6.2). The outer `None`: the frame holds no query. The inner
+/// `None`: the query is malformed, or comes from another link.
 pub(super) fn read(frame: &[u8]) -> Option<Option<Query>> {
     may_be_query(frame).then(|| read_query(frame))
 }
@@ -128,7 +129,7 @@ fn milliseconds(code: u16) -> u32 {
     }
 }
 
-/// The reports of memberships: an answer to a query, or news.
+/// The reports of memberships: an answer to a query, or an announcement.
 pub(super) fn reports(
     mac: Mac,
     from: Option<Ipv6Addr>,

@@ -2,9 +2,9 @@
 //!
 //! Such an interface is a host on its link: it answers ARP, neighbour discovery and echo requests
 //! for its addresses, answers for the addresses of functions, and finds the next hops of packets
-//! that leave. It neither reads nor sends: the driver gives it frames that have arrived, packets
-//! that leave, and the time, and sends what is in [`Out`]. Interfaces without addresses are not
-//! touched.
+//! that leave. It does no input and output itself: the driver gives it the frames that have
+//! arrived, the packets that leave, and the time, and sends the frames in [`Out`]. Interfaces
+//! without addresses are not affected.
 
 mod errors;
 mod limit;
@@ -30,7 +30,7 @@ use braid_packet::{Frame, Packet};
 use link::{Arriving, Link};
 use serde_json::Value;
 
-/// The time between two looks at what is due.
+/// The time between two checks for due work.
 const TICK_NS: u64 = 50_000_000;
 /// The time between two questions to the devices.
 const DEVICES_NS: u64 = 1_000_000_000;
@@ -68,7 +68,8 @@ impl Hosts {
         self.links.get_mut(usize::from(interface))?.as_mut()
     }
 
-    /// Sets the time, and does what is due. Returns whether [`Self::device`] should be called now.
+    /// Sets the time, and performs the due work. Returns whether [`Self::device`] should be called
+    /// now.
     pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
         self.now_ns = now_ns;
         if now_ns >= self.tick_ns {
@@ -83,8 +84,8 @@ impl Hosts {
         is_due
     }
 
-    /// Takes over what the device of an interface tells: its MAC address and MTU, and whether it
-    /// carries frames.
+    /// Takes over the facts that the device of an interface reports: its MAC address and MTU, and
+    /// whether it carries frames.
     pub(crate) fn device(&mut self, interface: u16, told: Option<Ethernet>, is_up: bool) {
         let now_ns = self.now_ns;
         if let Some(link) = self.link(interface) {
@@ -93,8 +94,8 @@ impl Hosts {
         }
     }
 
-    /// The hosts of a chain that takes the place of another one. An interface that is the same knows
-    /// what it knew.
+    /// The hosts of a chain that takes the place of another one. An interface with the same
+    /// declaration keeps its knowledge.
     pub(crate) fn replace(before: Option<Self>, chain: &Chain) -> Option<Self> {
         let mut next = Self::new(chain)?;
         let Some(before) = before else { return Some(next) };
@@ -112,8 +113,8 @@ impl Hosts {
         Some(next)
     }
 
-    /// Loses the packets that wait at interfaces that another chain has not, or has otherwise, and
-    /// the errors that have not entered this chain.
+    /// Counts packets as lost that another chain cannot take over: packets that wait at interfaces
+    /// which it lacks or declares differently, and ICMP errors that have not entered this chain.
     pub(crate) fn end_not_in(&mut self, chain: &Chain) {
         let Self { links, out, .. } = self;
         let is_same = |link: &&mut Link| chain.interfaces.iter().any(|one| link.is_same(one));
@@ -161,8 +162,8 @@ impl Hosts {
         (before - frames.len()) as u64
     }
 
-    /// Prepares a packet that leaves by an interface: it gets the MAC addresses of its next hop and of
-    /// the interface. A packet that waits is taken.
+    /// Prepares a packet that leaves by an interface: it gets the MAC addresses of its next hop and
+    /// of the interface. Takes the packet if it must wait.
     #[inline]
     pub(crate) fn leave(&mut self, interface: u16, packet: &mut Packet) -> Leaving {
         let Self { links, now_ns, out, .. } = self;
@@ -172,19 +173,19 @@ impl Hosts {
         }
     }
 
-    /// What is to be done. The caller takes it.
+    /// The work for the caller, which takes it out.
     pub(crate) fn out(&mut self) -> &mut Out {
         &mut self.out
     }
 
-    /// Notes that a frame of an interface's own was not sent.
+    /// Records that a frame of an interface's own was not sent.
     pub(crate) fn note_unsent(&mut self, interface: u16) {
         if let Some(link) = self.link(interface) {
             link.note_unsent();
         }
     }
 
-    /// Loses the packets that wait, because the run ends.
+    /// Counts the packets that wait as lost, because the run ends.
     pub(crate) fn end(&mut self) {
         let Self { links, out, .. } = self;
         links.iter_mut().flatten().for_each(|link| link.end(out));
@@ -195,7 +196,8 @@ impl Hosts {
         self.links.iter().flatten().map(Link::waiting).sum()
     }
 
-    /// How an interface is, for a client of the control socket; `None` without a host there.
+    /// The status of an interface, for a client of the control socket; `None` if the interface is
+    /// no host.
     pub(crate) fn status(&self, interface: u16) -> Option<Value> {
         let link = self.links.get(usize::from(interface))?.as_ref()?;
         Some(link.told().status(self.now_ns))

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 /// The most addresses that are kept.
 const MOST: usize = 1024;
 
-/// The time between two questions whether the hosts still have their addresses (ns).
+/// The time between two checks whether the hosts still have their addresses (ns).
 const PERIOD_NS: u64 = 20_000_000_000;
 
-/// A host that has not been heard for this long (ns) has its address no longer: it has left three
-/// questions unanswered.
+/// A host that was silent for this time (ns) no longer counts as having its address: it has not
+/// answered three questions.
 const SILENT_NS: u64 = 65_000_000_000;
 
 /// The addresses that other hosts have, too.
@@ -24,7 +24,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// A host says that it has an address.
+    /// Records that a host claims an address.
     pub(super) fn hear(&mut self, address: IpAddr, mac: Mac, now_ns: u64) {
         if self.hosts.is_empty() {
             self.next_ns = now_ns.saturating_add(PERIOD_NS);

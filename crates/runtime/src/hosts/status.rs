@@ -1,4 +1,4 @@
-//! What an interface tells users of itself.
+//! The status of an interface, for users.
 
 use super::messages::Mac;
 use super::others::Others;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 /// The most neighbours of a report.
 const MOST_SHOWN: usize = 1000;
 
-/// What an interface has done.
+/// The counters of an interface.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) answered_arp: u64,
@@ -25,7 +25,7 @@ pub(super) struct Counts {
     pub(super) unsent: u64,
 }
 
-/// What is told of an interface.
+/// The facts about an interface that are shown to users.
 pub(super) struct Told<'l> {
     pub(super) mac: Mac,
     pub(super) mtu: Option<u32>,
@@ -54,7 +54,7 @@ impl<'l> Told<'l> {
         })
     }
 
-    /// How the interface is, for a client of the control socket.
+    /// The status of the interface, for a client of the control socket.
     pub(super) fn status(&self, now_ns: u64) -> Value {
         let Self { mac, mtu, declared, counts, neighbours, others } = self;
         let own = |own: &OwnAddress| format!("{}/{}", own.address, own.prefix_len);

@@ -1,8 +1,9 @@
 //! The neighbours of an interface: their MAC addresses, and the packets that wait for these.
 //!
-//! A neighbour is asked for when the first packet to it leaves, and three times at most, at growing
-//! intervals. It counts as confirmed for a time after its answer. The next packet after this time
-//! goes to the same MAC address, and the neighbour is asked again, by a message to it alone.
+//! The interface asks for a neighbour when the first packet to it leaves, three times at most, at
+//! growing intervals. The neighbour counts as confirmed for a time after its answer. The next
+//! packet after this time goes to the same MAC address, and the interface asks again, by a unicast
+//! message.
 
 use super::messages::Mac;
 use braid_packet::Packet;
@@ -23,16 +24,16 @@ pub(super) const INTERVALS_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000
 /// The time for which packets to a silent neighbour are lost before it is asked again.
 pub(super) const SILENT_NS: u64 = 5_000_000_000;
 
-/// What is known of a neighbour.
+/// The state of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// It has answered. This holds until a time.
+    /// It has answered. The answer is valid until this time.
     Confirmed { until_ns: u64 },
     /// Its MAC address is known, but perhaps not up to date.
     Heard,
-    /// It was asked this many times, and will be asked again at a time.
+    /// It was asked this many times, and will be asked again at this time.
     Asked { times: usize, next_ns: u64 },
-    /// It has not answered. It is not asked again before a time.
+    /// It has not answered. It is not asked again before this time.
     Silent { until_ns: u64 },
 }
 
@@ -90,7 +91,7 @@ impl Table {
         Some(place)
     }
 
-    /// How a packet gets to a neighbour now.
+    /// The way in which a packet reaches a neighbour now.
     pub(super) fn way(&mut self, address: IpAddr, now_ns: u64) -> Way {
         let Some(place) = self.place(address) else { return Way::Unknown };
         let neighbour = &mut self.neighbours[place];
@@ -105,8 +106,8 @@ impl Table {
         }
     }
 
-    /// Notes that a neighbour is asked now. Returns the number of packets that are lost because an
-    /// older neighbour makes room.
+    /// Records that a neighbour is asked now. Returns the number of packets that are lost because
+    /// an older neighbour is removed.
     pub(super) fn ask(&mut self, address: IpAddr, now_ns: u64) -> usize {
         let (place, lost) = self.place_for(address, now_ns);
         let next_ns = now_ns.saturating_add(INTERVALS_NS[0]);
@@ -115,14 +116,14 @@ impl Table {
         lost
     }
 
-    /// Lets a packet wait for a neighbour that was asked. Returns the number of packets that are lost
-    /// instead.
+    /// Makes a packet wait for a neighbour that was asked. Returns the number of packets that are
+    /// lost because too many wait.
     pub(super) fn wait(&mut self, address: IpAddr, packet: Packet) -> usize {
         let is_full = self.waiting >= MOST_WAITING;
         let Some(place) = self.place(address) else { return 1 };
         let waiting = &mut self.neighbours[place].waiting;
         if waiting.len() >= MOST_FOR_ONE || is_full && !waiting.is_empty() {
-            // Old packets help their receivers less than new ones.
+            // Old packets are less useful to their receivers than new ones.
             waiting.pop_front();
             waiting.push_back(packet);
             return 1;
@@ -135,9 +136,9 @@ impl Table {
         0
     }
 
-    /// Notes a neighbour's MAC address. `is_new` says whether a neighbour that is not known yet
-    /// counts. Returns the packets that waited for it, and the number of packets that are lost
-    /// because an older neighbour makes room.
+    /// Records a neighbour's MAC address. `is_new` says whether to add a neighbour that is not
+    /// known yet. Returns the packets that waited for it, and the number of packets that are lost
+    /// because an older neighbour is removed.
     pub(super) fn learn(
         &mut self,
         address: IpAddr,
@@ -152,7 +153,8 @@ impl Table {
         let neighbour = &mut self.neighbours[place];
         let is_same = neighbour.mac == Some(mac);
         neighbour.mac = Some(mac);
-        // What others say about a known MAC address neither confirms it nor makes it doubtful.
+        // Messages of other hosts about a known MAC address neither confirm it nor make it
+        // doubtful.
         let is_known = is_same && !matches!(neighbour.state, State::Silent { .. });
         if state != State::Heard || !is_known {
             neighbour.state = state;
@@ -168,8 +170,9 @@ impl Table {
         Some((neighbour.mac, neighbour.state))
     }
 
-    /// The place of a neighbour, which is new if it is not known. Where there is no room, the one
-    /// goes that was used the longest time ago; neighbours without a MAC address go first.
+    /// The place of a neighbour, which is added if it is not known. If there is no room, the
+    /// neighbour that was unused for the longest time is removed; neighbours without a MAC address
+    /// are removed first.
     fn place_for(&mut self, address: IpAddr, used_ns: u64) -> (usize, usize) {
         if let Some(place) = self.place(address) {
             return (place, 0);

@@ -1,5 +1,5 @@
 //! A worker's side of interfaces with addresses of their own (see [`crate::hosts`]): it gives them
-//! frames and the time, and sends what they want to send.
+//! frames and the time, and sends their frames.
 
 use super::shared::Shared;
 use super::sink::{Attached, Sink};
@@ -13,8 +13,9 @@ use serde_json::Value;
 use std::mem::take;
 
 impl Worker<'_> {
-    /// Lets the interfaces with addresses of their own do what is due. Their ICMP errors about
-    /// packets that left enter the chain where these left it. Returns whether there were errors.
+    /// Runs the due work of the interfaces with addresses of their own. Their ICMP errors about
+    /// packets that left enter the chain where the packets left it. Returns whether there were
+    /// errors.
     pub(super) fn attend(&mut self, now: u64) -> Result<bool, RunError> {
         let Some(mut errors) = self.sink.attend(now) else { return Ok(false) };
         let any = !errors.is_empty();
@@ -27,7 +28,7 @@ impl Worker<'_> {
 }
 
 impl Sink<'_> {
-    /// Lets the interfaces do what is due. Returns their ICMP errors; `None` if there are no such
+    /// Runs the due work of the interfaces. Returns their ICMP errors; `None` if there are no such
     /// interfaces.
     fn attend(&mut self, now: u64) -> Option<Vec<Packet>> {
         let mut guard = self.shared.hosts();
@@ -56,8 +57,8 @@ impl Sink<'_> {
         heard
     }
 
-    /// Sends the packets that have waited for the MAC addresses of their next hops, and the frames
-    /// of the interfaces' own.
+    /// Sends the packets that have waited for the MAC addresses of their next hops, and the
+    /// interfaces' own frames.
     pub(super) fn send_waited(&mut self) {
         let mut guard = self.shared.hosts();
         let out = guard.as_deref_mut().and_then(Option::as_mut).map(Hosts::out);
@@ -74,8 +75,8 @@ impl Sink<'_> {
         self.send();
     }
 
-    /// Sends later fragments of packets, and the frames of the interfaces' own. Nobody accounts for
-    /// them as packets.
+    /// Sends later fragments of packets, and the interfaces' own frames. They are not accounted for
+    /// as packets.
     pub(super) fn send_own(&mut self) {
         let mut guard = self.shared.hosts();
         let Some(hosts) = guard.as_deref_mut().and_then(Option::as_mut) else { return };
@@ -100,13 +101,14 @@ impl Sink<'_> {
         }
     }
 
-    /// Loses the packets that still wait for the MAC addresses of their next hops.
+    /// Counts the packets as lost that still wait for the MAC addresses of their next hops.
     pub(super) fn end_hosts(&mut self) {
         self.shared.with_hosts(Hosts::end);
         self.send_waited();
     }
 
-    /// Loses the packets that wait at interfaces which another chain has not, or otherwise.
+    /// Counts the packets as lost that wait at interfaces which another chain lacks or declares
+    /// differently.
     pub(super) fn end_hosts_not_in(&mut self, chain: &Chain) {
         self.shared.with_hosts(|hosts| hosts.end_not_in(chain));
         self.send_waited();
@@ -114,7 +116,7 @@ impl Sink<'_> {
 }
 
 impl Shared<'_> {
-    /// Lets the interfaces with addresses of their own do something, if there are any.
+    /// Calls `work` with the interfaces with addresses of their own, if there are any.
     fn with_hosts<T>(&self, work: impl FnOnce(&mut Hosts) -> T) -> Option<T> {
         self.hosts().as_deref_mut().and_then(Option::as_mut).map(work)
     }
@@ -129,7 +131,7 @@ impl Shared<'_> {
         self.with_hosts(|hosts| hosts.change(control));
     }
 
-    /// How the interfaces with addresses of their own are, by name.
+    /// The status of the interfaces with addresses of their own, by name.
     pub(super) fn hosts_status(&self, chain: &Chain) -> Value {
         let all = self.with_hosts(|hosts| {
             let interfaces = (0..).zip(&chain.interfaces);

@@ -1,5 +1,5 @@
-//! The control thread: it answers requests and does everything that takes time, while the workers
-//! move packets.
+//! The control thread: it answers requests and performs all slow work, while the workers move
+//! packets.
 
 use super::listing::Listing;
 use super::operator::{Flags, Operator};
@@ -41,7 +41,7 @@ pub(super) struct Controller<'a> {
     pub(super) listing: Option<Listing>,
     /// No packet enters any more, and the run ends at this time at the latest.
     pub(super) drains_until: Option<Instant>,
-    /// The period in which the state is saved, and the time of the next time.
+    /// The period in which the state is saved, and the time of the next save.
     pub(super) saves: Option<(Duration, Instant)>,
 }
 
@@ -169,7 +169,7 @@ impl Controller<'_> {
         asked.into_iter().map(|answer| answer.recv().map_err(|_| Ended)).collect()
     }
 
-    /// Lets no packet enter any more. Returns the number of packets that wait in queues of functions
+    /// Stops packets from entering. Returns the number of packets that wait in queues of functions
     /// and for their next hops.
     fn drain(&self) -> Result<u64, Ended> {
         let held: u64 = self.ask(|worker| worker.drain())?.into_iter().sum();
@@ -198,7 +198,7 @@ impl Controller<'_> {
         Ok(Summary::so_far(united(parts, &self.chain)))
     }
 
-    /// How the run is.
+    /// The status of the run.
     fn status(&self) -> Result<Value, Ended> {
         let parts = self.ask(|worker| worker.status())?;
         let clock = self.shared.clock;
@@ -232,7 +232,7 @@ impl Controller<'_> {
         Ok(status)
     }
 
-    /// Has all engines prepare a copy of their state, while they move packets.
+    /// Makes all engines prepare a copy of their state, while they move packets.
     fn prepare(&self) -> Result<(), Ended> {
         let (preparing, ready) = sync_channel(0);
         self.ask(move |worker| worker.prepare(preparing.clone()))?;
@@ -241,8 +241,8 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Has all engines copy their state, that of all functions or of one, while packets wait. Makes
-    /// of the copies what is wanted.
+    /// Makes all engines copy their state, of all functions or of one, while packets wait. Returns
+    /// the data that this thread then makes from each copy.
     fn copies<T: 'static>(
         &self,
         function: Option<u16>,
@@ -324,7 +324,7 @@ impl Controller<'_> {
             self.workers.iter().zip(self.ask(|worker| worker.engine.preparer())?)
         {
             let mut changes: Vec<_> = changes.iter().cloned().map(prepare).collect();
-            // What the changes replace comes back, because to drop it takes time.
+            // The workers give the replaced values back, because dropping them takes time.
             let made = worker.send(move |worker| (worker.change(&mut changes), changes));
             asked.push(made.ok_or(Ended)?);
         }
@@ -353,8 +353,8 @@ impl Controller<'_> {
         Ok((Arc::new(chain), engines))
     }
 
-    /// What moves if a chain with engines of this type takes the place of the one that runs. The
-    /// inner error is the reason why it cannot.
+    /// The plan of the state that moves if a chain with engines of this type replaces the running
+    /// one. The inner error is the reason why it cannot replace it.
     fn plan(
         &self,
         next: &Arc<Chain>,
@@ -374,8 +374,8 @@ impl Controller<'_> {
         }))
     }
 
-    /// Loads the chain again and puts it in the place of the one that runs. The inner error is the
-    /// reason why the chain stays.
+    /// Loads the chain again and replaces the running one. The inner error is the reason why the
+    /// running chain stays.
     fn reload(&mut self) -> Result<Result<Replaced, String>, Ended> {
         let (chain, engines) = match self.load() {
             Ok(next) => next,
@@ -390,8 +390,8 @@ impl Controller<'_> {
         Ok(replaced)
     }
 
-    /// Puts a chain in the place of the one that runs. From the time when a worker hands its state
-    /// over until it gets its new engine, it waits.
+    /// Replaces the running chain. Each worker waits from the time when it hands its state over
+    /// until it gets its new engine.
     fn replace(
         &self,
         chain: &Arc<Chain>,
@@ -428,13 +428,13 @@ impl Controller<'_> {
             return Ok(Err(why.to_string()));
         }
         let (engines, steerer) = engines.into_parts();
-        // What the workers give back is dropped when no worker waits any more: this takes time.
+        // The old engines are dropped when no worker waits any more, because this takes time.
         let mut before = Vec::new();
         for (((give, replaced), engine), places) in waiting.into_iter().zip(engines).zip(places) {
             let (chain, steerer, (numbers, staying)) = (Arc::clone(chain), steerer.clone(), places);
             let next = Next { chain, engine, steerer, numbers, staying };
             give.send(next).map_err(|_| Ended)?;
-            // The first worker replaces what all share before the others go on.
+            // The first worker replaces the shared data before the others go on.
             before.extend(replaced.recv().map_err(|_| Ended)?);
         }
         let pause = before.iter().map(|(_, pause)| *pause).max().unwrap_or_default();
@@ -450,12 +450,12 @@ fn whole(mut parts: Vec<Snapshot>, chain: &Chain) -> Snapshot {
     }
 }
 
-/// Whether a flag is set. Takes it back.
+/// Whether a flag is set. Clears the flag.
 fn take(flag: &AtomicBool) -> bool {
     flag.swap(false, Ordering::Relaxed)
 }
 
-/// What the user is told about a reload.
+/// The report about a reload, for the user.
 fn told(replaced: &Replaced) -> String {
     let ms = replaced.pause.as_secs_f64() * 1e3;
     format!("braid: the chain was loaded again; packets waited {ms:.1} ms\n{}", replaced.plan)

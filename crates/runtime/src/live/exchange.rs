@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// The number of packets that wait for a worker: what the largest rings of network cards hold.
-/// Further bursts are lost.
+/// The largest number of packets that wait for a worker. The largest rings of network cards hold as
+/// many. Further bursts are lost.
 const WAITING: usize = 4096;
 
 /// The reason for which packets are lost while too many wait for their worker.
@@ -24,10 +24,10 @@ pub(super) const WORKER_QUEUE_FULL: &str = "worker_queue_full";
 pub(super) struct Exchange {
     own: u16,
     steerer: Steerer,
-    /// How many chains ran here before this one.
+    /// The number of chains that ran here before this one.
     generation: u64,
     inbox: Receiver<Mail>,
-    /// What was in the inbox when the chain was replaced.
+    /// The packets that were in the inbox when the chain was replaced.
     kept: VecDeque<Vec<Packet>>,
     /// By worker, this one included.
     doors: Vec<Door>,
@@ -39,12 +39,12 @@ pub(super) struct Exchange {
 
 /// Packets for a worker.
 struct Mail {
-    /// Of the chain whose interfaces the packets name.
+    /// The generation of the chain whose interfaces the packets name.
     generation: u64,
     packets: Vec<Packet>,
 }
 
-/// The way to a worker.
+/// The sending side of a worker's inbox.
 #[derive(Clone)]
 struct Door {
     inbox: SyncSender<Mail>,
@@ -86,8 +86,8 @@ impl Exchange {
         Ok((0..).zip(inboxes).map(one).collect())
     }
 
-    /// Passes the packets of a burst that belong to other workers on to these. Returns how many
-    /// were lost because too many packets wait for their worker.
+    /// Passes packets of a burst on to the workers that they belong to. Returns the number of
+    /// packets that were lost because too many packets wait for their worker.
     pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
         let Self { own, steerer, generation, doors, away, passed_on, .. } = self;
         let before = *passed_on;
@@ -136,8 +136,8 @@ impl Exchange {
         Some(packets)
     }
 
-    /// From now on, until [`Self::wake`], others ring. Whoever calls this must look for packets again
-    /// before it waits.
+    /// From now on, until [`Self::wake`], other workers ring the bell when they send packets. The
+    /// caller must look for packets once more before it waits.
     pub(super) fn doze(&self) {
         let bell = &self.doors[usize::from(self.own)].bell;
         bell.is_asleep.store(true, Ordering::Relaxed);
@@ -145,16 +145,16 @@ impl Exchange {
         fence(Ordering::SeqCst);
     }
 
-    /// What the worker waits for besides its devices.
+    /// The descriptor that the worker waits for besides its devices.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.doors[usize::from(self.own)].bell.event.as_fd()
     }
 
-    /// The worker does not wait any more.
+    /// Ends the time in which other workers ring the bell.
     pub(super) fn wake(&self) {
         let bell = &self.doors[usize::from(self.own)].bell;
         bell.is_asleep.store(false, Ordering::Relaxed);
-        // Mostly nobody has rung. One who is about to ring ends the next wait at once.
+        // Usually nobody has rung. If a worker is about to ring, the next wait ends at once.
         let _ = rustix::io::read(&bell.event, &mut [0; 8]);
     }
 
@@ -164,7 +164,7 @@ impl Exchange {
     }
 
     /// Steers the packets of another chain from now on. `numbers` has the number of each interface
-    /// there. All workers wait meanwhile, or run the other chain already.
+    /// there. All workers wait during this call, or already run the other chain.
     pub(super) fn replace(&mut self, steerer: Steerer, numbers: &BTreeMap<u16, u16>) {
         self.steerer = steerer;
         self.kept.iter_mut().flatten().for_each(|packet| renumber(&mut packet.ingress, numbers));

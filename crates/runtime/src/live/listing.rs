@@ -1,4 +1,4 @@
-//! The state entries that a client goes through page by page.
+//! The state entries that a client reads page by page.
 
 use braid_ir::engine::StateEntry;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ impl Listing {
         &self.entries
     }
 
-    /// Whether a page from this entry on, of this function or of all, comes from the listing.
+    /// Whether a page that begins at this entry, of this function or of all, continues the listing.
     pub(super) fn goes_on(&self, function: Option<u16>, from: usize) -> bool {
         from > 0 && self.function == function && !self.is_old()
     }
@@ -33,7 +33,7 @@ impl Listing {
         self.made.elapsed() > PATIENCE
     }
 
-    /// A page was asked for.
+    /// Records that a page was asked for.
     pub(super) fn used(mut self) -> Self {
         self.made = Instant::now();
         self

@@ -25,8 +25,8 @@ pub(super) struct Rates {
 }
 
 impl Meter {
-    /// The worker has been busy for `busy_ns` since the last call. By now it has read `packets`.
-    /// Returns whether another window begins.
+    /// Records that the worker has been busy for `busy_ns` since the last call, and has read
+    /// `packets` packets in all. Returns whether another window begins.
     #[inline]
     pub(super) fn note(&mut self, now_ns: u64, busy_ns: u64, packets: u64) -> bool {
         self.busy_ns += busy_ns;
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(meter.rates(), first);
         meter.note(start + WINDOW_NS * 3 / 2, WINDOW_NS / 2, 1_000);
         assert_eq!(meter.rates(), first);
-        // Nothing was noted for two and a half seconds: the window is longer.
+        // There was no call for two and a half seconds, so the window is longer.
         meter.note(start + 4 * WINDOW_NS, 0, 1_270);
         assert_eq!(meter.rates(), Rates { busy_percent: 16, packets_per_second: 400 });
     }

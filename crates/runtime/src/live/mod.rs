@@ -7,8 +7,7 @@
 //! refuses is lost for a named reason, so that packets are accounted for as in captures.
 //!
 //! The thread that called [`Live::run`] is the control thread. It answers requests, saves state and
-//! loads changed chains. All that it asks of a worker is a message, which the worker answers
-//! between two bursts.
+//! loads changed chains. It sends messages to the workers, which answer them between two bursts.
 
 mod attend;
 mod clock;
@@ -114,7 +113,7 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Adds a socket by which the run can be looked at and changed.
+    /// Adds a socket through which clients look into the run and change it.
     #[must_use]
     pub fn socket(mut self, socket: Socket) -> Self {
         self.socket = Some(socket);
@@ -128,15 +127,16 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Has the operator save the state each time that this period has passed.
+    /// Makes the operator save the state each time that this period has passed.
     #[must_use]
     pub fn save_every(mut self, period: Duration) -> Self {
         self.saves = Some(period);
         self
     }
 
-    /// Has packets of established flows processed before those of new flows when a worker has more
-    /// packets than it can process. Then some packets of new flows are lost (`new_flow_refused`).
+    /// Sets whether packets of established flows go before packets of new flows when a worker has
+    /// more packets than it can process. Some packets of new flows are then lost
+    /// (`new_flow_refused`).
     #[must_use]
     pub fn established_first(mut self, comes_first: bool) -> Self {
         self.established_first = comes_first;
@@ -216,7 +216,7 @@ fn processors(workers: usize) -> impl Iterator<Item = Option<usize>> {
     (0..workers).map(move |worker| numbers.get(worker % numbers.len().max(1)).copied())
 }
 
-/// Lets this thread run on one processor. If the system refuses, the thread runs anywhere.
+/// Pins this thread to one processor. If the system refuses, the thread runs anywhere.
 fn pin(processor: Option<usize>) {
     if let Some(processor) = processor {
         let mut only = CpuSet::new();

@@ -15,17 +15,17 @@ const WAITING: usize = 256;
 /// Packets wait for at most this many turns, so that new flows begin under load, too.
 const TURNS: u32 = 64;
 
-/// How many established flows, and how many flows of one packet, are remembered.
+/// The number of established flows, and of flows of one packet, that are remembered.
 const ESTABLISHED: usize = 1 << 18;
 const BEGUN: usize = 1 << 15;
 
-/// Holds the packets of flows back that are not established. A flow is established with its second
-/// packet, in either direction, that comes after the first one was processed. So a flood of packets
-/// that all begin flows establishes none.
+/// Holds back the packets of flows that are not established. A flow is established with its second
+/// packet, in either direction, if the first one was processed before. So a flood of packets that
+/// each begin a flow establishes no flow.
 pub(super) struct Newcomers {
     established: Recent,
     begun: Recent,
-    /// Nobody outside knows its key. So nobody can choose flows that push others out.
+    /// Its key is secret, so no sender can choose flows that displace others.
     hasher: RandomState,
     /// With the hash of their flows, in the order of their arrival.
     waiting: Vec<(u64, Packet)>,
@@ -35,8 +35,8 @@ pub(super) struct Newcomers {
     turns: u32,
 }
 
-/// Flows that were seen last, by their hashes. When there is no place, a flow of the same bucket
-/// that was not seen for longest is forgotten.
+/// Recently seen flows, by their hashes. If a bucket is full, its least recently seen flow is
+/// forgotten.
 struct Recent(Vec<[u32; WAYS]>);
 
 /// The flows of a bucket: half a cache line.
@@ -54,8 +54,8 @@ impl Newcomers {
         }
     }
 
-    /// Leaves the packets of established flows in a burst. The others wait. Returns how many of them
-    /// are lost because too many wait.
+    /// Leaves the packets of established flows in a burst. The other packets wait. Returns the
+    /// number of packets that are lost because too many wait.
     pub(super) fn hold_back(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
         self.seen += burst.packets().len();
         let (mut waiting, mut lost) = (std::mem::take(&mut self.waiting), 0);
@@ -74,8 +74,9 @@ impl Newcomers {
         lost
     }
 
-    /// The packets that need not wait any longer, at the end of a turn: all of them if the worker had
-    /// less than a burst to do, if they have waited long enough, or at the end of the run.
+    /// The packets that need not wait any longer, at the end of a turn. These are all packets if
+    /// the worker had less than a burst to process, if they have waited long enough, or if the run
+    /// ends; otherwise there are none.
     pub(super) fn admit(&mut self, is_end: bool) -> Vec<Packet> {
         let is_loaded = std::mem::take(&mut self.seen) >= BURST;
         self.turns += 1;
@@ -90,7 +91,7 @@ impl Newcomers {
         admitted.collect()
     }
 
-    /// Takes the numbers that interfaces have in another chain.
+    /// Switches to the numbers that interfaces have in another chain.
     pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
         let waiting = self.waiting.iter_mut();
         waiting.for_each(|(_, packet)| renumber(&mut packet.ingress, numbers));
@@ -121,7 +122,7 @@ impl Recent {
         Self(vec![[0; WAYS]; flows / WAYS])
     }
 
-    /// Whether a flow is remembered. If so, it was seen now.
+    /// Whether a flow is remembered. If so, it becomes the most recently seen one.
     fn find(&mut self, hash: u64) -> bool {
         let (bucket, tag) = self.place(hash);
         let Some(at) = bucket.iter().position(|one| *one == tag) else { return false };
@@ -149,7 +150,7 @@ mod tests {
     use braid_packet::{Field, Link, Shape, build_fresh};
     use std::ops::Range;
 
-    /// A burst of one packet of UDP from each of these ports; with `answers`, the other way round.
+    /// A burst of one UDP packet from each of these ports; with `answers`, to these ports.
     fn burst(ports: Range<u16>, answers: bool) -> Burst {
         let mut burst = Burst::new();
         for port in ports {
@@ -168,7 +169,7 @@ mod tests {
         burst
     }
 
-    /// How many packets of a burst go on, and how many are lost.
+    /// The number of packets of a burst that go on, and the number of lost ones.
     fn held(newcomers: &mut Newcomers, mut burst: Burst) -> (usize, u64) {
         let mut pool = Pool::new(0, 2048).unwrap();
         let lost = newcomers.hold_back(&mut burst, &mut pool);

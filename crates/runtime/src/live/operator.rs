@@ -9,32 +9,32 @@ use serde_json::Value;
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
 
-/// What others want of a live run. Signals set these flags.
+/// Requests to a live run. Signals set these flags.
 #[derive(Clone, Copy)]
 pub struct Flags<'a> {
-    /// The run is to end.
+    /// Asks the run to end.
     pub stop: &'a AtomicBool,
-    /// The results so far are to be shown.
+    /// Asks to show the results so far.
     pub show: &'a AtomicBool,
-    /// The chain is to be loaded again.
+    /// Asks to load the chain again.
     pub reload: &'a AtomicBool,
 }
 
 /// The program around a live run. The thread that called [`Live::run`](super::Live::run) makes all calls.
 pub trait Operator {
-    /// Reads changes of configuration, as a control file has them without times.
+    /// Reads changes of configuration in the form of a control file without times.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The mistake in the text.
     fn changes(&mut self, text: &str, chain: &Chain) -> Result<Vec<Control>, String>;
 
     /// Reads a condition on packets, in the notation of the language.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The mistake in the text.
     fn filter(&mut self, text: &str) -> Result<Filter, String>;
 
-    /// The way of a packet that was traced, as text for people or as JSON. `number` counts these
+    /// The path of a packet that was traced, as text for people or as JSON. `number` counts these
     /// packets from 1.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! When a worker sleeps: not while packets come faster than it could fall asleep and wake.
+//! Decides when a worker sleeps: not while packets come faster than it could fall asleep and wake.
 
-/// What falling asleep and waking take together (ns), about.
+/// The approximate time to fall asleep and wake (ns).
 const WAKING_NS: u64 = 20_000;
 
 /// The longest gap that counts (ns). After one such gap, a dozen short ones must follow before the
@@ -17,7 +17,7 @@ pub(super) struct Polling {
 }
 
 impl Polling {
-    /// The worker has found packets.
+    /// Records that the worker has found packets.
     #[inline]
     pub(super) fn found(&mut self, now_ns: u64) {
         let gap = now_ns.saturating_sub(self.last_ns).min(LONG_NS);

@@ -1,4 +1,4 @@
-//! The results of several workers, together.
+//! The combined results of several workers.
 
 use super::shared::Shared;
 use super::sink::{remedies, settle};

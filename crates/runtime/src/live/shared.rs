@@ -1,5 +1,5 @@
-//! What the workers of a run share. Workers lock it for what is rare on the way of packets: events,
-//! copies of packets in files, and interfaces with addresses of their own.
+//! The data that the workers of a run share. Workers lock it only for rare work: events, copies of
+//! packets in files, and interfaces with addresses of their own.
 
 use super::clock::Clock;
 use crate::ctl::Listeners;
@@ -9,12 +9,12 @@ use braid_ir::chain::Chain;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What the workers of a run share.
+/// The data that the workers of a run share.
 pub(super) struct Shared<'a> {
     pub(super) clock: Clock,
-    /// Whether files get copies of the packets that leave.
+    /// Whether copies of the packets that leave are written to files.
     pub(super) copies: bool,
-    /// Whether a file gets events.
+    /// Whether events are written to a file.
     events: bool,
     record: Mutex<Record<'a>>,
     hosts: Mutex<Option<Hosts>>,
@@ -25,11 +25,11 @@ pub(super) struct Shared<'a> {
     packets: AtomicU64,
     /// The workers that read from devices.
     reading: AtomicUsize,
-    /// All workers are to end.
+    /// Whether all workers must end.
     is_over: AtomicBool,
 }
 
-/// Where a run writes what happens.
+/// The outputs of a run: files and clients.
 pub(super) struct Record<'a> {
     pub(super) sinks: Sinks<'a>,
     /// The clients that follow events.
@@ -78,7 +78,8 @@ impl<'a> Shared<'a> {
         self.has_hosts.load(Ordering::Relaxed).then(|| lock(&self.hosts))
     }
 
-    /// Takes the interfaces of another chain. Interfaces that are the same know what they knew.
+    /// Switches to the interfaces of another chain. Interfaces with the same declaration keep their
+    /// knowledge.
     pub(super) fn replace_hosts(&self, chain: &Chain) {
         let mut hosts = lock(&self.hosts);
         *hosts = Hosts::replace(hosts.take(), chain);
@@ -94,17 +95,18 @@ impl<'a> Shared<'a> {
         Some(set.map_or_else(|begun| begun, |_| now))
     }
 
-    /// Counts frames that a worker has read. Returns the number of all.
+    /// Counts frames that a worker has read. Returns the number of frames that all workers have
+    /// read.
     pub(super) fn count(&self, packets: u64) -> u64 {
         self.packets.fetch_add(packets, Ordering::Relaxed) + packets
     }
 
-    /// All workers are to end.
+    /// Tells all workers to end.
     pub(super) fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all workers are to end.
+    /// Whether all workers must end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }

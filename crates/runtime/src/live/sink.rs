@@ -1,4 +1,4 @@
-//! Where the packets of a live run leave: devices, and copies of them in files.
+//! The sinks of a live run's packets: devices, and files with copies.
 
 use super::exchange::WORKER_QUEUE_FULL;
 use super::numbers::renumber;
@@ -65,7 +65,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// How the devices are, for a client of the control socket.
+    /// The status of the devices, for a client of the control socket.
     pub(super) fn devices(&mut self, chain: &Chain) -> Vec<Value> {
         self.count_dropped();
         let device = |(device, dropped): (&mut Attached, &u64)| {
@@ -86,13 +86,14 @@ impl<'a> Sink<'a> {
         self.devices.iter_mut().zip(&self.dropped).map(device).collect()
     }
 
-    /// Adds up what the kernel has dropped. Its own counters may be small.
+    /// Adds the frames that the kernel has dropped to the counters. The kernel's own counters may
+    /// be narrow.
     pub(super) fn count_dropped(&mut self) {
         let devices = self.devices.iter_mut().zip(&mut self.dropped);
         devices.for_each(|(device, dropped)| *dropped += device.port.overrun());
     }
 
-    /// Sends all that a load has made leave.
+    /// Sends all packets of a load that leave.
     pub(super) fn deliver(&mut self, chain: &Chain, load: &mut Load) {
         let is_copied = self.copies_leaving();
         let Self { shared, devices, queues, copies, unsent, .. } = self;
@@ -220,14 +221,14 @@ impl<'a> Sink<'a> {
     pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
         self.devices.iter_mut().for_each(|device| renumber(&mut device.interface, numbers));
         self.watch.renumber(numbers);
-        // The engine counts what left by interfaces that are gone.
+        // The engine counts the packets that left by interfaces that are gone.
         let unsent = std::mem::take(&mut self.unsent).into_iter();
         self.unsent = unsent
             .filter_map(|((interface, why), count)| Some(((*numbers.get(&interface)?, why), count)))
             .collect();
     }
 
-    /// What the user should know at the end about the devices.
+    /// Warnings about the devices, for the end of the run.
     pub(super) fn warnings(&mut self) -> Vec<String> {
         self.count_dropped();
         let mut found = Vec::new();
@@ -254,7 +255,7 @@ pub(super) fn settle(counters: &mut Counters, unsent: &Unsent) {
     counters.out.retain(|_, count| *count > 0);
 }
 
-/// What the user should know at the end about packets that were lost.
+/// Warnings about lost packets, for the end of the run.
 pub(super) fn remedies(counters: &Counters) -> Vec<String> {
     let remedies = [
         (

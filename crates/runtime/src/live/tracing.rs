@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The client that wants to see the ways of packets, if there is one.
+/// The client that traces packets, if there is one.
 #[derive(Default)]
 pub(super) struct Tracing(Option<Client>);
 
@@ -18,7 +18,7 @@ struct Client {
     is_armed: Arc<AtomicBool>,
     found: Receiver<Result<Traced, String>>,
     feed: Feed,
-    /// The packets that it has seen, and how many it wants to see.
+    /// The number of packets that it has seen, and the number that it wants to see.
     seen: u64,
     count: u64,
     as_text: bool,
@@ -81,7 +81,7 @@ fn filters(
 }
 
 impl Tracing {
-    /// Begins to trace packets. `None` if a worker has ended; the error says why it does not.
+    /// Begins to trace packets. `None` if a worker has ended; the error says why there is no trace.
     pub(super) fn begin(
         &mut self,
         wanted: TraceWanted,

@@ -1,5 +1,5 @@
-//! Clients that watch packets: captures at interfaces ([`Tap`]) and traces ([`Trace`]). While
-//! somebody watches an interface, its packets run one after the other.
+//! Clients that watch packets: captures at interfaces ([`Tap`]) and traces ([`Trace`]). While a
+//! client watches an interface, its packets run one by one.
 
 use crate::ctl::{Feed, Sighting};
 use braid_ir::chain::Chain;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
-/// How many packets a second are looked after when they do not leave. To find out how they ended
-/// takes time.
+/// The number of packets a second that do not leave and whose end is looked up. This lookup takes
+/// time.
 const ENDS_PER_SECOND: u32 = 1_000;
 
-/// A condition on packets: a chain lets them through or not.
+/// A condition on packets: a chain that passes or drops them.
 pub struct Filter(Box<dyn Engine>);
 
 impl Filter {
-    /// The packets that leave a chain that they enter at interface 0.
+    /// The condition that a packet leaves this engine's chain when it enters at interface 0.
     #[must_use]
     pub fn new(engine: Box<dyn Engine>) -> Self {
         Self(engine)
@@ -56,29 +56,29 @@ pub(crate) struct Tap {
     pub(crate) feed: Feed,
 }
 
-/// Shows one packet's way.
+/// Traces one packet.
 pub(crate) struct Trace {
     /// A packet is wanted. All workers share this.
     pub(crate) is_armed: Arc<AtomicBool>,
     pub(crate) filter: Option<Filter>,
-    /// The most state entries of a chain. To copy them takes time.
+    /// The most state entries that a chain may have, because copying them takes time.
     pub(crate) most_entries: u64,
     /// Memory for the copy.
     pub(crate) room: Room,
     pub(crate) found: SyncSender<Result<Traced, String>>,
 }
 
-/// A packet that was traced, with all that its way depends on.
+/// A packet that was traced, with everything that its path depends on.
 pub struct Traced {
     /// The chain that it entered.
     pub chain: Arc<Chain>,
     /// The worker of the packet, if the chain has several.
     pub worker: Option<u16>,
-    /// Makes of a copy the state of the chain before the packet: that of the worker.
+    /// Makes the snapshot of the worker's state before the packet, from a copy.
     pub before: Later<Snapshot>,
     /// The packet as it entered.
     pub packet: Packet,
-    /// How the engine found the packet's way, if it has something to say about it.
+    /// The path of the packet through the engine, if the engine reports one.
     pub path: Option<String>,
     /// The packets that left because of it, each with its interface and its bytes.
     pub left: Vec<(u16, Vec<u8>)>,
@@ -86,7 +86,7 @@ pub struct Traced {
     pub pause_us: u64,
 }
 
-/// All that is watched.
+/// All clients that watch packets.
 #[derive(Default)]
 pub(super) struct Watch {
     taps: Vec<Tap>,
@@ -115,8 +115,8 @@ impl Watch {
         self.is_tracing() || self.taps.iter().any(|tap| tap.enters && tap.interface == interface)
     }
 
-    /// Takes a packet that enters for the trace that somebody wants. Returns the most state entries
-    /// of a chain that is traced, and memory for their copy.
+    /// Decides whether to trace a packet that enters. If so, returns the most state entries that
+    /// the chain may have, and memory for their copy.
     pub(super) fn take_trace(&mut self, packet: &Packet) -> Option<(u64, Room)> {
         let trace = self.trace.as_mut()?;
         let is_wanted = trace.is_armed.load(Ordering::Relaxed) && wants(&mut trace.filter, packet);
@@ -159,7 +159,7 @@ impl Watch {
         wanting.collect()
     }
 
-    /// Whether the end of one more packet may be looked at in this second.
+    /// Whether the end of one more packet may be looked up in this second.
     pub(super) fn may_look(&mut self, now_ns: u64) -> bool {
         let second = now_ns / 1_000_000_000;
         if self.ends.0 != second {
@@ -169,7 +169,7 @@ impl Watch {
         self.ends.1 <= ENDS_PER_SECOND
     }
 
-    /// Takes the numbers that interfaces have in another chain.
+    /// Switches to the numbers that interfaces have in another chain.
     pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
         self.taps.retain_mut(|tap| match numbers.get(&tap.interface) {
             Some(number) => {
@@ -186,7 +186,7 @@ fn wants(filter: &mut Option<Filter>, packet: &Packet) -> bool {
 }
 
 impl Watch {
-    /// Gives copies of a packet that entered to their clients, with what happened to it.
+    /// Gives copies of a packet that entered to their clients, with the packet's fate.
     pub(super) fn show(&mut self, sightings: Vec<(usize, Sighting)>, what: &str) {
         for (at, mut sighting) in sightings {
             if let Some(tap) = self.taps.get(at) {
@@ -199,7 +199,7 @@ impl Watch {
     /// Hands a packet that was traced to the control thread.
     pub(super) fn found(&mut self, found: Result<Traced, String>) {
         if let Some(trace) = &self.trace {
-            // The one who asked may have gone.
+            // The client may have gone.
             let _ = trace.found.try_send(found);
         }
     }

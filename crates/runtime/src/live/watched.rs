@@ -1,4 +1,4 @@
-//! A worker's side of captures and traces: it runs the packets that somebody watches.
+//! A worker's side of captures and traces: it runs the packets that clients watch.
 
 use super::exchange::Exchange;
 use super::watch::Traced;
@@ -13,12 +13,12 @@ use std::time::Instant;
 const WATCHED: u32 = 1;
 
 impl Worker<'_> {
-    /// Runs the engine on the packets of the load one after the other, because somebody may watch
-    /// them. Sends what leaves.
+    /// Runs the engine on the packets of the load one by one, because a client may watch them.
+    /// Sends the packets that leave.
     pub(super) fn run_watched(&mut self, now: u64) {
         let packets: Vec<Packet> = self.load.burst.drain().collect();
         for packet in packets {
-            // What is due before the packet leaves before it.
+            // Packets of work that is due before this packet leave before it.
             let (_, mut out) = self.load.parts();
             self.engine.advance(now, &mut out);
             self.sink.deliver(&self.chain, &mut self.load);
@@ -37,7 +37,7 @@ impl Worker<'_> {
         self.engine.burst(burst, &mut out);
     }
 
-    /// Runs the engine on a packet that somebody may watch.
+    /// Runs the engine on a packet that a client may watch.
     fn run_one(&mut self, mut packet: Packet, now: u64) {
         let sightings = self.sink.watch.sightings(&packet);
         let trace = self.begin_trace(&packet);
@@ -65,8 +65,8 @@ impl Worker<'_> {
         }
     }
 
-    /// What happened to a packet, as text. `left` has the packets that left because of it, each with
-    /// its interface, and whether it is the packet itself or a copy.
+    /// The fate of a packet, as text. `left` has the packets that left because of it, each with its
+    /// interface, and whether it is the packet itself or a copy.
     fn what_happened(&self, before: Option<&Counters>, left: &[(u16, bool, Vec<u8>)]) -> String {
         let interfaces = &self.chain.interfaces;
         let name = |at: &u16| interfaces.get(usize::from(*at)).map_or("?", |one| &one.name);
@@ -91,8 +91,8 @@ impl Worker<'_> {
         nodes.iter().flat_map(|node| &node.tables).map(|table| table.entries).sum()
     }
 
-    /// Starts to make memory for the copy of the state that a trace needs. The result makes it on any
-    /// thread.
+    /// Prepares the allocation of memory for the copy of the state that a trace needs. The result
+    /// allocates the memory, on any thread.
     pub(super) fn room_for_trace(&self) -> Later<Room> {
         let trace = self.sink.watch.trace.as_ref();
         match trace.is_some_and(|trace| self.entries() <= trace.most_entries) {

@@ -1,4 +1,4 @@
-//! A worker: a thread that moves packets. Between two bursts it does what its mailbox says.
+//! A worker: a thread that moves packets. Between two bursts it serves its mailbox.
 
 use super::clock::nanoseconds;
 use super::exchange::{Exchange, WORKER_QUEUE_FULL};
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// The reason for which packets that arrive while the run drains are lost.
 const DRAINED: &str = "drained";
 
-/// The least time between two messages (ns), so that many messages do not hold up packets.
+/// The least time between two messages (ns), so that many messages do not delay packets.
 const PAUSE_NS: u64 = 1_000_000;
 
 /// The limits at which a live run ends.
@@ -46,7 +46,7 @@ pub struct Limits {
     pub packets: Option<u64>,
 }
 
-/// What a worker is asked to do.
+/// A request to a worker.
 type Message = Box<dyn for<'w> FnOnce(&mut Worker<'w>) + Send>;
 
 /// The sender's end of a worker's mailbox.
@@ -55,7 +55,7 @@ pub(super) struct Mailbox(SyncSender<Message>);
 /// The worker's end of its mailbox.
 pub(super) struct Messages {
     waiting: Receiver<Message>,
-    /// Before this time, the worker looks at no message.
+    /// The time before which the worker takes no message.
     next_ns: u64,
 }
 
@@ -66,15 +66,15 @@ pub(super) fn mailbox() -> (Mailbox, Messages) {
 }
 
 impl Mailbox {
-    /// Has the worker do something between two bursts. The answer comes by the receiver. `None` if
-    /// the worker has ended.
+    /// Asks the worker to run `work` between two bursts. The answer comes through the receiver.
+    /// `None` if the worker has ended.
     pub(super) fn send<T: Send + 'static>(
         &self,
         work: impl for<'w> FnOnce(&mut Worker<'w>) -> T + Send + 'static,
     ) -> Option<Receiver<T>> {
         let (answer, done) = sync_channel(1);
         let message: Message = Box::new(move |worker| {
-            // The one who asks may have given up, because another worker has ended.
+            // The sender may have given up, because another worker has ended.
             let _ = answer.send(work(worker));
         });
         self.0.send(message).ok()?;
@@ -90,10 +90,10 @@ impl Mailbox {
     }
 }
 
-/// What takes the place of a worker's chain.
+/// The replacement of a worker's chain.
 pub(super) struct Next {
     pub(super) chain: Arc<Chain>,
-    /// It goes on from the state of the engine before.
+    /// The new engine, which goes on from the state of the old one.
     pub(super) engine: Box<dyn Engine>,
     /// With several workers.
     pub(super) steerer: Option<Steerer>,
@@ -119,13 +119,13 @@ pub(super) struct Counted {
     pub(super) unsent: Unsent,
 }
 
-/// How a worker is.
+/// The status of a worker.
 pub(super) struct Status {
     /// The number of frames that it has read.
     pub(super) packets: u64,
     /// The number of packets that it has read for other workers. `None` for a single worker.
     pub(super) passed_on: Option<u64>,
-    /// The longest time between two looks at its devices since the last question.
+    /// The longest time between two polls of its devices since the last request for the status.
     pub(super) longest_pause_us: u64,
     pub(super) rates: Rates,
     pub(super) devices: Vec<Value>,
@@ -149,7 +149,8 @@ pub(super) struct Worker<'a> {
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Frame>,
     pub(super) load: Load,
-    /// The longest time from one look at the devices to the next one (ns) since somebody asked.
+    /// The longest time between two polls of the devices (ns) since the last request for the
+    /// status.
     longest_ns: u64,
     meter: Meter,
     polling: Polling,
@@ -157,7 +158,7 @@ pub(super) struct Worker<'a> {
     newcomers: Option<Newcomers>,
     /// No packet enters any more.
     drains: bool,
-    /// Who waits until the engine has prepared a copy of its state.
+    /// The sender of a message that waits until the engine has prepared a copy of its state.
     preparing: Option<SyncSender<()>>,
     /// Further messages follow at once, so the worker does not sleep.
     is_awake: bool,
@@ -192,13 +193,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Has packets of established flows come first when there are too many.
+    /// From now on, packets of established flows go first when there are too many packets.
     pub(super) fn prefer_established(&mut self) {
         self.newcomers = Some(Newcomers::new());
     }
 
-    /// Moves packets until `stop` is set, a limit is reached, an output cannot be written, or another
-    /// worker has ended. Then runs what the other workers have passed on.
+    /// Moves packets until `stop` is set, a limit is reached, an output cannot be written, or
+    /// another worker has ended. Then runs the packets that other workers have passed on.
     pub(super) fn run(
         &mut self,
         messages: Messages,
@@ -207,7 +208,7 @@ impl<'a> Worker<'a> {
     ) -> Result<(), RunError> {
         let reading = Reading::begin(&self.shared);
         let read = self.read(messages, stop, limits);
-        // Who waits for a copy of the state sees that there will be none.
+        // This tells the control thread that there will be no copy of the state.
         self.preparing = None;
         read?;
         drop(reading);
@@ -233,7 +234,7 @@ impl<'a> Worker<'a> {
     ) -> Result<(), RunError> {
         let clock = self.shared.clock;
         let end_ns = limits.time.map(|time| clock.start_ns().saturating_add(nanoseconds(time)));
-        // The time of the last look at the devices, unless the worker has slept since.
+        // The time of the last poll of the devices, unless the worker has slept since then.
         let mut looked_ns = None;
         loop {
             let now = clock.now_ns();
@@ -270,7 +271,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Does what a message says, if one waits and it is time for one. Returns whether it was so.
+    /// Serves a message, if one waits and the pause since the last one is over. Returns whether it
+    /// served one.
     fn open(&mut self, messages: &mut Messages, now: u64) -> bool {
         if now < messages.next_ns {
             return false;
@@ -281,8 +283,8 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// Reads the frames that have arrived at each interface, and takes in what other workers have
-    /// passed on. Returns whether there was anything.
+    /// Reads the frames that have arrived at each interface, and takes the packets that other
+    /// workers have passed on. Returns whether there were any.
     fn turn(&mut self) -> Result<bool, RunError> {
         let mut any = self.attend(self.shared.clock.now_ns())?;
         any |= self.take_in()?;
@@ -344,8 +346,8 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Runs the engine on a burst of packets, and sends what leaves. Packets of other workers, and of
-    /// flows that must wait, do not enter.
+    /// Runs the engine on a burst of packets, and sends the packets that leave. Packets of other
+    /// workers, and of flows that must wait, do not enter.
     pub(super) fn enter(&mut self, packets: impl Iterator<Item = Packet>) -> Result<(), RunError> {
         self.enter_all(|burst, now| push_all(burst, now, packets))
     }
@@ -379,7 +381,7 @@ impl<'a> Worker<'a> {
         Ok(now)
     }
 
-    /// Runs the engine on the load's burst, and sends what leaves.
+    /// Runs the engine on the load's burst, and sends the packets that leave.
     fn execute(&mut self, now: u64) {
         if self.sink.watch.is_empty() {
             let (burst, mut out) = self.load.parts();
@@ -430,7 +432,7 @@ impl<'a> Worker<'a> {
         waited.map_err(unready)
     }
 
-    /// Runs what is due.
+    /// Runs the due work.
     fn advance(&mut self, now: u64) -> Result<(), RunError> {
         self.change_until(now, false)?;
         let (_, mut out) = self.load.parts();
@@ -439,7 +441,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Loses the frames that were read, because the run drains. Runs what is due.
+    /// Counts the frames that were read as lost, because the run drains. Runs the due work.
     fn refuse(&mut self) -> Result<(), RunError> {
         let Self { frames, sink, packets, lost, .. } = self;
         if !frames.is_empty() {
@@ -450,7 +452,7 @@ impl<'a> Worker<'a> {
         self.advance(self.shared.clock.now_ns())
     }
 
-    /// Lets no packet enter from now on. Returns the number of packets that wait in queues of
+    /// From now on, no packet enters. Returns the number of packets that wait in queues of
     /// functions.
     pub(super) fn drain(&mut self) -> u64 {
         self.drains = true;
@@ -462,7 +464,7 @@ impl<'a> Worker<'a> {
         RunError::Read { name, error: error.into() }
     }
 
-    /// Loses the packets that can go nowhere any more, because all workers have ended.
+    /// Counts the remaining packets as lost, because all workers have ended.
     pub(super) fn end(&mut self) {
         while let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) {
             *self.lost.entry(WORKER_QUEUE_FULL).or_default() += packets.len() as u64;
@@ -470,8 +472,8 @@ impl<'a> Worker<'a> {
         self.sink.end_hosts();
     }
 
-    /// Has the engine prepare a copy of its state between bursts. Drops `preparing` when it is ready.
-    /// The worker stays awake until [`Self::resume`].
+    /// Makes the engine prepare a copy of its state between bursts. Drops `preparing` when the copy
+    /// is prepared. The worker stays awake until [`Self::resume`].
     pub(super) fn prepare(&mut self, preparing: SyncSender<()>) {
         self.preparing = Some(preparing);
         self.is_awake = true;
@@ -499,7 +501,7 @@ impl<'a> Worker<'a> {
         Counted { counters, unsent: self.sink.unsent.clone() }
     }
 
-    /// How the worker is.
+    /// The status of the worker.
     pub(super) fn status(&mut self) -> Status {
         Status {
             packets: self.packets,
@@ -531,7 +533,7 @@ impl<'a> Worker<'a> {
         made
     }
 
-    /// The state for a chain that is to take the place of this one, with engines of this type.
+    /// The state for a chain that will replace this one, with engines of this type.
     ///
     /// # Errors
     /// The reason why this chain stays.
@@ -552,8 +554,8 @@ impl<'a> Worker<'a> {
         Ok(HandedOver { snapshot: self.engine.export_without(&here), numbers, staying })
     }
 
-    /// Runs another chain from now on. Returns the engine from before: to drop it takes time. With
-    /// `is_first`, the worker also replaces what all workers share.
+    /// Switches to another chain. Returns the old engine, because dropping it takes time. With
+    /// `is_first`, the worker also replaces the data that all workers share.
     pub(super) fn replace(&mut self, next: Next, is_first: bool) -> Box<dyn Engine> {
         let Next { chain, engine, steerer, numbers, staying } = next;
         if is_first {

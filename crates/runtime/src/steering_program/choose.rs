@@ -49,7 +49,7 @@ impl Writer {
         Some(())
     }
 
-    /// Puts the smaller end first, as both directions have it, and hashes the key.
+    /// Puts the smaller end first, so that both directions have the same key, and hashes the key.
     fn by_connection(&mut self) {
         let slots = [SRC + 8, SRC, SPORT, DST + 8, DST, DPORT];
         let [src, dst] = [[R1, R2, R3], [R4, R5, R0]];
@@ -104,7 +104,7 @@ impl Writer {
             return None;
         }
         let spread = self.code.label();
-        // The words up to this one have gone elsewhere.
+        // Smaller words have already left this path.
         let mut before = None;
         for (low, high, worker) in pieces {
             let above = self.code.label();

@@ -2,9 +2,9 @@
 //! device which several workers share, and gives the frame to the worker of the packet. So packets
 //! need not be passed on.
 //!
-//! The program decides as [`Steering::worker`] does. It leaves packets that are rare and take long
-//! to parse to the workers, who steer all packets anyway. It decides anything about malformed
-//! packets.
+//! The program decides as [`Steering::worker`] does. It leaves packets that are rare and slow to
+//! parse to the workers, which steer all packets anyway. Its decision about malformed packets is
+//! arbitrary.
 
 mod choose;
 mod parse;
@@ -58,7 +58,7 @@ struct Writer {
     workers: u16,
     /// All of the flow key is known.
     key: Label,
-    /// The packet belongs to worker 0, because it lacks what the rule reads.
+    /// The packet belongs to worker 0, because it lacks a field that the rule reads.
     first: Label,
     /// The program does not decide.
     undecided: Label,
@@ -75,7 +75,7 @@ impl Writer {
         Self { code, workers, key, first, undecided }
     }
 
-    /// Copies bytes of the packet to the stack. Packets that have too few are malformed.
+    /// Copies bytes of the packet to the stack. A packet with too few bytes is malformed.
     fn bytes(&mut self, count: i32) {
         self.code.set(R2, R7);
         self.copy(count, Helper::LoadBytes);
@@ -131,7 +131,7 @@ impl Writer {
         Some(())
     }
 
-    /// Ends the program. It returns what the labels stand for.
+    /// Ends the program with the code for the labels.
     fn finish(mut self) -> Option<Vec<Instruction>> {
         for (label, result) in [(self.first, 0), (self.undecided, self.workers)] {
             if !self.code.is_used(label) {

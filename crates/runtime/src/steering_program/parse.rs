@@ -16,7 +16,7 @@ const MOST_LENGTH: i32 = 1500;
 /// The most extension headers that the program looks behind.
 const MOST_EXTENSIONS: usize = 6;
 
-/// What differs between ICMP and ICMPv6: the types of echoes and of errors.
+/// The differences between ICMP and ICMPv6: the types of echoes and of errors.
 struct Messages {
     echoes: &'static [u16],
     errors: &'static [u16],
@@ -136,7 +136,7 @@ impl Writer {
         }
     }
 
-    /// Leaves packets to others unless their IP version is this one.
+    /// Ends without a decision unless the packet has this IP version.
     fn version(&mut self, version: i32) {
         self.number(R1, Size::Byte, 0);
         self.code.set(R2, R1);
@@ -145,7 +145,7 @@ impl Writer {
         self.code.set(R9, version);
     }
 
-    /// Notes the end of a packet whose length from `R7` on is in a register.
+    /// Stores the end of a packet whose length from `R7` on is in a register.
     fn end(&mut self, length: Register) {
         self.code.operate(Operation::Add, length, R7);
         self.code.store(Size::Double, R10, END, length);
@@ -175,15 +175,15 @@ impl Writer {
         }
     }
 
-    /// Goes to a label with a fragment behind the first one.
+    /// Goes to a label if the packet is a later fragment.
     fn later_fragment(&mut self, label: Label) {
         self.number(R1, Size::Half, offset(Field::IpFrag));
         self.code.operate(Operation::And, R1, 0x1fff);
         self.code.jump_if(Test::Differ, R1, 0, label);
     }
 
-    /// Skips a header that tells the next one and its own length, in words of this size, without
-    /// the first `more` ones.
+    /// Skips a header that names the next header and its own length, in words of this size, not
+    /// counting the first `more` words.
     fn extension(&mut self, word: i32, more: i32) {
         self.bytes(2);
         self.number(R8, Size::Byte, 0);
@@ -215,7 +215,7 @@ impl Writer {
         }
     }
 
-    /// Leaves packets to others that have an extension header here.
+    /// Ends without a decision if the packet has an extension header here.
     fn unless_transport(&mut self) {
         self.if_any(&proto::EXTENSIONS, self.undecided);
         self.if_any(&[proto::AH, proto::FRAGMENT], self.undecided);
@@ -315,6 +315,6 @@ impl Writer {
         self.ports(REVERSED);
         self.code.jump_if(Test::Differ, R8, icmp, self.key);
         self.icmp(messages, false);
-        // All other messages have gone to the key.
+        // All other messages have already left for the key.
     }
 }

@@ -46,7 +46,7 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
 
 impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
     fn enter(&mut self, mut packet: Packet, out: &mut dyn Outputs) {
-        // So tests compare packets that entered with packets that they have made.
+        // This lets tests compare packets that entered with packets that they have made.
         let ingress = std::mem::take(&mut packet.ingress);
         self.counters.packets_in += 1;
         self.entered.push((ingress, packet.clone()));
@@ -170,7 +170,7 @@ pub fn entered<F>(engine: &Fake<F>) -> Vec<String> {
 /// The program around a live run, for tests.
 #[derive(Default)]
 pub struct Around {
-    /// What the user was told.
+    /// The messages to the user.
     pub told: String,
     /// The number of snapshots to save.
     pub saved: usize,

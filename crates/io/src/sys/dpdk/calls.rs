@@ -28,7 +28,7 @@ pub(super) struct Moved {
     pub(super) parts: u32,
 }
 
-/// What a driver tells about its device.
+/// Facts about a device from its driver.
 #[repr(C)]
 pub(super) struct Facts {
     pub(super) driver: *const c_char,

@@ -1,4 +1,4 @@
-//! A device that a driver of DPDK moves frames of.
+//! A device with a driver of DPDK.
 
 use super::calls::{
     Counters, Facts, MOST, Moved, braid_dpdk_attach, braid_dpdk_begin, braid_dpdk_count,
@@ -14,8 +14,8 @@ use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The numbers of the ports in use. Whoever opens or ends a device locks it: DPDK does not do two of
-/// these at a time.
+/// The numbers of the ports in use. Each call that opens or ends a device takes this lock, because
+/// DPDK allows only one such call at a time.
 static IN_USE: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 
 /// Frames that a device needs: for the descriptors of its two queues, `DESCRIPTORS` of `shim.c`
@@ -28,8 +28,8 @@ pub(crate) struct Device {
     driver: String,
     /// The device of the kernel behind it, or 0.
     index: u32,
-    /// What it has of the pools of its ports. Held by whoever sends or asks, because DPDK allows one
-    /// thread at a time to do this.
+    /// The frames that it has from the pools of its ports. A thread that sends or asks for counters
+    /// holds this lock, because DPDK allows one such thread at a time.
     lent: Mutex<Vec<Arc<Mutex<Lent>>>>,
 }
 
@@ -109,8 +109,9 @@ impl Device {
 }
 
 impl Dpdk {
-    /// Opens a port to a device, with the driver's arguments behind its name. `share` returns the
-    /// device if another port has opened it, and otherwise what its argument opens. DPDK must run.
+    /// Opens a port to a device, whose name may be followed by the driver's arguments. `share`
+    /// returns the device if another port has opened it, and otherwise calls its argument, which
+    /// opens the device. DPDK must run.
     ///
     /// # Errors
     /// When there is no such device, it is in use, or the driver refuses.
@@ -133,7 +134,7 @@ impl Dpdk {
         Ok(Self { device, receives, lent, burst: [nothing; MOST as usize] })
     }
 
-    /// Whether the frames that arrive come to this port.
+    /// Whether this port receives the frames that arrive.
     pub(crate) fn receives(&self) -> bool {
         self.receives
     }
@@ -180,8 +181,8 @@ impl Dpdk {
         count.into()
     }
 
-    /// Sends frames of the pool whose frames the device has, at most [`MOST`]. Returns how many, from
-    /// the first on, belong to the driver now. The others are back in the pool.
+    /// Sends frames, at most [`MOST`], which must be of the device's pool. Returns the number of
+    /// frames, from the first on, that belong to the driver now. The others are back in the pool.
     pub(crate) fn send(&mut self, pool: &mut Pool, frames: impl Iterator<Item = Frame>) -> usize {
         KNOWN.with(|_| ());
         let Self { device, lent, burst, .. } = self;
@@ -256,7 +257,7 @@ fn refused(why: impl Into<String>) -> OpenError {
 fn attach(device: &str) -> Result<u16, OpenError> {
     let text = CString::new(device).map_err(|_| refused("a name cannot have a zero byte"))?;
     let (mut in_use, mut port) = (lock(&IN_USE), 0);
-    // What DPDK said before is about other devices.
+    // Earlier messages of DPDK are about other devices.
     messages();
     // SAFETY: the text ends with a zero, and nothing else borrows `port`. The lock is held.
     let attached = unsafe { braid_dpdk_attach(text.as_ptr(), &raw mut port) };
@@ -270,7 +271,7 @@ fn attach(device: &str) -> Result<u16, OpenError> {
     Ok(port)
 }
 
-/// What to do about a device that cannot be attached.
+/// The remedy for a device that cannot be attached.
 fn unknown(why: &str) -> String {
     let remedy = if why.contains("failed to parse device") {
         "; DPDK has no driver of this name (a device of the kernel is net_af_packet0,iface=NAME), \

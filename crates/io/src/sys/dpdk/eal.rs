@@ -9,14 +9,14 @@ use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::{fs, io};
 
-/// The memory that DPDK may use where there are no huge pages, in MiB. Only what is used is taken
-/// from the machine.
+/// The memory that DPDK may use where there are no huge pages, in MiB. The system provides only the
+/// memory that is used.
 const ORDINARY_MIB: u64 = 512;
 
-/// Huge pages that are free, in bytes, from which on DPDK gets them.
+/// The least amount of free huge pages with which DPDK uses them (bytes).
 const ENOUGH_HUGE: u64 = 128 << 20;
 
-/// How DPDK runs.
+/// The mode in which DPDK runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Eal {
     /// Its memory is in huge pages.
@@ -48,12 +48,12 @@ fn start<'n>(devices: impl Iterator<Item = &'n str>) -> Result<Eal, String> {
     let has_huge_pages = free_huge() >= ENOUGH_HUGE;
     let mut words = vec!["braid".to_owned()];
     words.push("--no-telemetry".to_owned());
-    // DPDK's only thread of its own kind may run wherever this thread may: it would pin it to a
-    // processor otherwise.
+    // DPDK's own thread may run on all processors of this thread. By default, DPDK would pin it to
+    // one processor.
     words.push(format!("--lcores=0@({})", processors()));
     // No files for other processes, so that several Braids run side by side.
     if has_huge_pages {
-        // In few pieces: a vhost socket passes at most eight on.
+        // Few pieces of memory, because a vhost socket passes on at most eight.
         words.extend(["--in-memory", "--single-file-segments"].map(str::to_owned));
     } else {
         words.extend(["--no-huge", "--no-shconf", "-m"].map(str::to_owned));
@@ -75,7 +75,7 @@ fn start<'n>(devices: impl Iterator<Item = &'n str>) -> Result<Eal, String> {
         let pages = if has_huge_pages { "with" } else { "without" };
         return Err(format!("DPDK cannot be started {pages} huge pages: {}", why(started)));
     }
-    // What it says without an error is for developers of drivers.
+    // Messages without an error are for developers of drivers.
     messages();
     // SAFETY: DPDK runs.
     let is_physical = unsafe { braid_dpdk_is_physical() } != 0;
@@ -115,7 +115,7 @@ pub(super) fn messages() -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// An error in DPDK's own words: its first message, which is the nearest one to the cause.
+/// An error in DPDK's own words: its first message, which is closest to the cause.
 pub(super) fn why(error: i32) -> String {
     let messages = messages();
     let first = messages.lines().map(str::trim).find(|line| !line.is_empty());

@@ -23,7 +23,7 @@ pub(super) struct Lent {
     mempool: NonNull<Mempool>,
     /// By the number of a frame, its mbuf.
     mbufs: Vec<*mut Mbuf>,
-    /// By its number, a frame that DPDK has. Others are empty.
+    /// By number, the frames that DPDK has. All other elements are empty.
     held: Vec<Frame>,
     /// The number of frames that DPDK has, and should have.
     count: usize,
@@ -75,19 +75,19 @@ impl Lent {
         self.mempool.as_ptr()
     }
 
-    /// Lends this number of frames more, as a device needs them. They are handed over when it
-    /// receives.
+    /// Lends this number of further frames, because a device needs them. They are handed over when
+    /// the device receives.
     pub(super) fn want(&mut self, frames: usize) {
         self.wanted += frames;
     }
 
-    /// Lends this number of frames less.
+    /// Lends fewer frames, by this number.
     pub(super) fn want_less(&mut self, frames: usize) {
         self.wanted = self.wanted.saturating_sub(frames);
     }
 
-    /// Sees to it that DPDK has about as many frames as wanted. What it has more is in drivers'
-    /// queues, or was sent by them.
+    /// Makes sure that DPDK has about as many frames as wanted. If it has more, the surplus is in
+    /// drivers' queues or was sent by drivers.
     pub(super) fn balance(&mut self, pool: &mut Pool) {
         if self.count + BURST < self.wanted {
             while self.count < self.wanted

@@ -16,7 +16,7 @@ static REGIONS: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
 pub(super) struct Memory {
     start: NonNull<u8>,
     length: usize,
-    /// What devices have of the region.
+    /// The frames of the region that devices have.
     lent: Mutex<Weak<Mutex<Lent>>>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn pool(frames: u32, size: u32) -> Result<Pool, OpenError> {
     Ok(Pool::in_region(Box::new(Share(memory)), size))
 }
 
-/// What devices have of a pool. `None` if the pool is not in DPDK's memory.
+/// The frames of a pool that devices have. `None` if the pool is not in DPDK's memory.
 ///
 /// # Errors
 /// When DPDK has too little memory.

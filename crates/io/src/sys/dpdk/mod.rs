@@ -1,8 +1,8 @@
 //! DPDK: its start, the memory that it shares with frames, and devices.
 //!
 //! Crates that bind DPDK's whole interface generate it with bindgen, for one release, and so need
-//! libclang. They still need a C file for the burst functions, which are inline. Braid needs a few
-//! calls: `shim.c` has them all, and is compiled against whatever release is installed.
+//! libclang. They also need a C file for the burst functions, which are inline. Braid needs only a
+//! few calls. They are all in `shim.c`, which is compiled against the installed release.
 
 mod calls;
 mod device;

@@ -1,8 +1,8 @@
 //! AF_XDP sockets: frames of a device's queue in packet memory that is shared with the kernel.
 //!
 //! The sockets of a device share one registration of their pool's memory. Each device registers the
-//! memory for itself. So devices with one pool hand frames to each other without a copy, each in
-//! the mode that it is capable of, and none depends on another one, which may be removed.
+//! memory for itself. So devices with the same pool exchange frames without a copy. Each device
+//! uses the best mode that it supports, and no device is affected if another one is removed.
 
 mod ring;
 
@@ -26,13 +26,13 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-/// The memory that the kernel may use for frames being sent.
+/// The most memory that the kernel may use for frames that are being sent.
 const SENDING: i32 = 4 << 20;
 
-/// The frames that a call sends in copy mode.
+/// The number of frames that one call sends in copy mode.
 const PER_CALL: u32 = 32;
 
-/// How often a socket is bound again to a queue that is not yet free.
+/// The number of attempts to bind a socket to a queue that is not free yet.
 const ATTEMPTS: u32 = 200;
 
 /// The time between two attempts.
@@ -87,7 +87,8 @@ impl Xsk {
         sockopt::set_xdp_umem_completion_ring_size(&socket, entries)?;
         sockopt::set_xdp_rx_ring_size(&socket, entries)?;
         sockopt::set_xdp_tx_ring_size(&socket, entries)?;
-        // Without it, the kernel's default limits what is on its way.
+        // Without this option, the kernel's default limits the number of frames that are being
+        // sent.
         let _ = set(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SENDING);
         let at = sockopt::xdp_mmap_offsets(&socket)?;
         let frames = length / usize::try_from(pool.frame_size().max(1)).unwrap_or(1);
@@ -183,8 +184,8 @@ impl Xsk {
     pub(crate) fn end_send(&mut self, pool: &mut Pool) -> Result<(), Errno> {
         self.sending.publish();
         let (mut waiting, mut result) = (self.sending.waiting(), Ok(()));
-        // A call sends a limited number of frames. Older kernels (5.15) do not say how many it were
-        // until they have sent all.
+        // A call sends a limited number of frames. Older kernels (5.15) report the number only when
+        // they have sent all frames.
         let mut silent = waiting / PER_CALL + 1;
         while waiting > 0 && self.is_to_be_woken() {
             result = send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ());
@@ -202,8 +203,8 @@ impl Xsk {
         result
     }
 
-    /// Takes back the last of the frames that the kernel has not begun to send. There is none where
-    /// the device reads the ring by itself, at any time.
+    /// Takes back the last frame that the kernel has not begun to send. There is none if the device
+    /// itself reads the ring, because it may do so at any time.
     pub(crate) fn take_back(&mut self) -> Option<Frame> {
         if self.is_zero_copy {
             return None;

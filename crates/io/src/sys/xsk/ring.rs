@@ -27,7 +27,7 @@ pub(super) struct Writer<T> {
     ring: Ring<T>,
     /// The number of entries that were put.
     put: u32,
-    /// The number of entries that the kernel had read when it was last looked at.
+    /// The number of entries that the kernel had read at the last check.
     read: u32,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Reader<T> {
     ring: Ring<T>,
     /// The number of entries that were taken.
     taken: u32,
-    /// The number of entries that there were when the ring was last looked at.
+    /// The number of entries that the kernel had written at the last check.
     written: u32,
 }
 
@@ -113,7 +113,7 @@ impl<T: Copy> Writer<T> {
         }
     }
 
-    /// Lets the kernel see the entries.
+    /// Makes the entries visible to the kernel.
     pub(super) fn publish(&mut self) {
         self.ring.store(self.ring.producer, self.put);
     }

@@ -1,4 +1,4 @@
-//! What interfaces say of their own addresses, and hear.
+//! Messages of interfaces about their own addresses, and the messages that they receive.
 
 use super::super::messages::BROADCAST;
 use super::*;
@@ -51,7 +51,8 @@ fn neighbour_solicitations_for_own_addresses_are_answered() {
     let expected = [&word("2001:db8::1").to_be_bytes()[..], &[2, 1], &OWN].concat();
     assert_eq!(reply.payload(&reply.parse()), expected);
     assert!(verify(reply, &reply.parse()).all_right());
-    // Who tests whether somebody has the address has no address yet: all hosts are told.
+    // A host that tests whether an address is free has no address yet, so the answer goes to all
+    // hosts.
     let said = world.answers(messages::question(PEER, None, ip("2001:db8::1"), None));
     assert_eq!(get(&said[0], Field::Ip6Dst), word("ff02::1"));
     assert_eq!(get(&said[0], Field::Icmp6Rest), 0xa000_0000);
@@ -93,7 +94,7 @@ fn echo_requests_to_own_addresses_are_answered() {
     assert_eq!(get(&said[0], Field::Icmp6Type), 129);
     assert!(verify(&said[0], &said[0].parse()).all_right());
     assert_eq!(world.count("answered/echo"), 2);
-    // The function's address is the function's matter, and so are parts of requests.
+    // Requests to the function's address enter the chain, and so do fragments of requests.
     assert!(world.hear(echo("203.0.113.7").into_frame()));
     let mut part = echo("203.0.113.1");
     part.data_mut()[20] = 0x20;
@@ -117,7 +118,7 @@ fn other_packets_enter_and_frames_for_other_hosts_do_not() {
     assert!(world.hear(to(BROADCAST)));
     assert!(!world.hear(to(OTHER)));
     assert_eq!(world.count("for_other_hosts"), 1);
-    // What is too short for a header is the chain's to count.
+    // A frame that is too short for a header enters the chain, which counts it.
     assert!(world.hear(Frame::of(&[1, 2, 3])));
 }
 

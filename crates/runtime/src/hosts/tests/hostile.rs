@@ -1,4 +1,4 @@
-//! Frames at random.
+//! Random frames.
 
 use super::*;
 use braid_ir::chain::TooLong;
@@ -33,7 +33,8 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever arrives and leaves, packets are accounted for and nothing grows without bound.
+    /// For all arriving and leaving frames, packets are accounted for and nothing grows without
+    /// bound.
     #[test]
     fn hostile_frames_are_borne(frames in prop::collection::vec((frames(), any::<bool>()), 1..60), mtu in 0_u32..2000) {
         let fragmenting = Interface { too_long: TooLong::Fragment, ..wan() };

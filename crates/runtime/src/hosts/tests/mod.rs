@@ -61,14 +61,14 @@ fn wan() -> Interface {
     }
 }
 
-/// A host with one interface, a time, and what came out of it.
+/// A host with one interface, a time, and the host's output.
 struct World {
     hosts: Hosts,
     now_ns: u64,
 }
 
 impl World {
-    /// An interface that has started, and said what it says at its start.
+    /// An interface that has started, and has sent its first messages.
     fn new(interface: Interface) -> Self {
         let mut world = Self { hosts: Hosts::new(&chain(vec![interface])).unwrap(), now_ns: BEGIN };
         world.hosts.advance(BEGIN);
@@ -77,7 +77,7 @@ impl World {
         world
     }
 
-    /// Lets time pass. Returns the frames that the interface sent.
+    /// Advances the time. Returns the frames that the interface sent.
     fn pass(&mut self, ns: u64) -> Vec<Packet> {
         let end = self.now_ns + ns;
         while self.now_ns < end {
@@ -113,7 +113,7 @@ impl World {
         (self.hosts.leave(0, &mut packet), packet)
     }
 
-    /// Lets a UDP packet leave. Returns its MAC addresses if it is sent at once.
+    /// Sends a UDP packet out of the chain. Returns its MAC addresses if it is sent at once.
     fn send(&mut self, to: &str) -> Result<(Mac, Mac), Leaving> {
         match self.leave(udp("198.51.100.1", to, 10)) {
             (Leaving::Sends, packet) => Ok(macs(&packet)),
@@ -151,7 +151,7 @@ fn word(address: &str) -> u128 {
     }
 }
 
-/// A UDP packet with so much payload.
+/// A UDP packet with this much payload.
 fn udp(from: &str, to: &str, payload: usize) -> Packet {
     let (shape, src, dst) = match ip(to) {
         IpAddr::V4(_) => (Shape::Udp4, Field::IpSrc, Field::IpDst),
@@ -164,18 +164,18 @@ fn udp(from: &str, to: &str, payload: usize) -> Packet {
     build_fresh(LinkType::Ethernet, 0, shape, &fields, &payload).unwrap()
 }
 
-/// What a neighbour says when it asks.
+/// A neighbour's question.
 fn asks(from: &str, wanted: &str) -> Frame {
     messages::question(PEER, Some(ip(from)), ip(wanted), None)
 }
 
-/// What a neighbour answers to the interface.
+/// A neighbour's answer to the interface.
 fn answer(address: &str, mac: Mac) -> Frame {
     let to = if ip(address).is_ipv6() { "2001:db8::1" } else { "203.0.113.1" };
     messages::statement(Host { mac, address: ip(address) }, Some((OWN, Some(ip(to)))))
 }
 
-/// What a neighbour tells all.
+/// A neighbour's announcement to all hosts.
 fn tells(address: &str, mac: Mac) -> Frame {
     messages::statement(Host { mac, address: ip(address) }, None)
 }

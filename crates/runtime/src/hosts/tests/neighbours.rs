@@ -59,14 +59,14 @@ fn neighbours_are_asked_again_alone_and_lost_when_they_are_gone() {
     assert_eq!(world.send("203.0.113.9"), Ok((PEER, OWN)));
     assert!(world.said().is_empty());
     world.pass(2 * SECOND);
-    // The packet goes on at once, and the neighbour is asked by a frame to it alone.
+    // The packet goes on at once, and the neighbour is asked by a unicast frame.
     assert_eq!(world.send("203.0.113.9"), Ok((PEER, OWN)));
     assert_eq!(world.said().iter().map(macs).collect::<Vec<_>>(), [(PEER, OWN)]);
     world.answers(answer("203.0.113.9", PEER));
     world.pass(20 * SECOND);
     assert_eq!(world.send("203.0.113.9"), Ok((PEER, OWN)));
     assert!(world.said().is_empty());
-    // It is gone: after three questions to it alone, all hosts are asked, and packets wait.
+    // It is gone: after three unicast questions, all hosts are asked, and packets wait.
     world.pass(11 * SECOND);
     assert_eq!(world.send("203.0.113.9"), Ok((PEER, OWN)));
     let asked = world.pass(3 * SECOND + SECOND * 3 / 4);
@@ -95,7 +95,7 @@ fn hosts_learn_only_from_hosts_that_speak_to_them() {
     world.answers(asks("203.0.113.9", "203.0.113.1"));
     let peer = "\"203.0.113.9\" \"02:00:00:00:00:99\"";
     assert_eq!(neighbours(&world), [peer]);
-    // What is known changes, whoever is told.
+    // A message to another host changes a known MAC address, too.
     world.answers(tells("203.0.113.9", OTHER));
     assert_eq!(neighbours(&world), ["\"203.0.113.9\" \"02:00:00:00:00:77\""]);
     // Packets do not wait for a neighbour that has spoken, but the neighbour is asked.
@@ -138,7 +138,7 @@ fn packets_to_several_hosts_need_no_neighbour() {
     assert_eq!(world.send("255.255.255.255"), Ok((BROADCAST, OWN)));
     assert_eq!(world.send("203.0.113.255"), Ok((BROADCAST, OWN)));
     assert_eq!(world.send("ff02::1:2"), Ok(([0x33, 0x33, 0, 1, 0, 2], OWN)));
-    // What is not IP, or has a VLAN tag, stays as it is.
+    // Packets that are not IP or have a VLAN tag stay unchanged.
     let mut tagged = udp("10.0.0.1", "203.0.113.9", 9);
     tagged.push_vlan(7);
     let (leaving, after) = world.leave(tagged.clone());

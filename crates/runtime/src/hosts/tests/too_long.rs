@@ -35,7 +35,7 @@ fn sender_of_a_packet_that_is_too_long_is_told() {
     assert_eq!((get(&error, Field::Icmp6Type), get(&error, Field::Icmp6Rest)), (2, 1500));
     assert_eq!(error.data().len(), ETHERNET + 1280);
     assert!(verify(&error, &error.parse()).all_right());
-    // As long as may be.
+    // Exactly as long as the MTU allows.
     assert_eq!(world.leave(udp("198.51.100.1", "203.0.113.9", 1472)).0, Leaving::Waits);
     assert_eq!(world.count("answered/too_long"), 2);
 }
@@ -122,7 +122,7 @@ fn packets_without_df_leave_in_fragments_where_the_chain_says_so() {
     assert_eq!(fields.len(), 3);
     assert_eq!(fields.iter().map(|(more, _)| *more).collect::<Vec<_>>(), [1, 1, 0]);
     assert_eq!(fields[1].1 * 8, 1480);
-    // With DF, the sender is told.
+    // With DF, the sender gets an ICMP error.
     let (leaving, _) = world.leave(unbreakable("198.51.100.1", "203.0.113.9", 3200));
     assert_eq!(leaving, Leaving::Lost("too_long_answered"));
 }

@@ -26,7 +26,7 @@ fn sender_of_a_packet_whose_next_hop_is_silent_is_told() {
     assert_eq!(get(&told, Field::QuotedIpDst), word("203.0.113.9"));
     assert_eq!(macs(&told).0, OWN);
     assert!(verify(&told, &told.parse()).all_right());
-    // While the neighbour counts as silent, senders are told at once.
+    // While the neighbour counts as silent, senders get an error at once.
     world.hosts.out().errors.clear();
     assert_eq!(world.send("203.0.113.9"), Err(Leaving::Lost("no_neighbour")));
     assert_eq!(get(&error(&mut world), Field::IcmpCode), 1);
