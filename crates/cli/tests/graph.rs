@@ -107,11 +107,14 @@ fn json_holds_the_tables() {
     let value = folder.braid(&["graph", "c.braid", "--json"]).code(0).json();
     let same = folder.braid(&["graph", "c.braid", "--format", "json"]).code(0).json();
     assert_eq!(value, same);
-    let way = &value["ways"][0];
-    assert_eq!((&value["chain"], &way["entries"]), (&json!("c"), &json!([{ "interface": "lan" }])));
-    assert_eq!(way["functions"], json!(["mon", "ids", "fw", "lb"]));
-    assert_eq!((&way["exit"], &way["whole_payload"]), (&json!("wan"), &json!(true)));
-    let graph = &way["graph"];
+    let path = &value["paths"][0];
+    assert_eq!(
+        (&value["chain"], &path["entries"]),
+        (&json!("c"), &json!([{ "interface": "lan" }]))
+    );
+    assert_eq!(path["functions"], json!(["mon", "ids", "fw", "lb"]));
+    assert_eq!((&path["exit"], &path["whole_payload"]), (&json!("wan"), &json!(true)));
+    let graph = &path["graph"];
     assert_eq!(graph["equivalent_length"], 3);
     let first = json!([
         { "action": "distribute", "version": 1, "targets": [{ "function": 0 }, { "function": 1 }] },

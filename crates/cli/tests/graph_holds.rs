@@ -3,7 +3,7 @@
 //! operations), with the reference engine for each function alone. It compares the packet, the
 //! counters and the state of every function with the reference engine for the whole chain.
 
-use braid_compiler::parallel::chain::{Way, ways};
+use braid_compiler::parallel::chain::{Path, paths};
 use braid_externs::Rng;
 use braid_ir::chain::{Chain, Sink, Source};
 use braid_ir::engine::{Engine, Event, Outputs};
@@ -293,27 +293,33 @@ fn traffic(random: &mut Random, at: u64) -> (u16, Packet) {
 /// equivalent lengths save.
 fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
     let chain = chain(names, policy);
-    let ways: Vec<Way> = ways(&chain).unwrap();
-    let shown = |way: &Way| way.graph.root.text(&|f| names[place(&way.functions[f])].to_owned());
+    let paths: Vec<Path> = paths(&chain).unwrap();
+    let shown =
+        |path: &Path| path.graph.root.text(&|f| names[place(&path.functions[f])].to_owned());
     let mut whole = Reference::new(chain.clone()).unwrap();
     let mut apart = Apart::new(&chain, Random(Rng::new(seed * 2 + 1)));
     let mut random = Random(Rng::new(seed * 77 + 5));
     for at in 0..60 {
         let (ingress, packet) = traffic(&mut random, (at + 1) * 1_000_000);
-        let way = &ways[usize::from(ingress)];
-        let nodes: Vec<usize> = way.functions.iter().map(|name| place(name)).collect();
+        let path = &paths[usize::from(ingress)];
+        let nodes: Vec<usize> = path.functions.iter().map(|name| place(name)).collect();
         let mut left = Left::default();
         whole.packet(ingress, packet.clone(), &mut left);
         let mut packet = packet;
-        packet.backward = way.backward;
-        let graph = apart.run(&way.graph.root, &nodes, way.backward, packet);
+        packet.backward = path.backward;
+        let graph = apart.run(&path.graph.root, &nodes, path.backward, packet);
         let bytes = |packet: &Packet| (packet.data().to_vec(), packet.wire_len);
         let expected = left.0.pop().map(|(_, packet)| bytes(&packet));
-        assert_eq!(graph.as_ref().map(bytes), expected, "packet {at} of {names:?}: {}", shown(way));
+        assert_eq!(
+            graph.as_ref().map(bytes),
+            expected,
+            "packet {at} of {names:?}: {}",
+            shown(path)
+        );
     }
     let (counters, state) = (whole.counters(), whole.state());
     for (node, engine) in apart.engines.iter().enumerate() {
-        let what = format!("{} in {names:?}: {}", names[node], shown(&ways[0]));
+        let what = format!("{} in {names:?}: {}", names[node], shown(&paths[0]));
         assert_eq!(engine.counters().nodes[node], counters.nodes[node], "{what}");
         let number = u16::try_from(node).unwrap();
         let of = |state: &[braid_ir::engine::StateEntry]| {
@@ -321,7 +327,7 @@ fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
         };
         assert_eq!(of(&engine.state()), of(&state), "{what}");
     }
-    ways.iter().map(|way| way.functions.len() - way.graph.equivalent_length).sum()
+    paths.iter().map(|path| path.functions.len() - path.graph.equivalent_length).sum()
 }
 
 /// The position of an instance in the chain.

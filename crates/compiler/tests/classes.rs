@@ -32,7 +32,7 @@ chain two {
 
 fn two() -> (Chain, Classes) {
     let chain = compile(SOURCE, &BTreeMap::new(), Form::AsWritten).unwrap();
-    let found = classes(&chain, Detail { ways: 100, programs: true }).unwrap();
+    let found = classes(&chain, Detail { paths: 100, programs: true }).unwrap();
     (chain, found)
 }
 
@@ -41,7 +41,7 @@ fn class_that_passes_writes_each_field_once() {
     let (_, found) = two();
     let programs = &found.entries[0].programs;
     let udp = programs.iter().find(|program| program.present.contains(&"udp")).unwrap();
-    let pass = udp.ways.iter().find(|way| way.end == "leaves by far").unwrap();
+    let pass = udp.paths.iter().find(|path| path.end == "leaves by far").unwrap();
     assert_eq!(pass.effects, ["ip.ttl = (ip.ttl - 2)"]);
     let dst = "ip.dst in { 10.0.0.0..10.255.255.255 }".to_owned();
     assert!(pass.conditions.contains(&dst), "{:?}", pass.conditions);
@@ -55,12 +55,12 @@ fn class_that_passes_writes_each_field_once() {
 #[test]
 fn class_that_is_dropped_is_cut_before_any_write() {
     let (_, found) = two();
-    let ways = found.entries[0].programs.iter().flat_map(|program| &program.ways);
-    let late: Vec<_> = ways.filter(|way| way.end.starts_with("c drops it")).collect();
+    let paths = found.entries[0].programs.iter().flat_map(|program| &program.paths);
+    let late: Vec<_> = paths.filter(|path| path.end.starts_with("c drops it")).collect();
     assert!(!late.is_empty(), "packets of TTL 2 end at the second hop");
-    for way in late {
-        assert!(way.effects.is_empty(), "{way:?}");
-        assert!(way.conditions.contains(&"ip.ttl == 2".to_owned()), "{way:?}");
+    for path in late {
+        assert!(path.effects.is_empty(), "{path:?}");
+        assert!(path.conditions.contains(&"ip.ttl == 2".to_owned()), "{path:?}");
     }
 }
 
@@ -86,7 +86,7 @@ fn tag_that_comes_and_goes_is_not_there_and_said_to_be_saved() {
       path a <-> one <-> two <-> b;
     }";
     let chain = compile(source, &BTreeMap::new(), Form::AsWritten).unwrap();
-    let found = classes(&chain, Detail { ways: 10, programs: true }).unwrap();
+    let found = classes(&chain, Detail { paths: 10, programs: true }).unwrap();
     let plain = |program: &&Program| program.absent.contains(&"vlan") && program.visits == 2;
     let eth = found.entries[0].programs.iter().filter(plain);
     let eth: Vec<_> = eth.filter(|program| program.present.contains(&"eth")).collect();
@@ -103,7 +103,7 @@ fn example_of_the_page_is_what_is_printed() {
     let page = std::fs::read_to_string(root.join("docs/synthesis.md")).unwrap();
     let block = |start: &str| page.split(start).nth(1).unwrap().split("```").next().unwrap();
     let chain = compile(block("```braid\n"), &BTreeMap::new(), Form::AsWritten).unwrap();
-    let found = classes(&chain, Detail { ways: 1, programs: true }).unwrap();
+    let found = classes(&chain, Detail { paths: 1, programs: true }).unwrap();
     let programs = found.entries[0].programs.iter().filter_map(|program| program.text.as_deref());
     let printed: String = programs.collect();
     let shown = block("```text\n");

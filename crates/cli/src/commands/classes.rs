@@ -19,18 +19,18 @@ pub struct Args {
     choice: Choice,
     /// The most classes to list for each program
     #[arg(long, value_name = "N", default_value_t = 3)]
-    ways: usize,
+    paths: usize,
     /// Print the programs, too
     #[arg(long)]
     programs: bool,
     /// Draw the programs' graphs instead, as SVG
-    #[arg(long, conflicts_with_all = ["ways", "programs"])]
+    #[arg(long, conflicts_with_all = ["paths", "programs"])]
     svg: bool,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let chain = load::program(&args.file)?.chain(&args.choice)?;
-    let detail = Detail { ways: args.ways.min(100_000), programs: args.programs };
+    let detail = Detail { paths: args.paths.min(100_000), programs: args.programs };
     let found = classes(&chain, detail).map_err(Failure::inconsistent)?;
     if args.svg {
         output.text(svg(&chain, &found));

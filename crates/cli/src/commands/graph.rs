@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use braid_compiler::parallel::action::Kind;
-use braid_compiler::parallel::chain::{Way, ways};
+use braid_compiler::parallel::chain::{Path, paths};
 use braid_compiler::parallel::depend::{Conflict, Parallel};
 use braid_compiler::parallel::dot::dot;
 use braid_compiler::parallel::policy::Pair;
@@ -50,10 +50,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
     let chain = load::program(&args.file)?.chain(&choice)?;
     let found =
-        ways(&chain).map_err(|why| Failure::input(format!("{}: {why}", args.file.display())))?;
+        paths(&chain).map_err(|why| Failure::input(format!("{}: {why}", args.file.display())))?;
     match args.format {
-        _ if output.json => output.value(&json!({ "chain": chain.name, "ways": found })),
-        Format::Json => output.value(&json!({ "chain": chain.name, "ways": found })),
+        _ if output.json => output.value(&json!({ "chain": chain.name, "paths": found })),
+        Format::Json => output.value(&json!({ "chain": chain.name, "paths": found })),
         Format::Dot => output.text(dot(&chain.name, &found)),
         Format::Svg => output.text(svg(&chain.name, &found)),
         Format::Text => output.text(text(&chain.name, &found)),
@@ -61,28 +61,28 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn text(chain: &str, ways: &[Way]) -> String {
+fn text(chain: &str, paths: &[Path]) -> String {
     let mut text = format!("chain {chain}\n");
-    for way in ways {
-        way_text(way, &mut text);
+    for path in paths {
+        path_text(path, &mut text);
     }
     text
 }
 
-fn name(way: &Way, function: usize) -> &str {
-    way.functions.get(function).map_or("", String::as_str)
+fn name(path: &Path, function: usize) -> &str {
+    path.functions.get(function).map_or("", String::as_str)
 }
 
-fn names(way: &Way, functions: &[usize]) -> String {
-    functions.iter().map(|function| name(way, *function)).collect::<Vec<_>>().join(", ")
+fn names(path: &Path, functions: &[usize]) -> String {
+    functions.iter().map(|function| name(path, *function)).collect::<Vec<_>>().join(", ")
 }
 
-fn way_text(way: &Way, text: &mut String) {
-    let graph = &way.graph;
-    let _ = writeln!(text, "\n{}", way.title());
-    let _ = writeln!(text, "  chain   {}", way.functions.join(" -> "));
-    let _ = writeln!(text, "  graph   {}", graph.root.text(&|f| name(way, f).to_owned()));
-    let _ = writeln!(text, "          {}", way.summary());
+fn path_text(path: &Path, text: &mut String) {
+    let graph = &path.graph;
+    let _ = writeln!(text, "\n{}", path.title());
+    let _ = writeln!(text, "  chain   {}", path.functions.join(" -> "));
+    let _ = writeln!(text, "  graph   {}", graph.root.text(&|f| name(path, f).to_owned()));
+    let _ = writeln!(text, "          {}", path.summary());
     for copy in &graph.copies {
         let extent = match copy.extent {
             Extent::Headers => "the headers of",
@@ -91,42 +91,43 @@ fn way_text(way: &Way, text: &mut String) {
         let _ = writeln!(text, "  copy    v{} is {extent} v{}", copy.to, copy.from);
     }
     for merging in &graph.tables.merging {
-        merge_text(way, &merging.merge, text);
+        merge_text(path, &merging.merge, text);
     }
-    if way.whole_payload {
+    if path.whole_payload {
         text.push_str("  packets whose payload the capture has cut take the chain\n");
     }
     for pair in &graph.representation.pairs {
-        pair_text(way, pair, text);
+        pair_text(path, pair, text);
     }
 }
 
-fn merge_text(way: &Way, merge: &Merge, text: &mut String) {
+fn merge_text(path: &Path, merge: &Merge, text: &mut String) {
     let verdict = match &merge.verdict {
         Verdict::AnyDrops(function) => {
-            format!("dropped if any drops it, else as {} says", name(way, *function))
+            format!("dropped if any drops it, else as {} says", name(path, *function))
         }
         Verdict::FirstThatMayDrop(functions) => {
-            format!("the verdict is that of the first that may drop of {}", names(way, functions))
+            format!("the verdict is that of the first that may drop of {}", names(path, functions))
         }
     };
     let (into, expects) = (merge.into, merge.expects);
     let _ = writeln!(text, "  merge   {expects} into v{into}; {verdict}");
     for operation in &merge.operations {
         let (what, unless) = match operation {
-            Operation::Modify { part, from, by, unless } => {
-                (format!("modify(v{into}, v{from}: {part}) if {} wrote it", name(way, *by)), unless)
-            }
+            Operation::Modify { part, from, by, unless } => (
+                format!("modify(v{into}, v{from}: {part}) if {} wrote it", name(path, *by)),
+                unless,
+            ),
             Operation::Add { header, from, by, unless } => {
-                (format!("add(v{from}: {header}) if {} added it", name(way, *by)), unless)
+                (format!("add(v{from}: {header}) if {} added it", name(path, *by)), unless)
             }
             Operation::Remove { header, by, unless } => {
-                (format!("remove(v{into}: {header}) if {} removed it", name(way, *by)), unless)
+                (format!("remove(v{into}: {header}) if {} removed it", name(path, *by)), unless)
             }
         };
         let but = match unless.as_slice() {
             [] => String::new(),
-            some => format!(", unless {} did", names(way, some)),
+            some => format!(", unless {} did", names(path, some)),
         };
         let _ = writeln!(text, "          {what}{but}");
     }
@@ -141,8 +142,8 @@ fn tells(conflict: &Conflict) -> bool {
     }
 }
 
-fn pair_text(way: &Way, pair: &Pair, text: &mut String) {
-    let (first, second) = (name(way, pair.first), name(way, pair.second));
+fn pair_text(path: &Path, pair: &Pair, text: &mut String) {
+    let (first, second) = (name(path, pair.first), name(path, pair.second));
     let by = match (&pair.rule, pair.priority) {
         (Some(rule), true) => format!(" by {rule}"),
         _ => String::new(),

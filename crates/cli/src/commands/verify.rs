@@ -272,7 +272,7 @@ fn to_json(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
         let mut value = json!({
             "point": point_text(chain, case.point),
             "headers": shape_text(case.shape),
-            "ways": case.found.paths,
+            "paths": case.found.paths,
             "questions": case.found.questions,
             "millis": u64::try_from(case.found.millis).unwrap_or(u64::MAX),
             "verdict": Judgement::of(case, confirmed).word(),
@@ -284,7 +284,7 @@ fn to_json(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
                 let fields = difference.fields.iter().map(|(field, value)| {
                     (field.info().name.to_owned(), json!(format_field(*field, *value)))
                 });
-                value["way"] = json!(difference.path);
+                value["path"] = json!(difference.path);
                 value["differs"] = json!(difference.parts);
                 value["packet"] = Value::Object(fields.collect());
                 value["confirmed"] = json!(matches!(confirmed, Confirmed::Yes(_)));

@@ -1,7 +1,7 @@
 //! The traffic classes of a chain as data.
 
 use super::count::Elements;
-use super::ways::Way;
+use super::paths::Path;
 use crate::synth::Stats;
 use braid_ir::residual::{End, Fate, Residual};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
     /// The largest number of listed paths of each program.
-    pub ways: usize,
+    pub paths: usize,
     /// Whether the texts of the programs are shown.
     pub programs: bool,
 }
@@ -64,7 +64,7 @@ pub struct Program {
     /// The work that synthesis saved, over all paths.
     pub saved: Stats,
     /// The first paths that packets can take. Paths with few conditions come first.
-    pub ways: Vec<Way>,
+    pub paths: Vec<Path>,
     /// The program's text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

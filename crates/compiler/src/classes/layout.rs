@@ -63,15 +63,15 @@ impl Layout {
         let widest = order(&mut items);
         let y = |item: &Item| top + item.layer * (HEIGHT + GAP.1);
         let places = items.iter().take(count).map(|item| (item.x, y(item))).collect();
-        let lines = lines.into_iter().map(|(kind, way)| {
+        let lines = lines.into_iter().map(|(kind, path)| {
             let mut points = Vec::new();
-            for (place, number) in way.iter().enumerate() {
+            for (place, number) in path.iter().enumerate() {
                 let item = &items[*number];
                 let middle = if place > 0 { item.middle() } else { item.x + start(kind) };
                 if place > 0 {
                     points.push((middle, y(item)));
                 }
-                if place + 1 < way.len() {
+                if place + 1 < path.len() {
                     points.push((middle, y(item) + HEIGHT));
                 }
             }
@@ -110,16 +110,16 @@ fn blocks(program: &Residual, count: usize) -> Vec<Item> {
 /// The items of a line between two blocks: the blocks themselves, and a lane in each layer between
 /// them.
 fn lanes(items: &mut Vec<Item>, from: (usize, usize), to: usize) -> Vec<usize> {
-    let (mut way, mut last) = (vec![from.0], from);
+    let (mut path, mut last) = (vec![from.0], from);
     for layer in items[from.0].layer + 1..items[to].layer {
         let lane = Item { is_block: false, layer, from: vec![last], x: 0 };
         last = (items.len(), LANE / 2);
-        way.push(items.len());
+        path.push(items.len());
         items.push(lane);
     }
     items[to].from.push(last);
-    way.push(to);
-    way
+    path.push(to);
+    path
 }
 
 /// Orders each layer by the items above it, and packs it to the left. Returns the width of the
@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn line_past_a_layer_has_a_lane_there_beside_the_blocks() {
         let mut items = items(&[(0, &[]), (1, &[0]), (2, &[1])]);
-        let way = lanes(&mut items, (0, WIDTH / 2), 2);
-        assert_eq!(way, [0, 3, 2]);
+        let path = lanes(&mut items, (0, WIDTH / 2), 2);
+        assert_eq!(path, [0, 3, 2]);
         order(&mut items);
         let (block, lane) = (&items[1], &items[3]);
         assert_eq!(lane.layer, 1);

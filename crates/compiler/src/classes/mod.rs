@@ -4,16 +4,16 @@
 mod count;
 mod data;
 mod layout;
+mod paths;
 mod say;
 mod svg;
 mod text;
-mod ways;
 
 pub use count::Elements;
 pub use data::{Classes, Detail, Entry, Program};
+pub use paths::Path;
 pub use svg::svg;
 pub use text::text;
-pub use ways::Way;
 
 use crate::synth::{Stats, general};
 use braid_ir::chain::{Chain, Sink};
@@ -90,12 +90,12 @@ fn describe(
         shapes,
         visits: residual.visits,
         blocks: residual.blocks.len(),
-        classes: ways::count(&residual).map_or("very many".to_owned(), |count| count.to_string()),
+        classes: paths::count(&residual).map_or("very many".to_owned(), |count| count.to_string()),
         drops,
         before,
         after: count::longest(&residual),
         saved,
-        ways: ways::ways(chain, &residual, detail.ways),
+        paths: paths::paths(chain, &residual, detail.paths),
         text: detail.programs.then(|| braid_ir::residual::print(&residual, chain)),
         residual,
     }

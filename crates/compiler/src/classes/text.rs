@@ -1,7 +1,7 @@
 //! Traffic classes as text.
 
 use super::data::{Classes, Program};
-use super::ways::Way;
+use super::paths::Path;
 use std::fmt::Write as _;
 
 /// The traffic classes of a chain as text.
@@ -38,12 +38,12 @@ fn describe(out: &mut String, number: usize, program: &Program) {
     let _ = writeln!(
         out,
         "     {} through {}; {} visited at most; {}",
-        many_text(&program.classes, "way"),
+        many_text(&program.classes, "path"),
         many_text(&program.blocks.to_string(), "block"),
         many_text(&program.visits.to_string(), "function"),
         many_text(&program.shapes.to_string(), "possible set of headers")
     );
-    let _ = writeln!(out, "     on the longest way, apart and put together:");
+    let _ = writeln!(out, "     on the longest path, apart and put together:");
     let (before, after) = (program.before.named(), program.after.named());
     for ((name, before), (_, after)) in before.into_iter().zip(after) {
         if before + after > 0 {
@@ -58,14 +58,14 @@ fn describe(out: &mut String, number: usize, program: &Program) {
         "     saved: {} conditions decided already, {} lookups reused, {} fields written only once, {} not at all, {} VLAN tags left as they are",
         saved.decided, saved.reused, saved.overwritten, saved.unwritten, saved.cancelled
     );
-    for (number, way) in program.ways.iter().enumerate() {
-        say_way(out, number + 1, way);
+    for (number, path) in program.paths.iter().enumerate() {
+        say_path(out, number + 1, path);
     }
-    if program.ways.len().to_string() != program.classes && !program.ways.is_empty() {
+    if program.paths.len().to_string() != program.classes && !program.paths.is_empty() {
         let _ = writeln!(
             out,
-            "     … {} in the graph (--ways shows more)",
-            many_text(&program.classes, "way")
+            "     … {} in the graph (--paths shows more)",
+            many_text(&program.classes, "path")
         );
     }
     if let Some(text) = &program.text {
@@ -95,12 +95,12 @@ fn shape(program: &Program) -> String {
     if parts.is_empty() { "any headers".to_owned() } else { parts.join("; ") }
 }
 
-fn say_way(out: &mut String, number: usize, way: &Way) {
-    let _ = writeln!(out, "     class {number}: {}", way.end);
-    for condition in &way.conditions {
+fn say_path(out: &mut String, number: usize, path: &Path) {
+    let _ = writeln!(out, "     class {number}: {}", path.end);
+    for condition in &path.conditions {
         let _ = writeln!(out, "       if   {condition}");
     }
-    for effect in &way.effects {
+    for effect in &path.effects {
         let _ = writeln!(out, "       then {effect}");
     }
 }

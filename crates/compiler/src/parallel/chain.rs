@@ -31,7 +31,7 @@ pub enum Entry {
 
 /// A path and its graph.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Way {
+pub struct Path {
     /// Its number, from 1 (the paper's match identifier).
     pub number: usize,
     /// The places where packets begin the path. The classifier selects the path by these.
@@ -63,7 +63,7 @@ impl std::fmt::Display for Unfit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Unfit::Links(why) => f.write_str(why),
-            Unfit::Policy(way, problem) => write!(f, "on the way {way}: {problem}"),
+            Unfit::Policy(path, problem) => write!(f, "on the path {path}: {problem}"),
         }
     }
 }
@@ -79,7 +79,7 @@ impl std::fmt::Display for Entry {
     }
 }
 
-impl Way {
+impl Path {
     /// The ends and the direction of the path as text: `from lan to wan, forward`.
     #[must_use]
     pub fn title(&self) -> String {
@@ -107,7 +107,7 @@ impl Way {
 ///
 /// # Errors
 /// Returns an error when rules or links contradict each other.
-pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
+pub fn paths(chain: &Chain) -> Result<Vec<Path>, Unfit> {
     let graph = Graph::new(chain).map_err(Unfit::Links)?;
     let mut walk = Walk { chain, graph: &graph, begun: Vec::new(), open: VecDeque::new() };
     for (number, interface) in chain.interfaces.iter().enumerate() {
@@ -122,7 +122,7 @@ pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
     let with_entries = rows.into_iter().zip(begun);
     with_entries
         .enumerate()
-        .map(|(at, (row, begun))| row.way(chain, at + 1, begun.entries))
+        .map(|(at, (row, begun))| row.path(chain, at + 1, begun.entries))
         .collect()
 }
 
@@ -308,7 +308,7 @@ impl Row {
         rules
     }
 
-    fn way(self, chain: &Chain, number: usize, entries: Vec<Entry>) -> Result<Way, Unfit> {
+    fn path(self, chain: &Chain, number: usize, entries: Vec<Entry>) -> Result<Path, Unfit> {
         let rules = self.rules(chain);
         let graph = service_graph(number, &self.functions, &rules).map_err(|problem| {
             let from = entries.first().map(ToString::to_string).unwrap_or_default();
@@ -317,7 +317,7 @@ impl Row {
         let exit = self.exit.and_then(|number| chain.interfaces.get(usize::from(number)));
         // The payload matters only if the graph runs functions in parallel.
         let sequential = graph.equivalent_length == self.functions.len();
-        Ok(Way {
+        Ok(Path {
             number,
             entries,
             backward: self.backward,

@@ -1,23 +1,23 @@
 //! Service graphs in the language of Graphviz. For each path, the drawing shows the chain and below
 //! it the graph.
 
-use super::chain::Way;
+use super::chain::Path;
 use braid_ir::service_graph::{Extent, Fork, Node};
 use std::fmt::Write as _;
 
 /// The paths of a chain in the language of Graphviz.
 #[must_use]
-pub fn dot(chain: &str, ways: &[Way]) -> String {
+pub fn dot(chain: &str, paths: &[Path]) -> String {
     let mut text = format!("digraph {} {{\n", quoted(chain));
     text.push_str("  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    for way in ways {
-        let mut writer = Writer { text: &mut text, way, forks: 0 };
-        writer.cluster("chain", &way.title(), &|writer, before| {
-            let parts: Vec<Node> = (0..way.functions.len()).map(Node::Function).collect();
+    for path in paths {
+        let mut writer = Writer { text: &mut text, path, forks: 0 };
+        writer.cluster("chain", &path.title(), &|writer, before| {
+            let parts: Vec<Node> = (0..path.functions.len()).map(Node::Function).collect();
             writer.node(&Node::Sequence(parts), "c", before)
         });
-        writer.cluster("graph", &way.summary(), &|writer, before| {
-            writer.node(&way.graph.root, "g", before)
+        writer.cluster("graph", &path.summary(), &|writer, before| {
+            writer.node(&path.graph.root, "g", before)
         });
     }
     text.push_str("}\n");
@@ -31,7 +31,7 @@ fn quoted(text: &str) -> String {
 
 struct Writer<'t> {
     text: &'t mut String,
-    way: &'t Way,
+    path: &'t Path,
     forks: usize,
 }
 
@@ -40,7 +40,7 @@ type Loose = (String, String);
 
 impl Writer<'_> {
     fn cluster(&mut self, what: &str, label: &str, body: &dyn Fn(&mut Writer<'_>, Loose) -> Loose) {
-        let number = self.way.number;
+        let number = self.path.number;
         let (start, end) = (format!("{what}{number}_in"), format!("{what}{number}_out"));
         let _ = writeln!(self.text, "  subgraph cluster_{what}_{number} {{");
         let _ = writeln!(self.text, "    label={};", quoted(label));
@@ -61,8 +61,8 @@ impl Writer<'_> {
     fn node(&mut self, node: &Node, prefix: &str, before: Loose) -> Loose {
         match node {
             Node::Function(function) => {
-                let name = format!("{prefix}{}_{function}", self.way.number);
-                let label = self.way.functions.get(*function).map_or("", String::as_str);
+                let name = format!("{prefix}{}_{function}", self.path.number);
+                let label = self.path.functions.get(*function).map_or("", String::as_str);
                 let _ = writeln!(self.text, "    {name} [label={}];", quoted(label));
                 self.edge(&before.0, &name, &before.1);
                 (name, String::new())
@@ -76,8 +76,8 @@ impl Writer<'_> {
 
     fn fork(&mut self, fork: &Fork, prefix: &str, before: Loose) -> Loose {
         self.forks += 1;
-        let name = format!("{prefix}{}_fork{}", self.way.number, self.forks);
-        let merger = format!("{prefix}{}_merge{}", self.way.number, self.forks);
+        let name = format!("{prefix}{}_fork{}", self.path.number, self.forks);
+        let merger = format!("{prefix}{}_merge{}", self.path.number, self.forks);
         let _ = writeln!(self.text, "    {name} [shape=point];");
         let _ = writeln!(self.text, "    {merger} [shape=circle, label=\"merge\"];");
         self.edge(&before.0, &name, &before.1);

@@ -1,6 +1,6 @@
 //! Service graphs as SVG: for each path the chain, and below it the graph with its mergers.
 
-use super::chain::Way;
+use super::chain::Path;
 use super::dot::version_label;
 use crate::picture::{Labelled, Picture};
 use braid_ir::service_graph::{Fork, Node};
@@ -26,12 +26,12 @@ const STYLE: &str = ".title{font-weight:bold;font-size:16px} .head{font-weight:b
 
 /// Draws the paths of a chain.
 #[must_use]
-pub fn svg(chain: &str, ways: &[Way]) -> String {
+pub fn svg(chain: &str, paths: &[Path]) -> String {
     let mut drawing = Drawing { picture: Picture::at_least((480, 0)), y: MARGIN };
     drawing.picture.text((MARGIN, drawing.y + 4), "title", &format!("chain {chain}"));
     drawing.y += 30;
-    for way in ways {
-        drawing.way(way);
+    for path in paths {
+        drawing.path(path);
     }
     let document = drawing.picture.document(MARGIN, 13, STYLE);
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{document}")
@@ -54,59 +54,59 @@ fn box_width(name: &str) -> usize {
 }
 
 /// The width and height of a part.
-fn size(node: &Node, way: &Way) -> (usize, usize) {
+fn size(node: &Node, path: &Path) -> (usize, usize) {
     match node {
-        Node::Function(function) => (box_width(name(way, *function)), BOX),
+        Node::Function(function) => (box_width(name(path, *function)), BOX),
         Node::Sequence(parts) => {
-            let sizes = parts.iter().map(|part| size(part, way));
+            let sizes = parts.iter().map(|part| size(part, path));
             let gaps = GAP * parts.len().saturating_sub(1);
             let (width, height) =
                 sizes.fold((0, 0), |(w, h), (more, high)| (w + more, h.max(high)));
             (width + gaps, height)
         }
-        Node::Parallel(fork) => fork_size(fork, way),
+        Node::Parallel(fork) => fork_size(fork, path),
     }
 }
 
-fn fork_size(fork: &Fork, way: &Way) -> (usize, usize) {
-    let sizes = fork.branches.iter().map(|branch| size(&branch.node, way));
+fn fork_size(fork: &Fork, path: &Path) -> (usize, usize) {
+    let sizes = fork.branches.iter().map(|branch| size(&branch.node, path));
     let gaps = BETWEEN * fork.branches.len().saturating_sub(1);
     let (width, height) = sizes.fold((0, 0), |(w, h), (wide, more)| (w.max(wide), h + more));
     (width + 2 * REACH, height + gaps)
 }
 
-fn name(way: &Way, function: usize) -> &str {
-    way.functions.get(function).map_or("", String::as_str)
+fn name(path: &Path, function: usize) -> &str {
+    path.functions.get(function).map_or("", String::as_str)
 }
 
 impl Drawing {
-    fn way(&mut self, way: &Way) {
-        let summary = way.summary();
-        self.picture.text((MARGIN, self.y + 4), "head", &way.title());
+    fn path(&mut self, path: &Path) {
+        let summary = path.summary();
+        self.picture.text((MARGIN, self.y + 4), "head", &path.title());
         self.picture.text((MARGIN, self.y + 22), "note", &summary);
         self.picture.reach((MARGIN + text_width(&summary), 0));
         self.y += 40;
-        let parts = (0..way.functions.len()).map(Node::Function).collect();
-        self.row("chain", &Node::Sequence(parts), way);
-        self.row("graph", &way.graph.root, way);
+        let parts = (0..path.functions.len()).map(Node::Function).collect();
+        self.row("chain", &Node::Sequence(parts), path);
+        self.row("graph", &path.graph.root, path);
         self.y += 14;
         self.picture.reach((0, self.y.saturating_sub(MARGIN)));
     }
 
-    fn row(&mut self, what: &str, node: &Node, way: &Way) {
-        let (width, height) = size(node, way);
+    fn row(&mut self, what: &str, node: &Node, path: &Path) {
+        let (width, height) = size(node, path);
         let middle = self.y + height.max(BOX) / 2;
         self.picture.text((MARGIN, middle + 4), "note", what);
         self.line(LEFT - 20, middle, LEFT, middle);
-        self.node(node, LEFT, middle, way);
+        self.node(node, LEFT, middle, path);
         self.line(LEFT + width, middle, LEFT + width + 20, middle);
         self.y += height.max(BOX) + 24;
     }
 
     /// Draws a part whose left end is at `x` and whose middle line is at `y`.
-    fn node(&mut self, node: &Node, x: usize, y: usize, way: &Way) {
+    fn node(&mut self, node: &Node, x: usize, y: usize, path: &Path) {
         match node {
-            Node::Function(function) => self.function(name(way, *function), x, y),
+            Node::Function(function) => self.function(name(path, *function), x, y),
             Node::Sequence(parts) => {
                 let mut x = x;
                 for (at, part) in parts.iter().enumerate() {
@@ -114,11 +114,11 @@ impl Drawing {
                         self.line(x, y, x + GAP, y);
                         x += GAP;
                     }
-                    self.node(part, x, y, way);
-                    x += size(part, way).0;
+                    self.node(part, x, y, path);
+                    x += size(part, path).0;
                 }
             }
-            Node::Parallel(fork) => self.fork(fork, x, y, way),
+            Node::Parallel(fork) => self.fork(fork, x, y, path),
         }
     }
 
@@ -133,16 +133,16 @@ impl Drawing {
         });
     }
 
-    fn fork(&mut self, fork: &Fork, x: usize, y: usize, way: &Way) {
-        let (width, height) = fork_size(fork, way);
+    fn fork(&mut self, fork: &Fork, x: usize, y: usize, path: &Path) {
+        let (width, height) = fork_size(fork, path);
         let end = x + width;
         let mut top = y - height / 2;
         for branch in &fork.branches {
-            let (wide, high) = size(&branch.node, way);
+            let (wide, high) = size(&branch.node, path);
             let middle = top + high / 2;
             let start = x + REACH + (width - 2 * REACH - wide) / 2;
             self.bend(x, y, start, middle);
-            self.node(&branch.node, start, middle, way);
+            self.node(&branch.node, start, middle, path);
             self.bend(end - MERGER, y, start + wide, middle);
             let label = version_label(fork, branch.version);
             self.picture.text((x + 18, middle - 5), "copy", &label);

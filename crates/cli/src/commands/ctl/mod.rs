@@ -79,7 +79,7 @@ enum Verb {
     },
     /// Write packets at an interface to a file, each with what happened to it
     Capture(Capture),
-    /// Show the ways of the next packets through the chain
+    /// Show the paths of the next packets through the chain
     Trace {
         /// Only packets for which this condition holds, such as "ip.dst == 10.0.0.1 and has tcp"
         filter: Option<String>,

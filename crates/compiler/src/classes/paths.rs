@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 
 /// A path through a program, in words.
 #[derive(Clone, Debug, Serialize)]
-pub struct Way {
+pub struct Path {
     /// The conditions on packets and state: the packet filter (SNF, "Packet unit representation").
     pub conditions: Vec<String>,
     /// Its effects: writes, state, events.
@@ -24,17 +24,17 @@ pub struct Way {
 /// The number of paths through a program. `None` if there are more than 10^18.
 pub(super) fn count(program: &Residual) -> Option<u64> {
     const MOST: u64 = 1_000_000_000_000_000_000;
-    let mut ways = vec![0_u64; program.blocks.len()];
+    let mut paths = vec![0_u64; program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
         let targets = block.end.targets();
-        let next: u64 = targets.iter().map(|target| ways[target.block.index()]).sum();
+        let next: u64 = targets.iter().map(|target| paths[target.block.index()]).sum();
         let ends = u64::from(matches!(block.end, End::Exit(_) | End::Hold { .. }));
-        ways[number] = next + ends;
-        if ways[number] > MOST {
+        paths[number] = next + ends;
+        if paths[number] > MOST {
             return None;
         }
     }
-    ways.first().copied()
+    paths.first().copied()
 }
 
 /// The largest number of blocks that the search for the first paths visits.
@@ -43,40 +43,42 @@ const MOST_LOOKED_AT: usize = 200_000;
 /// The first paths that packets can take, at most `most`. At each branch, the side with fewer
 /// conditions up to an end outside of the chain comes first. Paths with contradictory conditions
 /// are left out.
-pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
+pub(super) fn paths(chain: &Chain, program: &Residual, most: usize) -> Vec<Path> {
     let far = distance(program);
     let speaker = Speaker::new(chain, program);
     let mut found = Vec::new();
     let mut open = vec![(0, Started::default())];
     for _ in 0..MOST_LOOKED_AT {
-        let Some((at, mut way)) = open.pop() else { break };
+        let Some((at, mut path)) = open.pop() else { break };
         if found.len() >= most {
             break;
         }
         let block: &Block = &program.blocks[at];
         let said: Vec<_> =
-            block.steps.iter().filter_map(|step| speaker.on(&way.bound).effect(step)).collect();
-        way.effects.extend(said);
+            block.steps.iter().filter_map(|step| speaker.on(&path.bound).effect(step)).collect();
+        path.effects.extend(said);
         match &block.end {
-            End::Jump(target) => open.push(way.go(program, target)),
+            End::Jump(target) => open.push(path.go(program, target)),
             End::Branch { cond, yes, no } => {
-                let test = speaker.on(&way.bound).test(*cond);
+                let test = speaker.on(&path.bound).test(*cond);
                 let sides = [(yes, true), (no, false)];
                 let mut sides: Vec<_> = sides
                     .into_iter()
-                    .filter_map(|(to, holds)| Some(way.clone().with(&test, holds)?.go(program, to)))
+                    .filter_map(|(to, holds)| {
+                        Some(path.clone().with(&test, holds)?.go(program, to))
+                    })
                     .collect();
                 // The side that is pushed last is searched first.
                 sides.sort_by_key(|(block, _)| Reverse(far[*block]));
                 open.extend(sides);
             }
             End::Hold { full, .. } => {
-                let mut refused = way.clone();
+                let mut refused = path.clone();
                 refused.others.push("the queue is full".to_owned());
                 open.push(refused.go(program, full));
-                found.push(way.ended(end_text(chain, &block.end)));
+                found.push(path.ended(end_text(chain, &block.end)));
             }
-            End::Exit(_) => found.push(way.ended(end_text(chain, &block.end))),
+            End::Exit(_) => found.push(path.ended(end_text(chain, &block.end))),
         }
     }
     found
@@ -128,11 +130,11 @@ impl Started {
         possible.then_some(self)
     }
 
-    fn ended(self, end: String) -> Way {
+    fn ended(self, end: String) -> Path {
         let mut conditions: Vec<String> =
             self.tested.iter().map(|(_, text, ty, set)| said(text, *ty, set)).collect();
         conditions.extend(self.others);
-        Way { conditions, effects: self.effects, end }
+        Path { conditions, effects: self.effects, end }
     }
 }
 
