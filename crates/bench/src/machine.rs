@@ -32,7 +32,7 @@ pub fn describe() -> Vec<(&'static str, String)> {
 /// How this program was compiled. Times of unoptimised builds have no meaning.
 #[must_use]
 pub fn build() -> &'static str {
-    if cfg!(debug_assertions) { "debug build: times mean nothing" } else { "release build" }
+    if cfg!(debug_assertions) { "debug build: times are meaningless" } else { "release build" }
 }
 
 /// The resident memory of this process in bytes. `None` if the system does not report it.

@@ -100,7 +100,7 @@ impl<'a> Kind<'a> {
         }
         let (base, length) = prefix(&traffic.from)?;
         if length > 30 {
-            return Err(format!("from: {} has not enough addresses", traffic.from));
+            return Err(format!("from: {} has too few addresses", traffic.from));
         }
         let room = 1_u64 << (32 - length);
         let ports = traffic.dport.len() as u64;
@@ -110,7 +110,7 @@ impl<'a> Kind<'a> {
         let sources = case.flows.min(traffic.sources.unwrap_or(u64::MAX));
         let count = sources.div_ceil(8).clamp(1, room - 2);
         if sources > count * u64::from(u16::MAX - FIRST_PORT) {
-            return Err(format!("from: {} has not enough addresses", traffic.from));
+            return Err(format!("from: {} has too few addresses", traffic.from));
         }
         let hosts = Hosts { base, apart: (room / (count + 1)).max(1), count };
         let to = if traffic.to == "routes" {

@@ -21,7 +21,9 @@ impl Loader for NoFiles {
 pub fn filter(text: &str) -> Result<Filter, String> {
     let foreign = |c: char| matches!(c, '{' | '}' | ';' | '\n' | '\r') || c.is_control();
     if text.contains(foreign) || text.contains("=>") || text.contains("//") {
-        return Err(format!("`{text}` is no condition such as `ip.src in 10.0.0.0/8 and has tcp`"));
+        return Err(format!(
+            "`{text}` is not a condition such as `ip.src in 10.0.0.0/8 and has tcp`"
+        ));
     }
     let text = format!(
         "nf filter() {{ match {{\n{text}\n=> output; else => drop \"other\"; }} }}\n\

@@ -53,7 +53,7 @@ fn workers(text: &str) -> Result<Workers, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Workers::Auto),
         Ok(number @ 1..=1024) => Ok(Workers::Number(number)),
-        _ => Err("not `auto`, and no number from 1 to 1024".to_owned()),
+        _ => Err("expected `auto` or a number from 1 to 1024".to_owned()),
     }
 }
 

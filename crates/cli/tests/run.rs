@@ -379,7 +379,8 @@ fn torn_state_is_refused_by_name_and_the_state_before_is_used() {
         .warns("goes on from kept/home.state.before");
     std::fs::write(folder.path("kept/home.state"), "x").unwrap();
     std::fs::write(folder.path("kept/home.state.before"), "y").unwrap();
-    let ended = run("wan=back.pcap").code(0).warns("home.state.before: it is no state of Braid");
+    let ended =
+        run("wan=back.pcap").code(0).warns("home.state.before: it is not a state file of Braid");
     assert_eq!(ended.json()["packets_in"], 1, "the run begins anew");
 }
 

@@ -2,7 +2,7 @@
 //! traffic runs through the reference engine with one shard for each worker; the test searches for
 //! an entry that packets of two workers use.
 
-use braid_compiler::sharding::{Class, Sharding, Verdict, sharding};
+use braid_compiler::sharding::{Placement, Sharding, Verdict, sharding};
 use braid_externs::Rng;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Event, Outputs};
@@ -89,7 +89,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The steering and the classes of the tables, as cells of a row.
+/// The steering and the placements of the tables, as cells of a row.
 fn cells(found: &Sharding) -> String {
     let verdict = match found.verdict {
         Verdict::Stateless => "no state",
@@ -103,24 +103,24 @@ fn cells(found: &Sharding) -> String {
         Verdict::Stateless => "any".to_owned(),
         Verdict::OneWorker => found.why_not.join("; "),
     };
-    let table = |class: Class| {
-        let of = found.tables.iter().filter(|table| table.class == class);
+    let table = |placement: Placement| {
+        let of = found.tables.iter().filter(|table| table.placement == placement);
         let names: Vec<&str> = of.map(|table| &*table.table).collect();
         let mut names: Vec<&str> = names.into_iter().collect();
         names.dedup();
-        (!names.is_empty()).then(|| format!("{}: {}", class.word(), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{}: {}", placement.word(), names.join(", ")))
     };
-    let classes = [
-        Class::Local,
-        Class::Replicated,
-        Class::Summed,
-        Class::Turns,
-        Class::Own,
-        Class::Portions,
-        Class::Owner,
+    let placements = [
+        Placement::Local,
+        Placement::Replicated,
+        Placement::Summed,
+        Placement::Turns,
+        Placement::Own,
+        Placement::Portions,
+        Placement::Owner,
     ];
-    let classes: Vec<String> = classes.into_iter().filter_map(table).collect();
-    format!("{verdict} | {rules} | {} |", classes.join("; "))
+    let placements: Vec<String> = placements.into_iter().filter_map(table).collect();
+    format!("{verdict} | {rules} | {} |", placements.join("; "))
 }
 
 /// The functions of Maestro's paper: what its published programs do, and the function of the library
@@ -344,7 +344,7 @@ fn local_tables(chain: &Chain, found: &Sharding) -> Vec<(u16, StateId)> {
     for (number, node) in (0..).zip(&chain.nodes) {
         for state in 0..u32::try_from(node.model.state.len()).expect("few") {
             let table = tables.next().expect("a table for each declaration");
-            if table.class == Class::Local {
+            if table.placement == Placement::Local {
                 local.push((number, StateId(state)));
             }
         }
@@ -406,33 +406,36 @@ fn a_chain_with_workers_that_cannot_share_it_is_an_error() {
 #[test]
 fn only_sums_are_added_up() {
     let cases = [
-        ("total + pkt.len", Class::Summed),
-        ("max(total, pkt.len)", Class::Owner),
-        ("total + total", Class::Owner),
+        ("total + pkt.len", Placement::Summed),
+        ("max(total, pkt.len)", Placement::Owner),
+        ("total + total", Placement::Owner),
     ];
-    for (value, class) in cases {
+    for (value, placement) in cases {
         let (_, found) = derive(&format!(
             "nf f() {{ state total: size global = 0; total = {value}; output; }} \
              chain c {{ path f(); }}"
         ));
-        assert_eq!(found.tables[0].class, class, "{value}: {found:?}");
+        assert_eq!(found.tables[0].placement, placement, "{value}: {found:?}");
     }
 }
 
 #[test]
 fn limits_are_divided_only_where_the_function_says_so() {
-    let cases =
-        [("", Class::Owner), (", sharded", Class::Own), (", portions (most)", Class::Portions)];
-    for (option, class) in cases {
+    let cases = [
+        ("", Placement::Owner),
+        (", sharded", Placement::Own),
+        (", portions (most)", Placement::Portions),
+    ];
+    for (option, placement) in cases {
         let (_, found) = derive(&format!(
             "nf f(most: u32) {{ state count: u32 global = 0{option}; \
              if count < most {{ count += 1; output; }} drop; }} \
              chain c {{ path f(most: 9); workers 4; }}"
         ));
-        assert_eq!(found.tables[0].class, class, "{option}: {found:?}");
+        assert_eq!(found.tables[0].placement, placement, "{option}: {found:?}");
         assert_eq!(found.verdict == Verdict::OneWorker, option.is_empty());
         let says = found.tables[0].reason.contains("most divided by 4");
-        assert_eq!(says, class == Class::Portions, "{}", found.tables[0].reason);
+        assert_eq!(says, placement == Placement::Portions, "{}", found.tables[0].reason);
     }
 }
 

@@ -12,8 +12,8 @@ use braid_packet::{Layout, Packet};
 
 /// The reason why a packet cannot take a record while a function has due work. The text follows the
 /// function's name.
-pub(crate) const DUE: &str = "has something to do first";
-pub(crate) const CUT: &str = "wants a payload that the capture cut";
+pub(crate) const DUE: &str = "has due work";
+pub(crate) const CUT: &str = "needs a payload that the capture has cut";
 
 /// A change of headers: a masked rewrite, its new bytes, and the amounts that it adds to checksums.
 #[derive(Clone, Debug)]

@@ -79,12 +79,12 @@ const MADE: &str = "made for this packet";
 /// The reason for a record that replaces another one.
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
 /// The reason for a miss before the cache tries to make a record for the flow.
-const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
-                   fails for the eighth, sixteenth, …";
+const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then for the eighth, the \
+                   sixteenth, …";
 
 /// The reason for a miss while the sampling leaves packets out.
-const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
-                        left out";
+const LEFT_OUT: &str = "no search for a record: nearly all earlier packets began new flows, so three of four \
+                        packets skip the search";
 
 impl PacketPath {
     /// The path of a packet for which no program can run yet, and why.
@@ -105,10 +105,10 @@ impl PacketPath {
         // `foresee` cannot know some reasons, because they depend on the other records.
         let why = match taken {
             _ if taken == self.taken => self.why,
-            Taken::GuardFailure => "its record can count no more until that is worked out".into(),
+            Taken::GuardFailure => "its record has used up its fuel, which must be computed again".into(),
             _ if after.records.contended > before.records.contended => {
-                "no record can be made: other records look at state that it would change, or change what it would \
-                 look at"
+                "no record can be made: other records read state that it would change, or change state that it would \
+                 read"
                     .into()
             }
             _ => "no record can be made: there are too many".into(),
@@ -161,12 +161,12 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match (admitted, tried, failure) {
             (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
             (true, Ok(()), None) if is_left_out => miss(
-                "no record is tried: many attempts for packets like it failed, or would have saved no time",
+                "no attempt to make a record: many attempts for similar packets failed or would have saved no time",
             ),
             (true, Ok(()), _) => outcome(Taken::Hit, MADE),
             (_, Err(why), Some(failure)) if is_outdated => outcome(
                 Taken::GuardFailure,
-                format!("{failure}, and no other one can be made: {why}", failure = failure.why),
+                format!("{failure}, and no other record can be made: {why}", failure = failure.why),
             ),
             (_, _, Some(failure)) => failure,
             (false, Ok(()), None) => miss(YET),
@@ -222,7 +222,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         if !template.link.holds(data) {
             return outcome(
                 Taken::GuardFailure,
-                "its link addresses are not the ones that its record takes for granted",
+                "its link addresses differ from those of its record",
             );
         }
         let fails = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
@@ -246,7 +246,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
             Some(search) => {
                 let name = self.name(search.node);
-                outcome(Taken::GuardFailure, format!("{name} finds something in the payload"))
+                outcome(Taken::GuardFailure, format!("{name} finds a pattern in the payload"))
             }
             None => outcome(Taken::Hit, ""),
         }
@@ -271,7 +271,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             (_, None) => {
                 "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
             }
-            (_, Some(_)) => "it belongs to no flow: its worker depends on more than its key can have".into(),
+            (_, Some(_)) => "it belongs to no flow: its worker depends on fields that cannot be part of its key".into(),
         }
     }
 
@@ -301,7 +301,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                 Err(format!("{why}: a record would save no time"))
             }
             Ok(_) if flow.is_narrow() && !findings.path.rewrite.is_narrow() => Err(
-                "it needs a longer record than others of its kind: one is tried for later packets"
+                "it needs a longer record than others of its kind: Braid tries to make one for later packets"
                     .into(),
             ),
             Ok(_) => Ok(()),
@@ -316,7 +316,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             (Why::GoesOn, Some(residual)) => self.goes_on(residual, stop.block),
             (Why::Step | Why::GoesOn, None) => "it goes nowhere".into(),
             (Why::Uneven, _) => {
-                "the number of functions on the packet's path depends on more than where the path ends"
+                "the end of the packet's path does not determine how many functions it visits"
                     .into()
             }
             (Why::Unknown(node), _) => {
@@ -431,7 +431,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             }
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::Patterns { .. } => format!("{name} looks into the payload"),
+            Op::Patterns { .. } => format!("{name} reads the payload"),
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),
             Op::Load { field, .. } => {
                 format!(

@@ -150,7 +150,7 @@ impl Findings {
             (0, _) => Some("nothing is looked up on its way but routes"),
             (_, 0) => None,
             _ if self.steps >= least => None,
-            _ => Some("too much of it has to be computed for each packet"),
+            _ => Some("too many values must be computed for each packet"),
         }
     }
 

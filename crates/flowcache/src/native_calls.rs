@@ -31,7 +31,7 @@ pub(crate) fn ask(
     let shard = functions.shard(node, worker);
     let (flow, record) = recorded(headers, functions.native(node, shard), now)?;
     if !record.is_for_side(backward) {
-        return Err("has recorded what it does with packets from the other side");
+        return Err("has recorded actions for packets from the other side");
     }
     let payload = record.payload();
     if payload == Payload::Write {
@@ -98,7 +98,7 @@ fn recorded(
     }
     let key = headers.packet.flow_key(headers.layout).ok_or("gets a packet of no flow")?;
     let recorded = function.recorded(&key);
-    let (flow, record) = recorded.ok_or("has recorded nothing of the packet's flow")?;
+    let (flow, record) = recorded.ok_or("has recorded nothing for the packet's flow")?;
     Ok((flow, record.clone()))
 }
 
@@ -109,7 +109,7 @@ fn apply(
     may: &Profile,
     record: &Recorded,
 ) -> Result<Verdict, &'static str> {
-    const NEVER: &str = "has recorded what it does not declare";
+    const NEVER: &str = "has recorded an action that it does not declare";
     let all = HeaderMask { care: u128::MAX, present: headers.layout.presence() };
     let mut verdict = Verdict::Forward;
     for action in &record.headers {
@@ -158,7 +158,7 @@ fn splice(
     let longer = isize::try_from(findings.path.effects.longer()).unwrap_or(isize::MAX);
     let there = headers.outline.l4().saturating_add_signed(longer);
     if at.checked_add(less).is_none_or(|end| end > there) {
-        return Err("puts in or takes out bytes behind the headers");
+        return Err("inserts or removes bytes behind the headers");
     }
     let most = MOST.saturating_sub(u32::try_from(put_in).unwrap_or(u32::MAX));
     findings.guards.add(Guard { number: LENGTH, least: 0, most });

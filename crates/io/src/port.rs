@@ -208,7 +208,7 @@ pub enum OpenError {
     #[error("its packets have no Ethernet header, and devices carry Ethernet frames")]
     NoFrames,
     /// The capture of a port is too large for memory.
-    #[error("it has more than {0} MiB; take a part of it")]
+    #[error("it has more than {0} MiB; use a part of it")]
     TooMuch(usize),
     /// DPDK or its driver refuses.
     #[cfg(feature = "dpdk")]

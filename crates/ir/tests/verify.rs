@@ -208,21 +208,21 @@ fn definitions_must_come_before_uses_on_every_way() {
     );
     bad_blocks(
         "b0: v0:u8 = not v1 v1:u8 = const 2 output onward at row0",
-        "packet, b0, operation 0: v1 is not defined on every way there",
+        "packet, b0, operation 0: v1 is not defined on every path to this place",
     );
     bad_blocks(
         "b0: v0:u8 = not v0 output onward at row0",
-        "packet, b0, operation 0: v0 is not defined on every way there",
+        "packet, b0, operation 0: v0 is not defined on every path to this place",
     );
     bad_blocks(
         "b0: v0:bool = const true branch v0, b1, b2
          b1: v1:u8 = const 1 jump b2
          b2: v2:u8 = not v1 output onward at row0",
-        "packet, b2, operation 0: v1 is not defined on every way there",
+        "packet, b2, operation 0: v1 is not defined on every path to this place",
     );
     bad_blocks(
         "unused v0:bool b0: branch v0, b1, b1 b1: output onward at row0",
-        "packet, b0, terminator: v0 is not defined on every way there",
+        "packet, b0, terminator: v0 is not defined on every path to this place",
     );
     // A definition before the paths part is valid on both.
     let model = parse(

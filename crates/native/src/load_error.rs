@@ -30,7 +30,9 @@ pub enum LoadError {
         wanted: u32,
     },
     /// The size that the function states is too small.
-    #[error("{label} says that its `braid_nf` has {found} bytes, where {least} are the least")]
+    #[error(
+        "{label} says that its `braid_nf` has {found} bytes, but it must have at least {least}"
+    )]
     Size {
         /// Function and library.
         label: String,
@@ -46,7 +48,7 @@ pub enum LoadError {
         label: String,
     },
     /// The function asks for too much memory.
-    #[error("{label} asks for {found} bytes for each flow, where {most} are the most")]
+    #[error("{label} asks for {found} bytes for each flow, but at most {most} are allowed")]
     FlowBytes {
         /// Function and library.
         label: String,

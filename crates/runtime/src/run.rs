@@ -265,8 +265,8 @@ fn blind_split(chain: &Chain, splitter: &Splitter, inputs: &[Input]) -> Vec<Stri
     let common = inputs.iter().filter(|input| input.interface.is_none());
     let warn = |input: &Input| {
         format!(
-            "{}: no interface of chain `{}` says which prefixes are behind it, so no packet can \
-             be told to enter anywhere; write `interface NAME {{ behind PREFIX }}`, or name the \
+            "{}: no interface of chain `{}` has `behind` prefixes, so Braid cannot tell \
+             where packets enter; write `interface NAME {{ behind PREFIX }}`, or name the \
              interface with --in NAME=FILE",
             input.name, chain.name
         )

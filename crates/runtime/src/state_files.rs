@@ -26,7 +26,7 @@ pub enum StateError {
     #[error("it cannot be written: {0}")]
     Write(io::Error),
     /// The file is something else.
-    #[error("it is no state of Braid")]
+    #[error("it is not a state file of Braid")]
     Foreign,
     /// The file has another version.
     #[error("its format has version {0}, and this Braid reads version {VERSION}")]

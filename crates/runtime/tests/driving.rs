@@ -107,8 +107,8 @@ fn chain_without_prefixes_warns_that_nothing_can_be_split() {
     assert_eq!(summary.counters.lost["no_interface"], 1);
     assert_eq!(
         summary.warnings,
-        ["in.pcap: no interface of chain `test` says which prefixes are behind it, so no packet \
-          can be told to enter anywhere; write `interface NAME { behind PREFIX }`, or name the \
+        ["in.pcap: no interface of chain `test` has `behind` prefixes, so Braid cannot \
+          tell where packets enter; write `interface NAME { behind PREFIX }`, or name the \
           interface with --in NAME=FILE"]
     );
 }

@@ -3,7 +3,7 @@
 //! does the same, and no entry is used by packets of two workers. Limits in portions are those of
 //! chains of their own.
 
-use braid_compiler::sharding::{Class, Sharding, Verdict, divide, sharding};
+use braid_compiler::sharding::{Placement, Sharding, Verdict, divide, sharding};
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::{Engine, Event, Outputs};
 use braid_ir::model::{Granularity, Model, Op, ParamTy, Setting, StateId, Word};
@@ -147,7 +147,10 @@ fn workers_of_chains_with_limits_are_equal_to_shards() {
         let file = folder.join(name).with_extension("braid");
         let chain = harness::compile_file(&file, Form::AsWritten).expect("an example");
         let (chain, found) = divide(Chain { workers: 4, ..chain }).expect("a chain with a graph");
-        assert!(found.tables.iter().any(|table| table.class == Class::Portions), "{found:?}");
+        assert!(
+            found.tables.iter().any(|table| table.placement == Placement::Portions),
+            "{found:?}"
+        );
         let differs = differs_from_shards(&chain, USERS[0], 1, 600);
         assert!(differs.is_none(), "{name}: {}", differs.unwrap_or_default());
     }
@@ -169,9 +172,9 @@ fn is_apart(chain: &Chain) -> bool {
 /// Whether one worker does what many do: each entry belongs to one of them, and no function has
 /// anything else of its own on each worker.
 fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
-    let alone = |class| matches!(class, Class::Local | Class::Replicated);
+    let alone = |placement| matches!(placement, Placement::Local | Placement::Replicated);
     found.assumes.is_empty()
-        && found.tables.iter().all(|table| alone(table.class) && table.exceptions.is_empty())
+        && found.tables.iter().all(|table| alone(table.placement) && table.exceptions.is_empty())
         && !is_apart(chain)
 }
 
@@ -249,7 +252,7 @@ fn conflict(one: &Generated, steering: &Steering) -> Option<String> {
         (0..of.model.state.len()).map(move |at| (node, StateId(u32::try_from(at).expect("few"))))
     });
     let tables = tables.zip(&found.tables);
-    let local = tables.filter(|(_, table)| table.class == Class::Local);
+    let local = tables.filter(|(_, table)| table.placement == Placement::Local);
     let local = local.map(|(at, table)| (at, !table.exceptions.is_empty())).collect();
     let whole = Chain { workers: 1, ..chain.clone() };
     let (stimuli, _) = recorded(&whole, *seed, STIMULI);
@@ -340,7 +343,8 @@ fn limits_of(chain: &Chain, found: &Sharding) -> Limits {
     let tables = (0..).zip(&chain.nodes).flat_map(|(number, node)| {
         node.model.state.iter().map(move |decl| (number, &decl.portions))
     });
-    let divided = tables.zip(&found.tables).filter(|(_, table)| table.class == Class::Portions);
+    let divided =
+        tables.zip(&found.tables).filter(|(_, table)| table.placement == Placement::Portions);
     divided
         .flat_map(|((node, all), _)| all.iter().map(move |param| (node, param.index())))
         .collect()
@@ -408,9 +412,13 @@ fn in_portions(
 fn limits_in_portions_are_those_of_chains_of_their_own() {
     let (chain, found) = divide(limits()).expect("a chain with a graph");
     assert_eq!(found.verdict, Verdict::Split, "{found:?}");
-    let classes: Vec<_> = found.tables.iter().map(|table| table.class).collect();
+    let placements: Vec<_> = found.tables.iter().map(|table| table.placement).collect();
     // A steering fits `sent` or `received`, but not both.
-    assert_eq!(classes.iter().filter(|class| **class == Class::Portions).count(), 3, "{found:?}");
+    assert_eq!(
+        placements.iter().filter(|placement| **placement == Placement::Portions).count(),
+        3,
+        "{found:?}"
+    );
     let all = limits_of(&limits(), &found);
     // The rate and the burst of `rate_limiter`, and `most` of the others.
     assert_eq!(all.len(), 4, "{all:?}");

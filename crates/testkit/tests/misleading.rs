@@ -4,7 +4,7 @@
 //! generated chains find each mutant of the analysis.
 
 use braid_compiler::sharding::{
-    Class, Sharding, ShardingMutant, Verdict, divide_as, sharding, sharding_with,
+    Placement, Sharding, ShardingMutant, Verdict, divide_as, sharding, sharding_with,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -81,18 +81,23 @@ fn run(chain: &Chain, packets: &[Packet]) -> (Vec<Vec<Output>>, BTreeMap<String,
     (outputs, sums)
 }
 
-/// Whether workers with tables of these classes do something else than one worker.
+/// Whether workers with tables of these placements do something else than one worker.
 fn differs(chain: &Chain, found: &Sharding, seed: u64) -> bool {
     let packets = packets(seed);
     let divided = run(&divide_as(chain.clone(), found), &packets);
     divided != run(&Chain { workers: 1, ..chain.clone() }, &packets)
 }
 
-/// The division of a chain, if all of its tables have one of these classes and no exceptions.
-fn divided(chain: &Chain, bug: Option<ShardingMutant>, classes: &[Class]) -> Option<Sharding> {
+/// The division of a chain, if all of its tables have one of these placements and no exceptions.
+fn divided(
+    chain: &Chain,
+    bug: Option<ShardingMutant>,
+    placements: &[Placement],
+) -> Option<Sharding> {
     let found = sharding_with(chain, bug).expect("a chain with a graph");
     let tables = &found.tables;
-    let good = tables.iter().all(|one| classes.contains(&one.class) && one.exceptions.is_empty());
+    let good =
+        tables.iter().all(|one| placements.contains(&one.placement) && one.exceptions.is_empty());
     (found.verdict == Verdict::Split && found.assumes.is_empty() && good).then_some(found)
 }
 
@@ -225,7 +230,7 @@ fn chosen(chain: &Chain, packets: &[Packet]) -> [usize; 3] {
     counts
 }
 
-/// Whether workers choose a member more often than the class says: in one row, members are chosen
+/// Whether workers choose a member more often than the placement says: in one row, members are chosen
 /// equally often, or once more. Each worker chooses a member at most once more.
 fn is_unfair(chain: &Chain, found: &Sharding, seed: u64) -> bool {
     let counts = chosen(&divide_as(chain.clone(), found), &packets(seed));
@@ -240,7 +245,7 @@ fn is_unfair(chain: &Chain, found: &Sharding, seed: u64) -> bool {
 /// The number of chains that a generator makes, that the analysis divides, and that then go wrong.
 fn tried(
     make: fn(&mut Rng) -> String,
-    classes: &[Class],
+    placements: &[Placement],
     wrong: fn(&Chain, &Sharding, u64) -> bool,
     bug: Option<ShardingMutant>,
 ) -> (usize, Option<String>) {
@@ -250,7 +255,7 @@ fn tried(
     for seed in budget::seeds(most) {
         let text = make(&mut Rng::new(seed));
         let chain = chain(&text);
-        let Some(found) = divided(&chain, bug, classes) else { continue };
+        let Some(found) = divided(&chain, bug, placements) else { continue };
         count += 1;
         if wrong(&chain, &found, seed) {
             return (count, Some(format!("seed {seed}\n{text}\n{found:?}")));
@@ -259,8 +264,8 @@ fn tried(
     (count, None)
 }
 
-const SHARED: &[Class] = &[Class::Local, Class::Replicated];
-const SUMMED: &[Class] = &[Class::Local, Class::Replicated, Class::Summed];
+const SHARED: &[Placement] = &[Placement::Local, Placement::Replicated];
+const SUMMED: &[Placement] = &[Placement::Local, Placement::Replicated, Placement::Summed];
 
 #[test]
 fn built_packets_use_entries_of_their_own_worker() {
@@ -279,7 +284,7 @@ fn summed_tables_have_the_sums_of_one_worker() {
 
 #[test]
 fn turns_choose_all_members_alike() {
-    let (count, wrong) = tried(turns, &[Class::Turns], is_unfair, None);
+    let (count, wrong) = tried(turns, &[Placement::Turns], is_unfair, None);
     assert_eq!(wrong, None);
     assert!(count >= 4 || budget::is_asked(), "only {count} chains are divided");
 }
@@ -293,7 +298,7 @@ fn generated_chains_find_each_mutant() {
     }
     let (_, wrong) = tried(sums, SUMMED, differs, Some(DecidingSums));
     assert!(wrong.is_some() || budget::is_asked(), "DecidingSums is not found");
-    let (_, wrong) = tried(turns, &[Class::Turns], is_unfair, Some(AnyTurns));
+    let (_, wrong) = tried(turns, &[Placement::Turns], is_unfair, Some(AnyTurns));
     assert!(wrong.is_some() || budget::is_asked(), "AnyTurns is not found");
 }
 
@@ -350,9 +355,9 @@ fn a_table_that_built_packets_use_without_their_worker_is_not_divided() {
 
 #[test]
 fn classes_follow_from_what_values_decide() {
-    let class = |text: &str| {
+    let placement = |text: &str| {
         let found = sharding(&chain(text)).expect("a chain with a graph");
-        found.tables[0].class
+        found.tables[0].placement
     };
     let sum = |lines: &str| {
         let more = if lines.contains("t[") {
@@ -361,9 +366,9 @@ fn classes_follow_from_what_values_decide() {
             ""
         };
         let state = "state s: u32 per (u8) = 0, capacity 8, full evict_oldest;";
-        class(&format!("nf m() {{ {state} {more} {lines} output; }} chain c {{ path m(); }}"))
+        placement(&format!("nf m() {{ {state} {more} {lines} output; }} chain c {{ path m(); }}"))
     };
-    assert_eq!(sum("s[1] += 1;"), Class::Summed);
+    assert_eq!(sum("s[1] += 1;"), Placement::Summed);
     for lines in [
         "if s[1] < 10 { s[1] += 1; }",
         "s[1] += 1; if s[1] > 30 { t[1] += 1; }",
@@ -371,17 +376,17 @@ fn classes_follow_from_what_values_decide() {
         "s[1] = if pkt.len > 60 B { s[1] * 2 } else { s[1] + 1 };",
         "if has tcp { s[1] = 0; } else { s[1] += 1; }",
     ] {
-        assert_eq!(sum(lines), Class::Owner, "{lines}");
+        assert_eq!(sum(lines), Placement::Owner, "{lines}");
     }
     let turn = |next: &str| {
-        class(&format!(
+        placement(&format!(
             "nf m(l: list<ip4> = [1.1.1.1, 2.2.2.2]) {{ state n: index(l) global = 0;
                match {{ has ip => {{ ip.dst = l[n]; n = {next}; output; }} else => output; }} }}
              chain c {{ path m(); }}"
         ))
     };
-    assert_eq!(turn("(n + 1) % len(l)"), Class::Turns);
+    assert_eq!(turn("(n + 1) % len(l)"), Placement::Turns);
     for next in ["u32(ip.src) % len(l)", "(n * 2 + 1) % len(l)"] {
-        assert_eq!(turn(next), Class::Owner, "{next}");
+        assert_eq!(turn(next), Placement::Owner, "{next}");
     }
 }

@@ -214,7 +214,7 @@ fn paths_and_flows_name_native_functions() {
     let (found, _) = paths(&five(&blocking), &packets);
     assert_eq!(
         found[2],
-        "miss: no record can be made: ids5 has recorded nothing of the packet's flow"
+        "miss: no record can be made: ids5 has recorded nothing for the packet's flow"
     );
     let telling = format!("path lan <-> monitor5() <-> ids5({signatures}) <-> wan;");
     let (found, table) = paths(&five(&telling), &packets);

@@ -91,7 +91,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     }
     let facts = machine::describe();
     if cfg!(debug_assertions) {
-        warn("this is a debug build: times mean nothing");
+        warn("this is a debug build: times are meaningless");
     }
     let core = pin(args.core).map_err(|why| failure(&why))?;
     let mut all: Vec<(&Definition, Vec<Row>)> = Vec::new();

@@ -28,10 +28,10 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// The solver, if not z3 or cvc5 of the path
+    /// The solver to use instead of z3 or cvc5 from PATH
     #[arg(long, value_name = "PROGRAM")]
     solver: Option<PathBuf>,
-    /// Most seconds for one question to the solver
+    /// The time limit for one question to the solver, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
     /// Look at programs with a bug
@@ -223,8 +223,8 @@ fn difference_text(
             format!("  confirmed by running it on both:\n{}", replay.text(chain))
         }
         Confirmed::No => {
-            "  not confirmed: both were run on this packet, alone and after itself and \
-                          replies to it, and did the same\n"
+            "  not confirmed: both engines gave the same results for this packet, alone \
+                          and after itself and replies to it\n"
                 .to_owned()
         }
         Confirmed::Nothing => "  not confirmed: Braid cannot build this packet\n".to_owned(),
@@ -254,7 +254,7 @@ fn summary(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
     text += "\nproven means: for every packet of the program's headers and every state, the program and\n\
              the chain, function by function, come to the same end with equal fields, state operations,\n\
              events, sent packets and counters; shapes and paths cover all packets and do not overlap\n";
-    text += "\nnot proven but taken for granted or tested:\n";
+    text += "\nassumed or tested, not proven:\n";
     for assumed in ASSUMED {
         text += &format!("  - {assumed}\n");
     }

@@ -33,7 +33,7 @@ mod words;
 
 pub use mutants::ShardingMutant;
 pub use portions::divide_limits;
-pub use report::{Class, PoolShare, Rule, Sharding, TableSharding, Verdict};
+pub use report::{Placement, PoolShare, Rule, Sharding, TableSharding, Verdict};
 
 use braid_ir::chain::Chain;
 use braid_ir::model::StateId;
@@ -86,14 +86,14 @@ pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
             for node in &mut chain.nodes {
                 let model = Arc::make_mut(&mut node.model);
                 for (state, table) in (0..model.state.len()).zip(tables) {
-                    if table.class == Class::Summed {
+                    if table.placement == Placement::Summed {
                         let id = StateId(u32::try_from(state).unwrap_or(u32::MAX));
                         model.state[state].sums = usage::sums(model, id);
                     }
                     model.state[state].sharded = true;
                 }
                 let (own, others) = tables.split_at(model.state.len());
-                let in_portions = own.iter().map(|table| table.class == Class::Portions);
+                let in_portions = own.iter().map(|table| table.placement == Placement::Portions);
                 divide_limits(node, in_portions, chain.workers);
                 tables = others;
             }

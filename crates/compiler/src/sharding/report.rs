@@ -70,7 +70,7 @@ pub struct TableSharding {
     /// The table.
     pub table: String,
     /// How it is divided.
-    pub class: Class,
+    pub placement: Placement,
     /// Why, in one sentence.
     pub reason: String,
     /// Packets for which this does not hold, one sentence each.
@@ -82,7 +82,7 @@ pub struct TableSharding {
 /// How a table is divided over workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Class {
+pub enum Placement {
     /// Each entry belongs to one worker.
     Local,
     /// Each worker has all entries, which nothing changes.
@@ -111,18 +111,18 @@ pub struct PoolShare {
     pub rule: String,
 }
 
-impl Class {
-    /// The class in one word.
+impl Placement {
+    /// The placement in one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Class::Local => "local",
-            Class::Replicated => "replicated",
-            Class::Summed => "summed",
-            Class::Turns => "turns",
-            Class::Own => "own",
-            Class::Portions => "portions",
-            Class::Owner => "owner",
+            Placement::Local => "local",
+            Placement::Replicated => "replicated",
+            Placement::Summed => "summed",
+            Placement::Turns => "turns",
+            Placement::Own => "own",
+            Placement::Portions => "portions",
+            Placement::Owner => "owner",
         }
     }
 }
@@ -130,7 +130,7 @@ impl Class {
 /// The report about a chain for which a steering was found.
 pub(super) fn found(chain: &Chain, best: &Best) -> Sharding {
     let tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
-    let keeps = |table: &&TableSharding| table.class == Class::Owner;
+    let keeps = |table: &&TableSharding| table.placement == Placement::Owner;
     let owners = tables.iter().filter(keeps);
     let why_not: Vec<String> = owners
         .map(|table| format!("{}.{}: {}", table.function, table.table, table.reason))
@@ -222,8 +222,8 @@ fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
         let names: Vec<&str> =
             chain.nodes.iter().filter(|node| turns(&node.model)).map(|node| &*node.name).collect();
         found.push(format!(
-            "{} send packets back only to where others expect them (packets that are \
-             sent back the way they came may belong to another worker)",
+            "{} send packets back only to where others expect them (packets sent \
+             back in the direction they came from may belong to another worker)",
             names.join(", ")
         ));
     }
@@ -239,8 +239,8 @@ fn turns(model: &Model) -> bool {
 
 fn table(chain: &Chain, best: &Best, one: &Judged) -> TableSharding {
     let node = &chain.nodes[usize::from(one.table.0)];
-    let (class, reason) = match &one.kind {
-        Division::Local(claim) => (Class::Local, local(chain, decl(chain, one.table), claim)),
+    let (placement, reason) = match &one.kind {
+        Division::Local(claim) => (Placement::Local, local(chain, decl(chain, one.table), claim)),
         Division::Shared(share) => shared(chain, best, one, *share),
     };
     let exceptions = match one.kind {
@@ -254,7 +254,7 @@ fn table(chain: &Chain, best: &Best, one: &Judged) -> TableSharding {
         function: node.name.clone(),
         model: node.model.name.clone(),
         table: decl(chain, one.table).name.clone(),
-        class,
+        placement,
         reason,
         exceptions,
         line: one.exceptions.iter().find_map(|seen| line(chain, seen.by.site)),
@@ -267,41 +267,41 @@ fn distinct(chain: &Chain, uses: &[Seen], end: &str) -> Vec<String> {
     texts.into_iter().map(|text| format!("{text}{end}")).collect()
 }
 
-/// The class of a table that no steering divides, and the reason.
-fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Class, String) {
+/// The placement of a table that no steering divides, and the reason.
+fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Placement, String) {
     let is_global = decl(chain, one.table).granularity == Granularity::Global;
     let why = match (is_global, distinct(chain, &one.exceptions, "").first()) {
-        (true, _) => "all packets use the one entry".to_owned(),
+        (true, _) => "all packets use its only entry".to_owned(),
         (false, Some(text)) => format!("{text}, which does not decide their worker"),
         (false, None) => "programs use it in ways that the analysis does not follow".to_owned(),
     };
     match share {
         Share::Replicated => {
-            (Class::Replicated, "nothing changes it, so each worker has a copy".to_owned())
+            (Placement::Replicated, "nothing changes it, so each worker has a copy".to_owned())
         }
         Share::Summed => (
-            Class::Summed,
+            Placement::Summed,
             format!("{why}; the function only counts, so values are added up when they are read"),
         ),
         Share::Turns => (
-            Class::Turns,
+            Placement::Turns,
             format!(
-                "{why}; it only chooses a member of a list, so each worker takes turns by itself: \
-                 a member is chosen at most once more for each worker than in one row"
+                "{why}; it is only a round-robin position, so each worker has its own: compared with \
+                 one worker, a member may be chosen once more for each worker"
             ),
         ),
         Share::Own => {
-            (Class::Own, format!("{why}; its function gives each worker a table of its own"))
+            (Placement::Own, format!("{why}; its function gives each worker a table of its own"))
         }
-        Share::Portions => (Class::Portions, portions(chain, one.table, &why)),
+        Share::Portions => (Placement::Portions, portions(chain, one.table, &why)),
         Share::Limit => (
-            Class::Owner,
+            Placement::Owner,
             format!(
                 "{why}; it compares an amount with a limit (`portions` divides limits, `sharded` \
                  gives each worker the whole limit)"
             ),
         ),
-        Share::None => (Class::Owner, owner(chain, best, one.table, why)),
+        Share::None => (Placement::Owner, owner(chain, best, one.table, why)),
     }
 }
 

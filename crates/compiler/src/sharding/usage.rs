@@ -110,7 +110,7 @@ fn is_passive(model: &Model) -> bool {
     model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
 }
 
-/// For each slot of a table of the class *summed*: how listings combine the entries of several
+/// For each slot of a table with the placement *summed*: how listings combine the entries of several
 /// workers.
 pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     let decl = &model.state[state.index()];

@@ -63,7 +63,7 @@ impl Stored {
     }
 
     fn notes(&self) -> Vec<String> {
-        let text = format!("{} packets that the capture has only in part were left out", self.cut);
+        let text = format!("{} packets that the capture has cut short were left out", self.cut);
         Vec::from_iter((self.cut > 0).then_some(text))
     }
 }

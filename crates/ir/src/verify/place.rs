@@ -171,7 +171,7 @@ pub enum Problem {
     #[error("{0} is defined twice")]
     DefinedTwice(ValueId),
     /// A value is used where some path to the use does not define it.
-    #[error("{0} is not defined on every way there")]
+    #[error("{0} is not defined on every path to this place")]
     Undefined(ValueId),
     /// A value has a wrong width.
     #[error("{value} has {found} bits instead of {wanted}")]

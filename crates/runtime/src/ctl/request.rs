@@ -121,8 +121,8 @@ pub(crate) struct Job {
 /// Reads a request. If its answer is followed by a feed, sets `reader` to the client's end.
 pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, String> {
     let value: Value =
-        serde_json::from_str(line).map_err(|why| format!("the request is no JSON: {why}"))?;
-    let given = Given(value.as_object().ok_or("the request is no JSON object")?);
+        serde_json::from_str(line).map_err(|why| format!("the request is not JSON: {why}"))?;
+    let given = Given(value.as_object().ok_or("the request is not JSON object")?);
     let word = given.text("do")?.ok_or("the request lacks `do`")?;
     let mut feed = |most| {
         let (feed, client) = feed(most);
@@ -201,7 +201,7 @@ impl Given<'_> {
     fn number(&self, key: &str, default: usize) -> Result<usize, String> {
         let Some(value) = self.get(key) else { return Ok(default) };
         let number = value.as_u64().and_then(|number| usize::try_from(number).ok());
-        number.ok_or_else(|| format!("`{key}` is no whole number"))
+        number.ok_or_else(|| format!("`{key}` is not a whole number"))
     }
 
     fn flag(&self, key: &str) -> Result<bool, String> {
@@ -323,11 +323,11 @@ mod tests {
             (r#"{"do":1}"#, "`do` is no text"),
             (r#"{"do":"dance"}"#, "there is no `dance`; known are status"),
             (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
-            (r#"{"do":"state","from":-1}"#, "`from` is no whole number"),
+            (r#"{"do":"state","from":-1}"#, "`from` is not a whole number"),
             (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
             (r#"{"do":"capture"}"#, "lacks `interface`"),
             (r#"{"do":"capture","interface":"lan","way":"up"}"#, "neither `in` nor `out`"),
-            (r#"{"do":"trace","count":"all"}"#, "`count` is no whole number"),
+            (r#"{"do":"trace","count":"all"}"#, "`count` is not a whole number"),
             (r#"{"do":"change"}"#, "lacks `change`"),
             (r#"{"do":"change","change":["a"]}"#, "`change` is no text"),
             (r#"{"do":"reload","plan":"yes"}"#, "`plan` is neither true nor false"),

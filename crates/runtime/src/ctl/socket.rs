@@ -46,7 +46,7 @@ pub enum SocketError {
     #[error("another process listens there; stop it, or choose another path")]
     InUse,
     /// The path is not a socket.
-    #[error("the file exists and is no socket; choose another path")]
+    #[error("the file exists and is not a socket; choose another path")]
     NoSocket,
     /// The operating system refuses.
     #[error("cannot be made: {0}")]

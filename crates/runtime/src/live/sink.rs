@@ -261,16 +261,16 @@ pub(super) fn remedies(counters: &Counters) -> Vec<String> {
         (
             "received_offload",
             "were merged by the kernel or a network card and could not be split; run \
-             `ethtool -K DEVICE gro off gso off tso off` where the packets come from",
+             `ethtool -K DEVICE gro off gso off tso off` at the device that they come from",
         ),
         (
             "send_too_long",
             "were longer than the device allows; give both sides one MTU, or the interface an \
-             address, so that it tells their senders",
+             address, so that their senders get ICMP errors",
         ),
         (NO_GATEWAY, "left by an interface for another link; give it a gateway"),
         (NO_DEVICE, "left by an interface without a device; give it one with --if"),
-        (WORKER_QUEUE_FULL, "came faster than their worker could take them"),
+        (WORKER_QUEUE_FULL, "arrived faster than their worker could process them"),
     ];
     let found = remedies.iter().filter_map(|(reason, remedy)| {
         counters.lost.get(*reason).map(|count| format!("{count} packets {remedy}"))

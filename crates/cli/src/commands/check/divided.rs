@@ -40,8 +40,8 @@ pub fn describe(found: &Sharding, workers: u16) -> String {
 
 fn table(one: &TableSharding, out: &mut String) {
     let line = one.line.map_or(String::new(), |line| format!(" (line {line} of {})", one.model));
-    let class = one.class.word();
-    let _ = writeln!(out, "    {}.{}: {class}: {}", one.function, one.table, one.reason);
+    let placement = one.placement.word();
+    let _ = writeln!(out, "    {}.{}: {placement}: {}", one.function, one.table, one.reason);
     for exception in &one.exceptions {
         let _ = writeln!(out, "      except: {exception}{line}");
     }

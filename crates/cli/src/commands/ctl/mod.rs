@@ -41,7 +41,7 @@ enum Verb {
         /// Only entries whose JSON line contains this text, such as an address
         #[arg(long, value_name = "TEXT")]
         contains: Option<String>,
-        /// Leave out this many entries
+        /// Skip this many entries
         #[arg(long, value_name = "N", default_value_t = 0)]
         from: u64,
         /// At most this many entries (up to 1,000)
@@ -73,7 +73,7 @@ enum Verb {
     Backend(Change),
     /// Load the chain's file again, and go on with it and with the state that fits it
     Reload {
-        /// Only say what would move, what would be new, and what would be lost
+        /// Only report what would move, what would be new, and what would be lost
         #[arg(long)]
         plan: bool,
     },
@@ -95,7 +95,7 @@ enum Verb {
     Events,
     /// End the run when no packet waits in it any more. Packets that arrive meanwhile are lost
     Drain {
-        /// End after this time in any case
+        /// The latest time for the end
         #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
         within: Duration,
     },
@@ -106,7 +106,7 @@ enum Verb {
 /// The words of a configuration change.
 #[derive(clap::Args)]
 struct Change {
-    /// The change, as a line of a control file has it
+    /// The change, written as in a control file
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }

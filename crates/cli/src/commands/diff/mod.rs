@@ -27,7 +27,7 @@ pub struct Args {
     /// Times may differ
     #[arg(long)]
     ignore_time: bool,
-    /// Most packets whose differences are shown
+    /// The most packets whose differences are shown
     #[arg(long, value_name = "N", default_value_t = Options::default().limit)]
     limit: usize,
 }

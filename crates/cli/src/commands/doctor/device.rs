@@ -63,7 +63,7 @@ fn xdp(support: Option<XdpSupport>) -> Finding {
         Some(_) => {
             Finding::note("xdp", "not in the driver: generic mode, no faster than af_packet", None)
         }
-        None => Finding::note("xdp", "unknown: the kernel tells from 6.3 on", None),
+        None => Finding::note("xdp", "unknown: kernels report it from 6.3 on", None),
     }
 }
 
@@ -85,7 +85,7 @@ fn addresses(name: &str, addresses: &[IpAddr]) -> Finding {
     };
     Finding::note(
         "addresses",
-        format!("{first}: with af_packet, the kernel answers packets that the chain gets, too"),
+        format!("{first}: with af_packet, the kernel also answers packets of the chain"),
         format!("sudo ip addr flush dev {name}, or use a namespace without addresses"),
     )
 }
@@ -103,7 +103,7 @@ fn received(name: &str, facts: &DeviceFacts) -> Finding {
     if facts.joins_received == Some(true) {
         return Finding::problem(
             "offloads",
-            "the card joins packets (LRO), which cannot be taken apart as they were",
+            "the card joins packets (LRO), which cannot be split exactly",
             format!("sudo ethtool -K {name} lro off"),
         );
     }

@@ -192,7 +192,7 @@ fn huge_pages(meminfo: &str) -> Finding {
     }
     Finding::note(
         "huge pages",
-        "none; live runs work without, and use more of the processor's TLB",
+        "none; live runs work without huge pages, with more TLB misses",
         "sudo sysctl vm.nr_hugepages=128".to_owned(),
     )
 }

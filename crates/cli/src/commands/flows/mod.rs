@@ -24,7 +24,7 @@ pub struct Args {
     /// The most records to show
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Show only the record templates: what many records have in common
+    /// Show only the record templates (the parts that many records share)
     #[arg(long, conflicts_with = "limit")]
     templates: bool,
 }

@@ -45,7 +45,8 @@ struct Inspected<'a> {
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut chain = load::program(&args.file)?.chain(&args.choice)?;
     if chain.nodes.iter().all(|node| node.model.native.is_none()) {
-        let why = "there is no native function to inspect; `braid actions` tells what models do";
+        let why =
+            "there is no native function to inspect; `braid actions` shows the actions of models";
         return Err(Failure::input(format!("{}: {why}", args.file.display())));
     }
     native::observe(&mut chain);
@@ -140,7 +141,7 @@ fn text(found: &[Inspected<'_>]) -> String {
         let name = &one.node.name;
         let declares = match one.declared {
             Some(_) => "it declares a profile",
-            None => "it declares no profile: analyses take it that it does everything",
+            None => "it declares no profile, so analyses assume that it may do everything",
         };
         text.push_str(&format!("{name}: observed on {} packets; {declares}\n", one.packets));
     }

@@ -31,7 +31,7 @@ use crate::summary::summary;
 /// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
 /// A number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no duration such as 90s, 1.5s, 10m, 500ms");
+    let wrong = || format!("`{text}` is not a duration such as 90s, 1.5s, 10m, 500ms");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit_ns = match unit.trim_start() {

@@ -57,7 +57,7 @@ pub struct Args {
     /// duplicate, reorder, corrupt, truncate, stall
     #[arg(long, value_name = "LIST", requires = "devices", conflicts_with = "inputs")]
     faults: Option<Faults>,
-    /// With --if: a socket by which `braid ctl` looks into the run and changes it
+    /// With --if: a socket through which `braid ctl` looks into the run and changes it
     #[arg(long, value_name = "PATH", requires = "devices", conflicts_with = "inputs")]
     ctl: Option<PathBuf>,
     /// With --if: the user that the run becomes when its devices and files are open

@@ -38,7 +38,7 @@ pub fn traced(number: u64, traced: Traced, as_text: bool) -> Result<Value, Strin
     if left.0 != expected {
         let text = text(number, &walk, &chain);
         return Err(format!(
-            "this is a bug: the packet left in another way than the engine `reference` says:\n{text}"
+            "this is a bug: the packet left differently from the engine `reference`:\n{text}"
         ));
     }
     let path = path.unwrap_or_default();

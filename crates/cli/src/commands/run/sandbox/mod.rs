@@ -29,7 +29,7 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
     // DPDK's own threads run already, and nobody can list what its drivers need.
     if needs.devices.iter().any(Device::is_dpdk) {
         if needs.user.is_some() {
-            return Err(Failure::usage("--user does not go with devices of DPDK"));
+            return Err(Failure::usage("--user cannot be used with DPDK devices"));
         }
         if needs.is_limited {
             tell("braid: note: drivers of DPDK cannot be confined, so the run keeps its rights\n");
@@ -49,7 +49,7 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
     });
     if !is_alone && needs.has_native {
         return Err(Failure::input(
-            "a native function has started a thread before the run is confined: start it with the \
+            "a native function has started a thread before the run was confined: start it with the \
              first packet, or use --no-sandbox without --user",
         ));
     }
@@ -104,7 +104,7 @@ fn say_what_is_out_of_reach(needs: &Needs<'_>, user: &User) {
     if let Err(why) = std::fs::File::open(needs.file) {
         let file = needs.file.display();
         warn(format!(
-            "the user {name} cannot read {file} ({why}), so the chain cannot be loaded again"
+            "the user {name} cannot read {file} ({why}), so the chain cannot be reloaded"
         ));
     }
     if let Some(folder) = needs.state.filter(|folder| !user.may_write(folder)) {
