@@ -35,7 +35,7 @@ fn captures_and_devices_do_not_mix() {
     run(&["--in", "a.pcap", "--if", "lan=tap:a"]).code(2);
     run(&["--follow", "--if", "lan=tap:a"]).code(2);
     run(&["--in", "a.pcap", "--for", "1s"]).code(2);
-    run(&["--if", "lan=tap:a", "--for", "soon"]).code(2).warns("no duration such as 90s");
+    run(&["--if", "lan=tap:a", "--for", "soon"]).code(2).warns("is not a duration such as 90s");
     run(&["--if", "lan=tap:a", "--faults", "los=1%"]).code(2).warns("loss, duplicate, reorder");
     run(&["--in", "a.pcap", "--faults", "loss=1%"]).code(2);
 }

@@ -172,7 +172,7 @@ fn library_that_does_not_fit_is_told() {
     );
     assert_eq!(
         why(&bad, "small"),
-        "small of bad.so says that its `braid_nf` has 16 bytes, where 96 are the least"
+        "small of bad.so says that its `braid_nf` has 16 bytes, but it must have at least 96"
     );
     assert_eq!(
         why(&bad, "empty"),
@@ -180,7 +180,7 @@ fn library_that_does_not_fit_is_told() {
     );
     assert_eq!(
         why(&bad, "huge"),
-        "huge of bad.so asks for 1073741824 bytes for each flow, where 65536 are the most"
+        "huge of bad.so asks for 1073741824 bytes for each flow, but at most 65536 are allowed"
     );
     assert_eq!(
         why(&bad, "nonsense"),

@@ -56,7 +56,7 @@ fn captures_that_make_no_sense_are_refused() {
     refused(&["lan:up"], "neither `in` nor `out`");
     refused(&["f"], "`f` is a function: between functions there are no packets");
     refused(&["lan", "ip.scr == 10.0.0.1"], "ip.scr");
-    refused(&["lan", "true => output; } }"], "is no condition");
+    refused(&["lan", "true => output; } }"], "is not a condition");
     assert!(!site.folder.path("x.pcapng").exists());
     let args = ["capture", "lan", "--out", "none.pcapng", "--for", "100ms"];
     ended(&site.ctl(&args).output().unwrap()).code(0).says("0 packets");

@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_request_is_said() {
         for (line, why) in [
-            ("", "is no JSON"),
+            ("", "is not JSON"),
             ("[1]", "no JSON object"),
             ("{}", "lacks `do`"),
             (r#"{"do":1}"#, "`do` is no text"),
