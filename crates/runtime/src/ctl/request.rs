@@ -122,7 +122,7 @@ pub(crate) struct Job {
 pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, String> {
     let value: Value =
         serde_json::from_str(line).map_err(|why| format!("the request is not JSON: {why}"))?;
-    let given = Given(value.as_object().ok_or("the request is not JSON object")?);
+    let given = Given(value.as_object().ok_or("the request is no JSON object")?);
     let word = given.text("do")?.ok_or("the request lacks `do`")?;
     let mut feed = |most| {
         let (feed, client) = feed(most);
