@@ -26,7 +26,7 @@ const IP6: [u8; 2] = ether_type::IPV6.to_be_bytes();
 /// for all addresses.
 const MOST_CLAIMED: usize = 256;
 
-/// The times between the steps of a start: after the probe for other hosts with the addresses, and
+/// The times between the steps of a start: after the question who else has the addresses, and
 /// between two announcements (those of RFC 5227 are longer).
 const STEPS_NS: [u64; 3] = [200_000_000, 2_000_000_000, u64::MAX];
 
