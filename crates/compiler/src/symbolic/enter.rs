@@ -1,13 +1,14 @@
 //! The entry of paths into a function. Each path must know the headers that the function consults.
 
 use super::build::{Edge, Path};
-use super::cells::place;
+use super::cells::{Cell, place};
 use super::draft::Draft;
 use super::fields::load_cell;
 use super::headers::{Headers, all};
 use super::reads::entry_fields;
 use super::split::resolve;
 use super::visit::Visit;
+use super::write::flush;
 use braid_ir::residual::{Counter, What};
 use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
@@ -49,16 +50,31 @@ pub(super) fn missing(
     })
 }
 
-/// Forgets what paths know differently about headers that no later function consults.
-pub(super) fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
+/// Forgets what paths know differently about headers that no later function consults. Paths that
+/// have assigned fields of these headers write them first, because the paths are no longer kept
+/// apart from paths whose packets lack the headers.
+pub(super) fn forget_unwanted(draft: &mut Draft, edges: &mut Vec<Edge>, wanted: u128) {
     let Some(first) = edges.first() else { return };
     let (present, open, together) = first.state.headers.known();
     let differ = edges.iter().fold(0, |bits, edge| {
         let known = edge.state.headers.known();
         bits | (known.0 ^ present) | (known.1 ^ open) | (known.2 ^ together)
     });
-    for edge in edges {
-        edge.state.headers.forget(differ & !wanted);
+    let unwanted = differ & !wanted;
+    if unwanted == 0 {
+        return;
+    }
+    for mut edge in std::mem::take(edges) {
+        let is_assigned = |(field, cell): (&Field, &Cell)| {
+            matches!(cell, Cell::Value(_, true)) && field.info().header.bit() & unwanted != 0
+        };
+        if edge.state.cells.iter().any(is_assigned) {
+            let mut path = draft.blocks.open(edge);
+            flush(draft, &mut path);
+            edge = path.edge();
+        }
+        edge.state.headers.forget(unwanted);
+        edges.push(edge);
     }
 }
 

@@ -111,7 +111,7 @@ impl<'a> Synth<'a> {
         for later in number + 1..self.points.len() {
             wanted |= consulted(&self.points.node(later).model);
         }
-        forget_unwanted(&mut paths, wanted);
+        forget_unwanted(&mut self.draft, &mut paths, wanted);
         let mut alike: BTreeMap<(u128, u128, u128), Vec<Edge>> = BTreeMap::new();
         for edge in paths {
             alike.entry(edge.state.headers.known()).or_default().push(edge);
