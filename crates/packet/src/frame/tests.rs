@@ -59,6 +59,19 @@ fn frames_come_back_from_another_thread_while_the_pool_takes_some() {
 }
 
 #[test]
+fn frames_are_taken_to_a_list_until_none_is_free() {
+    let (mut pool, mut frames) = (Pool::new(2, 256).unwrap(), vec![Frame::of(b"other")]);
+    for byte in [1, 2] {
+        assert!(pool.take_to(&mut frames).unwrap().push(&[byte]));
+    }
+    assert!(pool.take_to(&mut frames).is_none());
+    let bytes: Vec<&[u8]> = frames.iter().map(Frame::bytes).collect();
+    assert_eq!(bytes, [&b"other"[..], &[1], &[2]]);
+    frames.clear();
+    assert!(pool.take_to(&mut frames).is_some_and(|frame| frame.is_empty()));
+}
+
+#[test]
 fn frame_of_another_pool_does_not_get_into_this_one() {
     let (mut one, mut other) = (Pool::new(1, 64).unwrap(), Pool::new(1, 64).unwrap());
     let frame = one.take().unwrap();
