@@ -77,7 +77,7 @@ impl Compiled {
             self.take_value(control.node, param, made);
         }
         if let Some(cache) = &mut self.cache {
-            cache.outdate(&changed, &mut self.executor.functions);
+            cache.outdate(changed, &mut self.executor.functions);
         }
         Ok(())
     }

@@ -30,12 +30,14 @@ pub enum Part {
 }
 
 /// The parts of a parameter that a control change affects.
+#[derive(Debug)]
 pub struct Changed {
-    pub(crate) node: u16,
-    pub(crate) param: ParamId,
+    node: u16,
+    param: ParamId,
     what: What,
 }
 
+#[derive(Debug)]
 enum What {
     Whole,
     /// A rule was added and has this number.
@@ -97,13 +99,19 @@ impl Changed {
             }
     }
 
-    /// The number of a rule after the change. `None` if the change removed the rule and its counts.
-    pub(crate) fn moved(&self, rule: u32) -> Option<u32> {
-        match self.what {
+    /// A rule (function, rule set, rule) with its number after the change. `None` if the change
+    /// removed the rule and its counts.
+    pub(crate) fn rule(&self, one: (u16, ParamId, u32)) -> Option<(u16, ParamId, u32)> {
+        let (node, param, rule) = one;
+        if (node, param) != (self.node, self.param) {
+            return Some(one);
+        }
+        let rule = match self.what {
             What::RuleAdded(at) => Some(rule + u32::from(rule >= at)),
             What::RuleRemoved(at) if rule != at => Some(rule - u32::from(rule > at)),
             _ => None,
-        }
+        };
+        rule.map(|rule| (node, param, rule))
     }
 }
 

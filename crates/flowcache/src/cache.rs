@@ -18,6 +18,9 @@ use braid_ir::walk::{At, onward};
 use braid_packet::{Layout, Packet};
 use std::cell::{Ref, RefCell};
 
+/// The number of templates that are brought up to date with a change before each batch of packets.
+const OUTDATED_AT_A_TIME: usize = 64;
+
 /// The numbers of packets by path, and the numbers of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flows {
@@ -118,6 +121,7 @@ impl FlowCache {
         packets: &[Packet],
         layouts: &[Layout],
     ) -> usize {
+        self.outdate_some(host.functions);
         let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
@@ -127,11 +131,17 @@ impl FlowCache {
     /// afterwards.
     pub(crate) fn sampled(&self, packets: usize, functions: &impl Functions) -> (bool, Sample) {
         let mut sample = self.sample;
-        if functions.state().dependents().is_paused() {
+        if self.is_paused(functions) {
             return (false, sample);
         }
         let again = self.hits + self.guard_failures + self.filter.again;
         (self.eager || sample.takes(packets, again), sample)
+    }
+
+    /// Whether no packet takes a record for now: the state is about to be copied, or templates do
+    /// not reflect a change yet.
+    pub(crate) fn is_paused(&self, functions: &impl Functions) -> bool {
+        self.templates.is_pending() || functions.state().dependents().is_paused()
     }
 
     /// Finds the flows and the records of packets that are about to enter, up to the first packet
@@ -190,11 +200,27 @@ impl FlowCache {
         self.bindings[all].get(at)
     }
 
-    /// Marks the records as outdated that depend on the changed part of a parameter.
-    pub fn outdate(&mut self, changed: &Changed, functions: &mut impl Functions) {
-        let (_, state) = functions.parts();
-        if !state.dependents().has_mutant(RecordMutant::ControlIgnored) {
-            self.templates.outdate(changed, state);
+    /// Marks the records as outdated that depend on the changed part of a parameter. If there are
+    /// many templates, this takes until several batches later. No packet takes a record meanwhile,
+    /// so that no packet waits for the marks.
+    pub fn outdate(&mut self, changed: Changed, functions: &mut impl Functions) {
+        if !functions.state().dependents().has_mutant(RecordMutant::ControlIgnored) {
+            self.templates.outdate(changed);
+            self.outdate_some(functions);
+        }
+    }
+
+    /// Brings some templates up to date with a change.
+    fn outdate_some(&mut self, functions: &mut impl Functions) {
+        if self.templates.is_pending() {
+            self.templates.outdate_some(OUTDATED_AT_A_TIME, functions.parts().1);
+        }
+    }
+
+    /// Brings all templates up to date with all changes.
+    pub(crate) fn finish_outdating(&mut self, functions: &mut impl Functions) {
+        while self.templates.is_pending() {
+            self.templates.outdate_some(usize::MAX, functions.parts().1);
         }
     }
 
@@ -227,8 +253,8 @@ impl FlowCache {
             programs.count_packets(program, block, counter_lists, (packets, bytes));
         }
         self.counted.borrow_mut().add(path, packets, bytes);
-        for (node, param, rule) in &path.rules {
-            functions.count_rule(*node, *param, *rule, packets);
+        for (node, param, rule) in self.templates.rules(number) {
+            functions.count_rule(node, param, rule, packets);
         }
     }
 

@@ -82,6 +82,9 @@ const RENEWED: &str = "made for this packet, in place of one that is outdated";
 const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then for the eighth, the \
                    sixteenth, …";
 
+/// The reason for a miss while no packet takes a record.
+const PAUSED: &str = "no packet takes a record while the state is being copied";
+
 /// The reason for a miss while the sampling leaves packets out.
 const LEFT_OUT: &str = "no search for a record: nearly all earlier packets began new flows, so three of four \
                         packets skip the search";
@@ -124,6 +127,10 @@ pub fn foresee<P: Programs, F: Functions>(
     point: Point,
     (packet, layout): (&Packet, &Layout),
 ) -> PacketPath {
+    cache.finish_outdating(host.functions);
+    if cache.is_paused(host.functions) {
+        return miss(PAUSED);
+    }
     if !cache.sampled(1, host.functions).0 {
         return miss(LEFT_OUT);
     }

@@ -305,7 +305,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
             copies: template.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
             parts: self.parts(path),
             batches: Vec::new(),
-            rules: path.rules.clone(),
+            rules: self.cache.templates.rules(number).collect(),
             link: link(path),
             guards: path
                 .guards

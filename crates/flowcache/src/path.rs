@@ -1,7 +1,7 @@
 //! The path of a flow's packets through programs and native functions, with everything that a
 //! record template needs.
 
-use crate::basis::{Basis, Part};
+use crate::basis::{Basis, Changed, Part};
 use crate::dynamic::Dynamic;
 use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
@@ -210,6 +210,11 @@ impl Path {
         }
         let all = std::mem::take(&mut self.bases);
         all.into_iter().for_each(|basis| self.depend_on_basis(basis));
+    }
+
+    /// Whether records of the path depend on a parameter, or a part of one, that has changed.
+    pub(crate) fn depends_on(&self, changed: &Changed) -> bool {
+        self.bases.iter().any(|basis| changed.touches(basis))
     }
 
     pub(crate) fn depend_on_basis(&mut self, basis: Basis) {

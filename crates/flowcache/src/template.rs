@@ -12,11 +12,13 @@ use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::path::{Path, Search};
 use braid_ir::engine::Outputs;
+use braid_ir::model::ParamId;
 use braid_ir::walk::Reached;
 use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite};
 use braid_packet::{Layout, Packet};
 use foldhash::HashMap;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
 /// The largest number of templates. A flow whose path would need another one gets no record.
@@ -185,6 +187,15 @@ pub(crate) struct Templates {
     links: HashMap<(Link, [u64; 2]), u32>,
     /// How many templates have side effects.
     with_effects: usize,
+    /// Changes that some templates do not reflect yet, in order.
+    pending: VecDeque<Pending>,
+}
+
+/// A change of a parameter that the templates from number `next` on do not reflect yet.
+#[derive(Debug)]
+struct Pending {
+    changed: Changed,
+    next: usize,
 }
 
 impl Templates {
@@ -268,16 +279,32 @@ impl Templates {
         self.links.len() >= MOST_LINKS && !self.links.contains_key(&(path.link, path.first))
     }
 
-    /// Marks the templates that depend on a changed parameter as outdated.
+    /// Announces a change of a parameter. [`Templates::outdate_some`] brings the templates up to
+    /// date. Until it has done so, no packet may take a record and no template may be added.
+    pub(crate) fn outdate(&mut self, changed: Changed) {
+        self.pending.push_back(Pending { changed, next: 0 });
+    }
+
+    /// Whether some templates do not reflect all changes yet.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Brings up to `most` templates up to date with the first pending change: marks those that
+    /// depend on the changed parameter as outdated.
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` templates")]
-    pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
+    pub(crate) fn outdate_some(&mut self, most: usize, state: &mut State) {
+        let Some(Pending { changed, next }) = self.pending.front_mut() else { return };
         let (records, _) = state.parts();
-        let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));
+        let touched = |path: &Path| path.depends_on(changed);
         let left_out = match records.has_mutant(RecordMutant::TemplateNotOutdated) {
             true => self.paths.iter().rposition(touched),
             false => None,
         };
-        for (at, (template, path)) in self.all.iter_mut().zip(&mut self.paths).enumerate() {
+        let moves = !records.has_mutant(RecordMutant::RulesNotMoved);
+        let all = self.all.iter_mut().zip(&mut self.paths).enumerate();
+        for (at, (template, path)) in all.skip(*next).take(most) {
             if !touched(path) || left_out == Some(at) {
                 continue;
             }
@@ -288,13 +315,31 @@ impl Templates {
             }
             // The counts of this template's records belong to the rules that decided, whose numbers
             // may have changed.
-            path.rules.retain_mut(|(node, param, rule)| {
-                let moves = (*node, *param) == (changed.node, changed.param)
-                    && !records.has_mutant(RecordMutant::RulesNotMoved);
-                let moved = if moves { changed.moved(*rule) } else { Some(*rule) };
-                moved.inspect(|moved| *rule = *moved).is_some()
+            path.rules.retain_mut(|one| {
+                let moved = if moves { changed.rule(*one) } else { Some(*one) };
+                moved.inspect(|moved| *one = *moved).is_some()
             });
         }
+        *next = next.saturating_add(most);
+        if *next >= self.all.len() {
+            self.pending.pop_front();
+        }
+    }
+
+    /// The rules that a template's records count, by their present numbers: function, rule set,
+    /// rule.
+    pub(crate) fn rules(&self, number: u32) -> impl Iterator<Item = (u16, ParamId, u32)> {
+        let number = number as usize;
+        let path = self.paths.get(number);
+        let pending = path.into_iter().flat_map(move |path| self.pending_for(path, number));
+        let now = move |rule| pending.clone().try_fold(rule, |rule, changed| changed.rule(rule));
+        path.into_iter().flat_map(|path| path.rules.iter().copied()).filter_map(now)
+    }
+
+    /// The pending changes on which a template with this path and number depends.
+    fn pending_for(&self, path: &Path, number: usize) -> impl Iterator<Item = &Changed> + Clone {
+        let ahead = self.pending.iter().filter(move |one| one.next <= number);
+        ahead.map(|one| &one.changed).filter(|changed| path.depends_on(changed))
     }
 
     /// Removes all templates, because there are no records.
@@ -304,6 +349,7 @@ impl Templates {
         self.numbers.clear();
         self.links.clear();
         self.with_effects = 0;
+        self.pending.clear();
     }
 }
 

@@ -37,16 +37,18 @@ fn change(chain: &Chain, at_ms: u64, line: &str) -> Stimulus {
     Stimulus::Control(control.unwrap_or_else(|why| panic!("{line}: {why}")))
 }
 
+/// An engine that makes flow records early.
+fn eager(chain: &Chain, hash: Hashing) -> Compiled {
+    let options = Options { hash, eager: true, ..Options::fused() };
+    Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine")
+}
+
 /// Runs stimuli with flow records, packet by packet and in batches, and compares each run with the
 /// reference engine. Returns the reference trace, and the statistics of the run packet by packet.
 fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
     let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
     assert_eq!(expected.panic, None);
-    let engine = |hash: Hashing| {
-        let options = Options { hash, ..Options { eager: true, ..Options::fused() } };
-        Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine")
-    };
-    let mut single = engine(Hashing::Drawn);
+    let mut single = eager(chain, Hashing::Drawn);
     let found = record(&mut single, stimuli, Detail::Steps);
     assert_eq!(difference(&expected, &found), None, "packet by packet");
     let last = Trace {
@@ -54,7 +56,7 @@ fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
         ..expected.clone()
     };
     for (most, hash) in [(32, Hashing::Drawn), (7, Hashing::Colliding)] {
-        let run = record_bursts(&mut engine(hash), stimuli, most);
+        let run = record_bursts(&mut eager(chain, hash), stimuli, most);
         assert_eq!(difference(&last, &run), None, "in bursts of {most}");
     }
     (expected, single.flows().expect("flow records"))
@@ -62,8 +64,7 @@ fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
 
 /// The statistics of flow records after each stimulus.
 fn steps(chain: &Chain, stimuli: &[Stimulus]) -> Vec<Flows> {
-    let options = Options { eager: true, ..Options::fused() };
-    let mut engine = Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine");
+    let mut engine = eager(chain, Options::fused().hash);
     let after = |stimulus| {
         step(&mut engine, stimulus);
         engine.flows().expect("flow records")
@@ -321,6 +322,47 @@ fn change_of_a_rule_renews_records_with_the_next_packet_of_each_flow() {
     let since = |from: usize, to: usize| steps[to].hits - steps[from].hits;
     assert_eq!((since(80, 120), since(121, 161)), (40, 35), "{flows:?}");
     assert_eq!((flows.renewed, flows.records.made), (35, 20 + 35 + 5), "{flows:?}");
+}
+
+#[test]
+fn changes_that_outdate_many_templates_keep_packets_and_rules_right_meanwhile() {
+    const FLOWS: u64 = 200;
+    let rules: String = (0..FLOWS).map(|at| format!("pass from 10.0.0.{at}\n")).collect();
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           wall = ipfilter(filter: rules(\"wall\"));
+           count = monitor();
+           path lan <-> wall <-> count <-> wan;
+         }",
+        &[("wall", &rules)],
+    );
+    let round = |round: u64| {
+        (0..FLOWS).map(move |flow| {
+            let text = format!("udp 10.0.0.{flow}:1000 > 192.0.2.1:53 \"data\"");
+            enter(round * 1000 + flow, 0, &text)
+        })
+    };
+    let mut stimuli: Vec<Stimulus> = (1..=4).flat_map(round).collect();
+    let before = stimuli.len();
+    // The second and third change come while the templates do not reflect the first one yet.
+    stimuli.push(change(&chain, 4990, "add-rule wall.filter at 0 drop from 10.0.0.4"));
+    stimuli.extend(round(5).take(1));
+    stimuli.push(change(&chain, 5000, "remove-rule wall.filter 1"));
+    stimuli.push(change(&chain, 5000, "add-rule wall.filter at 90 drop from 10.0.0.150"));
+    let after = stimuli.len();
+    stimuli.extend((6..=8).flat_map(round));
+    let (_, flows) = same(&chain, &stimuli);
+    let steps = steps(&chain, &stimuli);
+    assert!(steps[after + 1].misses > steps[before].misses, "records wait for the templates");
+    // The counts of these packets are read for the first time while changes are pending.
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli[..after], Detail::End);
+    let found = record(&mut eager(&chain, Hashing::Drawn), &stimuli[..after], Detail::End);
+    assert_eq!(difference(&expected, &found), None);
+    let since = |from: usize, to: usize| steps[to].hits - steps[from].hits;
+    // Flow 0 has lost its rule. Flows 4 and 150 are dropped.
+    assert!(since(stimuli.len() - 1 - FLOWS as usize, stimuli.len() - 1) >= FLOWS - 3, "{flows:?}");
 }
 
 /// A chain with a connection-tracking firewall and a monitor, between hosts behind both interfaces.
