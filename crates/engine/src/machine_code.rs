@@ -13,8 +13,8 @@ use crate::prefetch;
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
-use braid_ir::model::{Op, ParamId, QueueId, ValueId, Word};
-use braid_ir::residual::{End, Residual, Step, What};
+use braid_ir::model::{ParamId, QueueId, ValueId, Word};
+use braid_ir::residual::{End, Residual, Step};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -162,6 +162,7 @@ pub(crate) fn number(
         Resource::Rules(ParamId(own))
         | Resource::Routes(ParamId(own))
         | Resource::List(ParamId(own))
+        | Resource::Pool(ParamId(own))
         | Resource::Queue(QueueId(own)) => u16::try_from(own).ok()?,
     };
     Some(u32::from(node) << 16 | u32::from(own))
@@ -294,27 +295,6 @@ impl<'m> Machine<'m> {
         self.functions.context_of(node, self.worker, self.out)
     }
 
-    /// Creates an entry. Returns false if the table refuses it.
-    fn create(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
-        let Functions { locators, owners, instances, store, touched, scratch, now, .. } =
-            &mut *self.functions;
-        let (locator, (node, state)) = (locators[number as usize], owners[number as usize]);
-        let table = locator.table(self.worker);
-        if !store.has_room(table) {
-            // Entries end first, and their programs run.
-            return self.context(node).assign_packed(state, key, slots);
-        }
-        let partner = store.partner(table).and_then(|partner| touched.get(partner));
-        let shard = instances[usize::from(node)].shard(self.worker);
-        let new = New { key, slots, partner, now: *now, shard, renews: true };
-        let created = store.create_after_eviction(table, &new, &mut scratch.ended);
-        let Created::Entry(entry) = created else { return false };
-        if locator.is_partner() {
-            touched.set(table, entry);
-        }
-        true
-    }
-
     /// Tells the outputs which packet causes the next outputs.
     fn tell_place(&mut self) {
         if let Some(place) = self.place {
@@ -354,12 +334,6 @@ impl Host for Machine<'_> {
             return Ok(());
         };
         let step = &self.program.blocks[block].steps[step];
-        if let (What::Op(Op::Take { pool, .. }), [ok, out]) = (&step.what, &mut *call.outs) {
-            let instance = &mut self.functions.instances[usize::from(step.site.node)];
-            let member = instance.take(instance.shard(self.worker), *pool);
-            (*ok, *out) = (member.is_some().into(), member.unwrap_or(0));
-            return Ok(());
-        }
         for (value, word) in io.uses.iter().zip(call.args) {
             self.words[value.index()] = *word;
         }
@@ -391,16 +365,31 @@ impl Host for Machine<'_> {
     }
 
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
-        let table = self.functions.locators[number as usize].table(self.worker);
-        if let Some((entry, _)) = self.look_up(number, key) {
-            return self.functions.store.assign(
-                table,
-                Handle::from_bits(entry),
-                slots,
-                self.functions.now,
-            );
+        let Functions { locators, owners, instances, store, touched, now, .. } =
+            &mut *self.functions;
+        let (locator, (node, state)) = (locators[number as usize], owners[number as usize]);
+        let table = locator.table(self.worker);
+        let hash = match store.find_or_hash(table, key, *now) {
+            Ok(entry) => {
+                if locator.is_partner() {
+                    touched.set(table, entry);
+                }
+                return store.assign(table, entry, slots, *now);
+            }
+            Err(hash) => hash,
+        };
+        if !store.has_room(table) {
+            // Entries end first, and their programs run.
+            return self.context(node).assign_packed(state, key, slots);
         }
-        self.create(number, key, slots)
+        let partner = store.partner(table).and_then(|partner| touched.get(partner));
+        let shard = instances[usize::from(node)].shard(self.worker);
+        let new = New { key, slots, partner, now: *now, shard, renews: true };
+        let Created::Entry(entry) = store.create_in_room(table, &new, hash) else { return false };
+        if locator.is_partner() {
+            touched.set(table, entry);
+        }
+        true
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
@@ -448,6 +437,12 @@ impl Host for Machine<'_> {
         let (node, param) = resource(number);
         let params = &self.functions.chain.nodes[node].params;
         ops::list_get(params, ParamId(param), index.into(), column).ok()
+    }
+
+    fn take(&mut self, number: u32) -> Option<u128> {
+        let (node, pool) = resource(number);
+        let instance = &mut self.functions.instances[node];
+        instance.take(instance.shard(self.worker), ParamId(pool))
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a function's number has 16 bits")]

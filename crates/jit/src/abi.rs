@@ -45,6 +45,8 @@ pub enum Resource {
     Routes(ParamId),
     /// A list or backends: [`Host::member`].
     List(ParamId),
+    /// A pool: [`Host::take`].
+    Pool(ParamId),
     /// A queue: [`Host::has_room`].
     Queue(QueueId),
 }
@@ -164,6 +166,9 @@ pub trait Host {
 
     /// As `Op::ListGet`. `None` if the list has no such member.
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128>;
+
+    /// Takes a member of a pool. `None` if none is free.
+    fn take(&mut self, number: u32) -> Option<u128>;
 
     /// Whether a queue has room for one more packet.
     fn has_room(&mut self, number: u32) -> bool;

@@ -34,7 +34,7 @@ const SLOTS: usize = 2048;
 
 /// Marks a place that is not queued.
 const FREE: u32 = u32::MAX;
-/// Marks a place in `soon`.
+/// Marks a place in `soon` or `late`.
 const SOON: u32 = u32::MAX - 1;
 /// Marks the last place of a slot.
 const LAST: u32 = u32::MAX - 2;
@@ -44,8 +44,10 @@ const LAST: u32 = u32::MAX - 2;
 /// is younger, so it is not due earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// The places that are due by the end of the latest opened slot.
-    soon: BinaryHeap<Reverse<Item>>,
+    /// The places of the latest opened slot that are due by its end, the first one last.
+    soon: Vec<Item>,
+    /// The places that were queued after the latest slot was opened, and are due by its end.
+    late: BinaryHeap<Reverse<Item>>,
     /// By place: the next place in its slot, or [`LAST`], [`SOON`], [`FREE`].
     behind: Vec<u32>,
     /// By the slot's number modulo [`SLOTS`]: the first place in the slot, or [`LAST`].
@@ -72,7 +74,7 @@ impl Queue {
     /// A time before which no place is due, and the id of the entry that is due at that time. The
     /// id is `None` if a slot must be opened first.
     pub(crate) fn first(&self) -> Option<(u64, Option<u64>)> {
-        let soon = self.soon.peek().map(|item| (item.0.0, Some(item.0.1)));
+        let soon = self.next().map(|(due, id, _)| (due, Some(id)));
         // `None` sorts first, so at equal times the slot comes first.
         let slot = self.first.map(|slot| (slot << self.shift, None));
         slot.into_iter().chain(soon).min()
@@ -85,10 +87,21 @@ impl Queue {
 
     /// The place that is due first.
     pub(crate) fn first_number(&self) -> Option<u32> {
-        self.soon.peek().map(|item| item.0.2)
+        self.next().map(|item| item.2)
+    }
+
+    /// The item that is due first, if no slot has to be opened before.
+    #[inline]
+    fn next(&self) -> Option<Item> {
+        match (self.soon.last(), self.late.peek()) {
+            (Some(soon), Some(Reverse(late))) => Some(*soon.min(late)),
+            (Some(soon), None) => Some(*soon),
+            (None, late) => late.map(|late| late.0),
+        }
     }
 
     /// Adds an item unless the place is queued.
+    #[inline]
     pub(crate) fn push(&mut self, item: Item) {
         let (due, _, number) = item;
         let at = number as usize;
@@ -96,46 +109,75 @@ impl Queue {
         if self.behind[at] != FREE {
             return;
         }
+        match self.slot(due) {
+            Some(slot) => self.put(slot, number),
+            None => {
+                self.behind[at] = SOON;
+                self.late.push(Reverse(item));
+            }
+        }
+    }
+
+    /// The slot for a place that is due at this time. `None` if this slot has been opened.
+    #[inline]
+    fn slot(&mut self, due: u64) -> Option<u64> {
         let slot = due >> self.shift;
         if self.first.is_none() {
             // The next places may be due before this one, so the queue leaves room for them.
             self.opened = self.opened.max(slot.saturating_sub(SLOTS as u64 / 2 + 1));
         }
-        if slot <= self.opened {
-            self.behind[at] = SOON;
-            self.soon.push(Reverse(item));
-            return;
-        }
+        (slot > self.opened).then_some(slot)
+    }
+
+    /// Adds a place to a slot that has not been opened.
+    #[inline]
+    fn put(&mut self, slot: u64, number: u32) {
         if self.slots.is_empty() {
             self.slots.resize(SLOTS, LAST);
         }
         let slot = slot.min(self.opened.saturating_add(SLOTS as u64));
         let index = index_of(slot);
-        self.behind[at] = std::mem::replace(&mut self.slots[index], number);
+        self.behind[number as usize] = std::mem::replace(&mut self.slots[index], number);
         self.full[index / 64] |= 1 << (index % 64);
         self.first = Some(self.first.map_or(slot, |first| first.min(slot)));
     }
 
     /// Removes the first item.
     pub(crate) fn pop(&mut self) -> Option<Item> {
-        let Reverse(item) = self.soon.pop()?;
+        let item = self.next()?;
+        if self.soon.last() == Some(&item) {
+            self.soon.pop();
+        } else {
+            self.late.pop();
+        }
         self.behind[item.2 as usize] = FREE;
         Some(item)
     }
 
-    /// Opens the first slot that is not empty, and returns the first place in it.
-    pub(crate) fn open(&mut self) -> Option<u32> {
-        self.opened = self.first?;
-        let index = index_of(self.opened);
+    /// Opens the first slot that is not empty. `item` gives the present item of each place in it,
+    /// or `None` if the place has no entry that is ever due.
+    pub(crate) fn open(&mut self, item: impl Fn(u32) -> Option<Item>) {
+        let Some(slot) = self.first else { return };
+        self.opened = slot;
+        let index = index_of(slot);
         self.full[index / 64] &= !(1 << (index % 64));
         self.first = self.next_full();
-        Some(std::mem::replace(&mut self.slots[index], LAST))
-    }
-
-    /// Takes a place out of an opened slot, and returns the next place.
-    pub(crate) fn take(&mut self, number: u32) -> Option<u32> {
-        let next = std::mem::replace(&mut self.behind[number as usize], FREE);
-        (next != LAST).then_some(next)
+        let mut number = std::mem::replace(&mut self.slots[index], LAST);
+        while number != LAST {
+            let at = number as usize;
+            let next = std::mem::replace(&mut self.behind[at], FREE);
+            if let Some(item) = item(number) {
+                match self.slot(item.0) {
+                    Some(slot) => self.put(slot, number),
+                    None => {
+                        self.behind[at] = SOON;
+                        self.soon.push(item);
+                    }
+                }
+            }
+            number = next;
+        }
+        self.soon.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     /// The first slot after the last opened one that is not empty.
@@ -154,7 +196,7 @@ impl Queue {
 
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        self.soon.len() * size_of::<Reverse<Item>>()
+        (self.soon.len() + self.late.len()) * size_of::<Item>()
             + size_of_val(&*self.behind)
             + size_of_val(&*self.slots)
     }
@@ -162,6 +204,7 @@ impl Queue {
     /// Removes all places, and sets new time-outs.
     pub(crate) fn clear(&mut self, times: &Times) {
         self.soon.clear();
+        self.late.clear();
         self.behind.fill(FREE);
         self.slots.fill(LAST);
         self.full.fill(0);

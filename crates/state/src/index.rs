@@ -7,25 +7,50 @@
 //! Entries that do not fit into a line go to lines chained to it.
 #![expect(
     clippy::indexing_slicing,
-    reason = "`home`, links and `chain` give numbers of lines, and a line has `LINE` words"
+    reason = "`home`, links and `chain` give numbers of lines, and ways are below `WAYS`"
 )]
 
-use crate::memory::{LINE, make_room};
+use crate::memory::make_room;
 
 /// The number of ways of a line.
-const WAYS: u32 = 12;
+const WAYS: usize = 12;
 /// The average number of entries per line above which the index grows.
 const FILL: usize = 8;
 
-/// A cache line of the index. Word 0 holds the tags of the first eight entries. Word 1 holds the
-/// tags of the other four and, above them, the link to the next line of the chain (0: none,
-/// otherwise the line's number in `chained` plus 1). Each further word holds two places.
+/// A cache line of the index.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Line([u64; LINE]);
+#[repr(C, align(64))]
+struct Line {
+    /// The tags of the ways. The last four bytes hold the link to the next line of the chain (0:
+    /// none, otherwise the line's number in `chained` plus 1).
+    tags: [u8; 16],
+    places: [u32; WAYS],
+}
 
 impl Line {
-    const EMPTY: Line = Line([0; LINE]);
+    const EMPTY: Line = Line { tags: [0; 16], places: [0; WAYS] };
+
+    /// Sets the tag and the place of a way.
+    #[inline]
+    fn set(&mut self, way: usize, tag: u8, place: u32) {
+        self.tags[way] = tag;
+        self.places[way] = place;
+    }
+
+    /// The number of the chain's next line plus 1, or 0.
+    #[inline]
+    fn link(&self) -> usize {
+        let [.., a, b, c, d] = self.tags;
+        u32::from_le_bytes([a, b, c, d]) as usize
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer chained lines than places, which have 32 bits"
+    )]
+    fn set_link(&mut self, link: usize) {
+        self.tags[WAYS..].copy_from_slice(&(link as u32).to_le_bytes());
+    }
 }
 
 /// Maps hashes to places. The tag of an empty way is 0.
@@ -75,19 +100,19 @@ impl Index {
         loop {
             let mut hits = ways_with(line, tag);
             while hits != 0 {
-                if let Some(found) = is(place_in(line, way(hits))) {
+                if let Some(found) = is(line.places[way(hits)]) {
                     return Some(found);
                 }
                 hits &= hits - 1;
             }
-            line = self.chained.get(link(line).checked_sub(1)?)?;
+            line = self.chained.get(line.link().checked_sub(1)?)?;
         }
     }
 
     /// Prefetches the line of a hash. The result has no meaning.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
-        self.lines[self.home(hash)].0[0]
+        self.lines[self.home(hash)].tags[0].into()
     }
 
     /// The place that [`Index::find`] tries first, if any.
@@ -95,7 +120,7 @@ impl Index {
     pub fn guess(&self, hash: u64) -> Option<u32> {
         let line = &self.lines[self.home(hash)];
         let hits = ways_with(line, tag(hash));
-        (hits != 0).then(|| place_in(line, way(hits)))
+        (hits != 0).then(|| line.places[way(hits)])
     }
 
     /// Bytes in use.
@@ -113,18 +138,32 @@ impl Index {
     }
 
     /// Removes a place that was added under this hash. Does nothing if it is absent.
+    #[inline]
+    pub fn remove(&mut self, hash: u64, place: u32) {
+        let home = self.home(hash);
+        let line = &mut self.lines[home];
+        if line.link() != 0 {
+            self.remove_from_chain(home, hash, place);
+        } else if let Some(way) = way_of(line, hash, place) {
+            line.set(way, 0, 0);
+            self.len -= 1;
+        }
+    }
+
+    /// As [`Index::remove`], for a line to which others are chained.
+    #[cold]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "there are fewer chained lines than places, which have 32 bits"
     )]
-    pub fn remove(&mut self, hash: u64, place: u32) {
-        let mut at = At::First(self.home(hash));
+    fn remove_from_chain(&mut self, home: usize, hash: u64, place: u32) {
+        let mut at = At::First(home);
         let mut hole = None;
         let mut before = None;
         loop {
             let line = self.line(at);
             hole = hole.or_else(|| way_of(line, hash, place).map(|way| (at, way)));
-            let Some(next) = link(line).checked_sub(1) else { break };
+            let Some(next) = line.link().checked_sub(1) else { break };
             before = Some(at);
             at = At::Chained(next);
         }
@@ -132,19 +171,19 @@ impl Index {
         self.len -= 1;
         // The last line of the chain gives an entry to the emptied way, so that chains stay short.
         let last = self.line(at);
-        let full = !ways_with(last, 0) & ALL_WAYS;
+        let full = full_ways(last);
         if at == hole || full == 0 {
-            set_way(self.line_mut(hole), empty, 0, 0);
+            self.line_mut(hole).set(empty, 0, 0);
         } else {
             let from = way(full);
-            let (tag, place) = (tag_in(last, from), place_in(last, from));
-            set_way(self.line_mut(at), from, 0, 0);
-            set_way(self.line_mut(hole), empty, tag, place);
+            let (tag, place) = (last.tags[from], last.places[from]);
+            self.line_mut(at).set(from, 0, 0);
+            self.line_mut(hole).set(empty, tag, place);
         }
         if let (Some(before), At::Chained(number)) = (before, at)
-            && !ways_with(self.line(at), 0) & ALL_WAYS == 0
+            && full_ways(self.line(at)) == 0
         {
-            set_link(self.line_mut(before), 0);
+            self.line_mut(before).set_link(0);
             self.spare.push(number as u32);
         }
     }
@@ -173,16 +212,30 @@ impl Index {
         }
     }
 
+    #[inline]
     fn put(&mut self, hash: u64, place: u32) {
-        let mut at = At::First(self.home(hash));
+        let home = self.home(hash);
+        let line = &mut self.lines[home];
+        let free = ways_with(line, 0);
+        if free == 0 {
+            self.put_behind(home, hash, place);
+        } else {
+            line.set(way(free), tag(hash), place);
+        }
+    }
+
+    /// Adds a place behind a full line.
+    #[cold]
+    fn put_behind(&mut self, home: usize, hash: u64, place: u32) {
+        let mut at = At::First(home);
         loop {
             let line = self.line_mut(at);
             let free = ways_with(line, 0);
             if free != 0 {
-                set_way(line, way(free), tag(hash), place);
+                line.set(way(free), tag(hash), place);
                 return;
             }
-            at = match link(line) {
+            at = match line.link() {
                 0 => self.chain(at),
                 next => At::Chained(next - 1),
             };
@@ -199,7 +252,7 @@ impl Index {
             }
         };
         self.chained[number] = Line::EMPTY;
-        set_link(self.line_mut(to), number + 1);
+        self.line_mut(to).set_link(number + 1);
         At::Chained(number)
     }
 
@@ -213,15 +266,15 @@ impl Index {
         let mut moved = std::mem::take(&mut self.moved);
         loop {
             let line = std::mem::replace(self.line_mut(at), Line::EMPTY);
-            let mut full = !ways_with(&line, 0) & ALL_WAYS;
+            let mut full = full_ways(&line);
             while full != 0 {
-                moved.push(place_in(&line, way(full)));
+                moved.push(line.places[way(full)]);
                 full &= full - 1;
             }
             if let At::Chained(number) = at {
                 self.spare.push(number as u32);
             }
-            match link(&line) {
+            match line.link() {
                 0 => break,
                 next => at = At::Chained(next - 1),
             }
@@ -253,8 +306,10 @@ fn tag(hash: u64) -> u8 {
 #[inline]
 #[cfg(target_arch = "x86_64")]
 fn ways_with(line: &Line, tag: u8) -> Ways {
-    use safe_arch::{cmp_eq_mask_i8_m128i, move_mask_i8_m128i, set_i64_m128i, set_splat_i8_m128i};
-    let tags = set_i64_m128i(line.0[1] as i64, line.0[0] as i64);
+    use safe_arch::{
+        cmp_eq_mask_i8_m128i, load_unaligned_m128i, move_mask_i8_m128i, set_splat_i8_m128i,
+    };
+    let tags = load_unaligned_m128i(&line.tags);
     let same = cmp_eq_mask_i8_m128i(tags, set_splat_i8_m128i(tag as i8));
     move_mask_i8_m128i(same) as Ways & ALL_WAYS
 }
@@ -263,61 +318,32 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
 #[inline]
 #[cfg(not(target_arch = "x86_64"))]
 fn ways_with(line: &Line, tag: u8) -> Ways {
-    let tags = u128::from(line.0[1]) << 64 | u128::from(line.0[0]);
-    let is_it = |way: &u32| tags >> (8 * way) & 0xff == u128::from(tag);
-    (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
+    (0..WAYS).filter(|way| line.tags[*way] == tag).fold(0, |ways, way| ways | 1 << way)
+}
+
+/// The ways of a line that hold places.
+#[inline]
+fn full_ways(line: &Line) -> Ways {
+    !ways_with(line, 0) & ALL_WAYS
 }
 
 /// The number of the lowest of these bits.
 #[inline]
-fn way(ways: Ways) -> u32 {
-    ways.trailing_zeros()
-}
-
-/// The index of the word with the place of a way. (The remainder spares the compiler a bounds
-/// check.)
-#[inline]
-fn places(way: u32) -> usize {
-    (2 + way as usize / 2) % LINE
-}
-
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the cast removes the word's other place")]
-fn place_in(line: &Line, way: u32) -> u32 {
-    (line.0[places(way)] >> (way % 2 * 32)) as u32
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the cast removes the word's other tags")]
-fn tag_in(line: &Line, way: u32) -> u8 {
-    (line.0[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
-}
-
-fn set_way(line: &mut Line, way: u32, tag: u8, place: u32) {
-    let (tags, shift) = (&mut line.0[way as usize / 8 % 2], way % 8 * 8);
-    *tags = *tags & !(0xff << shift) | u64::from(tag) << shift;
-    let (places, shift) = (&mut line.0[places(way)], way % 2 * 32);
-    *places = *places & !(u64::from(u32::MAX) << shift) | u64::from(place) << shift;
+fn way(ways: Ways) -> usize {
+    // There is such a bit. The minimum spares the compiler bounds checks.
+    (ways.trailing_zeros() as usize).min(WAYS - 1)
 }
 
 /// The way of a place that was added under this hash.
-fn way_of(line: &Line, hash: u64, place: u32) -> Option<u32> {
+fn way_of(line: &Line, hash: u64, place: u32) -> Option<usize> {
     let mut hits = ways_with(line, tag(hash));
     while hits != 0 {
-        if place_in(line, way(hits)) == place {
+        if line.places[way(hits)] == place {
             return Some(way(hits));
         }
         hits &= hits - 1;
     }
     None
-}
-
-#[inline]
-fn link(line: &Line) -> usize {
-    (line.0[1] >> 32) as usize
-}
-
-fn set_link(line: &mut Line, link: usize) {
-    line.0[1] = line.0[1] & u64::from(u32::MAX) | (link as u64) << 32;
 }
 
 #[cfg(test)]
@@ -335,7 +361,7 @@ mod tests {
             (0..100).for_each(|place| index.remove(0, place));
             assert!(index.find(0, Some).is_none());
         }
-        assert!(index.chained.len() <= 100_usize.div_ceil(WAYS as usize));
+        assert!(index.chained.len() <= 100_usize.div_ceil(WAYS));
         assert_eq!(index.spare.len(), index.chained.len());
     }
 

@@ -328,13 +328,21 @@ impl Members {
     }
 
     #[expect(clippy::indexing_slicing, reason = "the first interval begins at rank 0")]
+    #[inline]
     fn value(&self, rank: u32) -> u128 {
+        if let [(_, (lo, _))] = *self.intervals {
+            return lo + u128::from(rank);
+        }
         let after = self.intervals.partition_point(|&(first, _)| first <= rank);
         let (first, (lo, _)) = self.intervals[after - 1];
         lo + u128::from(rank - first)
     }
 
+    #[inline]
     fn rank(&self, value: u128) -> Option<u32> {
+        if let [(_, (lo, hi))] = *self.intervals {
+            return (lo..=hi).contains(&value).then(|| (value - lo) as u32);
+        }
         let after = self.intervals.partition_point(|&(_, (lo, _))| lo <= value);
         let &(first, (lo, hi)) = self.intervals.get(after.checked_sub(1)?)?;
         (value <= hi).then(|| first + (value - lo) as u32)

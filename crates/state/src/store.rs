@@ -160,15 +160,28 @@ impl<D: Dependents> Store<D> {
         key: &[u64],
         now: u64,
     ) -> Option<(Handle, &[u64])> {
+        let entry = self.find_or_hash(table, key, now).ok()?;
+        Some((entry, self.tables.at(table).slots(entry.place())))
+    }
+
+    /// As [`Store::find_hinted`], without the slots. If the table has no such entry, returns the
+    /// hash of the key, for [`Store::create_in_room`].
+    #[inline(always)]
+    pub fn find_or_hash(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
         let at = table.index();
         if let Some(number) = self.hints.next()
             && let Some((place, head)) = self.tables.all[at].find_at(number, key)
         {
             self.hints.confirm();
             self.see(at, head, now);
-            return Some((Handle::of(head, place), self.tables.all[at].slots(place)));
+            return Ok(Handle::of(head, place));
         }
-        self.find_unaided(at, key, now)
+        let table = &self.tables.all[at];
+        let hash = self.tables.hash().hash(key);
+        let (place, head) = table.find(hash, key).ok_or(hash)?;
+        self.hints.learn(at, table, place);
+        self.see(at, head, now);
+        Ok(Handle::of(head, place))
     }
 
     /// As [`Store::find_hinted`], for the fast case: the entry is small, it is the root of its
@@ -188,16 +201,6 @@ impl<D: Dependents> Store<D> {
         self.hints.confirm();
         // A root is in its own group, so its first word is its handle.
         Some((Handle::from_bits(head), slots))
-    }
-
-    /// Finds an entry through the index, and keeps its place as a hint.
-    #[inline(always)]
-    fn find_unaided(&mut self, at: usize, key: &[u64], now: u64) -> Option<(Handle, &[u64])> {
-        let table = &self.tables.all[at];
-        let (place, head) = table.find(self.tables.hash().hash(key), key)?;
-        self.hints.learn(at, table, place);
-        self.see(at, head, now);
-        Some((Handle::of(head, place), self.tables.all[at].slots(place)))
     }
 
     /// Announces a run that will first look up this packed key, and starts to prefetch for it.
@@ -362,12 +365,18 @@ impl<D: Dependents> Store<D> {
                 return Created::Evicted;
             }
         }
+        let hash = self.tables.hash().hash(new.key);
+        self.create_in_room(table, new, hash)
+    }
+
+    /// As [`Store::create`], for a table that has room. `hash` is the hash of the key.
+    pub fn create_in_room(&mut self, table: TableRef, new: &New<'_>, hash: u64) -> Created {
         // The partner may have been evicted.
         if self.tables.lacks_partner(table, new) {
             return self.refuse(table);
         }
         self.dependents.entry_will_appear(&mut self.tables, table, new.key);
-        Created::Entry(self.tables.insert(table.index(), new))
+        Created::Entry(self.tables.insert(table.index(), new, hash))
     }
 
     /// Counts a refused entry. New entries of `expire` programs are always refused.

@@ -1,9 +1,9 @@
 //! A table: entries with stable places, found by key.
 
-use crate::deadlines::{Queue, Times};
+use crate::deadlines::{Item, Queue, Times};
 use crate::hash::HashKey;
 use crate::index::Index;
-use crate::memory::{LINE, NONE, Words, make_room};
+use crate::memory::{LINE, NONE, Words, lengthen};
 use crate::mutants::{MoveMutant, Mutants};
 use crate::order::Order;
 use crate::shape::{KeyShape, SlotShape};
@@ -32,6 +32,9 @@ pub(crate) type Next = (u32, u32);
 /// The offset of the key in an entry.
 const KEY: usize = 1;
 
+/// The number of places that are added at a time.
+const PLACES: usize = 64;
+
 /// A table. An entry's place is the position of its first word in `hot`. The upper half of the
 /// first word is the entry's generation, which is odd while the entry exists. The lower half is the
 /// place of the group's root or, in a free place, the next free place. The key and the slots
@@ -48,6 +51,11 @@ pub(crate) struct Table {
     seen_at: usize,
     /// The distance from one entry to the next, in words.
     stride: usize,
+    /// The stride as a power of two, if it is one.
+    shift: Option<u32>,
+    /// The largest number of entries, because places have 32 bits. So a table has at most 32 GiB,
+    /// whatever its capacity is.
+    most: u64,
     near: Near,
     /// Whether dependents may have counted more than the entries' slots show.
     pub(crate) is_lazy: bool,
@@ -113,6 +121,8 @@ impl Table {
             slots_at,
             seen_at,
             stride,
+            shift: stride.is_power_of_two().then(|| stride.trailing_zeros()),
+            most: u64::from(NONE) / stride as u64,
             is_lazy: false,
             near: near(site.is_root && stride <= LINE, stride, (slots_at, seen_at)),
             keys,
@@ -291,13 +301,12 @@ impl Table {
     }
 
     /// The number of a place, from 0.
+    #[inline]
     pub(crate) fn number(&self, place: u32) -> usize {
-        let place = place as usize;
         // In most tables, the stride is a power of two, so this needs no division.
-        if self.stride.is_power_of_two() {
-            place >> self.stride.trailing_zeros()
-        } else {
-            place / self.stride
+        match self.shift {
+            Some(shift) => place as usize >> shift,
+            None => place as usize / self.stride,
         }
     }
 
@@ -342,11 +351,10 @@ impl Table {
         idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
 
-    /// Whether there is room for one more entry. Places have 32 bits, so a table has at most 32
-    /// GiB, whatever its capacity is.
+    /// Whether there is room for one more entry.
+    #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        let most = u64::from(NONE) / self.stride as u64;
-        self.len < self.limits.capacity.min(most)
+        self.len < self.limits.capacity && self.len < self.most
     }
 
     /// The place of the oldest entry. `None` if the table is empty or does not evict.
@@ -356,15 +364,24 @@ impl Table {
     }
 
     /// Adds an entry. The table must have room and no entry with the same key.
-    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "an entry has `stride` words, and each place has cold data"
+    )]
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
-        let place = self.allot();
-        let generation = (self.head(place) >> 32).wrapping_add(1);
-        self.hot.set(place as usize, generation << 32 | u64::from(fresh.root.unwrap_or(place)));
-        self.hot.get_mut(place as usize + KEY, self.key_words).copy_from_slice(fresh.key);
-        self.slots_mut(place).copy_from_slice(fresh.slots);
+        if self.free == NONE {
+            self.add_places();
+        }
+        let place = self.free;
+        let entry = self.hot.get_mut(place as usize, self.stride);
+        let head = entry[0];
+        self.free = root_in(head);
+        let generation = (head >> 32).wrapping_add(1);
+        entry[0] = generation << 32 | u64::from(fresh.root.unwrap_or(place));
+        copy_words(&mut entry[KEY..self.slots_at], fresh.key);
+        copy_words(&mut entry[self.slots_at..self.seen_at], fresh.slots);
         if self.site.is_root {
-            self.renew(place, fresh.now);
+            entry[self.seen_at] = fresh.now;
         }
         let number = self.number(place);
         self.cold[number] = Cold { created_ns: fresh.now, id: fresh.id };
@@ -384,25 +401,26 @@ impl Table {
         place
     }
 
-    /// Allocates a place: the one that was freed last, or a new one.
-    fn allot(&mut self) -> u32 {
-        if self.free != NONE {
-            let place = self.free;
-            self.free = root_in(self.head(place));
-            return place;
+    /// Adds some free places. The table must have room for one more entry.
+    #[inline(never)]
+    fn add_places(&mut self) {
+        let first = self.cold.len();
+        let most = usize::try_from(self.limits.capacity.min(self.most)).unwrap_or(usize::MAX);
+        let room = most.saturating_sub(first);
+        let count = room.clamp(1, PLACES);
+        self.hot.cover((first + count) * self.stride);
+        for number in (first..first + count).rev() {
+            let place = self.place(number);
+            self.hot.set(place as usize, self.free.into());
+            self.free = place;
         }
-        let place = self.place(self.cold.len());
-        self.hot.cover(place as usize + self.stride);
-        make_room(&mut self.cold, 1);
-        self.cold.push(Cold { created_ns: 0, id: 0 });
+        lengthen(&mut self.cold, first + count, Cold { created_ns: 0, id: 0 });
         if self.site.has_groups {
-            make_room(&mut self.next, 1);
-            self.next.push((NONE, 0));
+            lengthen(&mut self.next, first + count, (NONE, 0));
         }
         if self.site.sharded {
-            self.creators.push(0);
+            lengthen(&mut self.creators, first + count, 0);
         }
-        place
     }
 
     /// Removes an entry.
@@ -498,31 +516,33 @@ impl Table {
     }
 
     /// Queues the entry at a place. Returns the time at which it is due (ns).
+    #[inline]
+    pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
+        let item = self.item(place)?;
+        self.queue.as_mut()?.push(item);
+        Some(item.0)
+    }
+
+    /// The queued item for the entry at a place. `None` if the entry is never due.
+    #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a place has 32 bits, so its number has no more"
     )]
-    pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
-        let deadline = self.deadline(place, self.last_seen(place));
-        let (due, id, number) = (deadline?, self.cold(place).id, self.number(place));
-        self.queue.as_mut()?.push((due, id, number as u32));
-        Some(due)
+    fn item(&self, place: u32) -> Option<Item> {
+        let due = self.deadline(place, self.last_seen(place))?;
+        Some((due, self.cold(place).id, self.number(place) as u32))
     }
 
     /// Opens a slot of the queue, if the slot begins before the first queued entry is due. Queues
     /// each entry of the slot again with its current deadline. Returns whether a slot was opened.
     pub(crate) fn open_slot(&mut self) -> bool {
-        let Some(queue) = self.queue.as_mut().filter(|queue| queue.opens_first()) else {
-            return false;
-        };
-        let mut next = queue.open();
-        while let Some(number) = next {
-            next = self.queue.as_mut().and_then(|queue| queue.take(number));
+        let Some(mut queue) = self.queue.take_if(|queue| queue.opens_first()) else { return false };
+        queue.open(|number| {
             let place = self.place(number as usize);
-            if exists(self.head(place)) {
-                self.schedule(place);
-            }
-        }
+            exists(self.head(place)).then(|| self.item(place)).flatten()
+        });
+        self.queue = Some(queue);
         true
     }
 
@@ -581,6 +601,26 @@ pub(crate) fn root_in(head: u64) -> u32 {
 fn exists(head: u64) -> bool {
     // The generation in the upper half is odd while the entry exists.
     head >> 32 & 1 == 1
+}
+
+/// Copies words to a slice of the same length. Short copies are written out, because a copy of
+/// unknown length is a call.
+#[inline(always)]
+fn copy_words(to: &mut [u64], from: &[u64]) {
+    #[inline(always)]
+    fn some<const N: usize>(to: &mut [u64], from: &[u64]) {
+        if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk()) {
+            *to = *from;
+        }
+    }
+    match from.len() {
+        1 => some::<1>(to, from),
+        2 => some::<2>(to, from),
+        3 => some::<3>(to, from),
+        4 => some::<4>(to, from),
+        5 => some::<5>(to, from),
+        _ => to.copy_from_slice(from),
+    }
 }
 
 /// The stride of entries with this number of words. Small entries do not straddle cache lines.

@@ -321,45 +321,49 @@ impl Tables {
         !new.partner.is_some_and(|entry| self.exists(TableRef::at(with), entry))
     }
 
-    pub(crate) fn insert(&mut self, at: usize, new: &New<'_>) -> Handle {
-        let site = self.all[at].site;
-        let partner = site.partner.zip(new.partner);
+    /// Adds an entry. `hash` is the hash of its key. The table must have room and no entry with the
+    /// same key, and the partner must exist.
+    #[inline]
+    pub(crate) fn insert(&mut self, at: usize, new: &New<'_>, hash: u64) -> Handle {
+        let New { key, slots, now, shard, .. } = *new;
+        let partner = self.all[at].site.partner.zip(new.partner);
         let root = partner.map(|(with, entry)| root_in(self.all[with].head(entry.place())));
-        let fresh = Fresh {
-            key: new.key,
-            slots: new.slots,
-            hash: self.hash.hash(new.key),
-            now: new.now,
-            id: self.ids,
-            shard: new.shard,
-            root,
-        };
+        let fresh = Fresh { key, slots, hash, now, id: self.ids, shard, root };
         self.ids += 1;
         let table = &mut self.all[at];
         let place = table.insert(&fresh, &self.hash);
         table.counters.created += 1;
-        match root {
-            Some(root) => {
-                let up = &mut self.all[site.root];
-                let rest = up.follow(root, (place, site.state.0));
-                if new.renews {
-                    up.renew(root, new.now);
-                }
-                self.all[at].follow(place, rest);
-            }
-            None => {
-                let due = self.all[at].schedule(place);
-                self.next = self.next.min(due.unwrap_or(u64::MAX));
-            }
+        let handle = Handle::of(table.head(place), place);
+        let Some(root) = root else {
+            let due = table.schedule(place);
+            self.next = self.next.min(due.unwrap_or(u64::MAX));
+            return handle;
+        };
+        let (state, up) = (table.site.state.0, table.site.root);
+        let up = &mut self.all[up];
+        let rest = up.follow(root, (place, state));
+        if new.renews {
+            up.renew(root, now);
         }
-        Handle::of(self.all[at].head(place), place)
+        self.all[at].follow(place, rest);
+        handle
     }
 
     /// Ends the group with this root. `ended` receives the members whose programs must run: the
     /// root first, then the others in the order of table and creation.
     pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
-        let mut members = std::mem::take(&mut self.members);
         let row = self.all[root].site.row;
+        let (second, state) = self.all[root].next(place);
+        let at = row + state as usize;
+        if second == NONE || self.all[at].next(second).0 == NONE {
+            // Most groups have one or two members.
+            self.end(root, place, cause, ended);
+            if second != NONE {
+                self.end(at, second, cause, ended);
+            }
+            return;
+        }
+        let mut members = std::mem::take(&mut self.members);
         let mut at = (root - row, place);
         loop {
             let table = &self.all[row + at.0];

@@ -53,6 +53,7 @@ pub(crate) mod at {
     pub(crate) const ROUTE: usize = offset_of!(Calls, route);
     pub(crate) const ADDRESS_GROUP: usize = offset_of!(Calls, address_group);
     pub(crate) const MEMBER: usize = offset_of!(Calls, member);
+    pub(crate) const TAKE: usize = offset_of!(Calls, take);
     pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
     pub(crate) const PREFETCH_CLASSIFY: usize = offset_of!(Calls, prefetch_classify);
     pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);

@@ -73,6 +73,17 @@ pub(super) fn list_at(
     Ok(())
 }
 
+pub(super) fn take(
+    e: &mut Emitter<'_, '_>,
+    number: u32,
+    (ok, out): (ValueId, ValueId),
+) -> Result<(), Error> {
+    let [member, is_there] = e.host_call(at::TAKE, number, &[]);
+    e.set(ok, is_there);
+    e.set(out, member);
+    Ok(())
+}
+
 /// Tests at the end of a block whether a queue has room.
 #[expect(clippy::indexing_slicing, reason = "`block` is a block of the program")]
 pub(super) fn has_room(

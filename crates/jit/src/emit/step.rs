@@ -85,6 +85,12 @@ pub(super) fn emit_op(
                 None => ask_host(e, place, &step.what),
             }
         }
+        Op::Take { ok, out, pool } if !e.is_wide(*out) => {
+            match numbered(e, node, Resource::Pool(*pool), 0) {
+                Some(number) => resource::take(e, number, (*ok, *out)),
+                None => ask_host(e, place, &step.what),
+            }
+        }
         Op::ListGet { out, param, index, column } if !e.is_wide(*index) => {
             list_member(e, place, step, *out, (*param, *index, *column))
         }

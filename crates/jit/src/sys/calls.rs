@@ -29,6 +29,7 @@ impl<H: Host> Table<H> {
         route: route::<H>,
         address_group: address_group::<H>,
         member: member::<H>,
+        take: take::<H>,
         has_room: has_room::<H>,
         prefetch_classify: prefetch_classify::<H>,
         prefetch: prefetch::<H>,
@@ -335,7 +336,16 @@ unsafe extern "C" fn member<H: Host>(
     column: u32,
 ) -> Pair {
     // SAFETY: The host is as `host` requires.
-    let value = unsafe { host::<H>(frame) }.member(number, index, column);
+    low_half(unsafe { host::<H>(frame) }.member(number, index, column))
+}
+
+unsafe extern "C" fn take<H: Host>(frame: *mut Frame, number: u32) -> Pair {
+    // SAFETY: The host is as `host` requires.
+    low_half(unsafe { host::<H>(frame) }.take(number))
+}
+
+/// The low half of a value, and whether there is a value.
+fn low_half(value: Option<u128>) -> Pair {
     value.map_or(Pair { low: 0, high: 0 }, |value| Pair { low: halves(value).low, high: 1 })
 }
 

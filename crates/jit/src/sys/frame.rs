@@ -89,6 +89,8 @@ pub(crate) struct Calls {
     /// `Host::member`: frame, number, index, column; the low half of the value, and 1 if the member
     /// exists.
     pub(crate) member: unsafe extern "C" fn(*mut Frame, u32, u64, u32) -> Pair,
+    /// `Host::take`: frame, number; the low half of the member, and 1 if one was free.
+    pub(crate) take: unsafe extern "C" fn(*mut Frame, u32) -> Pair,
     /// `Host::has_room`: frame, number; 0 or 1.
     pub(crate) has_room: unsafe extern "C" fn(*mut Frame, u32) -> u64,
     /// `Host::prefetch_classify`: frame, number, the three words.

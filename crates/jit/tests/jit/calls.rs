@@ -26,6 +26,7 @@ pub fn numbered(_: u16, resource: Resource) -> Option<u32> {
         Resource::Routes(param) => 300 + param.0,
         Resource::List(param) => 400 + param.0,
         Resource::Queue(queue) => 500 + queue.0,
+        Resource::Pool(param) => 600 + param.0,
     })
 }
 
@@ -377,6 +378,27 @@ fn index_past_the_end_is_a_counted_fault() {
 }
 
 #[test]
+fn member_of_a_pool_comes_from_its_own_host_call_unless_it_is_wide() {
+    for width in [16, 64, 128] {
+        let mut builder = Builder::new(ANY, 1);
+        let (ok, out) = (builder.value(1), builder.value(width));
+        builder.op(Op::Take { ok, out, pool: ParamId(4) });
+        show(&mut builder, &[ok, out]);
+        let (code, mut host) = ready(&builder);
+        run(&code, &mut host, &mut named("udp"));
+        let asked = if width > 64 { Asked::Step(0, 0, vec![]) } else { Asked::Take(604) };
+        assert_eq!(host.asked.first(), Some(&asked), "{width}");
+        if width == 64 {
+            assert_eq!(shown(&host), [[1, 1 << 60 | 7]]);
+            host.room = false;
+            host.asked.clear();
+            run(&code, &mut host, &mut named("udp"));
+            assert_eq!(shown(&host), [[0, 0]]);
+        }
+    }
+}
+
+#[test]
 fn fault_of_a_step_without_counter_is_not_counted() {
     for index in [false, true] {
         let mut builder = Builder::new(ANY, 1);
@@ -505,6 +527,9 @@ impl braid_jit::Host for Thief {
         None
     }
     fn member(&mut self, _: u32, _: u64, _: u32) -> Option<u128> {
+        None
+    }
+    fn take(&mut self, _: u32) -> Option<u128> {
         None
     }
     fn has_room(&mut self, _: u32) -> bool {

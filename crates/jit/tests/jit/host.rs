@@ -23,6 +23,7 @@ pub enum Asked {
     Route(u32, u128, bool),
     AddressGroup(u32, u128),
     Member(u32, u64, u32),
+    Take(u32),
     HasRoom(u32),
     Prefetch(u32, Vec<u64>),
 }
@@ -171,6 +172,11 @@ impl Host for Recorder {
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {
         self.asked.push(Asked::Member(number, index, column));
         (index < 3).then(|| u128::from(index * 10 + u64::from(column)))
+    }
+
+    fn take(&mut self, number: u32) -> Option<u128> {
+        self.asked.push(Asked::Take(number));
+        self.room.then_some(1 << 60 | 7)
     }
 
     fn has_room(&mut self, number: u32) -> bool {

@@ -53,6 +53,9 @@ impl Host for Cheap {
     fn member(&mut self, _: u32, _: u64, _: u32) -> Option<u128> {
         Some(1)
     }
+    fn take(&mut self, _: u32) -> Option<u128> {
+        Some(1)
+    }
     fn has_room(&mut self, _: u32) -> bool {
         true
     }
@@ -158,7 +161,10 @@ fn time(mut what: impl FnMut()) -> f64 {
 fn numbered(_: u16, resource: Resource) -> Option<u32> {
     match resource {
         Resource::Table(table) => Some(table.0),
-        Resource::Rules(param) | Resource::Routes(param) | Resource::List(param) => Some(param.0),
+        Resource::Rules(param)
+        | Resource::Routes(param)
+        | Resource::List(param)
+        | Resource::Pool(param) => Some(param.0),
         Resource::Queue(queue) => Some(queue.0),
     }
 }

@@ -6,6 +6,8 @@
 #[derive(Clone, Debug)]
 pub(super) struct First {
     levels: Vec<Vec<u64>>,
+    /// The first word of the lowest level that is not full. If all are full, any word.
+    word: usize,
 }
 
 #[expect(
@@ -26,41 +28,57 @@ impl First {
             }
             levels.push(level);
             if words == 1 {
-                return Self { levels };
+                return Self { levels, word: 0 };
             }
             bits = words;
         }
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "ranks have 32 bits")]
     pub(super) fn first(&self) -> Option<u32> {
-        let mut at = 0;
-        for level in self.levels.iter().rev() {
-            let word = level[at];
-            if word == u64::MAX {
-                return None;
-            }
-            at = at * 64 + word.trailing_ones() as usize;
-        }
-        Some(at as u32)
+        let word = self.levels[0][self.word];
+        (word != u64::MAX).then(|| (self.word * 64 + word.trailing_ones() as usize) as u32)
     }
 
     /// Removes a rank from the free ranks.
+    #[inline]
     pub(super) fn remove(&mut self, rank: u32) {
-        let mut at = rank as usize;
-        for level in &mut self.levels {
+        let at = rank as usize;
+        let word = &mut self.levels[0][at / 64];
+        *word |= 1 << (at % 64);
+        if *word == u64::MAX {
+            self.fill(at / 64);
+        }
+    }
+
+    /// Marks a word of the lowest level as full, and finds the first one that is not.
+    fn fill(&mut self, mut at: usize) {
+        for level in self.levels.iter_mut().skip(1) {
             let word = &mut level[at / 64];
             *word |= 1 << (at % 64);
             if *word != u64::MAX {
-                return;
+                break;
             }
             at /= 64;
         }
+        let mut first = 0;
+        for level in self.levels.iter().skip(1).rev() {
+            let word = level[first];
+            if word == u64::MAX {
+                return;
+            }
+            first = first * 64 + word.trailing_ones() as usize;
+        }
+        self.word = first;
     }
 
     /// Adds a rank to the free ranks.
     pub(super) fn insert(&mut self, rank: u32) {
         let mut at = rank as usize;
+        if at / 64 < self.word || self.levels[0][self.word] == u64::MAX {
+            self.word = at / 64;
+        }
         for level in &mut self.levels {
             let word = &mut level[at / 64];
             let was_full = *word == u64::MAX;
