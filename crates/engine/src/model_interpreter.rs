@@ -146,8 +146,15 @@ fn in_background(mut run: Run<'_, '_>, program: &Program) {
 
 impl Run<'_, '_> {
     fn program(&mut self, program: &Program) -> Result<End, Fault> {
-        let mut words = vec![0; program.values.len()];
-        let mut values = Values { words: &mut words, types: &program.values };
+        let mut words = std::mem::take(&mut self.context.scratch.words);
+        words.clear();
+        words.resize(program.values.len(), 0);
+        let end = self.blocks(program, Values { words: &mut words, types: &program.values });
+        self.context.scratch.words = words;
+        end
+    }
+
+    fn blocks(&mut self, program: &Program, mut values: Values<'_>) -> Result<End, Fault> {
         let mut at = 0;
         loop {
             let block = &program.blocks[at];

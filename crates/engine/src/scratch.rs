@@ -12,6 +12,12 @@ pub(crate) struct Scratch {
     pub(crate) parts: Vec<Word>,
     /// Values of slots.
     pub(crate) values: Vec<Word>,
+    /// The values of a running program.
+    pub(crate) words: Vec<Word>,
+    /// The slots and the key of an ended entry.
+    pub(crate) ending: (Vec<Word>, Vec<Word>),
+    /// The entries that an interrupted program has found, by table.
+    pub(crate) found: Vec<(TableRef, Handle)>,
     pub(crate) ended: Ended,
 }
 

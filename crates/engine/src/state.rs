@@ -186,7 +186,7 @@ impl ExecContext<'_> {
         };
         let mut created = self.store.create(table, &new, &mut ended);
         while created == Created::Evicted {
-            self.run_ended(&ended);
+            self.interrupt(&ended);
             created = self.store.create_after_eviction(table, &new, &mut ended);
         }
         self.scratch.key = key;
@@ -206,30 +206,36 @@ impl ExecContext<'_> {
         }
     }
 
-    /// Runs the `expire` programs of this function's ended entries. These programs start without
-    /// found entries. The interrupted program keeps the entries that it has found.
-    pub(crate) fn run_ended(&mut self, ended: &Ended) {
+    /// As [`Self::run_ended`], within a run of a program, which keeps the entries that it has found.
+    fn interrupt(&mut self, ended: &Ended) {
         if ended.is_empty() {
             return;
         }
         let run = self.touched.run;
-        let tables: Vec<_> =
-            self.locators.iter().map(|locator| locator.table(self.shard)).collect();
-        let touched: Vec<_> = tables.iter().map(|table| self.touched.get(*table)).collect();
+        let mut found = std::mem::take(&mut self.scratch.found);
+        let tables = self.locators.iter().map(|locator| locator.table(self.shard));
+        found.extend(tables.filter_map(|table| Some((table, self.touched.get(table)?))));
+        self.run_ended(ended);
+        self.touched.run = run;
+        found.drain(..).for_each(|(table, entry)| self.touched.set(table, entry));
+        self.scratch.found = found;
+    }
+
+    /// Runs the `expire` programs of this function's ended entries. These programs start without
+    /// found entries.
+    pub(crate) fn run_ended(&mut self, ended: &Ended) {
         self.start();
         let model = self.model;
         for entry in ended.entries() {
             let program = model.expire.iter().find(|(state, _)| *state == entry.state);
             let Some((_, program)) = program else { continue };
-            let key: Vec<_> = self.store.key_shape(entry.table).unpack(entry.key).collect();
-            let slots: Vec<_> = self.store.slot_shape(entry.table).unpack(entry.slots).collect();
+            let (mut slots, mut key) = std::mem::take(&mut self.scratch.ending);
+            slots.clear();
+            slots.extend(self.store.slot_shape(entry.table).unpack(entry.slots));
+            key.clear();
+            key.extend(self.store.key_shape(entry.table).unpack(entry.key));
             model_interpreter::on_ending(self, entry.shard, program, &slots, &key);
-        }
-        self.touched.run = run;
-        for (table, entry) in tables.into_iter().zip(touched) {
-            if let Some(entry) = entry {
-                self.touched.set(table, entry);
-            }
+            self.scratch.ending = (slots, key);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::memory::make_room;
 /// The number of ways of a line.
 const WAYS: usize = 12;
 /// The average number of entries per line above which the index grows.
-const FILL: usize = 8;
+const FILL: usize = 6;
 
 /// A cache line of the index.
 #[derive(Clone, Copy, Debug)]

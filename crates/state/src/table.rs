@@ -66,6 +66,8 @@ pub(crate) struct Table {
     pub(crate) counters: TableCounters,
     /// For tables with time-outs.
     pub(crate) queue: Option<Queue>,
+    /// For tables with time-outs: the place in the store's list of such tables.
+    pub(crate) timed: usize,
     /// For tables that evict.
     order: Option<Order>,
     pub(crate) cold: Vec<Cold>,
@@ -115,6 +117,7 @@ impl Table {
             limits,
             counters: TableCounters::default(),
             queue: timed.then(|| Queue::new(&limits.times)),
+            timed: 0,
             order: (decl.when_full == WhenFull::EvictOldest).then(Order::default),
             key_words: keys.words(),
             slot_words: slots.words(),
@@ -489,6 +492,7 @@ impl Table {
         std::mem::swap(&mut self.limits, &mut old.limits);
         std::mem::swap(&mut self.near, &mut old.near);
         std::mem::swap(&mut self.is_lazy, &mut old.is_lazy);
+        std::mem::swap(&mut self.timed, &mut old.timed);
         match mutants.active() {
             Some(MoveMutant::DeadlinesLeft) => std::mem::swap(&mut self.queue, &mut old.queue),
             Some(MoveMutant::OrderLeft) => std::mem::swap(&mut self.order, &mut old.order),
@@ -562,6 +566,11 @@ impl Table {
         }
         self.schedule(place);
         None
+    }
+
+    /// The place that probably expires this number of items after the first one.
+    pub(crate) fn expires_after(&self, items: usize) -> Option<u32> {
+        Some(self.place(self.queue.as_ref()?.number_after(items)? as usize))
     }
 
     /// Computes all deadlines again after a change of time-outs or tick.

@@ -8,7 +8,7 @@ use crate::deadlines::{Queue, Times};
 use crate::ended::Ended;
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
-use crate::memory::NONE;
+use crate::memory::{LARGE_TABLE, NONE};
 use crate::mutants::Mutants;
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
@@ -17,6 +17,7 @@ use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
 use braid_ir::value::ParamValue;
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// The tables of all functions and shards of a chain.
@@ -25,8 +26,8 @@ pub struct Tables {
     pub(crate) functions: Vec<Function>,
     pub(crate) all: Vec<Table>,
     pub(crate) hash: HashKey,
-    /// The tables with time-outs, by number.
-    timed: Vec<usize>,
+    /// The tables with time-outs, in order.
+    timed: Vec<Timed>,
     /// The time before which no entry is due (ns).
     next: u64,
     /// The id of the next entry.
@@ -34,6 +35,25 @@ pub struct Tables {
     /// Scratch memory for the members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
     pub(crate) mutants: Mutants,
+}
+
+/// The first item in the queue of a table with time-outs. These are next to each other, so that the
+/// search for the first one of all tables reads few cache lines.
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    table: usize,
+    node: u16,
+    state: StateId,
+    /// As [`Queue::first`].
+    first: Option<(u64, Option<u64>)>,
+}
+
+impl Timed {
+    /// The order of tables whose first items have equal times. Slots are opened before entries end.
+    fn rank(&self) -> (bool, u16, StateId, Option<u64>) {
+        let id = self.first.and_then(|(_, id)| id);
+        (id.is_some(), self.node, self.state, id)
+    }
 }
 
 /// The tables of one function.
@@ -78,8 +98,16 @@ impl Tables {
         for (position, node) in (0..).zip(&chain.nodes) {
             tables.add_function(position, node, chain.workers);
         }
-        let timed = tables.all.iter().enumerate();
-        tables.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
+        let timed = tables.all.iter().enumerate().filter(|(_, table)| table.queue.is_some());
+        let timed = timed.map(|(at, table)| {
+            let Site { node, state, .. } = table.site;
+            Timed { table: at, node, state, first: None }
+        });
+        tables.timed = timed.collect();
+        for (place, one) in tables.timed.iter().enumerate() {
+            tables.all[one.table].timed = place;
+        }
+        tables.find_next();
         tables
     }
 
@@ -335,8 +363,13 @@ impl Tables {
         table.counters.created += 1;
         let handle = Handle::of(table.head(place), place);
         let Some(root) = root else {
-            let due = table.schedule(place);
-            self.next = self.next.min(due.unwrap_or(u64::MAX));
+            if let Some(due) = table.schedule(place) {
+                self.next = self.next.min(due);
+                // Every item of the queue is due at its first item's time or later.
+                if self.timed[table.timed].first.is_none_or(|(first, _)| due < first) {
+                    self.update_first(at);
+                }
+            }
             return handle;
         };
         let (state, up) = (table.site.state.0, table.site.root);
@@ -406,6 +439,7 @@ impl Tables {
             if !self.all[at].open_slot() {
                 return Some((due, at));
             }
+            self.update_first(at);
         }
     }
 
@@ -417,18 +451,60 @@ impl Tables {
 
     /// Takes the first item out of a table's queue. Returns the entry's place if the entry is due.
     pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
-        self.all[at].next_expired()
+        self.look_ahead(at);
+        let expired = self.all[at].next_expired();
+        self.update_first(at);
+        expired
+    }
+
+    /// Reads the memory of entries that will probably expire soon, so that it is in the processor's
+    /// caches by then: of each entry and of the next one of its group.
+    fn look_ahead(&self, at: usize) {
+        let table = &self.all[at];
+        if table.len() < LARGE_TABLE {
+            return;
+        }
+        let row = table.site.row;
+        let mut sum = 0;
+        if let Some(place) = table.expires_after(12) {
+            sum ^= table.head(place) ^ u64::from(table.next(place).0);
+        }
+        for (distance, is_index) in [(8, false), (4, true)] {
+            let Some(place) = table.expires_after(distance) else { continue };
+            if !is_index {
+                sum ^= table.touch(self.hash.hash(table.key(place)));
+            }
+            let (next, state) = table.next(place);
+            if next != NONE {
+                let table = &self.all[row + state as usize];
+                sum ^= match is_index {
+                    true => table.touch(self.hash.hash(table.key(next))),
+                    false => table.head(next),
+                };
+            }
+        }
+        black_box(sum);
     }
 
     /// The time and table of the first item among all queues.
     fn earliest(&self) -> Option<(u64, usize)> {
-        let firsts = self.timed.iter().filter_map(|&at| {
-            let table = &self.all[at];
-            let (due, id) = table.queue.as_ref()?.first()?;
-            // At equal times, slots are opened before entries end.
-            Some((due, id.is_some(), table.site.node, table.site.state, id, at))
-        });
-        firsts.min().map(|(due, .., at)| (due, at))
+        let mut earliest: Option<(u64, &Timed)> = None;
+        for one in &self.timed {
+            let Some((due, _)) = one.first else { continue };
+            let is_earlier = earliest.is_none_or(|(first, other)| {
+                due < first || due == first && one.rank() < other.rank()
+            });
+            if is_earlier {
+                earliest = Some((due, one));
+            }
+        }
+        earliest.map(|(due, one)| (due, one.table))
+    }
+
+    /// Reads the first item in the queue of a table with time-outs again.
+    fn update_first(&mut self, at: usize) {
+        let table = &self.all[at];
+        self.timed[table.timed].first = table.queue.as_ref().and_then(Queue::first);
     }
 
     /// Takes over a function's new parameter values. New capacities and time-outs apply at once.
@@ -448,6 +524,9 @@ impl Tables {
 
     /// Computes again the time before which no entry is due.
     pub(crate) fn find_next(&mut self) {
+        for one in &mut self.timed {
+            one.first = self.all[one.table].queue.as_ref().and_then(Queue::first);
+        }
         self.next = self.earliest().map_or(u64::MAX, |(due, _)| due);
     }
 }
