@@ -27,7 +27,7 @@ pub enum Sizes {
         /// The index of the tail. The smaller, the heavier.
         index: f64,
     },
-    /// Quantiles: this share of the flows (0 to 1) has at most so many packets. Between two of
+    /// Quantiles: a share of the flows (0 to 1), and the most packets of these flows. Between two of
     /// them, the logarithm of the size is evenly distributed.
     Quantiles(Vec<(f64, u32)>),
 }
@@ -134,20 +134,6 @@ fn part_of(parts: &[Part], slot: u64) -> usize {
 }
 
 impl Sizes {
-    /// The mean number of packets, as far as draws tell. `None` for flows that do not end.
-    #[must_use]
-    pub fn mean(&self) -> Option<f64> {
-        match self {
-            Sizes::Endless => None,
-            Sizes::Even(mean) | Sizes::Pareto { mean, .. } => Some(*mean),
-            Sizes::Quantiles(_) => {
-                let mut random = Random::new(0, 0);
-                let sum: u64 = (0..SAMPLE).map(|_| u64::from(self.draw(0.0, &mut random))).sum();
-                Some(sum as f64 / SAMPLE as f64)
-            }
-        }
-    }
-
     /// The scale of a Pareto distribution with this mean. 0 for the others.
     fn scale(&self) -> f64 {
         let Sizes::Pareto { mean, index } = self else { return 0.0 };
@@ -162,21 +148,26 @@ impl Sizes {
     }
 
     fn draw(&self, scale: f64, random: &mut Random) -> u32 {
+        let unit = random.unit();
+        self.at(unit, scale, random)
+    }
+
+    /// The size for a number from (0, 1].
+    fn at(&self, unit: f64, scale: f64, random: &mut Random) -> u32 {
         match self {
             Sizes::Endless => ENDLESS,
-            Sizes::Even(mean) => 1 + rounded(random.unit() * 2.0 * (mean - 1.0).max(0.0), random),
+            Sizes::Even(mean) => 1 + rounded(unit * 2.0 * (mean - 1.0).max(0.0), random),
             Sizes::Pareto { index, .. } => {
                 let most = f64::from(MOST_PACKETS - 1);
-                let more = scale * (exp(-ln(random.unit()) / index) - 1.0);
+                let more = scale * (exp(-ln(unit) / index) - 1.0);
                 1 + rounded(more.min(most), random)
             }
-            Sizes::Quantiles(points) => quantile(points, random.unit()),
+            Sizes::Quantiles(points) => quantile(points, unit),
         }
     }
 }
 
-/// The mean of a Lomax distribution (a Pareto distribution that begins at 0) of which nothing
-/// exceeds `most`.
+/// The mean of a Lomax distribution (a Pareto distribution that begins at 0), cut off at `most`.
 fn lomax_mean(scale: f64, index: f64, most: f64) -> f64 {
     if scale <= 0.0 {
         return 0.0;
@@ -222,8 +213,10 @@ impl UnderWay {
             return Self { sizes: Vec::new() };
         }
         let mut sum = 0;
-        let drawn = (0..SAMPLE).map(|_| {
-            let size = sizes.draw(scale, random);
+        // Large sizes are rare but matter most, so each part of the distribution gives one size.
+        let drawn = (0..SAMPLE).map(|part| {
+            let unit = (part as f64 + random.unit()) / SAMPLE as f64;
+            let size = sizes.at(unit, scale, random);
             sum += u64::from(size);
             (sum, size)
         });
@@ -264,7 +257,7 @@ mod tests {
                     let taken = steps(&mut churn, 40_000);
                     let first = taken.iter().filter(|step| step.nth == 0).count() as f64;
                     let share = first / 40_000.0 * mean;
-                    assert!((0.85..1.15).contains(&share), "{sizes:?} {part}: {share}");
+                    assert!((0.8..1.2).contains(&share), "{sizes:?} {part}: {share}");
                 }
             }
         }
@@ -317,8 +310,5 @@ mod tests {
             assert!((found - expected).abs() < 0.02, "{found} {expected}");
         }
         assert!(share(4) > 0.6 && share(4) < 0.85 && share(100) > 0.93, "{}", share(4));
-        let mean = sizes.mean().unwrap();
-        let drawn = drawn.iter().map(|size| f64::from(*size)).sum::<f64>() / 20_000.0;
-        assert!((mean / drawn - 1.0).abs() < 0.1, "{mean} {drawn}");
     }
 }
