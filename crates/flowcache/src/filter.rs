@@ -376,7 +376,7 @@ mod tests {
     fn flows_keep_their_counts_when_the_filter_grows() {
         let mut grown = 0;
         for seed in 0..8 {
-            let (mut filter, flows) = (Filter::new(4, 1 << 20), 56_000_u64);
+            let (mut filter, flows) = (Filter::new(4, 1 << 20), 50_000_u64);
             let mut waits = vec![true; flows as usize];
             for _ in 0..6 {
                 for flow in 0..flows {
@@ -388,6 +388,7 @@ mod tests {
                 }
             }
             grown += u32::from(filter.rows.len() > 1 << 12);
+            // A filter that started again from empty would let half of the flows wait.
             let wait = waits.iter().filter(|waits| **waits).count();
             assert!(wait < 1_000, "{seed}: {wait} flows wait");
         }
