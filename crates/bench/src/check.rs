@@ -1,5 +1,5 @@
-//! Checks that no engine is fast by being wrong. Before the measurements, each engine processes the
-//! first packets, and its output is compared with the output of `reference`.
+//! Checks that no engine is fast by being wrong. Before the measurements, each engine processes a
+//! sample of the packets, and its output is compared with the output of `reference`.
 
 use braid_ir::engine::{Counters, StateEntry};
 use braid_packet::BURST;
@@ -14,6 +14,11 @@ pub struct Outcome {
     seen: Seen,
     counters: Option<Counters>,
     state: Vec<StateEntry>,
+    /// Number of packets that entered.
+    pub packets: u64,
+    /// Number of packets that took a flow record. `None` if the engine makes no records. This is no
+    /// part of the comparison.
+    pub hits: Option<u64>,
 }
 
 /// Runs an engine on `packets` packets and returns the outcome. `add` adds each packet.
@@ -29,7 +34,8 @@ pub fn observe(subject: &mut dyn Subject, add: &mut dyn FnMut(&mut Feed), packet
         feed.clear();
         left -= count;
     }
-    Outcome { seen, counters: subject.counters(), state: subject.state() }
+    let hits = subject.flows().map(|flows| flows.hits);
+    Outcome { seen, counters: subject.counters(), state: subject.state(), packets, hits }
 }
 
 impl Outcome {
@@ -59,6 +65,12 @@ impl Outcome {
         let pairs = self.state.iter().zip(&reference.state);
         let entry = pairs.enumerate().find(|(_, (a, b))| a != b);
         entry.map(|(at, (here, there))| format!("state entry {at}: {here:?} instead of {there:?}"))
+    }
+
+    /// Number of packets that left by an interface.
+    #[must_use]
+    pub fn left_by(&self, interface: u16) -> u64 {
+        self.seen.packets.get(&interface).copied().unwrap_or(0)
     }
 
     /// Share of the entered packets that left by an interface, from 0 to 1.
@@ -95,7 +107,7 @@ mod tests {
             seen.leaves(1, &Packet::new(Link::Ethernet, 0, data));
         }
         let counters = Counters { packets_in: 4, ..Counters::default() };
-        Outcome { seen, counters: Some(counters), state: Vec::new() }
+        Outcome { seen, counters: Some(counters), state: Vec::new(), packets: 4, hits: None }
     }
 
     #[test]

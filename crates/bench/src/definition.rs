@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::Error;
+pub use crate::mix::{Mix, Part, Proto};
 use crate::subject::Kind as Subject;
 use crate::sweep::MAX_RULES;
 pub use crate::sweep::{Case, Only, Sweep};
@@ -70,6 +71,12 @@ pub struct Definition {
     pub traffic: Vec<Traffic>,
     /// Instead of `traffic`: flows that begin, go on and end.
     pub trace: Option<Trace>,
+    /// Instead of `traffic`: mixes of flows that come and go. A case has one of them.
+    #[serde(default)]
+    pub mix: Vec<Mix>,
+    /// Whether packets must take flow records in the check of `fused`.
+    #[serde(default = "yes")]
+    pub hits: bool,
     /// The cases: all combinations of the values of each entry.
     pub sweep: Vec<Sweep>,
 }
@@ -87,6 +94,8 @@ pub enum Kind {
     Memory,
     /// Time of all packets of a flow together, over the flows of a trace.
     FlowTime,
+    /// Time per packet while flows come and go: no packet is sent twice.
+    Once,
 }
 
 /// A quantity on the x axis.
@@ -101,6 +110,8 @@ pub enum Axis {
     Flows,
     /// Frame size.
     FrameBytes,
+    /// Packets of a thousand that begin a flow.
+    NewPerMille,
 }
 
 /// A floor: the least work that any engine must do for a packet.
@@ -187,19 +198,11 @@ pub struct Traffic {
     pub rules: Option<String>,
 }
 
-/// The transport protocol of generated flows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Proto {
-    /// UDP.
-    #[default]
-    Udp,
-    /// TCP.
-    Tcp,
-}
-
 fn one() -> u64 {
     1
+}
+fn yes() -> bool {
+    true
 }
 fn from_default() -> String {
     "10.0.0.0/8".to_owned()
@@ -240,8 +243,11 @@ impl Definition {
         if self.sweep.is_empty() {
             return Err("a bench needs a [[sweep]]".to_owned());
         }
+        self.check_mixes()?;
         let shares = self.traffic.iter().map(|traffic| traffic.share);
         match (&self.trace, self.kind) {
+            (None, Kind::Once) if self.traffic.is_empty() => {}
+            (_, Kind::Once) => return Err("once takes a [[mix]] alone".to_owned()),
             (None, Kind::FlowTime) => return Err("flow_time needs a [trace]".to_owned()),
             (Some(_), Kind::FlowTime) if self.traffic.is_empty() => {}
             (Some(_), _) => return Err("a [trace] is for flow_time alone".to_owned()),
@@ -273,17 +279,41 @@ impl Definition {
             }
         }
         let cases = self.sweep.iter().map(Sweep::combinations).fold(0, usize::saturating_add);
-        let cases = cases.saturating_mul(self.chains());
+        let cases = cases.saturating_mul(self.chains()).saturating_mul(self.mix.len().max(1));
         if cases > MAX_CASES {
             return Err(format!("{cases} cases are more than {MAX_CASES}"));
         }
         Ok(())
     }
 
-    /// All cases in order. With `ends`, only the first and the last value of each list are used.
+    /// Mixes are for benches of flows that come and go, and those need them.
+    fn check_mixes(&self) -> Result<(), String> {
+        if (self.kind == Kind::Once) == self.mix.is_empty() {
+            return Err("once needs a [[mix]], and a [[mix]] is for once alone".to_owned());
+        }
+        self.mix.iter().try_for_each(Mix::check)?;
+        for name in self.sweep.iter().flat_map(|sweep| &sweep.mixes) {
+            if !self.mix.iter().any(|mix| mix.name == *name) {
+                return Err(format!("mixes: there is no mix `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All cases in order. For a quick look, only the first and the last value of each list are
+    /// used, and sweeps that say so are left out.
     #[must_use]
-    pub fn cases(&self, ends: bool) -> Vec<Case> {
-        self.sweep.iter().flat_map(|sweep| sweep.cases(self.chains(), ends)).collect()
+    pub fn cases(&self, quick: bool) -> Vec<Case> {
+        let sweeps = self.sweep.iter().filter(|sweep| sweep.quick || !quick);
+        let of = |sweep: &Sweep| sweep.cases(self.chains(), &self.mixes(sweep), quick);
+        sweeps.flat_map(of).collect()
+    }
+
+    /// The numbers of a sweep's mixes. The number 0 for benches without mixes.
+    fn mixes(&self, sweep: &Sweep) -> Vec<usize> {
+        let wanted = |mix: &Mix| sweep.mixes.is_empty() || sweep.mixes.contains(&mix.name);
+        let numbers = (0..self.mix.len()).filter(|at| wanted(&self.mix[*at]));
+        if self.mix.is_empty() { vec![0] } else { numbers.collect() }
     }
 
     /// Number of chains that each case is measured with.
@@ -379,6 +409,7 @@ mod tests {
             ("[[traffic]]", "[[traffic]]\nsources = 0", "sources"),
             ("[[traffic]]", "[[traffic]]\nflags = []", "flags"),
             ("floor = \"touch\"", "floor = \"touch\"\nkind = \"flow_time\"", "[trace]"),
+            ("[[traffic]]", "[[mix]]\n[[mix.part]]\n[[traffic]]", "once"),
             ("[[traffic]]", "[trace]\npackets = 1\ntail = 1.0\n[[traffic]]", "flow_time alone"),
         ] {
             let why = Definition::parse("x", &SMALL.replace(from, to)).unwrap_err().to_string();
@@ -393,6 +424,7 @@ mod tests {
         for name in [
             "chain1",
             "chain2",
+            "arrivals",
             "compile",
             "early_drop",
             "filters",
@@ -411,6 +443,7 @@ mod tests {
             "snort_monitor",
             "state_functions",
             "thresholds",
+            "traces",
         ] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }

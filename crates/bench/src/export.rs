@@ -49,6 +49,12 @@ fn packets(setup: &Setup, case: &Case, payloads: &[String], path: &Path) -> Resu
         }
         return writer.finish().map_err(|why| why.to_string());
     }
+    if let Some(sequence) = &setup.sequence {
+        for packet in sequence.in_order() {
+            writer.write_packet(&packet).map_err(|why| why.to_string())?;
+        }
+        return writer.finish().map_err(|why| why.to_string());
+    }
     for (number, headers) in (0..MAX_PACKETS).zip(&setup.headers) {
         let frame = headers.frame(case.frame_bytes as usize, payloads);
         let packet = Packet::new(Link::Ethernet, START_NS + number * STEP_NS, frame);

@@ -33,6 +33,15 @@ impl Feed {
         self.burst.add(link, time_ns, data, wire_len, &mut self.pool);
     }
 
+    /// Adds an Ethernet frame that enters by an interface.
+    #[inline]
+    pub fn add_at(&mut self, ingress: u16, time_ns: u64, data: &[u8]) {
+        self.add(Link::Ethernet, time_ns, data, data.len() as u32);
+        if let Some(packet) = self.burst.packets_mut().last_mut() {
+            packet.ingress = ingress;
+        }
+    }
+
     /// Adds a copy of a packet, which enters by interface 0.
     pub fn add_copy(&mut self, packet: &Packet) {
         self.add(packet.link, packet.time_ns, packet.data(), packet.wire_len);

@@ -7,11 +7,12 @@ use std::time::Instant;
 use braid_packet::BURST;
 
 use crate::Error;
-use crate::check::{self, Outcome};
 use crate::definition::{Case, Definition};
 use crate::feed::Feed;
 use crate::plan::Plan;
 use crate::report::{FlowTime, Measured, Row, saved};
+
+use crate::selection::Selection;
 use crate::setup::Setup;
 use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
@@ -23,9 +24,12 @@ const SEGMENTS: usize = 3;
 const PASSES: usize = 7;
 
 /// The measurements of one engine or floor.
+#[derive(Default)]
 struct Player {
     /// The engine or floor. `None` for the source, which measures only the clock.
     kind: Option<Kind>,
+    /// The extent of the check: packets, and hits if the engine makes records.
+    checked: Option<(u64, Option<u64>)>,
     /// For each pass, the time of each packet (ns).
     alone: Vec<Vec<u32>>,
     /// For each pass, the time per packet (ns).
@@ -46,19 +50,23 @@ pub fn measure(
     let name = format!("{} {}", definition.name, case.label());
     let refused = |why| Error::Chain { name: name.clone(), why };
     let make = |kind: Kind| kind.make(&setup.chain, u64::from(trace.flows)).map_err(refused);
-    let expected = observe(make(Kind::Reference)?.as_mut(), trace, plan);
-    let mut players = vec![Player { kind: None, alone: Vec::new(), batches: Vec::new() }];
+    let selection = Selection::new(setup, plan.check);
+    let expected = selection.observe(make(Kind::Reference)?.as_mut());
+    let mut players = vec![Player::default()];
     let mut wrong = Vec::new();
     for kind in &plan.kinds {
-        if kind.is_engine() && *kind != Kind::Reference {
-            let outcome = observe(make(*kind)?.as_mut(), trace, plan);
-            if let Some(why) = outcome.difference(&expected) {
-                let engine = kind.name().to_owned();
-                wrong.push(Error::Differs { name: name.clone(), engine, why });
-                continue;
+        let mut checked = None;
+        if kind.is_compiled() {
+            let found = selection.compare(*kind, make(*kind)?.as_mut(), &expected, definition.hits);
+            match found.map_err(|why| why.of(&name)) {
+                Ok(outcome) => checked = Some((outcome.packets, outcome.hits)),
+                Err(why) => {
+                    wrong.push(why);
+                    continue;
+                }
             }
         }
-        players.push(Player { kind: Some(*kind), alone: Vec::new(), batches: Vec::new() });
+        players.push(Player { kind: Some(*kind), checked, ..Player::default() });
     }
     for pass in 0..plan.runs.div_ceil(SEGMENTS).min(PASSES) {
         let count = players.len();
@@ -75,12 +83,6 @@ pub fn measure(
     }
     let rows = rows(definition, case, setup, trace, &players, expected.forwarded());
     Ok(Measured { rows, wrong })
-}
-
-fn observe(subject: &mut dyn Subject, trace: &Trace, plan: &Plan) -> Outcome {
-    let mut packets = trace.packets.iter();
-    let mut next = |feed: &mut Feed| packets.by_ref().take(1).for_each(|next| feed.add_copy(next));
-    check::observe(subject, &mut next, plan.check.min(trace.packets.len() as u64))
 }
 
 /// Processes the packets of other flows that come before the trace.
@@ -155,6 +157,7 @@ fn rows(
         row.ns_per_packet_min = Some(spread.min);
         row.ns_per_packet_max = Some(spread.max);
         row.source_ns = Some(source_ns);
+        row.add_check(player.checked);
         row.forwarded = Some(forwarded);
         let nth = |n| nth(trace, &times, n);
         row.first_ns_per_packet = nth(0);
@@ -240,7 +243,7 @@ mod tests {
     #[test]
     fn time_of_a_packet_is_the_median_of_the_passes() {
         let alone = vec![vec![1, 9], vec![3, 7], vec![2, 8]];
-        let player = Player { kind: None, alone, batches: Vec::new() };
+        let player = Player { alone, ..Player::default() };
         assert_eq!(player.packets(), [2.0, 8.0]);
     }
 }

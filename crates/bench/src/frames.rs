@@ -17,6 +17,9 @@ pub const STEP_NS: u64 = 100;
 /// Time of the first packet (ns): 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = braid_traffic::START_NS;
 
+/// The lowest source port.
+pub const FIRST_PORT: u16 = 1024;
+
 /// The fields of a frame's headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Headers {
@@ -37,6 +40,12 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// The same headers with other TCP flags.
+    #[must_use]
+    pub fn with_flags(self, flags: u8) -> Self {
+        Self { flags, ..self }
+    }
+
     /// An Ethernet frame of `frame_bytes` bytes without FCS and with correct checksums. The frame
     /// is longer if its headers need more room. The payload begins with one of `payloads`, the same
     /// for all packets of a flow. The rest is zeros.
@@ -122,6 +131,12 @@ impl Ring {
         self.frames as u64 * self.train
     }
 
+    /// Number of frames.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
     /// Number of packets that a flow sends in a row.
     #[must_use]
     pub fn train(&self) -> u64 {
@@ -162,6 +177,11 @@ impl Cursor<'_> {
         let end = frames.end.min(self.ring.frames);
         self.frames = frames.start.min(end.saturating_sub(1))..end;
         (self.at, self.sent, self.train) = (self.frames.start, 0, 1);
+    }
+
+    /// As [`Cursor::only`], for this number of frames at the end.
+    pub fn only_last(&mut self, frames: usize) {
+        self.only(self.ring.frames.saturating_sub(frames)..self.ring.frames);
     }
 
     /// The next frame and its time.

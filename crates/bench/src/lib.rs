@@ -6,6 +6,7 @@
 //! measurements, the output of each engine is compared with the output of `reference`.
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod check;
 mod clock;
 pub mod compile;
@@ -21,12 +22,16 @@ pub mod inputs;
 pub mod machine;
 pub mod measure;
 pub mod memory;
+pub mod mix;
 mod percentiles;
 mod perf;
 mod plan;
 mod plot;
 pub mod report;
+
 mod seen;
+pub mod selection;
+pub mod sequence;
 pub mod setup;
 mod spread;
 pub mod subject;
@@ -65,6 +70,17 @@ pub enum Error {
         engine: String,
         /// The difference.
         why: String,
+    },
+    /// No checked packet took a flow record.
+    #[error(
+        "bench {name}: fused: none of the {packets} packets of the check took a flow record, so the \
+         check says nothing about records; `hits = false` says that the chain has none"
+    )]
+    NoHits {
+        /// The bench and its case.
+        name: String,
+        /// Number of packets.
+        packets: u64,
     },
     /// The machine does not allow something that the bench needs.
     #[error("{0}")]

@@ -5,17 +5,19 @@ use braid_packet::BURST;
 use braid_engine::Flows;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::check::{self, Outcome};
 use crate::clock::thread_ns;
 use crate::definition::{Case, Definition};
 use crate::feed::Feed;
 use crate::first;
 use crate::flow_time;
 use crate::frames::Cursor;
+
 use crate::perf::Counters;
 pub use crate::plan::Plan;
 pub use crate::report::Measured;
 use crate::report::{Row, saved};
+use crate::selection::Selection;
+use crate::sequence::{Once, Sequence};
 use crate::setup::Setup;
 use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
@@ -25,6 +27,10 @@ use crate::{Error, machine};
 const REFERENCE_PACKETS: u64 = 2_000;
 /// Number of packets that each flow sends before the measurement.
 const EACH_FLOW: u64 = 8;
+/// The least number of packets in which no record is made before the measurement, and the most
+/// packets to wait for that.
+const SETTLE_STEP: u64 = 2_048;
+const SETTLE: u64 = 1 << 21;
 /// Number of packets that estimate the speed, which determines the length of segments.
 const ESTIMATE: u64 = 2_048;
 
@@ -51,12 +57,40 @@ pub fn pin(core: Option<usize>) -> Result<usize, Error> {
 struct Player<'a> {
     kind: Option<Kind>,
     subject: Box<dyn Subject>,
-    cursor: Cursor<'a>,
+    cursor: Packets<'a>,
     packets: u64,
+    /// The extent of the check: packets, and hits if the engine makes records.
+    checked: Option<(u64, Option<u64>)>,
     /// The counts of the flow cache before the first segment. `None` if the engine makes no
     /// records.
     before: Option<Flows>,
     samples: Vec<Sample>,
+}
+
+/// Where a player's packets come from.
+enum Packets<'a> {
+    /// A round of frames without end.
+    Ring(Cursor<'a>),
+    /// A sequence that is sent once.
+    Once(Once<'a>),
+}
+
+impl<'a> Packets<'a> {
+    /// The packets of a case, or the first ones of a round.
+    fn new(setup: &'a Setup, window: u64) -> Self {
+        match &setup.sequence {
+            Some(sequence) => Packets::Once(sequence.cursor()),
+            None => Packets::Ring(setup.ring.cursor(window)),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, feed: &mut Feed) {
+        match self {
+            Packets::Ring(cursor) => cursor.add(feed),
+            Packets::Once(cursor) => cursor.add(feed),
+        }
+    }
 }
 
 /// The measurements of one segment, per packet.
@@ -84,21 +118,30 @@ pub fn measure(
     let refused = |why| Error::Chain { name: name.clone(), why };
     let mut wrong = Vec::new();
     let mut counters = Counters::open();
-    let mut players = vec![Player::new(None, Box::new(Source), setup.ring.cursor(u64::MAX))];
-    let expected = expected(setup, case, plan).map_err(refused)?;
+    let mut players = vec![Player::new(None, Box::new(Source), Packets::new(setup, u64::MAX))];
+    let selection = Selection::new(setup, plan.check);
+    let flows = setup.sequence.as_ref().map_or(case.flows, |all| u64::from(all.flows()));
+    let make = |kind: Kind| kind.make(&setup.chain, flows).map_err(refused);
+    let expected = selection.observe(make(Kind::Reference)?.as_mut());
     for kind in &plan.kinds {
-        let subject = kind.make(&setup.chain, case.flows).map_err(refused)?;
         let window = if *kind == Kind::Reference { REFERENCE_PACKETS } else { u64::MAX };
-        let mut player = Player::new(Some(*kind), subject, setup.ring.cursor(window));
-        if kind.is_engine() && *kind != Kind::Reference {
-            let outcome = player.observe(plan.check.min(setup.ring.packets()));
-            if let Some(why) = outcome.difference(&expected) {
-                let engine = kind.name().to_owned();
-                wrong.push(Error::Differs { name: name.clone(), engine, why });
-                continue;
+        // `reference` would take too long to come to the packets that are measured.
+        if *kind == Kind::Reference && setup.sequence.is_some() {
+            continue;
+        }
+        let mut checked = None;
+        if kind.is_compiled() {
+            let found = selection.compare(*kind, make(*kind)?.as_mut(), &expected, definition.hits);
+            match found.map_err(|why| why.of(&name)) {
+                Ok(outcome) => checked = Some((outcome.packets, outcome.hits)),
+                Err(why) => {
+                    wrong.push(why);
+                    continue;
+                }
             }
         }
-        players.push(player);
+        let player = Player::new(Some(*kind), make(*kind)?, Packets::new(setup, window));
+        players.push(Player { checked, ..player });
     }
     let mut firsts = Vec::new();
     if definition.first {
@@ -108,7 +151,7 @@ pub fn measure(
     for player in &mut players {
         player.prepare(setup, plan);
     }
-    for round in 0..plan.runs {
+    for round in 0..rounds(setup, plan) {
         let count = players.len();
         // Each round begins with another player, so that no player always follows the same other
         // one.
@@ -124,30 +167,27 @@ pub fn measure(
     Ok(Measured { rows, wrong })
 }
 
-/// The outcome of `reference` for the first packets.
-fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
-    let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
-    let packets = plan.check.min(setup.ring.packets());
-    let mut cursor = setup.ring.cursor(u64::MAX);
-    Ok(check::observe(reference.as_mut(), &mut |feed| cursor.add(feed), packets))
-}
-
 impl<'a> Player<'a> {
-    fn new(kind: Option<Kind>, subject: Box<dyn Subject>, cursor: Cursor<'a>) -> Self {
-        Self { kind, subject, cursor, packets: 0, before: None, samples: Vec::new() }
-    }
-
-    fn observe(&mut self, packets: u64) -> Outcome {
-        check::observe(self.subject.as_mut(), &mut |feed| self.cursor.add(feed), packets)
+    fn new(kind: Option<Kind>, subject: Box<dyn Subject>, cursor: Packets<'a>) -> Self {
+        let samples = Vec::new();
+        Self { kind, subject, cursor, packets: 0, checked: None, before: None, samples }
     }
 
     /// Sends packets of all flows, so that records exist and programs are compiled. Then determines
     /// the length of this player's segments.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
+        if let Some(sequence) = &setup.sequence {
+            // All players measure the same packets.
+            self.run(sequence.before());
+            self.packets = sequence.segment(rounds(setup, plan)).min(plan.packets);
+            self.before = self.subject.flows();
+            return;
+        }
         let few = self.kind == Some(Kind::Reference);
         let rounds = EACH_FLOW.div_ceil(setup.ring.train());
         let all = setup.ring.packets().saturating_mul(rounds).max(plan.warm);
         self.run(if few { REFERENCE_PACKETS } else { all });
+        self.settle(setup);
         let packets = if few { ESTIMATE / 4 } else { ESTIMATE };
         let start = thread_ns();
         self.run(packets);
@@ -156,6 +196,22 @@ impl<'a> Player<'a> {
         let burst = BURST as u64;
         self.packets = wanted.min(plan.packets).max(burst).next_multiple_of(burst);
         self.before = self.subject.flows();
+    }
+
+    /// Sends packets of all flows until an engine makes no more records. Otherwise, segments would
+    /// measure the making of records.
+    fn settle(&mut self, setup: &Setup) {
+        let made = |player: &Self| player.subject.flows().map(|flows| flows.records.made);
+        let (round, mut sent, mut before) = (setup.ring.packets().max(SETTLE_STEP), 0, made(self));
+        while before.is_some() && sent < SETTLE {
+            self.run(round);
+            sent += round;
+            let now = made(self);
+            if now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     fn run(&mut self, packets: u64) {
@@ -173,7 +229,7 @@ impl<'a> Player<'a> {
         let packets = self.packets;
         let mut timed = || {
             let start = thread_ns();
-            self.run(packets);
+            counted_run(self, packets);
             thread_ns().saturating_sub(start)
         };
         let (elapsed, counts) = match counters {
@@ -192,6 +248,38 @@ impl<'a> Player<'a> {
         let values: Option<Vec<f64>> = self.samples.iter().map(value).collect();
         Spread::of(values?)
     }
+}
+
+/// Runs packets whose instructions another program may count: it knows this function by its name.
+#[inline(never)]
+fn counted_run(player: &mut Player, packets: u64) {
+    player.run(packets);
+}
+
+/// The name of the function whose instructions are counted, for programs that count them.
+pub const COUNTED: &str = "counted_run";
+
+/// Runs the measured packets of flows that come and go with one engine, or with the source alone.
+/// Returns their number. A program that runs this process can count the instructions of
+/// [`COUNTED`].
+///
+/// # Errors
+/// Returns an error when the engine refuses the chain.
+pub fn count(setup: &Setup, kind: Option<Kind>) -> Result<u64, String> {
+    let Some(sequence) = &setup.sequence else { return Ok(0) };
+    let make = |kind: Kind| kind.make(&setup.chain, u64::from(sequence.flows()));
+    let subject = kind.map_or(Ok(Box::new(Source) as _), make)?;
+    let mut player = Player::new(kind, subject, Packets::new(setup, u64::MAX));
+    player.run(sequence.before());
+    let packets = sequence.packets() - sequence.before();
+    counted_run(&mut player, packets);
+    Ok(packets)
+}
+
+/// Number of segments of each player. Packets that are sent once must suffice for all segments.
+fn rounds(setup: &Setup, plan: &Plan) -> usize {
+    let most = setup.sequence.as_ref().map_or(usize::MAX, Sequence::most_segments);
+    plan.runs.min(most)
 }
 
 fn rows(
@@ -239,6 +327,7 @@ fn rows(
             row.saved_percent = saved(Some(spread.median), sequential_ns);
         }
         row.add_flows(player.before, player.subject.flows());
+        row.add_check(player.checked);
         row.forwarded = Some(forwarded);
         row.resident_bytes = machine::resident_bytes();
         rows.push(row);

@@ -70,11 +70,12 @@ pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
 /// The curves: one for each engine and each combination of the other quantities that vary.
 fn curves(definition: &Definition, rows: &[Row]) -> Curves {
     let varies = |value: fn(&Row) -> u64| rows.iter().any(|row| value(row) != value(&rows[0]));
-    let beside: [Varying; 4] = [
+    let beside: [Varying; 5] = [
         ("functions", Axis::Functions, |row| row.functions as u64),
         ("rules", Axis::Rules, |row| row.rules as u64),
         ("flows", Axis::Flows, |row| row.flows),
         ("bytes", Axis::FrameBytes, |row| row.frame_bytes as u64),
+        ("‰ new", Axis::NewPerMille, |row| row.new_per_mille),
     ];
     let mut curves = Curves::new();
     for row in rows {
@@ -91,6 +92,9 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
         if rows.iter().any(|one| one.chain != rows[0].chain) {
             say(row.chain.clone());
         }
+        if let Some(mix) = row.mix.as_ref().filter(|_| definition.mix.len() > 1) {
+            say(mix.clone());
+        }
         if varies(|row| row.train) {
             say(format!("trains of {}", row.train));
         }
@@ -104,7 +108,7 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
             continue;
         }
         let y = match definition.kind {
-            Kind::Speed => row.ns_per_packet_median,
+            Kind::Speed | Kind::Once => row.ns_per_packet_median,
             Kind::Compile => row.compile_ms,
             Kind::Memory => row.resident_bytes.map(|bytes| bytes as f64 / 1_048_576.0),
             Kind::FlowTime => None,
@@ -125,6 +129,7 @@ fn x_label(axis: Axis) -> &'static str {
         Axis::Rules => "rules",
         Axis::Flows => "flows",
         Axis::FrameBytes => "frame size (bytes)",
+        Axis::NewPerMille => "packets of a thousand that begin a flow",
     }
 }
 
@@ -132,7 +137,7 @@ fn x_label(axis: Axis) -> &'static str {
 fn labels(definition: &Definition) -> (&'static str, &'static str) {
     let x = x_label(definition.axis);
     match definition.kind {
-        Kind::Speed => (x, "ns per packet"),
+        Kind::Speed | Kind::Once => (x, "ns per packet"),
         Kind::Compile => (x, "ms to compile"),
         Kind::Memory => (x, "most memory (MiB)"),
         Kind::FlowTime => ("time of a flow (µs)", "flows (%)"),

@@ -5,9 +5,10 @@ use braid_engine::Flows;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::definition::{Case, Definition};
+use crate::definition::{Case, Definition, Mix};
 use crate::first::First;
 pub use crate::percentiles::FlowTime;
+use crate::sequence::Sequence;
 use crate::setup::Setup;
 pub use crate::spread::Spread;
 use crate::subject::Kind;
@@ -34,6 +35,12 @@ pub struct Row {
     pub routes: usize,
     /// Packets that a flow sends in a row.
     pub train: u64,
+    /// The mix of flows.
+    pub mix: Option<String>,
+    /// Of a thousand packets, how many should begin a flow.
+    pub new_per_mille: u64,
+    /// Share of the measured packets that begin a flow, from 0 to 1, where flows come and go.
+    pub new_share: Option<f64>,
     /// Number of segments.
     pub runs: Option<usize>,
     /// Packets of a segment.
@@ -75,6 +82,10 @@ pub struct Row {
     pub guard_failure_rate: Option<f64>,
     /// Share of the measured packets whose flow had no record, from 0 to 1.
     pub miss_rate: Option<f64>,
+    /// Number of packets on which the engine was compared with `reference`.
+    pub checked_packets: Option<u64>,
+    /// Number of these packets that took the record of their flow.
+    pub checked_hits: Option<u64>,
     /// Number of records made since the engine was made.
     pub records_made: Option<u64>,
     /// Number of records that have ended since the engine was made, for any reason.
@@ -111,16 +122,26 @@ impl Row {
     /// The row of a case, still without results.
     #[must_use]
     pub fn of(definition: &Definition, case: &Case, setup: &Setup) -> Self {
+        let captured = setup.sequence.as_ref().filter(|sequence| sequence.is_captured());
+        let flows = setup.trace.as_ref().map(|trace| trace.flows);
+        let flows = flows.or(captured.map(Sequence::flows));
+        let name =
+            |mix: &Mix| if captured.is_some() { "capture".to_owned() } else { mix.name.clone() };
+        let mix = definition.mix.get(case.mix).map(name);
         let frame_bytes = setup.trace.as_ref().map(Trace::frame_bytes);
+        let frame_bytes = frame_bytes.or(setup.sequence.as_ref().map(Sequence::frame_bytes));
         Self {
             bench: definition.name.clone(),
             chain: setup.chain.name.clone(),
             functions: setup.chain.nodes.len(),
-            flows: setup.trace.as_ref().map_or(case.flows, |trace| u64::from(trace.flows)),
+            flows: flows.map_or(case.flows, u64::from),
             frame_bytes: frame_bytes.unwrap_or_else(|| setup.ring.frame_bytes()),
             rules: setup.rules,
             routes: setup.routes,
             train: case.train,
+            mix,
+            new_per_mille: case.new_per_mille,
+            new_share: setup.sequence.as_ref().map(Sequence::new_share),
             ..Self::default()
         }
     }
@@ -140,6 +161,12 @@ impl Row {
         self.records_made = Some(now.records.made);
         self.records_ended = Some(now.records.ended);
         self.records_refused = Some(now.records.refused);
+    }
+
+    /// Adds the extent of the check.
+    pub fn add_check(&mut self, checked: Option<(u64, Option<u64>)>) {
+        self.checked_packets = checked.map(|(packets, _)| packets);
+        self.checked_hits = checked.and_then(|(_, hits)| hits);
     }
 
     /// Adds the times of first and second packets for this engine, if they were measured.

@@ -8,6 +8,7 @@ use braid_packet::Packet;
 
 use crate::definition::{Case, Definition, Kind};
 use crate::frames::{Headers, Ring};
+use crate::sequence::Sequence;
 use crate::trace::Trace;
 use crate::{Error, inputs, traffic};
 
@@ -33,6 +34,8 @@ pub struct Given {
     pub rules: Option<String>,
     /// The text of a route file for all routers.
     pub routes: Option<String>,
+    /// The number of packets to measure where flows come and go.
+    pub measured: Option<u64>,
     /// Packets that replace generated traces.
     pub capture: Option<Vec<Packet>>,
 }
@@ -47,6 +50,8 @@ pub struct Setup {
     pub headers: Vec<Headers>,
     /// The packets of a trace, which are sent once.
     pub trace: Option<Trace>,
+    /// The packets of a mix of flows, which are sent once.
+    pub sequence: Option<Sequence>,
     /// The source that the chain was compiled from.
     pub source: Source,
     /// Number of rules of the chain.
@@ -121,10 +126,15 @@ impl Definition {
         let start = Instant::now();
         let chain = compile(&source).map_err(|why| self.wrong(why))?;
         let load_seconds = start.elapsed().as_secs_f64();
-        let (mut headers, mut trace) = (Vec::new(), None);
+        let (mut headers, mut trace, mut sequence) = (Vec::new(), None, None);
         if let Some(made) = &self.trace {
             let capture = given.capture.as_deref();
             trace = Some(Trace::new(self, made, case, capture).map_err(|why| self.wrong(why))?);
+        } else if let Some(mix) = self.mix.get(case.mix) {
+            let captured = |packets: &Vec<Packet>| Sequence::captured(packets, &chain);
+            let generated = || Sequence::new(mix, case, &chain, &self.payloads, given.measured);
+            let made = given.capture.as_ref().map_or_else(generated, captured);
+            sequence = Some(made.map_err(|why| self.wrong(why))?);
         } else {
             headers = traffic::flows(self, case, &chain).map_err(|why| self.wrong(why))?;
         }
@@ -137,7 +147,7 @@ impl Definition {
             text.lines().filter(|line| !line.is_empty() && !line.starts_with(comment)).count()
         };
         let (rules, routes) = (lines("rules", '#'), lines("routes1", '#'));
-        Ok(Setup { chain, ring, headers, trace, rules, routes, source, load_seconds })
+        Ok(Setup { chain, ring, headers, trace, sequence, rules, routes, source, load_seconds })
     }
 }
 

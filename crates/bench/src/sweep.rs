@@ -8,6 +8,7 @@ pub(crate) const MAX_RULES: u64 = 1 << 20;
 const MAX_ROUTES: u64 = 1 << 20;
 const MAX_FUNCTIONS: u64 = 100;
 const MAX_TRAIN: u64 = 1024;
+const MAX_NEW: u64 = 1000;
 /// Frame sizes without FCS (bytes). TCP over IPv4 fits into the smallest frame.
 const FRAME_BYTES: std::ops::RangeInclusive<u64> = 60..=9000;
 
@@ -33,8 +34,20 @@ pub struct Sweep {
     /// Numbers of packets that a flow sends in a row.
     #[serde(default = "ones")]
     pub trains: Vec<u64>,
+    /// Of a thousand packets, how many begin a flow.
+    #[serde(default = "zeros")]
+    pub new_per_mille: Vec<u64>,
+    /// The names of mixes. Without any, all mixes.
+    #[serde(default)]
+    pub mixes: Vec<String>,
+    /// Whether a quick look measures these cases, too.
+    #[serde(default = "yes")]
+    pub quick: bool,
 }
 
+fn yes() -> bool {
+    true
+}
 fn ones() -> Vec<u64> {
     vec![1]
 }
@@ -65,6 +78,10 @@ pub struct Case {
     pub frame_bytes: u64,
     /// Number of packets that a flow sends in a row.
     pub train: u64,
+    /// Of a thousand packets, how many begin a flow.
+    pub new_per_mille: u64,
+    /// The number of the mix in the definition, from 0.
+    pub mix: usize,
 }
 
 /// A condition `KEY=VALUE,…`: selects the cases with one of these values.
@@ -75,11 +92,12 @@ pub struct Only {
 }
 
 /// The keys of [`Only`]. They are those of a sweep.
-const KEYS: [&str; 6] = ["functions", "rules", "routes", "flows", "frame_bytes", "trains"];
+const KEYS: [&str; 7] =
+    ["functions", "rules", "routes", "flows", "frame_bytes", "trains", "new_per_mille"];
 
 impl Sweep {
-    pub(crate) fn lists(&self) -> [(&'static str, &Vec<u64>, std::ops::RangeInclusive<u64>); 6] {
-        let [functions, rules, routes, flows, frame_bytes, trains] = KEYS;
+    pub(crate) fn lists(&self) -> [(&'static str, &Vec<u64>, std::ops::RangeInclusive<u64>); 7] {
+        let [functions, rules, routes, flows, frame_bytes, trains, new] = KEYS;
         [
             (functions, &self.functions, 1..=MAX_FUNCTIONS),
             (rules, &self.rules, 0..=MAX_RULES),
@@ -87,6 +105,7 @@ impl Sweep {
             (flows, &self.flows, 1..=MAX_FLOWS),
             (frame_bytes, &self.frame_bytes, FRAME_BYTES),
             (trains, &self.trains, 1..=MAX_TRAIN),
+            (new, &self.new_per_mille, 0..=MAX_NEW),
         ]
     }
 
@@ -94,9 +113,9 @@ impl Sweep {
         self.lists().iter().map(|(_, values, _)| values.len()).fold(1, usize::saturating_mul)
     }
 
-    /// All combinations of values. The chains vary fastest, and the first list varies slowest. With
-    /// `ends`, only the first and the last value of each list are used.
-    pub(crate) fn cases(&self, chains: usize, ends: bool) -> Vec<Case> {
+    /// All combinations of values. The mixes vary fastest, then the chains. The first list varies
+    /// slowest. With `ends`, only the first and the last value of each list are used.
+    pub(crate) fn cases(&self, chains: usize, mixes: &[usize], ends: bool) -> Vec<Case> {
         let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
         for (_, values, _) in self.lists() {
             let inner = 1..values.len().saturating_sub(1);
@@ -110,20 +129,39 @@ impl Sweep {
                 .flat_map(|row| kept.iter().map(|value| [&row[..], &[*value]].concat()))
                 .collect();
         }
-        let case = |row: &Vec<u64>, chain| match row[..] {
-            [functions, rules, routes, flows, frame_bytes, train] => {
-                Some(Case { chain, functions, rules, routes, flows, frame_bytes, train })
-            }
+        let case = |row: &Vec<u64>, chain, mix| match row[..] {
+            [functions, rules, routes, flows, frame_bytes, train, new_per_mille] => Some(Case {
+                chain,
+                functions,
+                rules,
+                routes,
+                flows,
+                frame_bytes,
+                train,
+                new_per_mille,
+                mix,
+            }),
             _ => None,
         };
-        rows.iter().flat_map(|row| (0..chains).filter_map(move |at| case(row, at))).collect()
+        let places = |row| {
+            let of = move |chain| mixes.iter().filter_map(move |mix| case(row, chain, *mix));
+            (0..chains).flat_map(of)
+        };
+        rows.iter().flat_map(places).collect()
     }
 }
 
 impl Case {
     fn value(&self, key: &str) -> Option<u64> {
-        let values =
-            [self.functions, self.rules, self.routes, self.flows, self.frame_bytes, self.train];
+        let values = [
+            self.functions,
+            self.rules,
+            self.routes,
+            self.flows,
+            self.frame_bytes,
+            self.train,
+            self.new_per_mille,
+        ];
         KEYS.iter().zip(values).find(|(known, _)| **known == key).map(|(_, value)| value)
     }
 
@@ -146,6 +184,8 @@ impl Case {
             ("flows", self.flows, 0),
             ("bytes", self.frame_bytes, 60),
             ("trains", self.train, 1),
+            ("new", self.new_per_mille, 0),
+            ("mix", self.mix as u64, 0),
         ] {
             if value != usual {
                 text.push_str(&format!("-{letter}{value}"));

@@ -33,6 +33,30 @@ const SPEED: &[Column] = &[
     ("misses %", |row| percent(row.miss_rate)),
 ];
 
+/// Columns of a bench of flows that come and go.
+const ONCE: &[Column] = &[
+    ("engine", |row| row.engine.clone()),
+    ("chain", |row| row.chain.clone()),
+    ("functions", |row| row.functions.to_string()),
+    ("mix", |row| row.mix.clone().unwrap_or_default()),
+    ("flows", |row| row.flows.to_string()),
+    ("bytes", |row| row.frame_bytes.to_string()),
+    ("new %", |row| percent(row.new_share)),
+    ("ns/packet", |row| number(row.ns_per_packet_median, 1)),
+    ("min", |row| number(row.ns_per_packet_min, 1)),
+    ("max", |row| number(row.ns_per_packet_max, 1)),
+    ("cycles", |row| number(row.cycles_per_packet, 0)),
+    ("instructions", |row| match row.instructions_per_packet {
+        Some(count) => format!("{count:.0}"),
+        None => "no counter".to_owned(),
+    }),
+    ("× floor", |row| number(row.ratio_to_floor, 2)),
+    ("× sequential", |row| number(row.ratio_to_sequential, 2)),
+    ("hits %", |row| percent(row.hit_rate)),
+    ("guard failures %", |row| percent(row.guard_failure_rate)),
+    ("misses %", |row| percent(row.miss_rate)),
+];
+
 /// Columns of a bench that compares with a paper. They follow all other columns.
 const PAPER: &[Column] = &[
     ("saved", |row| row.saved_percent.map_or(NOTHING.to_owned(), |value| format!("{value:.1} %"))),
@@ -104,6 +128,7 @@ pub type Cells = (Vec<&'static str>, Vec<Vec<String>>);
 pub fn cells(definition: &Definition, rows: &[Row]) -> Cells {
     let columns = match definition.kind {
         Measures::Speed => SPEED,
+        Measures::Once => ONCE,
         Measures::Compile => COMPILE,
         Measures::Memory => MEMORY,
         Measures::FlowTime => FLOW_TIME,
@@ -147,11 +172,11 @@ pub fn by_packets(rows: &[Row]) -> Option<Cells> {
     (!body.is_empty()).then(|| (HEAD.to_vec(), body))
 }
 
-/// Conclusions from several rows, for benches that ask for them: how much of the saving over
-/// `sequential` each engine brings.
+/// Conclusions from several rows: how many packets were checked, and for benches that ask for it
+/// how much of the saving over `sequential` each engine brings.
 #[must_use]
 pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = checked(rows).into_iter().collect();
     if !definition.shares {
         return notes;
     }
@@ -180,6 +205,20 @@ pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How many packets of `fused` were compared with those of `reference`, and how many of them took a
+/// flow record.
+fn checked(rows: &[Row]) -> Option<String> {
+    let of = |row: &Row| Some((row.checked_packets?, row.checked_hits?));
+    let all: Vec<(u64, u64)> = rows.iter().filter_map(of).collect();
+    let (packets, hits) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let share = |(packets, hits): &(u64, u64)| *hits as f64 / (*packets).max(1) as f64 * 100.0;
+    let least = all.iter().map(share).min_by(f64::total_cmp)?;
+    Some(format!(
+        "check: {packets} packets of fused are those of reference, {hits} of them by flow records; in the case with the \
+         fewest, {least:.0} %"
+    ))
 }
 
 #[cfg(test)]
@@ -241,6 +280,28 @@ mod tests {
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("30.0 ns (30 %)") && told[0].contains("20.0 ns (20 %)"));
         assert!(notes(&definition("shares = true"), &rows[..2]).is_empty());
+    }
+
+    #[test]
+    fn share_of_hits_among_checked_packets_is_told() {
+        let row = |packets, hits| Row {
+            checked_packets: Some(packets),
+            checked_hits: Some(hits),
+            ..timed("fused", 5.0)
+        };
+        let told = notes(&definition(""), &[row(100, 90), timed("synth", 7.0), row(300, 30)]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("400 packets") && told[0].contains("120 of them"), "{told:?}");
+        assert!(told[0].ends_with("10 %"), "{told:?}");
+    }
+
+    #[test]
+    fn missing_counter_is_told_where_instructions_matter() {
+        let mut once = definition("");
+        once.kind = Measures::Once;
+        let (head, body) = cells(&once, &[timed("synth", 5.0)]);
+        let at = head.iter().position(|name| *name == "instructions").unwrap();
+        assert_eq!(body[0][at], "no counter");
     }
 
     #[test]

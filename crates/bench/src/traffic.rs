@@ -9,7 +9,7 @@ use braid_ir::value::{ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_traffic::random::Random;
 
 use crate::definition::{Case, Definition, Proto, Traffic};
-use crate::frames::{Headers, MIN_FRAMES};
+use crate::frames::{FIRST_PORT, Headers, MIN_FRAMES};
 use crate::inputs::{SEED, is_martian};
 
 /// The number of packets that are drawn for a rule. If earlier rules decide all of them, the last
@@ -151,9 +151,6 @@ impl<'a> Kind<'a> {
         }
     }
 }
-
-/// The lowest source port.
-const FIRST_PORT: u16 = 1024;
 
 impl To {
     fn address(&self, nth: u64, random: &mut Random) -> u32 {

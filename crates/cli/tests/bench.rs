@@ -11,6 +11,7 @@ use serde_json::Value;
 const TINY: &str = r#"
 summary = "one or two routers"
 axis = "functions"
+hits = false
 floor = "touch"
 chain = '''
 chain tiny {
@@ -83,12 +84,39 @@ chain one {
 flows = [50]
 "#;
 
+const ONCE: &str = r#"
+summary = "a monitor of flows that come and go"
+kind = "once"
+axis = "new_per_mille"
+floor = "flow"
+chain = '''
+chain one {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  m = monitor();
+  path lan <-> m <-> wan;
+}
+'''
+[[mix]]
+name = "both ways"
+[[mix.part]]
+replies = 0.5
+[[sweep]]
+flows = [20]
+new_per_mille = [10]
+[[sweep]]
+flows = [30]
+new_per_mille = [1000]
+quick = false
+"#;
+
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("tiny.toml", TINY);
     folder.write("compile.toml", COMPILE);
     folder.write("whole.toml", FLOWS);
     folder.write("grown.toml", MEMORY);
+    folder.write("once.toml", ONCE);
     folder
 }
 
@@ -102,6 +130,8 @@ fn rows(text: &str) -> Vec<Value> {
 fn list_names_every_bench_with_its_summary() {
     let listed = Folder::new().braid(&["bench", "--list"]).code(0);
     for name in [
+        "arrivals",
+        "traces",
         "routers",
         "napts",
         "isp",
@@ -228,6 +258,45 @@ fn flows_of_a_trace_and_of_a_capture_are_timed_as_a_whole() {
     folder.braid(&args).code(0).says("paper: 12.5 %").says("p50").says("256 and more");
     folder.braid(&["bench", "tiny.toml", "--capture", "x.pcap"]).code(2).warns("--capture");
     folder.braid(&["bench", "whole.toml", "--capture", "none.pcap"]).code(3);
+}
+
+#[test]
+fn flows_that_come_and_go_are_measured_once_and_counted() {
+    let folder = folder();
+    let args = [&["bench", "once.toml", "--quick", "--engine", "synth,fused"], &FAST[..]].concat();
+    let rows = rows(&folder.braid(&[&args[..], &["--json"]].concat()).code(0).out);
+    assert_eq!(rows.len(), 2, "one of two cases is for a quick look");
+    for row in rows {
+        assert_eq!((&row["mix"], &row["new_per_mille"]), (&"both ways".into(), &10.into()));
+        assert!((0.005..0.015).contains(&row["new_share"].as_f64().unwrap()), "{row}");
+        assert!(row["checked_packets"].as_u64() > Some(60_000));
+        let hits = row["checked_hits"].as_u64();
+        assert_eq!(hits.is_some_and(|hits| hits > 10_000), row["engine"] == "fused", "{row}");
+    }
+    folder.braid(&args).code(0).says("both ways").says("instructions").says("by flow records");
+    let counted = ["bench", "once.toml", "--case", "0", "--count", "--engine", "synth"];
+    assert_eq!(folder.braid(&counted).code(0).out, "20000\n");
+    folder
+        .braid(&[
+            "gen",
+            "flows",
+            "--replies",
+            "0.5",
+            "--flows",
+            "7",
+            "--packets",
+            "700",
+            "--out",
+            "x.pcap",
+        ])
+        .code(0);
+    let args = [&args[..], &["--capture", "x.pcap", "--json"]].concat();
+    let first: Value =
+        serde_json::from_str(folder.braid(&args).code(0).out.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["mix"], &first["flows"], &first["forwarded"]),
+        (&"capture".into(), &7.into(), &1.0.into())
+    );
 }
 
 #[test]

@@ -16,10 +16,15 @@
 /// the counts of inactive flows decay.
 ///
 /// The filter starts small, so that it stays in the processor's caches. When too many flows find
-/// their rows full, the filter grows to its largest size and loses its contents, because the stored
-/// bits of a flow's hash do not determine its row in the larger filter.
+/// their rows full, the filter grows to its largest size. The stored bits of a flow's hash do not
+/// determine its row in the larger filter, so the filter keeps its old rows for a while: a flow
+/// moves, with its count, when it is met again.
 pub(super) struct Filter {
     rows: Vec<Row>,
+    /// The rows from before the filter grew. Empty before, and some time after.
+    old: Vec<Row>,
+    /// Number of searches in the old rows until they are dropped.
+    searches: usize,
     /// The largest number of rows.
     most: usize,
     /// How many flows found their rows full.
@@ -36,6 +41,8 @@ pub(super) struct Filter {
 const WAYS: usize = 16;
 /// The initial number of rows.
 const ROWS: usize = 1 << 12;
+/// Number of searches in the old rows for each flow that has room in them.
+const SEARCHES: usize = 8;
 
 /// The flows of a row, in 16 bits each: the upper 12 bits hold the tag, the lower 4 the count
 /// ([`Met`]).
@@ -136,7 +143,7 @@ impl Filter {
     pub(super) fn new(first: u8, records: usize) -> Self {
         let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
         let rows = vec![Row::EMPTY; most.min(ROWS)];
-        Self { rows, most, crowded: 0, first, often: 0, again: 0 }
+        Self { rows, old: Vec::new(), searches: 0, most, crowded: 0, first, often: 0, again: 0 }
     }
 
     /// Adds a flow to its row, and enlarges the filter when too many flows found their rows full.
@@ -146,8 +153,31 @@ impl Filter {
         }
         self.crowded += 1;
         if self.crowded > self.rows.len() && self.rows.len() < self.most {
-            self.rows = vec![Row::EMPTY; self.most];
+            self.searches = self.rows.len() * WAYS * SEARCHES;
+            self.old = std::mem::replace(&mut self.rows, vec![Row::EMPTY; self.most]);
         }
+    }
+
+    /// The old row of a flow and the flow's way in it, if it was met before the filter grew and not
+    /// since.
+    fn find_old(&self, hash: u64, tag: u16) -> Option<(usize, usize)> {
+        let row = (hash >> 40) as usize & self.old.len().checked_sub(1)?;
+        Some((row, self.old[row].find(tag)?))
+    }
+
+    /// Moves a flow from its old row to its row. Returns its way there, if the row had room.
+    fn moved(&mut self, hash: u64, place: Place) -> Option<usize> {
+        let found = self.find_old(hash, place.tag);
+        self.searches = self.searches.saturating_sub(1);
+        if let Some((row, way)) = found {
+            let times = self.old[row].times(way);
+            self.old[row].set(way, NO_TAG, 0);
+            self.add(place, times);
+        }
+        if self.searches == 0 {
+            self.old = Vec::new();
+        }
+        found.and_then(|_| self.rows[place.row].find(place.tag))
     }
 
     /// The count after one more meeting, and whether this meeting admits the flow.
@@ -185,7 +215,9 @@ impl Filter {
     pub(super) fn would_admit(&self, hash: u64) -> bool {
         let Place { row, tag, .. } = self.place(hash);
         let row = &self.rows[row];
-        row.find(tag).is_some_and(|way| self.next(row.times(way)).1)
+        let old = || self.find_old(hash, tag).map(|(row, way)| self.old[row].times(way));
+        let times = row.find(tag).map(|way| row.times(way)).or_else(old);
+        times.is_some_and(|times| self.next(times).1)
     }
 
     /// Sets a flow's count so that its next meeting admits it.
@@ -214,10 +246,27 @@ impl Filter {
     #[inline(always)]
     pub(super) fn meets(&mut self, hash: u64, may: bool) -> bool {
         let place = self.place(hash);
-        let Some(way) = self.rows[place.row].find(place.tag) else {
-            self.add(place, 1);
-            return false;
-        };
+        match self.rows[place.row].find(place.tag) {
+            Some(way) => self.meets_again(place, way, may),
+            None => self.meets_other(hash, place, may),
+        }
+    }
+
+    /// Counts a meeting of a flow that is not in its row.
+    #[inline(never)]
+    fn meets_other(&mut self, hash: u64, place: Place, may: bool) -> bool {
+        if !self.old.is_empty()
+            && let Some(way) = self.moved(hash, place)
+        {
+            return self.meets_again(place, way, may);
+        }
+        self.add(place, 1);
+        false
+    }
+
+    /// Counts a meeting of a flow in its row.
+    #[inline(always)]
+    fn meets_again(&mut self, place: Place, way: usize, may: bool) -> bool {
         self.again += 1;
         let met = self.rows[place.row].times(way);
         let (next, is_admitted) = self.next(met);
@@ -321,6 +370,45 @@ mod tests {
         assert_eq!(rows, [1 << 12, 1 << 12, 1 << 12, 1 << 17, 1 << 17]);
         // A fifth was met more often than the other flows.
         assert!(meet(&mut filter, 1_000_000) > 790_000);
+    }
+
+    #[test]
+    fn flows_keep_their_counts_when_the_filter_grows() {
+        let mut grown = 0;
+        for seed in 0..8 {
+            let (mut filter, flows) = (Filter::new(4, 1 << 20), 50_000_u64);
+            let mut waits = vec![true; flows as usize];
+            for _ in 0..6 {
+                for flow in 0..flows {
+                    let hash = hash(flow | seed << 40);
+                    if waits[flow as usize] && filter.meets(hash, true) {
+                        filter.forget(hash);
+                        waits[flow as usize] = false;
+                    }
+                }
+            }
+            grown += u32::from(filter.rows.len() > 1 << 12);
+            // A filter that started again from empty would let half of the flows wait.
+            let wait = waits.iter().filter(|waits| **waits).count();
+            assert!(wait < 1_000, "{seed}: {wait} flows wait");
+        }
+        assert!(grown > 0, "no filter has grown");
+    }
+
+    #[test]
+    fn old_rows_are_dropped_after_a_while() {
+        let mut filter = Filter::new(4, 1 << 20);
+        (0..200_000).for_each(|flow| assert!(!filter.meets(hash(flow), true)));
+        assert!(!filter.old.is_empty());
+        let flow = (0..200_000).find(|flow| {
+            let hash = hash(*flow);
+            filter.find_old(hash, filter.place(hash).tag).is_some()
+        });
+        let flow = hash(flow.unwrap());
+        assert!(!filter.would_admit(flow) && !filter.meets(flow, true));
+        assert!(filter.find_old(flow, filter.place(flow).tag).is_none());
+        (0..1_000_000).for_each(|flow| assert!(!filter.meets(hash(flow | 1 << 40), true)));
+        assert!(filter.old.is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+pub mod churn;
 mod error;
 pub mod flows;
 mod generator;
@@ -21,6 +22,7 @@ mod yaml;
 pub use arrivals::Arrivals;
 pub use error::Error;
 pub use generator::{Progress, Traffic};
+pub use permutation::Permutation;
 pub use prefix::Prefix;
 pub use write::{Summary, write};
 

@@ -5,7 +5,7 @@
 //! full, which a benchmark of functions with state needs.
 
 mod endpoints;
-mod life;
+pub mod life;
 mod options;
 mod size;
 mod spread;

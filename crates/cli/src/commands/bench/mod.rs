@@ -1,11 +1,13 @@
 //! `braid bench`: engines measured against each other and against floors.
 
+mod instructions;
+
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Duration;
 
 use braid_bench::definition::{Case, Definition, Kind as Measures, Only, embedded};
-use braid_bench::measure::{Plan, measure, pin};
+use braid_bench::measure::{Plan, count, measure, pin};
 use braid_bench::report::Row;
 use braid_bench::setup::{Given, Source};
 use braid_bench::subject::Kind;
@@ -24,6 +26,9 @@ use crate::load;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::table::{Align, table};
+
+/// With `--quick`, the number of packets to measure where flows come and go.
+const QUICK_PACKETS: u64 = 1 << 16;
 
 /// Measure engines against each other and against floors
 #[derive(clap::Args)]
@@ -66,12 +71,18 @@ pub struct Args {
     /// A capture for benches of whole flows, instead of generated traces
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Count instructions with valgrind where the processor's counters cannot be used (takes minutes)
+    #[arg(long)]
+    callgrind: bool,
     /// Measure nothing: write each case's chain, rules, routes and packets to files below a folder
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     /// Measure the case of this number in this process (for benches of compiling)
     #[arg(long, hide = true)]
     case: Option<usize>,
+    /// Run the measured packets of the case, and print their number
+    #[arg(long, hide = true)]
+    count: bool,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
@@ -80,8 +91,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         return Ok(list(&definitions, output));
     }
     let given = given(args)?;
-    if given.capture.is_some() && definitions.iter().all(|one| one.trace.is_none()) {
-        return Err(Failure::usage("--capture is for benches of whole flows: chain1, chain2"));
+    if given.capture.is_some() && !definitions.iter().any(takes_capture) {
+        let benches =
+            "--capture is for benches of flows that begin and end: chain1, chain2, traces";
+        return Err(Failure::usage(benches));
     }
     if let Some(folder) = &args.export {
         return write_cases(args, &definitions, &given, folder, output);
@@ -128,10 +141,14 @@ fn bench(
     for (done, case) in cases.iter().enumerate() {
         bar.set(done as u64);
         let found = match definition.kind {
-            Measures::Speed | Measures::FlowTime => {
+            Measures::Speed | Measures::FlowTime | Measures::Once => {
                 let setup = definition.set_up(case, given, &chain).map_err(|why| failure(&why))?;
                 let measured = measure(definition, case, &setup, &plan(args));
-                let measured = measured.map_err(|why| failure(&why))?;
+                let mut measured = measured.map_err(|why| failure(&why))?;
+                if args.callgrind && definition.kind == Measures::Once {
+                    let same = |process: &mut Process| same_case(args, definition, done, process);
+                    instructions::add(&mut measured.rows, &same)?;
+                }
                 for why in measured.wrong {
                     warn(&why);
                     wrong.push(why);
@@ -151,11 +168,19 @@ fn bench(
 fn cases(args: &Args, definition: &Definition) -> Vec<Case> {
     let all = definition.cases(args.quick);
     let mut cases: Vec<Case> = all.into_iter().filter(|case| case.is_among(&args.only)).collect();
-    if args.capture.is_some() && definition.trace.is_some() {
-        // The cases differ in the traces that they would generate, so one case is enough.
-        cases.truncate(1);
+    if args.capture.is_some()
+        && takes_capture(definition)
+        && let Some(first) = cases.first().copied()
+    {
+        // The cases of a chain differ in the packets that they would generate, so one is enough.
+        cases.retain(|case| Case { chain: first.chain, ..*case } == first);
     }
     cases
+}
+
+/// Whether a capture can take the place of a bench's packets.
+fn takes_capture(definition: &Definition) -> bool {
+    definition.trace.is_some() || !definition.mix.is_empty()
 }
 
 fn plan(args: &Args) -> Plan {
@@ -190,18 +215,8 @@ fn apart(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, 
     for kind in plan(args).kinds.into_iter().filter(measured) {
         let myself = std::env::current_exe().map_err(Failure::input)?;
         let mut process = Process::new(myself);
-        let name = args.names.iter().find(|name| stem(name) == definition.name);
-        process.args(["bench", name.unwrap_or(&definition.name), "--json"]);
-        process.args(["--case", &case.to_string(), "--engine", kind.name()]);
-        for only in &args.only {
-            process.args(["--only", &only.to_string()]);
-        }
-        if args.quick {
-            process.arg("--quick");
-        }
-        for (option, path) in [("--rules", &args.rules), ("--routes", &args.routes)] {
-            process.args(path.iter().flat_map(|path| [Path::new(option), path.as_path()]));
-        }
+        same_case(args, definition, case, &mut process);
+        process.args(["--engine", kind.name()]);
         let done = process.output().map_err(Failure::input)?;
         let text = String::from_utf8_lossy(&done.stdout);
         if !done.status.success() {
@@ -213,6 +228,24 @@ fn apart(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, 
         rows.push(serde_json::from_str(&text).map_err(Failure::inconsistent)?);
     }
     Ok(rows)
+}
+
+/// The arguments of a process that works on one case of a bench.
+fn same_case(args: &Args, definition: &Definition, case: usize, process: &mut Process) {
+    let name = args.names.iter().find(|name| stem(name) == definition.name);
+    process.args(["bench", name.unwrap_or(&definition.name), "--json"]);
+    process.args(["--case", &case.to_string()]);
+    for only in &args.only {
+        process.args(["--only", &only.to_string()]);
+    }
+    if args.quick {
+        process.arg("--quick");
+    }
+    let capture = if takes_capture(definition) { &args.capture } else { &None };
+    let paths = [("--rules", &args.rules), ("--routes", &args.routes), ("--capture", capture)];
+    for (option, path) in paths {
+        process.args(path.iter().flat_map(|path| [Path::new(option), path.as_path()]));
+    }
 }
 
 /// Whether benches of compiling or of memory measure this engine. (Flow records are compiled from
@@ -233,6 +266,15 @@ fn one_case(
     number: usize,
     output: &Output,
 ) -> Outcome {
+    if let Some(definition) = definitions.first().filter(|_| args.count) {
+        let case = cases(args, definition).get(number).copied();
+        let case = case.ok_or_else(|| Failure::usage("--case: the number of a case"))?;
+        let given = Given { measured: Some(instructions::PACKETS), ..given.clone() };
+        let setup = definition.set_up(&case, &given, &chain).map_err(|why| failure(&why))?;
+        let packets = count(&setup, args.engine.first().copied()).map_err(Failure::input)?;
+        output.text(format!("{packets}\n"));
+        return Ok(Answer::Yes);
+    }
     let found = definitions.first().zip(args.engine.first());
     let found = found.and_then(|(one, kind)| Some((one, kind, *cases(args, one).get(number)?)));
     let (definition, kind, case) =
@@ -337,7 +379,8 @@ fn stem(name: &str) -> &str {
 fn given(args: &Args) -> Result<Given, Failure> {
     let read = |path: &Option<PathBuf>| path.as_deref().map(load::text).transpose();
     let capture = args.capture.as_deref().map(packets).transpose()?;
-    Ok(Given { rules: read(&args.rules)?, routes: read(&args.routes)?, capture })
+    let measured = args.quick.then_some(QUICK_PACKETS);
+    Ok(Given { rules: read(&args.rules)?, routes: read(&args.routes)?, measured, capture })
 }
 
 /// The first packets of a capture.
@@ -379,7 +422,7 @@ impl Loader for Files<'_> {
 
 fn failure(error: &Error) -> Failure {
     match error {
-        Error::Differs { .. } => Failure::inconsistent(error),
+        Error::Differs { .. } | Error::NoHits { .. } => Failure::inconsistent(error),
         Error::Machine(_) => Failure::usage(error),
         Error::Definition { .. } | Error::Chain { .. } | Error::File { .. } => {
             Failure::input(error)
