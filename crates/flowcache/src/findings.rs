@@ -147,7 +147,7 @@ impl Findings {
         // its dynamic values.
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
-            (0, _) => Some("nothing is looked up on its way but routes"),
+            (0, _) => Some("its path looks up nothing but routes"),
             (_, 0) => None,
             _ if self.steps >= least => None,
             _ => Some("too many values must be computed for each packet"),

@@ -71,7 +71,7 @@ pub(crate) struct Native {
     pub(crate) before: Option<Box<Rewrite>>,
     /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
-    /// How many conditions it checks after each packet.
+    /// How many guards it evaluates after each packet.
     pub(crate) guards: usize,
     /// Fields that it writes.
     pub(crate) writes: Vec<Field>,

@@ -341,13 +341,13 @@ impl Controller<'_> {
         let (chain, engines) = self.operator.load()?;
         if chain.name != self.chain.name {
             let (old, new) = (&self.chain.name, &chain.name);
-            return Err(format!("the chain is called `{old}`, and `{new}` after the change"));
+            return Err(format!("the change renames the chain `{old}` to `{new}`"));
         }
         let (old, new) = (self.workers.len(), usize::from(chain.workers.max(1)));
         if old != new {
             return Err(format!(
-                "workers: the chain runs on {old}, and would run on {new} after the change; stop the \
-                 run and start it again"
+                "workers: the changed chain needs {new} instead of {old}; stop the run and start \
+                 it again"
             ));
         }
         Ok((Arc::new(chain), engines))
