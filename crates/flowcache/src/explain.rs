@@ -7,7 +7,6 @@
 use crate::basis::Basis;
 use crate::batch::Flow;
 use crate::cache::{FlowCache, Flows};
-use crate::dependence::Dependence;
 use crate::extractors::Extractors;
 use crate::field_names::named_guard;
 use crate::findings::Findings;
@@ -16,6 +15,7 @@ use crate::key::is_key;
 use crate::segments::{Stop, Why};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{Op, StateId, ValueId};
 use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
 use braid_packet::rewrite::Outline;
@@ -464,9 +464,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
 fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings
-            .dependences
+            .dependencies
             .get(id.index())
-            .is_some_and(|dependence| *dependence != Dependence::Fixed)
+            .is_some_and(|dependency| *dependency != ValueDependency::Fixed)
     };
     let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();

@@ -30,7 +30,6 @@ mod bound;
 mod cache;
 mod counted;
 mod counts;
-mod dependence;
 mod dynamic;
 mod dynamic_values;
 mod effects;
@@ -65,6 +64,7 @@ mod specialiser;
 mod state;
 mod template;
 mod template_counts;
+mod value_dependency;
 
 pub use basis::{Basis, Changed, Part};
 pub use batch::BATCH;
