@@ -1,4 +1,4 @@
-//! Measures a case: engines and floors take turns, each for a segment of packets at a time.
+//! Measures a case: engines and floors take turns, each for a trial of some milliseconds.
 
 use braid_packet::BURST;
 
@@ -25,7 +25,7 @@ use crate::{Error, machine};
 const REFERENCE_PACKETS: u64 = 2_000;
 /// Number of packets that each flow sends before the measurement.
 const EACH_FLOW: u64 = 8;
-/// Number of packets that estimate the speed, which determines the length of segments.
+/// Number of packets that estimate the speed, which determines the length of trials.
 const ESTIMATE: u64 = 2_048;
 
 /// Pins this thread to a core: to `core`, or to the last core that the thread may use. Returns the
@@ -53,13 +53,13 @@ struct Player<'a> {
     subject: Box<dyn Subject>,
     cursor: Cursor<'a>,
     packets: u64,
-    /// The counts of the flow cache before the first segment. `None` if the engine makes no
+    /// The counts of the flow cache before the first trial. `None` if the engine makes no
     /// records.
     before: Option<Flows>,
     samples: Vec<Sample>,
 }
 
-/// The measurements of one segment, per packet.
+/// The measurements of one trial, per packet.
 #[derive(Clone, Copy)]
 struct Sample {
     ns: f64,
@@ -113,7 +113,7 @@ pub fn measure(
         // Each round begins with another player, so that no player always follows the same other
         // one.
         for turn in 0..count {
-            players[(round + turn) % count].segment(counters.as_mut());
+            players[(round + turn) % count].trial(counters.as_mut());
         }
     }
     let mut rows = rows(definition, case, setup, &players, expected.forwarded());
@@ -142,7 +142,7 @@ impl<'a> Player<'a> {
     }
 
     /// Sends packets of all flows, so that records exist and programs are compiled. Then determines
-    /// the length of this player's segments.
+    /// the length of this player's trials.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         let few = self.kind == Some(Kind::Reference);
         let rounds = EACH_FLOW.div_ceil(setup.ring.train());
@@ -152,7 +152,7 @@ impl<'a> Player<'a> {
         let start = thread_ns();
         self.run(packets);
         let each = thread_ns().saturating_sub(start).max(1) as f64 / packets as f64;
-        let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
+        let wanted = (plan.trial.as_nanos() as f64 / each) as u64;
         let burst = BURST as u64;
         self.packets = wanted.min(plan.packets).max(burst).next_multiple_of(burst);
         self.before = self.subject.flows();
@@ -166,9 +166,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Runs a segment. Before it, a quarter of a segment runs unmeasured, so that caches hold this
+    /// Runs a trial. Before it, a quarter of a trial runs unmeasured, so that caches hold this
     /// player's data.
-    fn segment(&mut self, counters: Option<&mut Counters>) {
+    fn trial(&mut self, counters: Option<&mut Counters>) {
         self.run(self.packets / 4);
         let packets = self.packets;
         let mut timed = || {

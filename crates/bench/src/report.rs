@@ -34,15 +34,15 @@ pub struct Row {
     pub routes: usize,
     /// Packets that a flow sends in a row.
     pub train: u64,
-    /// Number of segments.
+    /// Number of trials.
     pub runs: Option<usize>,
-    /// Packets of a segment.
+    /// Packets of a trial.
     pub packets_per_run: Option<u64>,
-    /// Time per packet (ns): the median of the segments.
+    /// Time per packet (ns): the median of the trials.
     pub ns_per_packet_median: Option<f64>,
-    /// Time per packet in the fastest segment (ns).
+    /// Time per packet in the fastest trial (ns).
     pub ns_per_packet_min: Option<f64>,
-    /// Time per packet in the slowest segment (ns).
+    /// Time per packet in the slowest trial (ns).
     pub ns_per_packet_max: Option<f64>,
     /// Processor cycles per packet, on machines that count them.
     pub cycles_per_packet: Option<f64>,
