@@ -37,7 +37,7 @@ for target in "${targets[@]}"; do
     outcome=clean
     # The seconds that an input may take. A difference between engines is reduced before it is shown.
     case "$target" in
-        engines | pairs) timeout=120 ;;
+        chain | engines | pairs) timeout=120 ;;
         *) timeout=10 ;;
     esac
     cargo +nightly fuzz run "$target" -- \

@@ -4,7 +4,7 @@
  *   dpdk_isp FOLDER [RUNS [MILLISECONDS [DUMP.pcap]]] [-- EAL options]
  *
  * One thread, one core, 32 packets at a time, each copied from memory into a buffer first. Prints one
- * JSON object; times are net of the copying, which is measured between the segments. With DUMP.pcap the
+ * JSON object; times are net of the copying, which is measured between the trials. With DUMP.pcap the
  * first pass over the packets is written, so that it can be compared with what Braid gives out.
  *
  * What it does to a packet is what the models stateless_firewall, router and napt do to packets that
@@ -400,7 +400,7 @@ static uint64_t nanoseconds(void) {
 
 static uint64_t clock_ns;
 
-static double segment(bool working, uint64_t batches) {
+static double trial(bool working, uint64_t batches) {
     uint64_t start = nanoseconds();
     for (uint64_t i = 0; i < batches; i++) {
         fill();
@@ -415,14 +415,14 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Segments of this long, after a quarter of one that does not count. */
+/* Trials of this long, after a quarter of one that does not count. */
 static double measured(bool working, double milliseconds) {
     uint64_t few = 64;
-    double each = segment(working, few);
+    double each = trial(working, few);
     uint64_t batches = milliseconds * 1e6 / (each * BATCH);
     batches = batches < few ? few : batches;
-    segment(working, batches / 4);
-    return segment(working, batches);
+    trial(working, batches / 4);
+    return trial(working, batches);
 }
 
 /* Writes what leaves of the first pass; the packets' times are those of `braid bench`. */
@@ -484,7 +484,7 @@ int main(int argc, char **argv) {
 
     if (own > 4)
         dump(argv[4]);
-    segment(true, frame_count / BATCH + 4096);
+    trial(true, frame_count / BATCH + 4096);
     uint64_t warm_forwarded = forwarded, warm_dropped = dropped;
     double *source = malloc(runs * sizeof *source), *total = malloc(runs * sizeof *total);
     for (int run = 0; run < runs; run++) {

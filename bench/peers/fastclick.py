@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures FastClick with the chains, routes, rules and packets that `braid bench --export` writes.
 
-    fastclick.py --click FOLDER [--core N] [--segments N] [--seconds S] [--compile] CASE...
+    fastclick.py --click FOLDER [--core N] [--trials N] [--seconds S] [--compile] CASE...
 
 FOLDER is where FastClick was installed (with DPDK and its flow elements): it holds bin/click and, for --compile,
 bin/click-fastclassifier, which turns filters into C++ and needs FastClick's headers. CASE is a folder that `braid bench --export DIR`
@@ -112,7 +112,7 @@ def configuration(name, n, case, capture, args):
         row = " -> ".join(one % (i + 1) if "%d" in one else one for i in range(n))
         text = text.replace(chain.group(0), row + " ->")
     # Marks say how many packets came out by then.
-    script = "wait 2s" + f', print "mark" $(count.count), wait {args.seconds}s' * args.segments
+    script = "wait 2s" + f', print "mark" $(count.count), wait {args.seconds}s' * args.trials
     left = ', print "left" $(left.count)' if name == "early_drop" else ""
     script += f', print "mark" $(count.count){left}, stop'
     values = {
@@ -158,7 +158,7 @@ def run(text, folder, args, compiled):
     times = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(marks, marks[1:]) if b[1] > a[1]]
     if any(line.startswith("left ") and line.split()[1] != "0" for line in said):
         sys.exit("fastclick.py: packets came out that should have been dropped")
-    if process.returncode or len(times) != args.segments:
+    if process.returncode or len(times) != args.trials:
         sys.exit(f"fastclick.py: no packets came out:\n{''.join(said)[-2000:]}")
     return times
 
@@ -211,8 +211,8 @@ def main():
     parser.add_argument("--click", type=pathlib.Path, required=True, help="where FastClick was installed")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--processes", type=int, default=5, help="of the chain, and as many of the source")
-    parser.add_argument("--segments", type=int, default=3, help="of each process")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each segment")
+    parser.add_argument("--trials", type=int, default=3, help="of each process")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each trial")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds to compile a filter")
     parser.add_argument("--compile", action="store_true", help="compile filters by click-fastclassifier")
     parser.add_argument("cases", nargs="+", type=pathlib.Path)

@@ -13,7 +13,10 @@ fuzz_target!(|bytes: &[u8]| {
                 // Printed rules must read back unchanged.
                 for rule in &set.rules {
                     let again = import::parse_rule(&rule.to_string()).expect("a printed rule");
-                    assert_eq!((&again.addrs, again.proto, again.pass), (&rule.addrs, rule.proto, rule.pass));
+                    assert_eq!(
+                        (&again.addrs, again.proto, again.pass),
+                        (&rule.addrs, rule.proto, rule.pass)
+                    );
                 }
             }
         }

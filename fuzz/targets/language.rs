@@ -25,7 +25,11 @@ fuzz_target!(|source: &str| {
     let _ = render(&compiled.diagnostics, &compiled.sources, Style { color: false, ascii: true });
     let _ = to_json(&compiled.diagnostics, &compiled.sources);
     let Ok(formatted) = fmt::format(source) else { return };
-    assert_eq!(fmt::format(&formatted).as_ref(), Ok(&formatted), "formatting is not done after once");
+    assert_eq!(
+        fmt::format(&formatted).as_ref(),
+        Ok(&formatted),
+        "formatting is not done after once"
+    );
     let again = compile(("fuzz.braid", &formatted), &[], &Files);
     assert_eq!(compiled.unit.is_some(), again.unit.is_some(), "{formatted}");
     let (Some(before), Some(after)) = (compiled.unit, again.unit) else { return };

@@ -18,8 +18,8 @@ use crate::spread::Spread;
 use crate::subject::{Kind, Source, Subject};
 use crate::trace::Trace;
 
-/// Number of segments of other benches that take as long as one pass.
-const SEGMENTS: usize = 3;
+/// Number of trials of other benches that take as long as one pass.
+const TRIALS: usize = 3;
 /// The largest number of passes.
 const PASSES: usize = 7;
 
@@ -68,7 +68,7 @@ pub fn measure(
         }
         players.push(Player { kind: Some(*kind), checked, ..Player::default() });
     }
-    for pass in 0..plan.runs.div_ceil(SEGMENTS).min(PASSES) {
+    for pass in 0..plan.runs.div_ceil(TRIALS).min(PASSES) {
         let count = players.len();
         for turn in 0..count {
             let player = &mut players[(pass + turn) % count];

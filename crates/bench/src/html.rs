@@ -24,8 +24,10 @@ pub fn page(facts: &[(&str, String)], benches: &[(&Definition, &[Row])]) -> Stri
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Braid bench</title>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <style>\n{STYLE}\n</style>\n</head>\n<body>\n<h1>Braid bench</h1>\n\
-         <p>Packets lie in memory; engines take turns on one core, each for a segment of packets at a time. Times are \
-         medians of the segments, without the time to copy a frame into a packet.</p>\n<table class=\"facts\">\n"
+         <p>Packets lie in memory; engines take turns on one core, each for a trial of \
+         some milliseconds. Times are medians of the trials, without the time to copy a frame into \
+         a packet.</p>\n\
+         <table class=\"facts\">\n"
     );
     for (name, value) in facts {
         let _ = writeln!(page, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));

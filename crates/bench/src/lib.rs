@@ -1,7 +1,7 @@
 //! Measures engines against each other and against floors.
 //!
-//! Packets lie in memory. Within one run on one core, engines take turns: each processes a segment
-//! of packets at a time, so that a change of the machine's speed affects all of them. The time to
+//! Packets lie in memory. Within one run on one core, engines take turns: each runs a trial of some
+//! milliseconds at a time, so that a change of the machine's speed affects all of them. The time to
 //! copy frames into packet buffers is measured in the same way and subtracted. Before the
 //! measurements, the output of each engine is compared with the output of `reference`.
 #![forbid(unsafe_code)]

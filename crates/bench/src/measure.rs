@@ -1,4 +1,4 @@
-//! Measures a case: engines and floors take turns, each for a segment of packets at a time.
+//! Measures a case: engines and floors take turns, each for a trial of some milliseconds.
 
 use braid_packet::BURST;
 
@@ -31,7 +31,7 @@ const EACH_FLOW: u64 = 8;
 /// packets to wait for that.
 const SETTLE_STEP: u64 = 2_048;
 const SETTLE: u64 = 1 << 21;
-/// Number of packets that estimate the speed, which determines the length of segments.
+/// Number of packets that estimate the speed, which determines the length of trials.
 const ESTIMATE: u64 = 2_048;
 
 /// Pins this thread to a core: to `core`, or to the last core that the thread may use. Returns the
@@ -61,7 +61,7 @@ struct Player<'a> {
     packets: u64,
     /// The extent of the check: packets, and hits if the engine makes records.
     checked: Option<(u64, Option<u64>)>,
-    /// The counts of the flow cache before the first segment. `None` if the engine makes no
+    /// The counts of the flow cache before the first trial. `None` if the engine makes no
     /// records.
     before: Option<Flows>,
     samples: Vec<Sample>,
@@ -93,7 +93,7 @@ impl<'a> Packets<'a> {
     }
 }
 
-/// The measurements of one segment, per packet.
+/// The measurements of one trial, per packet.
 #[derive(Clone, Copy)]
 struct Sample {
     ns: f64,
@@ -156,7 +156,7 @@ pub fn measure(
         // Each round begins with another player, so that no player always follows the same other
         // one.
         for turn in 0..count {
-            players[(round + turn) % count].segment(counters.as_mut());
+            players[(round + turn) % count].trial(counters.as_mut());
         }
     }
     let mut rows = rows(definition, case, setup, &players, expected.forwarded());
@@ -174,12 +174,12 @@ impl<'a> Player<'a> {
     }
 
     /// Sends packets of all flows, so that records exist and programs are compiled. Then determines
-    /// the length of this player's segments.
+    /// the length of this player's trials.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         if let Some(sequence) = &setup.sequence {
             // All players measure the same packets.
             self.run(sequence.before());
-            self.packets = sequence.segment(rounds(setup, plan)).min(plan.packets);
+            self.packets = sequence.trial(rounds(setup, plan)).min(plan.packets);
             self.before = self.subject.flows();
             return;
         }
@@ -192,13 +192,13 @@ impl<'a> Player<'a> {
         let start = thread_ns();
         self.run(packets);
         let each = thread_ns().saturating_sub(start).max(1) as f64 / packets as f64;
-        let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
+        let wanted = (plan.trial.as_nanos() as f64 / each) as u64;
         let burst = BURST as u64;
         self.packets = wanted.min(plan.packets).max(burst).next_multiple_of(burst);
         self.before = self.subject.flows();
     }
 
-    /// Sends packets of all flows until an engine makes no more records. Otherwise, segments would
+    /// Sends packets of all flows until an engine makes no more records. Otherwise, trials would
     /// measure the making of records.
     fn settle(&mut self, setup: &Setup) {
         let made = |player: &Self| player.subject.flows().map(|flows| flows.records.made);
@@ -222,9 +222,9 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Runs a segment. Before it, a quarter of a segment runs unmeasured, so that caches hold this
+    /// Runs a trial. Before it, a quarter of a trial runs unmeasured, so that caches hold this
     /// player's data.
-    fn segment(&mut self, counters: Option<&mut Counters>) {
+    fn trial(&mut self, counters: Option<&mut Counters>) {
         self.run(self.packets / 4);
         let packets = self.packets;
         let mut timed = || {
@@ -276,9 +276,9 @@ pub fn count(setup: &Setup, kind: Option<Kind>) -> Result<u64, String> {
     Ok(packets)
 }
 
-/// Number of segments of each player. Packets that are sent once must suffice for all segments.
+/// Number of trials of each player. Packets that are sent once must suffice for all trials.
 fn rounds(setup: &Setup, plan: &Plan) -> usize {
-    let most = setup.sequence.as_ref().map_or(usize::MAX, Sequence::most_segments);
+    let most = setup.sequence.as_ref().map_or(usize::MAX, Sequence::most_trials);
     plan.runs.min(most)
 }
 

@@ -1,4 +1,4 @@
-//! How a bench measures: the subjects, the number of segments and their length.
+//! How a bench measures: the subjects, the number of trials and their length.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::subject::Kind;
 pub struct Plan {
     /// The engines and floors to measure.
     pub kinds: Vec<Kind>,
-    /// Number of segments of each engine or floor.
+    /// Number of trials of each engine or floor.
     pub runs: usize,
-    /// The approximate time of a segment.
-    pub segment: Duration,
-    /// The largest number of packets of a segment.
+    /// The approximate time of a trial.
+    pub trial: Duration,
+    /// The largest number of packets of a trial.
     pub packets: u64,
     /// Number of packets on which engines are compared with `reference` before.
     pub check: u64,
@@ -28,17 +28,17 @@ impl Plan {
         Self {
             kinds: Kind::ALL.to_vec(),
             runs: 21,
-            segment: Duration::from_millis(8),
+            trial: Duration::from_millis(8),
             packets: u64::MAX,
             check: 20_000,
             warm: 200_000,
         }
     }
 
-    /// The plan for a quick look: fewer and shorter segments.
+    /// The plan for a quick look: fewer and shorter trials.
     #[must_use]
     pub fn quick() -> Self {
-        let segment = Duration::from_millis(2);
-        Self { runs: 5, segment, check: 4_000, warm: 50_000, ..Self::full() }
+        let trial = Duration::from_millis(2);
+        Self { runs: 5, trial, check: 4_000, warm: 50_000, ..Self::full() }
     }
 }

@@ -41,15 +41,15 @@ pub struct Row {
     pub new_per_mille: u64,
     /// Share of the measured packets that begin a flow, from 0 to 1, where flows come and go.
     pub new_share: Option<f64>,
-    /// Number of segments.
+    /// Number of trials.
     pub runs: Option<usize>,
-    /// Packets of a segment.
+    /// Packets of a trial.
     pub packets_per_run: Option<u64>,
-    /// Time per packet (ns): the median of the segments.
+    /// Time per packet (ns): the median of the trials.
     pub ns_per_packet_median: Option<f64>,
-    /// Time per packet in the fastest segment (ns).
+    /// Time per packet in the fastest trial (ns).
     pub ns_per_packet_min: Option<f64>,
-    /// Time per packet in the slowest segment (ns).
+    /// Time per packet in the slowest trial (ns).
     pub ns_per_packet_max: Option<f64>,
     /// Processor cycles per packet, on machines that count them.
     pub cycles_per_packet: Option<f64>,

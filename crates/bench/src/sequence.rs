@@ -177,18 +177,18 @@ impl Sequence {
         self.before.min(self.packets())
     }
 
-    /// The most segments into which the measured packets can be divided.
+    /// The most trials into which the measured packets can be divided.
     #[must_use]
-    pub fn most_segments(&self) -> usize {
+    pub fn most_trials(&self) -> usize {
         ((self.packets() - self.before()) as usize / (3 * BURST)).max(1)
     }
 
-    /// Number of packets of a segment, if there are `segments` of them. In front of each, a quarter
-    /// of a segment is sent, too.
+    /// Number of packets of a trial, if there are `trials` of them. In front of each, a quarter
+    /// of a trial is sent, too.
     #[must_use]
-    pub fn segment(&self, segments: usize) -> u64 {
+    pub fn trial(&self, trials: usize) -> u64 {
         let (all, burst) = (self.packets() - self.before(), BURST as u64);
-        let bursts = all / segments.max(1) as u64 / burst;
+        let bursts = all / trials.max(1) as u64 / burst;
         // Both parts are whole bursts.
         (bursts * 4).div_ceil(5).saturating_sub(1).max(1) * burst
     }

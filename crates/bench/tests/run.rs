@@ -20,8 +20,8 @@ use braid_traffic::flows::{Flows, Options};
 use common::chain;
 
 fn tiny() -> Plan {
-    let segment = Duration::from_micros(100);
-    Plan { runs: 3, segment, packets: 64, check: 320, warm: 64, ..Plan::quick() }
+    let trial = Duration::from_micros(100);
+    Plan { runs: 3, trial, packets: 64, check: 320, warm: 64, ..Plan::quick() }
 }
 
 /// A case with the smallest values that still make sense.

@@ -262,8 +262,9 @@ fn trace_says_that_a_record_was_outdated() {
     };
     traced("add-rule wall.filter at 0 drop to 192.0.2.11")
         .says("record (hit): made for this packet, in place of one that is outdated");
-    let outdated = "guard failure: its record is outdated: lb.backends or wall.filter changed, on which it depended, and no \
-                    other record can be made: it changes state: lb.chosen";
+    let outdated = "guard failure: its record is outdated: it depends on lb.backends or \
+                    wall.filter, which has changed, and no other record can be made: it changes \
+                    state: lb.chosen";
     let moved = ["192.0.2.10", "192.0.2.11"]
         .map(|addr| traced(&format!("backend lb.backends down {addr}")).out);
     assert_eq!(moved.iter().filter(|out| out.contains(outdated)).count(), 1, "{moved:?}");
@@ -311,8 +312,8 @@ fn paths() -> Folder {
 fn trace_says_which_path_a_packet_took_and_why() {
     let folder = paths();
     assert_eq!(path(&folder, "1"), "miss: it is the first packet of all");
-    let yet = "miss: no record yet: Braid tries to make one for the flow's fourth packet, then for the eighth, the \
-               sixteenth, …";
+    let yet = "miss: no record yet: Braid tries to make one for the flow's fourth packet, then \
+               for the eighth, the sixteenth, …";
     ["2", "3", "4", "10"].iter().for_each(|packet| assert_eq!(path(&folder, packet), yet));
     assert_eq!(path(&folder, "5"), "record (hit): made for this packet");
     ["6", "7"].iter().for_each(|packet| assert_eq!(path(&folder, packet), "record (hit)"));
@@ -325,8 +326,8 @@ fn trace_says_that_no_record_is_looked_for_in_a_scan() {
     let folder = folder();
     let hosts = (1..=250).map(|host| request(u64::from(host) * S / 1000, host, 20));
     folder.capture("paths.pcap", &hosts.collect::<Vec<_>>());
-    let left_out = "miss: no search for a record: nearly all earlier packets began new flows, so three of four \
-                    packets skip the search";
+    let left_out = "miss: no search for a record: nearly all earlier packets began new flows, so \
+                    three of four packets skip the search";
     let yet = |packet| path(&folder, packet) != left_out;
     assert_eq!(["1", "128", "129", "247", "248"].map(yet), [true, true, false, false, true]);
 }

@@ -9,10 +9,11 @@ const HEAD: &str = "\
 
 Operators are written in Rust and called like functions. Each declares what it touches beside its
 arguments (its action profile), so that analyses see through it. Where results start with `found`,
-the call may have no answer and wants an `else`: `let b = maglev(servers, h) else drop \"no server\";`.
+the call may have no answer and needs an `else`:
+`let b = maglev(servers, h) else drop \"no server\";`.
 
-This page is made from the operators' signatures (`BLESS=1 cargo test -p braid-externs`); each example
-runs as a test.
+This page is generated from the operators' signatures (`BLESS=1 cargo test -p braid-externs`); each
+example runs as a test.
 ";
 
 /// The page, in Markdown.

@@ -2,13 +2,13 @@
 //! condition holds while the slot's value stays within bounds, so no packet needs to test it.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a dependence on a slot holds the number of an entry that was found"
+    reason = "a dependency on a slot holds the number of an entry that was found"
 )]
 
-use crate::dependence::Dependence;
 use crate::entry_use::{Bound, Change, EntryUse, Update};
 use crate::host::State;
 use crate::mutants::RecordMutant;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{CmpOp, ValueId, Word};
 use braid_ir::values::Values;
 use braid_state::{Handle, TableRef};
@@ -59,14 +59,18 @@ impl Counters {
         (state, entries): (&State, &[(Handle, EntryUse)]),
         values: &Values<'_>,
         op: CmpOp,
-        (a, b): ((ValueId, Dependence), (ValueId, Dependence)),
-    ) -> Option<Option<Dependence>> {
+        (a, b): ((ValueId, ValueDependency), (ValueId, ValueDependency)),
+    ) -> Option<Option<ValueDependency>> {
         let (id, with, op, slot) = match (a.1, b.1) {
-            (slot @ Dependence::Slot { .. }, Dependence::Fixed) => (a.0, b.0, op, slot),
-            (Dependence::Fixed, slot @ Dependence::Slot { .. }) => (b.0, a.0, turned(op), slot),
+            (slot @ ValueDependency::Slot { .. }, ValueDependency::Fixed) => (a.0, b.0, op, slot),
+            (ValueDependency::Fixed, slot @ ValueDependency::Slot { .. }) => {
+                (b.0, a.0, turned(op), slot)
+            }
             _ => return None,
         };
-        let Dependence::Slot { entry, slot, packets, bytes, wraps } = slot else { return None };
+        let ValueDependency::Slot { entry, slot, packets, bytes, wraps } = slot else {
+            return None;
+        };
         let (handle, ref how) = entries[entry];
         let table = how.table;
         let counts = wraps.is_some() || self.known.contains(&(table, handle, slot));
@@ -97,7 +101,7 @@ impl Counters {
         let wraps = wraps == Some(true) && !records.has_mutant(RecordMutant::WrapForgotten);
         let compared = Compared { entry, slot, packets, bytes, wraps, least, most };
         self.compared.push(compared);
-        Some(Some(Dependence::Fixed))
+        Some(Some(ValueDependency::Fixed))
     }
 
     /// Turns the comparisons into bounds of slots. By now the run has recorded the amounts that
@@ -149,7 +153,7 @@ impl Counters {
     }
 
     /// Collects the counting slots on whose values this run depends. Returns true if another run
-    /// can replace these dependences by bounds.
+    /// can replace these dependencies by bounds.
     pub(crate) fn knows_more(&mut self, entries: &[(Handle, EntryUse)]) -> bool {
         if !self.known.is_empty() {
             return false;

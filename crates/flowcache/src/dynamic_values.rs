@@ -4,12 +4,12 @@
     reason = "the number of an entry is its position in `depends_on`"
 )]
 
-use crate::dependence::Dependence;
 use crate::dynamic::Expr;
 use crate::entry_use::{Change, Update};
 use crate::findings::Findings;
 use crate::host::State;
 use crate::key::LENGTH;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::values::Values;
 
@@ -17,10 +17,10 @@ impl Findings {
     /// Whether the record must compute the result of an operation for each packet.
     pub(crate) fn is_dynamic(&self, values: &Values<'_>, op: &Op) -> bool {
         let (mut dynamic, mut counted, mut slot, mut length) = (false, false, false, false);
-        op.visit_uses(&mut |id| match self.dependence(*id) {
-            Dependence::Time | Dependence::Dynamic(_) => dynamic = true,
-            Dependence::Slot { bytes, .. } => (slot, counted) = (true, counted || bytes > 0),
-            Dependence::Number { number: LENGTH, .. } => length = true,
+        op.visit_uses(&mut |id| match self.dependency(*id) {
+            ValueDependency::Time | ValueDependency::Dynamic(_) => dynamic = true,
+            ValueDependency::Slot { bytes, .. } => (slot, counted) = (true, counted || bytes > 0),
+            ValueDependency::Number { number: LENGTH, .. } => length = true,
             _ => {}
         });
         let counts = |op: BinOp| matches!(op, BinOp::AddSat | BinOp::AddWrap);
@@ -38,7 +38,11 @@ impl Findings {
     }
 
     /// Follows an operation whose result is a dynamic value.
-    pub(crate) fn follow_dynamic(&mut self, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+    pub(crate) fn follow_dynamic(
+        &mut self,
+        values: &Values<'_>,
+        op: &Op,
+    ) -> Option<ValueDependency> {
         let most = |out: ValueId| values.ty(out).max();
         let expr = match *op {
             Op::Bin { out, op, a, b } => {
@@ -52,29 +56,29 @@ impl Findings {
             Op::Clamp { out, a } => Expr::Clamp(most(out), self.dynamic(values, a)?),
             Op::Select { cond, a, b, .. } => {
                 self.fix(values, cond)?;
-                return Some(self.dependence(if values.truth(cond) { a } else { b }));
+                return Some(self.dependency(if values.truth(cond) { a } else { b }));
             }
             _ => return None,
         };
-        Some(Dependence::Dynamic(self.path.dynamic.add(expr)?))
+        Some(ValueDependency::Dynamic(self.path.dynamic.add(expr)?))
     }
 
     /// The number of a value among the dynamic values. The value is added if necessary.
     pub(crate) fn dynamic(&mut self, values: &Values<'_>, id: ValueId) -> Option<u8> {
         let width = values.width(id);
-        let expr = match self.dependence(id) {
-            Dependence::Dynamic(number) => return Some(number),
-            Dependence::Fixed => Expr::Const(values.get(id)),
-            Dependence::Time => Expr::Time,
-            Dependence::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
-            Dependence::Number { number: LENGTH, shift: 0, add } => {
+        let expr = match self.dependency(id) {
+            ValueDependency::Dynamic(number) => return Some(number),
+            ValueDependency::Fixed => Expr::Const(values.get(id)),
+            ValueDependency::Time => Expr::Time,
+            ValueDependency::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
+            ValueDependency::Number { number: LENGTH, shift: 0, add } => {
                 let by = Expr::Const(add.unsigned_abs().into());
                 let (length, by) =
                     (self.path.dynamic.add(Expr::Length)?, self.path.dynamic.add(by)?);
                 let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
                 Expr::Bin(op, width, length, by)
             }
-            Dependence::Slot { entry, slot, packets, bytes, wraps } => {
+            ValueDependency::Slot { entry, slot, packets, bytes, wraps } => {
                 return self.dynamic_slot((entry, slot), width, (packets, bytes, wraps));
             }
             _ => return None,
@@ -129,9 +133,9 @@ impl Findings {
     /// Whether a value may differ from packet to packet and can be a dynamic value.
     pub(crate) fn changes_with_packets(&self, id: ValueId) -> bool {
         matches!(
-            self.dependence(id),
-            Dependence::Dynamic(_) | Dependence::Time | Dependence::Slot { .. }
-        ) || matches!(self.dependence(id), Dependence::Number { number: LENGTH, .. })
+            self.dependency(id),
+            ValueDependency::Dynamic(_) | ValueDependency::Time | ValueDependency::Slot { .. }
+        ) || matches!(self.dependency(id), ValueDependency::Number { number: LENGTH, .. })
     }
 
     /// Assigns a dynamic value to a slot.
@@ -149,7 +153,7 @@ impl Findings {
         let Self { depends_on, put, path, .. } = self;
         depends_on[entry].1.puts |= 1 << slot;
         path.dynamic.put(entry, slot, value);
-        put.push((entry, slot, values.get(id), Dependence::Dynamic(value)));
+        put.push((entry, slot, values.get(id), ValueDependency::Dynamic(value)));
         Some(())
     }
 

@@ -7,15 +7,15 @@
 use crate::basis::Basis;
 use crate::batch::Flow;
 use crate::cache::{FlowCache, Flows};
-use crate::dependence::Dependence;
 use crate::extractors::Extractors;
 use crate::field_names::named_guard;
 use crate::findings::Findings;
 use crate::host::{Functions, Host, Programs};
 use crate::key::is_key;
-use crate::segments::{Stop, Why};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
+use crate::subpaths::{Stop, Why};
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{Op, StateId, ValueId};
 use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
 use braid_packet::rewrite::Outline;
@@ -79,15 +79,15 @@ const MADE: &str = "made for this packet";
 /// The reason for a record that replaces another one.
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
 /// The reason for a miss before the cache tries to make a record for the flow.
-const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then for the eighth, the \
-                   sixteenth, …";
+const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then \
+                   for the eighth, the sixteenth, …";
 
 /// The reason for a miss while no packet takes a record.
 const PAUSED: &str = "no packet takes a record while the state is being copied";
 
 /// The reason for a miss while the sampling leaves packets out.
-const LEFT_OUT: &str = "no search for a record: nearly all earlier packets began new flows, so three of four \
-                        packets skip the search";
+const LEFT_OUT: &str = "no search for a record: nearly all earlier packets began new flows, so \
+                        three of four packets skip the search";
 
 impl PacketPath {
     /// The path of a packet for which no program can run yet, and why.
@@ -108,10 +108,12 @@ impl PacketPath {
         // `foresee` cannot know some reasons, because they depend on the other records.
         let why = match taken {
             _ if taken == self.taken => self.why,
-            Taken::GuardFailure => "its record has used up its fuel, which must be computed again".into(),
+            Taken::GuardFailure => {
+                "its record has used up its fuel, which must be computed again".into()
+            }
             _ if after.records.contended > before.records.contended => {
-                "no record can be made: other records read state that it would change, or change state that it would \
-                 read"
+                "no record can be made: other records read state that it would change, or change \
+                 state that it would read"
                     .into()
             }
             _ => "no record can be made: there are too many".into(),
@@ -168,7 +170,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match (admitted, tried, failure) {
             (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
             (true, Ok(()), None) if is_left_out => miss(
-                "no attempt to make a record: many attempts for similar packets failed or would have saved no time",
+                "no attempt to make a record: many attempts for similar packets failed or would \
+                 have saved no time",
             ),
             (true, Ok(()), _) => outcome(Taken::Hit, MADE),
             (_, Err(why), Some(failure)) if is_outdated => outcome(
@@ -210,7 +213,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let names: BTreeSet<String> =
             path.into_iter().flat_map(|path| &path.bases).map(name).collect();
         let names: Vec<String> = names.into_iter().collect();
-        format!("its record is outdated: {} changed, on which it depended", names.join(" or "))
+        format!("its record is outdated: it depends on {}, which has changed", names.join(" or "))
     }
 
     /// Whether a packet can take its flow's record, which has this template.
@@ -253,7 +256,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
             Some(search) => {
                 let name = self.name(search.node);
-                outcome(Taken::GuardFailure, format!("{name} finds a pattern in the payload"))
+                outcome(Taken::GuardFailure, format!("a pattern of {name} matches the payload"))
             }
             None => outcome(Taken::Hit, ""),
         }
@@ -274,11 +277,17 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
         let extractor = program.and_then(|program| extractors.program(program));
         match (extractor, Outline::of(layout)) {
-            (None, _) if !extractors.is_open => "nothing is looked up on its way but routes: a record would save no time".into(),
-            (_, None) => {
-                "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
+            (None, _) if !extractors.is_open => {
+                "its path looks up nothing but routes: a record would save no time".into()
             }
-            (_, Some(_)) => "it belongs to no flow: its worker depends on fields that cannot be part of its key".into(),
+            (_, None) => {
+                "only IP over Ethernet, with up to two tags, without options or extension \
+                          headers, has records"
+                    .into()
+            }
+            (_, Some(_)) => "it belongs to no flow: its worker depends on fields that cannot be \
+                             part of its key"
+                .into(),
         }
     }
 
@@ -308,7 +317,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                 Err(format!("{why}: a record would save no time"))
             }
             Ok(_) if flow.is_narrow() && !findings.path.rewrite.is_narrow() => Err(
-                "it needs a longer record than others of its kind: Braid tries to make one for later packets"
+                "it needs a longer record than others of its kind: Braid tries to make one for \
+                 later packets"
                     .into(),
             ),
             Ok(_) => Ok(()),
@@ -327,7 +337,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                     .into()
             }
             (Why::Unknown(node), _) => {
-                format!("no packet with such headers has gone on at {} yet", self.name(node))
+                format!("no packet with such headers has reached {} yet", self.name(node))
             }
             (Why::Beside, _) => {
                 "tags, events and copies would come out of order with what native functions do"
@@ -353,10 +363,10 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
         match &exit.fate {
             Fate::Go(point) => {
-                format!("it goes on at {}, by another program", self.name(point.node))
+                format!("it continues at {}, in another program", self.name(point.node))
             }
             Fate::Output { node, .. } => {
-                format!("{} sends it or copies on to other functions", self.name(*node))
+                format!("{} sends the packet or copies of it to other functions", self.name(*node))
             }
             Fate::Resubmit { node } => format!("{} runs on it anew", self.name(*node)),
             Fate::Leave { .. } | Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => {
@@ -442,7 +452,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),
             Op::Load { field, .. } => {
                 format!(
-                    "{name} reads {} after it was assigned, or it is not there",
+                    "{name} reads {}, which was assigned before or is not at a known place",
                     field.info().name
                 )
             }
@@ -461,9 +471,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
 fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings
-            .dependences
+            .dependencies
             .get(id.index())
-            .is_some_and(|dependence| *dependence != Dependence::Fixed)
+            .is_some_and(|dependency| *dependency != ValueDependency::Fixed)
     };
     let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();

@@ -10,7 +10,7 @@ use crate::guard::{Guard, Number, WIRE};
 use crate::host::Programs;
 use crate::key::{Bits, bits, is_key, kind_mask};
 use crate::listing::Listed;
-use crate::path::{Path, Segment};
+use crate::path::{Path, Subpath};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
 use braid_packet::field::Where;
@@ -104,8 +104,8 @@ fn fields<P: Programs>(
     (extractors, programs): Source<'_, P>,
 ) -> Vec<(Field, HeaderMask)> {
     let mut all = Vec::new();
-    for segment in &path.segments {
-        let Segment::Program(through) = segment else { continue };
+    for subpath in &path.subpaths {
+        let Subpath::Program(through) = subpath else { continue };
         let Some(residual) = programs.residual(through.program as usize) else { continue };
         for step in residual.blocks.iter().flat_map(|block| &block.steps) {
             match &step.what {

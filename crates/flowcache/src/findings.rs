@@ -1,15 +1,15 @@
-//! The findings of a specialisation: the dependences of values, and everything that the record will
+//! The findings of a specialisation: the dependencies of values, and everything that the record will
 //! hold.
 
 use crate::absences::Keys;
 use crate::bindings::Binding;
 use crate::bound::Counters;
-use crate::dependence::Dependence;
 use crate::entry_use::EntryUse;
 use crate::guard::Guards;
 use crate::key::Bits;
 use crate::mutants::Mutants;
 use crate::path::Path;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
 use braid_packet::rewrite::{Outline, Retag, WIDE, WIDE_BYTES, Window};
@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// The findings of a specialisation. They stay until the next specialisation, which reuses the
 /// memory.
 pub(crate) struct Findings {
-    /// The dependences of values, by number.
-    pub(crate) dependences: Vec<Dependence>,
+    /// The dependencies of values, by number.
+    pub(crate) dependencies: Vec<ValueDependency>,
     /// The packet as each copy of it was sent.
     pub(crate) copies: Vec<Image>,
     /// Values that equal bits of the key.
@@ -33,8 +33,8 @@ pub(crate) struct Findings {
     /// Entries that the run has found, each once, with the use that each packet has of it.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
     /// Slots that the run has assigned: the entry's number in `depends_on`, the slot, the value for
-    /// this packet, and its dependence.
-    pub(crate) put: Vec<(usize, u32, Word, Dependence)>,
+    /// this packet, and its dependency.
+    pub(crate) put: Vec<(usize, u32, Word, ValueDependency)>,
     pub(crate) asked: Asked,
     /// Keys for which the run has found no entry.
     pub(crate) absent: Keys,
@@ -48,7 +48,7 @@ pub(crate) struct Findings {
     /// Headers whose presence matters to programs.
     pub(crate) care: u128,
     /// Arguments of a jump.
-    pub(crate) args: Vec<(Word, Dependence)>,
+    pub(crate) args: Vec<(Word, ValueDependency)>,
     /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct Image {
 impl Findings {
     pub(crate) fn new() -> Self {
         Self {
-            dependences: Vec::new(),
+            dependencies: Vec::new(),
             copies: Vec::new(),
             keys: Vec::new(),
             guards: Guards::default(),
@@ -147,7 +147,7 @@ impl Findings {
         // its dynamic values.
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
-            (0, _) => Some("nothing is looked up on its way but routes"),
+            (0, _) => Some("its path looks up nothing but routes"),
             (_, 0) => None,
             _ if self.steps >= least => None,
             _ => Some("too many values must be computed for each packet"),
@@ -156,31 +156,31 @@ impl Findings {
 
     /// Starts a program that has this number of values.
     pub(crate) fn enter(&mut self, values: usize) {
-        if self.dependences.len() < values {
-            self.dependences.resize(values, Dependence::Packet);
+        if self.dependencies.len() < values {
+            self.dependencies.resize(values, ValueDependency::Packet);
         }
         self.keys.clear();
         self.asked.clear();
     }
 
-    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
-    pub(crate) fn dependence(&self, id: ValueId) -> Dependence {
-        self.dependences[id.index()]
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependency")]
+    pub(crate) fn dependency(&self, id: ValueId) -> ValueDependency {
+        self.dependencies[id.index()]
     }
 
-    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
-    pub(crate) fn set_dependence(&mut self, id: ValueId, dependence: Dependence) {
-        self.dependences[id.index()] = dependence;
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependency")]
+    pub(crate) fn set_dependency(&mut self, id: ValueId, dependency: ValueDependency) {
+        self.dependencies[id.index()] = dependency;
     }
 
-    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependency")]
     pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
-        matches!(self.dependences[id.index()], Dependence::Fixed)
+        matches!(self.dependencies[id.index()], ValueDependency::Fixed)
     }
 
     /// Sets a value that depends on nothing.
     pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
         values.set(id, value);
-        self.set_dependence(id, Dependence::Fixed);
+        self.set_dependency(id, ValueDependency::Fixed);
     }
 }

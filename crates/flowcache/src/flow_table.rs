@@ -15,7 +15,7 @@ use crate::field_names::{
 use crate::host::{Functions, Programs};
 use crate::key::{Bits, OPEN, of_kind, unfolded};
 use crate::listing::{Dependency, Listed, Missing, list, page};
-use crate::path::{Native, Path, Segment};
+use crate::path::{Native, Path, Subpath};
 use crate::template::Template;
 use braid_ir::chain::Sink;
 use braid_ir::graph::{Graph, port};
@@ -338,15 +338,15 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
     /// The functions on a path, in order, with their work for its packets.
     fn parts(&self, path: &Path) -> Vec<FlowPart> {
         let (mut parts, mut programs) = (Vec::new(), path.programs());
-        for segment in &path.segments {
-            match segment {
-                Segment::Program(_) => {
+        for subpath in &path.subpaths {
+            match subpath {
+                Subpath::Program(_) => {
                     let Some((through, counter_lists)) = programs.next() else { continue };
                     let residual = self.programs.residual(through.program as usize);
                     let Some(residual) = residual else { continue };
                     parts.extend(self.in_order(residual.point, counted(residual, counter_lists)));
                 }
-                Segment::Native(native) => parts.push(FlowPart::of(native)),
+                Subpath::Native(native) => parts.push(FlowPart::of(native)),
             }
         }
         for publish in &path.effects.publications {
@@ -364,15 +364,15 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         if let Reached::Interface(interface) = reached {
             return FlowEnd::Leave(interface);
         }
-        match path.segments.last() {
+        match path.subpaths.last() {
             None => FlowEnd::Consume(node),
-            Some(Segment::Program(through)) => {
+            Some(Subpath::Program(through)) => {
                 match self.programs.residual(through.program as usize) {
                     Some(residual) => self.flow_end(residual, through.block as usize),
                     None => FlowEnd::Consume(node),
                 }
             }
-            Some(Segment::Native(Native { node, drops, .. })) => {
+            Some(Subpath::Native(Native { node, drops, .. })) => {
                 let reasons = &self.functions.chain().nodes[usize::from(*node)].model.reasons;
                 let reason = drops.and_then(|reason| reasons.get(reason as usize));
                 let reason = reason.cloned().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Follows the dependences of values through operations, and adds the guards that they need.
+//! Follows the dependencies of values through operations, and adds the guards that they need.
 
 use crate::bound::turned;
-use crate::dependence::Dependence;
 use crate::findings::Findings;
 use crate::guard::{Guard, Number};
 use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -16,7 +16,7 @@ const MOST_ADDED: i64 = u32::MAX as i64;
 impl Findings {
     /// Fixes a value: makes it the same for all packets of the record. `None` if that is
     /// impossible. A value that depends on a few bits of the packet gets a guard on these bits. A
-    /// value of a slot becomes a dependence of the record.
+    /// value of a slot becomes a dependency of the record.
     #[inline(always)]
     pub(crate) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
@@ -25,40 +25,40 @@ impl Findings {
     #[inline(never)]
     #[expect(
         clippy::indexing_slicing,
-        reason = "a dependence on a slot holds the number of an entry that was found"
+        reason = "a dependency on a slot holds the number of an entry that was found"
     )]
     fn fix_open(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
-        let (number, shift, value) = match self.dependence(id) {
-            Dependence::Fixed => return Some(()),
-            Dependence::Slot { entry, slot, bytes: 0, .. } => {
+        let (number, shift, value) = match self.dependency(id) {
+            ValueDependency::Fixed => return Some(()),
+            ValueDependency::Slot { entry, slot, bytes: 0, .. } => {
                 self.depends_on[entry].1.read(slot);
-                self.set_dependence(id, Dependence::Fixed);
+                self.set_dependency(id, ValueDependency::Fixed);
                 return Some(());
             }
-            Dependence::Dynamic(number) if values.width(id) == 1 => {
+            ValueDependency::Dynamic(number) if values.width(id) == 1 => {
                 self.path.dynamic.check(number, values.truth(id));
-                self.set_dependence(id, Dependence::Fixed);
+                self.set_dependency(id, ValueDependency::Fixed);
                 return Some(());
             }
-            Dependence::Time
-            | Dependence::Dynamic(_)
-            | Dependence::Slot { .. }
-            | Dependence::Packet => return None,
-            Dependence::Number { number, shift, add } => {
+            ValueDependency::Time
+            | ValueDependency::Dynamic(_)
+            | ValueDependency::Slot { .. }
+            | ValueDependency::Packet => return None,
+            ValueDependency::Number { number, shift, add } => {
                 (number, shift, i64::try_from(values.get(id)).ok()?.checked_sub(add)?)
             }
-            Dependence::Bits { number, shift } => {
+            ValueDependency::Bits { number, shift } => {
                 (number, shift, i64::try_from(values.get(id)).ok()?)
             }
         };
         self.guards.fix(number, u32::try_from(value).ok()?, shift)?;
-        self.set_dependence(id, Dependence::Fixed);
+        self.set_dependency(id, ValueDependency::Fixed);
         Some(())
     }
 
     /// As [`Findings::fix`] for a value with TCP flags. Only the flags in `flags` matter.
     pub(crate) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
-        let Dependence::Number { number, shift, add: 0 } = self.dependence(id) else {
+        let ValueDependency::Number { number, shift, add: 0 } = self.dependency(id) else {
             return self.fix(values, id);
         };
         let mask = number.mask & u32::from(flags) << shift;
@@ -73,17 +73,17 @@ impl Findings {
         ids.iter().try_for_each(|id| self.fix(values, *id))
     }
 
-    /// The dependence of an operation's result. `None` if the result is the same for all packets
-    /// only when all operands are. The guards that the dependence assumes are added.
+    /// The dependency of an operation's result. `None` if the result is the same for all packets
+    /// only when all operands are. The guards that the dependency assumes are added.
     pub(crate) fn follow(
         &mut self,
         params: &[ParamValue],
         values: &Values<'_>,
         op: &Op,
-    ) -> Option<Dependence> {
+    ) -> Option<ValueDependency> {
         match *op {
             Op::InSet { a, ref set, .. } => {
-                let Dependence::Number { number, shift, add } = self.dependence(a) else {
+                let ValueDependency::Number { number, shift, add } = self.dependency(a) else {
                     return None;
                 };
                 let stretch = stretch(params, values.get(a), set)?;
@@ -91,16 +91,20 @@ impl Findings {
                 let (least, most) = (bound(stretch.0), bound(stretch.1));
                 let range = (least.saturating_sub(add), most.saturating_sub(add));
                 self.within(values, a, (number, shift), range)?;
-                Some(Dependence::Fixed)
+                Some(ValueDependency::Fixed)
             }
             Op::Bin { out, op, a, b } => self.follow_bin(values, out, op, (a, b)),
             Op::Cmp { op, a, b, .. } => {
                 self.fix_slots(values, &[a, b])?;
-                match (self.dependence(a), self.dependence(b)) {
-                    (dependence, Dependence::Fixed) if dependence != Dependence::Fixed => {
+                match (self.dependency(a), self.dependency(b)) {
+                    (dependency, ValueDependency::Fixed)
+                        if dependency != ValueDependency::Fixed =>
+                    {
                         self.compare(values, op, a, b)
                     }
-                    (Dependence::Fixed, dependence) if dependence != Dependence::Fixed => {
+                    (ValueDependency::Fixed, dependency)
+                        if dependency != ValueDependency::Fixed =>
+                    {
                         self.compare(values, turned(op), b, a)
                     }
                     _ => None,
@@ -108,13 +112,14 @@ impl Findings {
             }
             Op::Select { cond, a, b, .. } => {
                 self.fix(values, cond)?;
-                Some(self.dependence(if values.truth(cond) { a } else { b }))
+                Some(self.dependency(if values.truth(cond) { a } else { b }))
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
                 let (to, from) = (values.width(out), values.width(a));
                 // A sum wraps or saturates at the width of its slot.
-                let same = to == from || !matches!(self.dependence(a), Dependence::Slot { .. });
-                (to >= from && same).then(|| self.dependence(a))
+                let same =
+                    to == from || !matches!(self.dependency(a), ValueDependency::Slot { .. });
+                (to >= from && same).then(|| self.dependency(a))
             }
             _ => None,
         }
@@ -130,27 +135,27 @@ impl Findings {
         out: ValueId,
         op: BinOp,
         (a, b): (ValueId, ValueId),
-    ) -> Option<Dependence> {
-        match (self.dependence(a), self.dependence(b)) {
-            (slot @ Dependence::Slot { .. }, by) => {
-                if let Some(dependence) = self.count(values, op, slot, (b, by)) {
-                    return Some(dependence);
+    ) -> Option<ValueDependency> {
+        match (self.dependency(a), self.dependency(b)) {
+            (slot @ ValueDependency::Slot { .. }, by) => {
+                if let Some(dependency) = self.count(values, op, slot, (b, by)) {
+                    return Some(dependency);
                 }
             }
-            (by, slot @ Dependence::Slot { .. }) => {
-                if let Some(dependence) = self.count(values, op, slot, (a, by)) {
-                    return Some(dependence);
+            (by, slot @ ValueDependency::Slot { .. }) => {
+                if let Some(dependency) = self.count(values, op, slot, (a, by)) {
+                    return Some(dependency);
                 }
             }
             _ => {}
         }
         self.fix_slots(values, &[a, b])?;
-        let (packet, fixed) = match (self.dependence(a), self.dependence(b), op) {
-            (_, Dependence::Fixed, _) => (a, b),
-            (Dependence::Fixed, _, BinOp::AddWrap | BinOp::AddSat | BinOp::And) => (b, a),
+        let (packet, fixed) = match (self.dependency(a), self.dependency(b), op) {
+            (_, ValueDependency::Fixed, _) => (a, b),
+            (ValueDependency::Fixed, _, BinOp::AddWrap | BinOp::AddSat | BinOp::And) => (b, a),
             _ => return None,
         };
-        let Dependence::Number { number, shift, add } = self.dependence(packet) else {
+        let ValueDependency::Number { number, shift, add } = self.dependency(packet) else {
             return None;
         };
         let by = i64::try_from(values.get(fixed)).ok()?;
@@ -160,44 +165,50 @@ impl Findings {
             BinOp::And if add == 0 => {
                 let bits = values.get(fixed) & Word::from(number.mask >> shift);
                 let mask = (bits as u32) << shift;
-                return Some(Dependence::Bits { number: Number { mask, ..number }, shift });
+                return Some(ValueDependency::Bits { number: Number { mask, ..number }, shift });
             }
             _ => return None,
         };
         // The result stays linear in the number as long as it neither wraps nor saturates.
         let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
         self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
-        Some(Dependence::Number { number, shift, add })
+        Some(ValueDependency::Number { number, shift, add })
     }
 
-    /// The dependence of a slot's value, or of a sum with it, after an operand is added to it.
+    /// The dependency of a slot's value, or of a sum with it, after an operand is added to it.
     fn count(
         &self,
         values: &Values<'_>,
         op: BinOp,
-        to: Dependence,
-        (id, by): (ValueId, Dependence),
-    ) -> Option<Dependence> {
-        let Dependence::Slot { entry, slot, packets, bytes, wraps } = to else { return None };
+        to: ValueDependency,
+        (id, by): (ValueId, ValueDependency),
+    ) -> Option<ValueDependency> {
+        let ValueDependency::Slot { entry, slot, packets, bytes, wraps } = to else { return None };
         let wraps = match op {
             BinOp::AddSat if wraps != Some(true) => false,
             BinOp::AddWrap if wraps != Some(false) => true,
             _ => return None,
         };
         let (more, length) = match by {
-            Dependence::Fixed => (i64::try_from(values.get(id)).ok()?, 0),
-            Dependence::Number { number: LENGTH, shift: 0, add } => (add, 1),
+            ValueDependency::Fixed => (i64::try_from(values.get(id)).ok()?, 0),
+            ValueDependency::Number { number: LENGTH, shift: 0, add } => (add, 1),
             _ => return None,
         };
         let packets = packets.checked_add(more).filter(|packets| packets.abs() <= MOST_ADDED)?;
-        Some(Dependence::Slot { entry, slot, packets, bytes: bytes + length, wraps: Some(wraps) })
+        Some(ValueDependency::Slot {
+            entry,
+            slot,
+            packets,
+            bytes: bytes + length,
+            wraps: Some(wraps),
+        })
     }
 
     /// Makes the record depend on the values of slots.
     fn fix_slots(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
         let mut ids = ids.iter();
-        ids.try_for_each(|id| match self.dependence(*id) {
-            Dependence::Slot { .. } => self.fix(values, *id),
+        ids.try_for_each(|id| match self.dependency(*id) {
+            ValueDependency::Slot { .. } => self.fix(values, *id),
             _ => Some(()),
         })
     }
@@ -211,7 +222,7 @@ impl Findings {
         (number, shift): (Number, u32),
         (least, most): (i64, i64),
     ) -> Option<()> {
-        let Dependence::Number { add, .. } = self.dependence(id) else { return None };
+        let ValueDependency::Number { add, .. } = self.dependency(id) else { return None };
         let now = i64::try_from(values.get(id)).ok()?.checked_sub(add)?;
         if now < least || now > most {
             return None;
@@ -233,13 +244,13 @@ impl Findings {
         op: CmpOp,
         id: ValueId,
         with: ValueId,
-    ) -> Option<Dependence> {
-        let (number, shift, add) = match self.dependence(id) {
-            Dependence::Number { number, shift, add } => (number, shift, add),
-            Dependence::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
+    ) -> Option<ValueDependency> {
+        let (number, shift, add) = match self.dependency(id) {
+            ValueDependency::Number { number, shift, add } => (number, shift, add),
+            ValueDependency::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
                 let value = u32::try_from(values.get(id) << shift).ok()?;
                 self.guards.add(Guard { number, least: value, most: value });
-                return Some(Dependence::Fixed);
+                return Some(ValueDependency::Fixed);
             }
             _ => return None,
         };
@@ -275,7 +286,7 @@ impl Findings {
         };
         let range = (least.saturating_sub(add), most.saturating_sub(add));
         self.within(values, id, (number, shift), range)?;
-        Some(Dependence::Fixed)
+        Some(ValueDependency::Fixed)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::counted::Counted;
 use crate::host::Programs;
-use crate::path::{Path, Segment};
+use crate::path::{Path, Subpath};
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
 use braid_ir::residual::{End, Exit, Fate};
@@ -32,16 +32,16 @@ impl Goal {
         }
     }
 
-    /// The goal of a path. `at` is the place of the packets after the last segment. `None` unless
+    /// The goal of a path. `at` is the place of the packets after the last subpath. `None` unless
     /// all copies leave by interfaces, and the packets leave by an interface or end.
-    #[expect(clippy::indexing_slicing, reason = "a segment names a block of its program")]
+    #[expect(clippy::indexing_slicing, reason = "a subpath names a block of its program")]
     pub(crate) fn of<P: Programs>(
         path: &Path,
         at: Option<At>,
         (programs, graph): (&P, &Graph),
     ) -> Option<Self> {
         let copies = Vec::new();
-        let Some(Segment::Program(through)) = path.segments.last() else {
+        let Some(Subpath::Program(through)) = path.subpaths.last() else {
             return match at? {
                 At::End(reached) => Some(Self { reached, copies, leaves: None }),
                 At::Leaves(interface) => {

@@ -2,10 +2,10 @@
 //! of fields, and the rewrite of the record.
 
 use crate::bindings::HeaderChange;
-use crate::dependence::Dependence;
 use crate::guard::Guards;
 use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_key};
 use crate::mutants::{Mutants, RecordMutant};
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::field::Cover;
@@ -281,24 +281,26 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The current value of a field that has bytes of its own in the packet, its dependence and, if
+    /// The current value of a field that has bytes of its own in the packet, its dependency and, if
     /// the field is an unchanged part of the key, its bits.
-    pub(crate) fn field(&self, field: Field) -> Option<(Word, Dependence, Option<Bits>)> {
+    pub(crate) fn field(&self, field: Field) -> Option<(Word, ValueDependency, Option<Bits>)> {
         let is_link = is_link(field);
         let bits = match self.place(field) {
             Some(Place::Got(bits)) => {
-                return Some((bits.get(&self.vlans.got), Dependence::Fixed, None));
+                return Some((bits.get(&self.vlans.got), ValueDependency::Fixed, None));
             }
             Some(Place::Came(bits)) => bits,
             // The field may have moved, or its value may have changed.
             None if self.writes || is_link => return None,
-            None => return Some((self.packet.get(self.layout, field)?, Dependence::Packet, None)),
+            None => {
+                return Some((self.packet.get(self.layout, field)?, ValueDependency::Packet, None));
+            }
         };
         let value = bits.get(&self.head);
         let (some, all) = bits.are_in(&self.fresh);
         if some {
             let fixed = all && (is_key(field) || is_link);
-            return fixed.then_some((value, Dependence::Fixed, None));
+            return fixed.then_some((value, ValueDependency::Fixed, None));
         }
         let is_key = is_key(field);
         // The assignments may have changed this field, too.
@@ -306,18 +308,18 @@ impl<'a> Headers<'a> {
             return None;
         }
         if self.is_summed(field) {
-            return Some((value, Dependence::Packet, None));
+            return Some((value, ValueDependency::Packet, None));
         }
         match bits.are_in(&self.written) {
-            (_, true) => return Some((value, Dependence::Fixed, None)),
+            (_, true) => return Some((value, ValueDependency::Fixed, None)),
             (true, false) => return None,
-            (false, false) if is_key => return Some((value, Dependence::Fixed, Some(bits))),
+            (false, false) if is_key => return Some((value, ValueDependency::Fixed, Some(bits))),
             (false, false) => {}
         }
         let down = if bits.at == self.outline.ttl() { self.down } else { 0 };
         let add = -i64::from(down);
-        let dependence = |number| Dependence::Number { number, shift: bits.shift, add };
-        Some((value, bits.number().map_or(Dependence::Packet, dependence), None))
+        let dependency = |number| ValueDependency::Number { number, shift: bits.shift, add };
+        Some((value, bits.number().map_or(ValueDependency::Packet, dependency), None))
     }
 }
 

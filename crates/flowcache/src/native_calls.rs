@@ -10,7 +10,7 @@ use crate::guard::Guard;
 use crate::headers::Headers;
 use crate::host::Functions;
 use crate::key::{LENGTH, bits};
-use crate::path::{Native, Segment};
+use crate::path::{Native, Subpath};
 use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
@@ -56,7 +56,7 @@ pub(crate) fn ask(
         HeaderAction::Modify(field, _) => Some(*field),
         _ => None,
     });
-    findings.path.segments.push(Segment::Native(Native {
+    findings.path.subpaths.push(Subpath::Native(Native {
         node,
         backward,
         before: before.as_ref().map(|change| Box::new(change.rewrite)),

@@ -22,7 +22,7 @@ pub(crate) struct Path {
     pub(crate) entry: u32,
     /// The programs and native functions, in order. A path without native functions has one
     /// program.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) subpaths: Vec<Subpath>,
     /// The edge counters of all programs on the path, in order. Each has the number of bytes by
     /// which packets are longer there than on arrival.
     pub(crate) counter_lists: Vec<(CounterListId, i32)>,
@@ -45,7 +45,7 @@ pub(crate) struct Path {
 
 /// A part of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Segment {
+pub(crate) enum Subpath {
     Program(Through),
     Native(Native),
 }
@@ -71,7 +71,7 @@ pub(crate) struct Native {
     pub(crate) before: Option<Box<Rewrite>>,
     /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
-    /// How many conditions it checks after each packet.
+    /// How many guards it evaluates after each packet.
     pub(crate) guards: usize,
     /// Fields that it writes.
     pub(crate) writes: Vec<Field>,
@@ -107,12 +107,12 @@ impl Search {
 impl Hash for Path {
     /// Hashes the parts that differ most between paths of a program.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for segment in &self.segments {
-            state.write_u64(match segment {
-                Segment::Program(through) => {
+        for subpath in &self.subpaths {
+            state.write_u64(match subpath {
+                Subpath::Program(through) => {
                     u64::from(through.program) << 32 | u64::from(through.block)
                 }
-                Segment::Native(native) => native.node.into(),
+                Subpath::Native(native) => native.node.into(),
             });
         }
         state.write_usize(self.outline.ip);
@@ -134,7 +134,7 @@ impl Path {
     pub(crate) fn new() -> Self {
         Self {
             entry: 0,
-            segments: Vec::new(),
+            subpaths: Vec::new(),
             counter_lists: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
@@ -153,7 +153,7 @@ impl Path {
     pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
         (self.entry, self.outline) = (entry, outline);
         (self.rewrite, self.link, self.first) = (Rewrite::NONE, Link::default(), [0; 2]);
-        self.segments.clear();
+        self.subpaths.clear();
         self.counter_lists.clear();
         self.rules.clear();
         self.guards.clear();
@@ -168,18 +168,18 @@ impl Path {
         self.effects != SideEffects::default()
     }
 
-    /// Adds a program as a segment that ends with this block.
+    /// Adds a program as a subpath that ends with this block.
     pub(crate) fn pass(&mut self, program: u32, block: u32) {
         let counter_lists = self.counter_lists.len();
-        self.segments.push(Segment::Program(Through { program, block, counter_lists }));
+        self.subpaths.push(Subpath::Program(Through { program, block, counter_lists }));
     }
 
-    /// The segments in programs, with the edge counters of each.
-    #[expect(clippy::indexing_slicing, reason = "the ends of segments in `counter_lists` rise")]
+    /// The subpaths in programs, with the edge counters of each.
+    #[expect(clippy::indexing_slicing, reason = "the ends of subpaths in `counter_lists` rise")]
     pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
         let mut from = 0;
-        self.segments.iter().filter_map(move |segment| {
-            let Segment::Program(through) = segment else { return None };
+        self.subpaths.iter().filter_map(move |subpath| {
+            let Subpath::Program(through) = subpath else { return None };
             let counter_lists = &self.counter_lists[from..through.counter_lists];
             from = through.counter_lists;
             Some((*through, counter_lists))
@@ -188,9 +188,9 @@ impl Path {
 
     /// The native functions of the path.
     pub(crate) fn natives(&self) -> impl Iterator<Item = &Native> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Program(_) => None,
-            Segment::Native(native) => Some(native),
+        self.subpaths.iter().filter_map(|subpath| match subpath {
+            Subpath::Program(_) => None,
+            Subpath::Native(native) => Some(native),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The specialiser runs programs without effect on a packet that is about to run them. It writes
 //! down the programs' effects and the dependencies of these effects.
 //!
-//! It tracks the dependence of each value. A value may depend only on the key, parameters and
+//! It tracks the dependency of each value. A value may depend only on the key, parameters and
 //! state, or also on other bits of this packet. A condition on such bits, or a result computed from
 //! them, needs a guard.
 #![expect(
@@ -10,7 +10,6 @@
 )]
 
 use crate::basis::{Basis, Part};
-use crate::dependence::Dependence;
 use crate::effects::{Arg, Publication};
 use crate::findings::{Findings, Image};
 use crate::headers::{Headers, Place};
@@ -19,6 +18,7 @@ use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
 use crate::path::Search;
 use crate::slab::NONE;
+use crate::value_dependency::ValueDependency;
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{
@@ -125,12 +125,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Assigns a block's parameters.
     pub(crate) fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
         let params = &self.blocks[target.block.index()].params;
-        let Findings { dependences, args, .. } = &mut *self.findings;
+        let Findings { dependencies, args, .. } = &mut *self.findings;
         args.clear();
-        args.extend(target.args.iter().map(|arg| (values.get(*arg), dependences[arg.index()])));
-        for (param, (value, dependence)) in params.iter().zip(&*args) {
+        args.extend(target.args.iter().map(|arg| (values.get(*arg), dependencies[arg.index()])));
+        for (param, (value, dependency)) in params.iter().zip(&*args) {
             values.set(*param, *value);
-            dependences[param.index()] = *dependence;
+            dependencies[param.index()] = *dependency;
         }
         for (param, arg) in params.iter().zip(&target.args) {
             self.is_key_of(*param, *arg);
@@ -161,7 +161,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let node = step.site.node;
         self.depend_on_operands(node, values, op);
         let done = self.functions.compute(node, values, op).is_some();
-        self.findings.set_dependence(out, Dependence::Fixed);
+        self.findings.set_dependency(out, ValueDependency::Fixed);
         done
     }
 
@@ -261,44 +261,44 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
             _ => false,
         };
-        let dependence = self.result(node, values, op)?;
+        let dependency = self.result(node, values, op)?;
         self.depend_on_operands(node, values, op);
         if by_function {
             self.functions.call((node, self.worker), self.out, values, op)?;
         } else {
             self.functions.compute(node, values, op)?;
         }
-        op.visit_outs(&mut |out| self.findings.set_dependence(*out, dependence));
+        op.visit_outs(&mut |out| self.findings.set_dependency(*out, dependency));
         Some(())
     }
 
-    /// The dependence of the result of an operation.
-    fn result(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+    /// The dependency of the result of an operation.
+    fn result(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<ValueDependency> {
         let mut is_open = false;
         op.visit_uses(&mut |id| is_open |= !self.findings.is_fixed(*id));
         if !is_open {
-            return Some(Dependence::Fixed);
+            return Some(ValueDependency::Fixed);
         }
         let findings = &mut *self.findings;
         if let Op::Cmp { op, a, b, .. } = *op {
-            let (a, b) = ((a, findings.dependence(a)), (b, findings.dependence(b)));
+            let (a, b) = ((a, findings.dependency(a)), (b, findings.dependency(b)));
             let state = (self.functions.state(), &findings.depends_on[..]);
-            if let Some(dependence) = findings.counters.compare(state, values, op, (a, b)) {
-                return dependence;
+            if let Some(dependency) = findings.counters.compare(state, values, op, (a, b)) {
+                return dependency;
             }
         }
         if findings.is_dynamic(values, op) {
             return findings.follow_dynamic(values, op);
         }
         let params = &self.functions.chain().nodes[usize::from(node)].params;
-        if let Some(dependence) = findings.follow(params, values, op) {
-            return Some(dependence);
+        if let Some(dependency) = findings.follow(params, values, op) {
+            return Some(dependency);
         }
         let mut fixed = Some(());
         op.visit_uses(&mut |value| {
             fixed = fixed.and_then(|()| self.findings.fix(values, *value));
         });
-        fixed.map(|()| Dependence::Fixed)
+        fixed.map(|()| ValueDependency::Fixed)
     }
 
     /// Executes an operation that reads or changes the packet or has side effects.
@@ -321,16 +321,16 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     fn load(&mut self, values: &mut Values<'_>, out: ValueId, field: Field) -> Option<()> {
         let point = self.point;
-        let (value, dependence) = match field {
-            Field::PktBackward => (point.backward.into(), Dependence::Fixed),
-            Field::PktHeld => (point.held.into(), Dependence::Fixed),
-            Field::PktTime => (self.now.into(), Dependence::Time),
+        let (value, dependency) = match field {
+            Field::PktBackward => (point.backward.into(), ValueDependency::Fixed),
+            Field::PktHeld => (point.held.into(), ValueDependency::Fixed),
+            Field::PktTime => (self.now.into(), ValueDependency::Time),
             Field::PktLen => {
                 let longer = self.headers.vlans.longer();
                 let length = i64::from(self.headers.packet.wire_len) + i64::from(longer);
-                let dependence =
-                    Dependence::Number { number: LENGTH, shift: 0, add: longer.into() };
-                (Word::try_from(length).ok()?, dependence)
+                let dependency =
+                    ValueDependency::Number { number: LENGTH, shift: 0, add: longer.into() };
+                (Word::try_from(length).ok()?, dependency)
             }
             // The program has changed VLAN tags, but the layout still shows the old places.
             _ if self.headers.stale => return None,
@@ -341,16 +341,16 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     .packet
                     .get(self.headers.layout, field)
                     .filter(|_| !self.headers.writes)?;
-                (value, Dependence::Fixed)
+                (value, ValueDependency::Fixed)
             }
             field => {
-                let (value, dependence, key) = self.headers.field(field)?;
+                let (value, dependency, key) = self.headers.field(field)?;
                 self.findings.keys.extend(key.map(|bits| (out, bits)));
-                (value, dependence)
+                (value, dependency)
             }
         };
         values.set(out, value);
-        self.findings.set_dependence(out, dependence);
+        self.findings.set_dependency(out, dependency);
         Some(())
     }
 
@@ -365,7 +365,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return Some(());
             }
         };
-        if let Dependence::Number { number, shift: 0, add } = self.findings.dependence(id)
+        if let ValueDependency::Number { number, shift: 0, add } = self.findings.dependency(id)
             && Some(number) == bits.number()
             && bits.at == self.headers.outline.ttl()
         {
@@ -429,18 +429,20 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if self.findings.mutants.has(RecordMutant::EventFixed) {
             return Some(Arg::Word(kind, values.get(id)));
         }
-        Some(match self.findings.dependence(id) {
-            Dependence::Time => Arg::Time(kind),
-            Dependence::Dynamic(_) | Dependence::Slot { .. } => {
+        Some(match self.findings.dependency(id) {
+            ValueDependency::Time => Arg::Time(kind),
+            ValueDependency::Dynamic(_) | ValueDependency::Slot { .. } => {
                 Arg::Dynamic(kind, self.findings.dynamic(values, id)?)
             }
-            Dependence::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
-            Dependence::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
-            Dependence::Fixed => match self.findings.keys.iter().find(|(value, _)| *value == id) {
-                Some((_, bits)) => Arg::Bits(kind, *bits),
-                None => Arg::Word(kind, values.get(id)),
-            },
-            Dependence::Packet => return None,
+            ValueDependency::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
+            ValueDependency::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
+            ValueDependency::Fixed => {
+                match self.findings.keys.iter().find(|(value, _)| *value == id) {
+                    Some((_, bits)) => Arg::Bits(kind, *bits),
+                    None => Arg::Word(kind, values.get(id)),
+                }
+            }
+            ValueDependency::Packet => return None,
         })
     }
 

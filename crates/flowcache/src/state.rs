@@ -2,15 +2,15 @@
 //! packet makes to them.
 #![expect(
     clippy::indexing_slicing,
-    reason = "an entry's number is its position in `depends_on`, and each value has a dependence"
+    reason = "an entry's number is its position in `depends_on`, and each value has a dependency"
 )]
 
-use crate::dependence::Dependence;
 use crate::entry_use::{Change, EntryUse, Update};
 use crate::findings::Findings;
 use crate::host::Functions;
 use crate::mutants::RecordMutant;
 use crate::specialiser::Specialiser;
+use crate::value_dependency::ValueDependency;
 use braid_ir::model::{StateId, ValueId, Word};
 use braid_ir::values::Values;
 use braid_state::{Handle, TableRef};
@@ -62,17 +62,17 @@ impl<F: Functions> Specialiser<'_, F> {
         outs: &[ValueId],
     ) -> Option<()> {
         let table = self.functions.table(node, state, self.worker);
-        let Findings { depends_on, put, dependences, .. } = &mut *self.findings;
+        let Findings { depends_on, put, dependencies, .. } = &mut *self.findings;
         let is_it = |(one, how): &(Handle, EntryUse)| (how.table, *one) == (table, entry);
         let number = depends_on.iter().position(is_it)?;
         let (store, updates) = (self.functions.state(), &depends_on[number].1.updates);
         let (shape, words) = (store.slot_shape(table), store.slots(table, entry)?);
         let length = Word::from(self.headers.packet.wire_len);
         for (slot, out) in (0..).zip(outs) {
-            let dependence = &mut dependences[out.index()];
+            let dependency = &mut dependencies[out.index()];
             if let Some(put) = put.iter().find(|put| (put.0, put.1) == (number, slot)) {
                 values.set(*out, put.2);
-                *dependence = put.3;
+                *dependency = put.3;
                 continue;
             }
             let mut value = shape.get(words, slot as usize);
@@ -81,7 +81,7 @@ impl<F: Functions> Specialiser<'_, F> {
                 None => (0, 0, None),
                 Some(Change::Time) => {
                     values.set(*out, value);
-                    *dependence = Dependence::Time;
+                    *dependency = ValueDependency::Time;
                     continue;
                 }
                 Some(Change::Add { packets, bytes, wraps }) => {
@@ -92,7 +92,7 @@ impl<F: Functions> Specialiser<'_, F> {
                 }
             };
             values.set(*out, value);
-            *dependence = Dependence::Slot { entry: number, slot, packets, bytes, wraps };
+            *dependency = ValueDependency::Slot { entry: number, slot, packets, bytes, wraps };
         }
         Some(())
     }
@@ -111,8 +111,8 @@ impl<F: Functions> Specialiser<'_, F> {
         let (shape, words) = (store.slot_shape(how.table), store.slots(how.table, entry)?);
         let old = shape.get(words, slot as usize);
         let is_now = shape.width(slot as usize) == 64 && old <= Word::from(self.functions.now());
-        let change = match self.findings.dependence(id) {
-            Dependence::Slot { entry, slot: from, packets, bytes, wraps }
+        let change = match self.findings.dependency(id) {
+            ValueDependency::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
                 // The value is the slot's content before the packet, perhaps with an addition. It
@@ -122,7 +122,7 @@ impl<F: Functions> Specialiser<'_, F> {
                 let forgets = self.findings.mutants.has(RecordMutant::BytesForgotten);
                 Change::Add { packets, bytes: if forgets { 0 } else { bytes }, wraps }
             }
-            Dependence::Time if is_now => {
+            ValueDependency::Time if is_now => {
                 self.findings.forget(number, slot);
                 Change::Time
             }

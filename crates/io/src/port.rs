@@ -177,8 +177,9 @@ pub enum OpenError {
     Mtu(u32),
     /// The device has too few queues.
     #[error(
-        "it has {queues} queues for {ports} workers, and AF_XDP gives a queue to one of them; use `ethtool -L \
-         DEVICE combined {ports}`, fewer workers, or af_packet"
+        "it has {queues} {} for {ports} workers, and AF_XDP gives a queue to one of them; use \
+         `ethtool -L DEVICE combined {ports}`, fewer workers, or af_packet",
+        queue_word(*.queues)
     )]
     Queues {
         /// Its queues.
@@ -222,6 +223,10 @@ pub enum OpenError {
     Io(#[from] io::Error),
 }
 
+fn queue_word(queues: u32) -> &'static str {
+    if queues == 1 { "queue" } else { "queues" }
+}
+
 /// Waits until one of these descriptors is ready to be read, or for this long. A signal ends the
 /// wait.
 ///
@@ -240,5 +245,17 @@ pub fn wait<'d>(
     match poll(&mut descriptors, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OpenError;
+
+    #[test]
+    fn number_of_queues_agrees_with_its_noun() {
+        let told = |queues| OpenError::Queues { queues, ports: 3 }.to_string();
+        assert!(told(1).starts_with("it has 1 queue for 3 workers, "), "{}", told(1));
+        assert!(told(2).starts_with("it has 2 queues for 3 workers, "), "{}", told(2));
     }
 }

@@ -24,6 +24,10 @@ impl Graph {
     ///
     /// # Errors
     /// Invalid links or priorities.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "links are checked, and groups have functions of the chain"
+    )]
     pub fn new(chain: &Chain) -> Result<Self, String> {
         let mut entries = vec![None; chain.interfaces.len()];
         let nodes = chain.nodes.iter();
@@ -58,12 +62,14 @@ impl Graph {
     /// The functions that see a packet side by side with this one, including itself, in the order
     /// in which they run.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn group(&self, node: u16) -> &[u16] {
         &self.groups[self.group_of[usize::from(node)]]
     }
 
     /// Whether a function can have residual programs: it runs alone and is not native.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn has_programs(&self, node: u16) -> bool {
         self.group(node).len() == 1 && !self.native[usize::from(node)]
     }
@@ -71,6 +77,10 @@ impl Graph {
     /// The target of a packet that leaves a function. Within a group, the packet passes the other
     /// members, because they have already seen it.
     #[must_use]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the caller and the links name functions of the chain"
+    )]
     pub fn next(&self, node: u16, port: PortId) -> Option<Sink> {
         let group = self.group_of[usize::from(node)];
         let mut at = (node, port);
@@ -116,6 +126,7 @@ fn check_link(chain: &Chain, source: Source, sink: Sink) -> Result<(), String> {
 
 /// Groups of functions that priorities relate, in the order of priority. Every other function is
 /// alone.
+#[expect(clippy::indexing_slicing, reason = "`find` gives places in `groups`")]
 fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
     let count = u16::try_from(chain.nodes.len()).map_err(|_| "too many functions".to_owned())?;
     let mut groups: Vec<Vec<u16>> = (0..count).map(|node| vec![node]).collect();
@@ -137,8 +148,7 @@ fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
 fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
     rest.sort_unstable();
     if rest.len() > 1 {
-        for node in &rest {
-            let node = &chain.nodes[usize::from(*node)];
+        for node in rest.iter().filter_map(|node| chain.nodes.get(usize::from(*node))) {
             if holds(&node.model) {
                 return Err(format!("{} holds packets, so it cannot be under Priority", node.name));
             }

@@ -4,6 +4,10 @@
 //! Nothing here runs a packet. The crate `reference` interprets models. The crate `engine` has the
 //! compiled engines.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 pub mod arith;
 pub mod chain;

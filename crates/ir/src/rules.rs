@@ -89,6 +89,7 @@ impl RuleWords {
     #[must_use]
     #[inline]
     pub fn new(packet: &RulePacket) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "the mask keeps only low bits")]
         let low = |addr: u128| addr as u64 & u64::from(u32::MAX);
         let mut bits = u64::from(packet.proto);
         if let Some(flags) = packet.tcp_flags {
@@ -110,6 +111,10 @@ impl RuleWords {
     pub fn packet(&self) -> RulePacket {
         let [_, _, _, _, kind, code, flags, proto] = self.bits.to_be_bytes();
         let here = |bit: u64| self.bits & bit != 0;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the cast removes what is above a port"
+        )]
         let port = |shift: u32| (self.ports >> shift) as u16;
         RulePacket {
             version: 4,

@@ -185,6 +185,7 @@ fn part(part: Part) -> String {
 
 /// A pool, by function and parameter.
 #[must_use]
+#[expect(clippy::indexing_slicing, reason = "the caller names a parameter of the chain")]
 pub fn pool_name(chain: &Chain, node: u16, param: ParamId) -> String {
     let node = &chain.nodes[usize::from(node)];
     format!("{}.{}", node.name, node.model.params[param.index()].name)

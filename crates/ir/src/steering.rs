@@ -177,6 +177,10 @@ impl Part {
 
 /// Spreads values over workers: each half of a word is mixed into a state of 64 bits.
 #[inline(always)]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a word has two halves of 64 bits, and the result is below `workers`"
+)]
 fn spread<const WORDS: usize>(words: [Word; WORDS], workers: u16) -> u16 {
     let mut state = 0x243f_6a88_85a3_08d3_u64;
     for word in words {

@@ -161,7 +161,8 @@ impl IntervalSet {
     #[must_use]
     pub fn contains(&self, value: Word) -> bool {
         let after = self.0.partition_point(|&(lo, _)| lo <= value);
-        after > 0 && value <= self.0[after - 1].1
+        let last = after.checked_sub(1).and_then(|at| self.0.get(at));
+        last.is_some_and(|&(_, hi)| value <= hi)
     }
 
     /// Whether there are no members.

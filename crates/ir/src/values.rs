@@ -17,6 +17,7 @@ impl Values<'_> {
     /// A value.
     #[must_use]
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a verified program refers only to its own values")]
     pub fn get(&self, id: ValueId) -> Word {
         self.words[id.index()]
     }
@@ -30,6 +31,7 @@ impl Values<'_> {
 
     /// Assigns a value.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a verified program refers only to its own values")]
     pub fn set(&mut self, id: ValueId, value: Word) {
         self.words[id.index()] = value;
     }
@@ -45,6 +47,7 @@ impl Values<'_> {
     /// The type of a value.
     #[must_use]
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a verified program refers only to its own values")]
     pub fn ty(&self, id: ValueId) -> Ty {
         self.types[id.index()]
     }
@@ -59,7 +62,9 @@ impl Values<'_> {
     /// The input of rules for a packet with these fields.
     #[must_use]
     pub fn rule_packet(&self, fields: &RuleFields) -> RulePacket {
+        #[expect(clippy::cast_possible_truncation, reason = "a port has 16 bits")]
         let port = |id| self.get(id) as u16;
+        #[expect(clippy::cast_possible_truncation, reason = "these fields have 8 bits")]
         let byte = |id| self.get(id) as u8;
         RulePacket {
             version: fields.version,

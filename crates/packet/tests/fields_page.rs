@@ -7,9 +7,15 @@ use std::path::Path;
 
 fn page() -> String {
     let mut text = String::from(
-        "# Header fields\n\nEvery header that `has` can test for, and its fields. *read* marks fields that cannot be \
-         assigned: structural fields,\nchecksums (which follow by themselves) and attributes. A header's test includes \
-         the headers that it needs.\n\nThis page is made from the field table (`BLESS=1 cargo test -p braid-packet`).\n",
+        "\
+# Header fields
+
+Every header that `has` can test for, and its fields. *read* marks fields that cannot be assigned:
+structural fields, checksums (which follow by themselves) and attributes. A header's test includes
+the headers that it needs.
+
+This page is generated from the field table (`BLESS=1 cargo test -p braid-packet`).
+",
     );
     for &(header, name) in HEADERS {
         let needs: Vec<_> =

@@ -112,11 +112,13 @@ impl Default for KeySet {
 }
 
 impl KeySet {
+    #[expect(clippy::indexing_slicing, reason = "`place` gives a word of `bits`")]
     pub(crate) fn contains(&self, keyed: &Keyed) -> bool {
         let (word, bit) = place(keyed);
         self.bits[word] & bit != 0 && self.keys.contains(&keyed.key)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`place` gives a word of `bits`")]
     pub(crate) fn insert(&mut self, keyed: Keyed) {
         let (word, bit) = place(&keyed);
         self.bits[word] |= bit;

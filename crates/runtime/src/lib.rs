@@ -6,6 +6,10 @@
 //! requests ([`follow`]). At the end, the driver checks that every packet is accounted for.
 //! [`report`] and [`json`] turn results into JSON for scripts.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 pub mod ctl;
 mod engines;

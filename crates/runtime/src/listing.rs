@@ -22,6 +22,7 @@ pub(crate) fn united(chain: &Chain, entries: Vec<StateEntry>) -> Vec<StateEntry>
             let words: Vec<Word> = entry.key.iter().map(|(_, word)| *word).collect();
             match places.entry((entry.node, decl.name.as_str(), words)) {
                 Entry::Occupied(place) => {
+                    #[expect(clippy::indexing_slicing, reason = "the map has places in `all`")]
                     add(&mut all[*place.get()], &entry, decl);
                     continue;
                 }

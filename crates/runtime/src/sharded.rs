@@ -65,8 +65,8 @@ pub(crate) fn united_state(
         all.extend(entries.into_iter().filter(|entry| entry.shard == worker));
     }
     let table = |entry: &StateEntry| {
-        let model = &chain.nodes[usize::from(entry.node)].model;
-        model.state.iter().position(|decl| decl.name == entry.table)
+        let node = chain.nodes.get(usize::from(entry.node))?;
+        node.model.state.iter().position(|decl| decl.name == entry.table)
     };
     all.sort_by_cached_key(|entry| (entry.node, table(entry), entry.created_ns, entry.shard));
     all

@@ -144,6 +144,7 @@ impl Divided {
     }
 
     /// Gives the next packet of the burst to a worker.
+    #[expect(clippy::indexing_slicing, reason = "each worker has a share")]
     pub(crate) fn push(&mut self, shares: &mut [Share], worker: u16, packet: Packet) {
         let share = &mut shares[usize::from(worker)];
         share.places.push(self.packets.len());
@@ -154,10 +155,8 @@ impl Divided {
     /// Completes the shares of a part, which begins at a place of the burst. With `begins`, its
     /// first packet is the first of all.
     pub(crate) fn finish(&self, shares: &mut [Share], from: usize, begins: bool) {
-        let Some(&(last, until)) = self.packets.last().filter(|_| from < self.packets.len()) else {
-            return;
-        };
-        let (first, begin) = self.packets[from];
+        let ends = self.packets.get(from).zip(self.packets.last());
+        let Some((&(first, begin), &(last, until))) = ends else { return };
         for (worker, share) in (0..).zip(shares) {
             share.begins = Some(begin).filter(|_| begins && worker != first);
             share.until = Some(until).filter(|_| worker != last);
@@ -183,8 +182,9 @@ impl Divided {
         let mut ended: Vec<_> =
             shares.iter_mut().map(|share| share.burst.drain_reached()).collect();
         let count = ended.iter().map(|packets| packets.len()).sum::<usize>();
-        for (worker, _) in &self.packets[from..from + count] {
-            if let Some((packet, reached)) = ended[usize::from(*worker)].next() {
+        for (worker, _) in self.packets.iter().skip(from).take(count) {
+            let next = ended.get_mut(usize::from(*worker)).and_then(Iterator::next);
+            if let Some((packet, reached)) = next {
                 burst.push(packet);
                 burst.reached.push(reached);
             }
@@ -194,6 +194,10 @@ impl Divided {
     /// Finds the place in the whole burst of everything that left a share, and whether it was due
     /// before the packet at this place. Due work runs before the first packet of its time, even if
     /// another worker has that packet.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "places are of packets that the share or the burst has"
+    )]
     fn place(&self, share: &mut Share, from: usize, mut give: impl FnMut(usize, bool, What)) {
         for Out { place, is_due, what } in share.outs.drain(..) {
             let before = place.checked_sub(1).map_or(from, |before| share.places[before] + 1);

@@ -1,7 +1,8 @@
 //! State in files: an engine's state is saved, and a later run goes on from it.
 //!
 //! A new file is written beside the current one and then takes its place. The old file is kept. A
-//! file that is cut short, changed, or no state of Braid is refused, and the old file is used.
+//! file that is cut short, changed, or not a state file of Braid is refused, and the old file is
+//! used.
 
 use braid_ir::snapshot::{BytesError, ImportError, Snapshot};
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -335,7 +335,7 @@ fn chain_stays_when_another_one_cannot_take_over() {
     let other = Chain { name: "other".into(), ..lan_wan() };
     for (next, why) in [
         (None, "it does not compile"),
-        (Some(other), "the chain is called `test`, and `other` after the change"),
+        (Some(other), "the change renames the chain `test` to `other`"),
         (Some(chain(&[("lan", &[10])])), "it has no interface `wan`, which device 1 needs"),
     ] {
         let (told, ran) = flagged(false, true, next);

@@ -1,7 +1,7 @@
 //! Makes hostile packets from a fuzzer's bytes: any packets, in any order, at any times.
 
 use crate::convert::packet_of;
-use crate::harness::{self, Engine, HOSTILE};
+use crate::harness::{self, Engine, HOSTILE, USERS};
 use crate::packet::packet;
 use crate::record::{Detail, Stimulus, record};
 use braid_ir::chain::Chain;
@@ -35,8 +35,7 @@ pub fn chains() -> &'static [Chain] {
 
 /// The chain that the first byte selects, and the packets that the other bytes make. Time advances
 /// past all time-outs at the end.
-#[must_use]
-pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
+pub(crate) fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
     let (pick, mut rest) = bytes.split_first()?;
     let chains = chains();
     let chain = &chains[usize::from(*pick) % chains.len()];
@@ -73,6 +72,23 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     let engine: Engine = HOSTILE[usize::from(*pick) % HOSTILE.len()];
     let expected = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
     engine.check(chain, &stimuli, &expected)
+}
+
+/// Compares all engines with the options of users with the reference engine on the packets. Each
+/// packet must be accounted for.
+///
+/// # Errors
+/// The panic or the counters of the reference engine, or a difference on a smallest sequence.
+pub fn check_users(bytes: &[u8]) -> Result<(), String> {
+    let Some((chain, stimuli)) = stimuli(bytes) else { return Ok(()) };
+    let expected = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
+    if let Some(panic) = &expected.panic {
+        return Err(format!("the reference engine panics: {panic}"));
+    }
+    if let Some(counters) = expected.counters.iter().find(|counters| !counters.balanced()) {
+        return Err(format!("packets are unaccounted for: {counters:?}"));
+    }
+    USERS.iter().try_for_each(|engine| engine.check(chain, &stimuli, &expected))
 }
 
 /// A packet, and the remaining input.

@@ -1,18 +1,28 @@
-//! Runs the checks of the fuzz targets `engines`, `state` and `requests` on random input.
+//! Runs the checks of the fuzz targets `chain`, `engines`, `state` and `requests` on random input.
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::budget;
 use braid_testkit::{hostile, requests, saved};
 
-#[test]
-fn engines_are_equal_on_hostile_packets() {
-    for seed in budget::seeds(40) {
+/// Runs a check of hostile packets on random bytes.
+fn on_random_bytes(cases: u64, check: impl Fn(&[u8]) -> Result<(), String>) {
+    for seed in budget::seeds(cases) {
         let mut rng = Rng::new(seed ^ 0x686f_7374);
         let bytes: Vec<u8> = (0..rng.below(400)).map(|_| rng.byte()).collect();
-        if let Err(report) = hostile::check(&bytes) {
+        if let Err(report) = check(&bytes) {
             panic!("seed {seed}, {bytes:?}: {report}");
         }
     }
+}
+
+#[test]
+fn engines_are_equal_on_hostile_packets() {
+    on_random_bytes(40, hostile::check);
+}
+
+#[test]
+fn engines_of_users_are_equal_on_hostile_packets() {
+    on_random_bytes(20, hostile::check_users);
 }
 
 #[test]

@@ -7,8 +7,19 @@ const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"
 
 /// Crates whose code handles packets. Their roots turn [`LINTS`] on. Exceptions say why they are
 /// right.
-const DATA_PATH: &[&str] =
-    &["classify", "engine", "externs", "flowcache", "io", "jit", "native", "packet", "state"];
+const DATA_PATH: &[&str] = &[
+    "classify",
+    "engine",
+    "externs",
+    "flowcache",
+    "io",
+    "ir",
+    "jit",
+    "native",
+    "packet",
+    "runtime",
+    "state",
+];
 
 /// Lints against lost bits, panics and large frames on the stack.
 const LINTS: [&str; 3] = ["cast_possible_truncation", "indexing_slicing", "large_stack_arrays"];

@@ -281,13 +281,13 @@ fn shared(chain: &Chain, best: &Best, one: &Judged, share: Share) -> (Placement,
         }
         Share::Summed => (
             Placement::Summed,
-            format!("{why}; the function only counts, so values are added up when they are read"),
+            format!("{why}; the function only counts, so reports add up the values"),
         ),
         Share::Turns => (
             Placement::Turns,
             format!(
-                "{why}; it is only a round-robin position, so each worker has its own: compared with \
-                 one worker, a member may be chosen once more for each worker"
+                "{why}; it is only a round-robin position, so each worker has its own: compared \
+                 with one worker, a member may be chosen once more for each worker"
             ),
         ),
         Share::Own => {
@@ -337,7 +337,8 @@ fn owner(chain: &Chain, best: &Best, table: Table, mut why: String) -> String {
                 format!("{name}.{}", decl(chain, one.table).name)
             })
             .collect();
-        let _ = write!(why, "; alone it would be divided by {}", rules.join(" / "));
+        let rules = rules.join(" / ");
+        let _ = write!(why, "; without the other tables it would be divided by {rules}");
         if !others.is_empty() {
             let _ = write!(why, ", which does not fit {}", others.join(", "));
         }

@@ -15,6 +15,7 @@ impl FieldSet {
     pub const ALL: Self = Self([u64::MAX; WORDS]);
 
     /// Adds a field.
+    #[expect(clippy::indexing_slicing, reason = "the words have a bit for each field")]
     pub fn insert(&mut self, field: Field) {
         let at = field as usize;
         self.0[at / 64] |= 1 << (at % 64);
@@ -27,6 +28,7 @@ impl FieldSet {
 
     /// Whether the set contains a field.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the words have a bit for each field")]
     pub fn contains(&self, field: Field) -> bool {
         let at = field as usize;
         self.0[at / 64] >> (at % 64) & 1 == 1

@@ -44,6 +44,10 @@ struct Dominators {
     depth: Vec<usize>,
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the caller gives numbers of blocks, and parents are blocks"
+)]
 impl Dominators {
     /// Adds a jump from one block to another. `first`: it is the first jump to that block.
     fn join(&mut self, to: usize, from: usize, first: bool) {
@@ -71,6 +75,10 @@ impl Check<'_> {
         self.problems.push(format!("{}: {problem}", self.place));
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the program has an entry, and `target` is true only for blocks of it"
+    )]
     fn program(&mut self) {
         let blocks = &self.program.blocks;
         if blocks.first().is_none_or(|entry| !entry.params.is_empty()) {

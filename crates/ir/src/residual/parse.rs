@@ -119,6 +119,10 @@ impl Reader<'_> {
         found.map_or_else(|| self.scan.wrong(format!("no function `{word}`")), Ok)
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`node` gives only numbers of functions of the chain"
+    )]
     fn model(&self, node: u16) -> Arc<Model> {
         self.chain.nodes[usize::from(node)].model.clone()
     }

@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of at most this many bits.
+    /// A number of about this many bits. The caller checks that it fits.
     fn number(&mut self, bits: u32) -> Result<u128> {
         let (mut value, mut shift) = (0_u128, 0);
         loop {
@@ -94,9 +94,6 @@ impl<'a> Reader<'a> {
             }
             shift += 7;
         }
-        if bits < 128 && value >> bits != 0 {
-            return self.wrong("a number is too large");
-        }
         Ok(value)
     }
 
@@ -110,6 +107,7 @@ impl<'a> Reader<'a> {
     }
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the loop ends when seven bits are left")]
 fn put_number(mut value: u128, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push(0x80 | (value & 0x7f) as u8);
@@ -133,7 +131,10 @@ macro_rules! numbers {
             }
 
             fn get(from: &mut Reader<'_>) -> Result<Self> {
-                Ok(from.number($bits)? as $ty)
+                match <$ty>::try_from(from.number($bits)?) {
+                    Ok(number) => Ok(number),
+                    Err(_) => from.wrong("a number is too large"),
+                }
             }
         }
     )*};

@@ -76,6 +76,10 @@ fn check_function(state: &FunctionState, node: &Node, workers: u16) -> Result<()
     if state.stays { Ok(()) } else { check_pools(state) }
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the snapshot has the tables of its chain, and the caller names one"
+)]
 fn check_table(state: &FunctionState, model: &Model, at: StateId) -> Result<(), String> {
     let (table, decl) = (&state.tables[at.index()], &model.state[at.index()]);
     let root = root_of(model, at);

@@ -4,8 +4,9 @@ use super::data::{FunctionState, ParamState, Snapshot, TableState};
 use super::fresh::setting;
 use super::schema;
 use crate::chain::{Chain, Node};
-use crate::model::{Granularity, Model, StateDecl};
+use crate::model::{Granularity, Model, ParamDecl, StateDecl, Timer};
 use crate::text;
+use crate::value::ParamValue;
 use std::fmt;
 
 /// What of a snapshot a chain can take.
@@ -162,9 +163,11 @@ impl Parts<'_> {
             parts.iter_mut().for_each(|table| lose(table, why));
         }
         parts.push(shards);
-        parts.extend((0..self.model.params.len()).map(|at| self.param(at)));
+        let params = self.model.params.iter().zip(&self.node.params);
+        parts.extend(params.map(|(decl, value)| self.param(decl, value)));
         parts.extend(self.queues());
-        parts.extend((0..self.model.timers.len()).map(|at| self.timer(at)));
+        let timers = self.model.timers.iter().enumerate();
+        parts.extend(timers.map(|(at, timer)| self.timer(at, timer)));
         parts.push(self.rows());
         parts.extend(self.memory());
         parts
@@ -299,8 +302,7 @@ impl Parts<'_> {
         }
     }
 
-    fn param(&self, at: usize) -> Part {
-        let (decl, value) = (&self.model.params[at], &self.node.params[at]);
+    fn param(&self, decl: &ParamDecl, value: &ParamValue) -> Part {
         let found = self.old.params.iter().enumerate().find(|(_, old)| old.name == decl.name);
         let Some((from, old)) = found else { return new_part(What::Param, &decl.name) };
         let configured = old.configured.as_ref().unwrap_or(&old.value);
@@ -343,8 +345,8 @@ impl Parts<'_> {
         parts
     }
 
-    fn timer(&self, at: usize) -> Part {
-        let period = text::period(self.model, &self.model.timers[at]);
+    fn timer(&self, at: usize, timer: &Timer) -> Part {
+        let period = text::period(self.model, timer);
         match self.old.timers.get(at).filter(|old| old.period == period) {
             None => new_part(What::Timer, &period),
             Some(_) => Part {

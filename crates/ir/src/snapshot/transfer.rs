@@ -35,10 +35,9 @@ pub fn transfer(mut old: Snapshot, chain: &Chain) -> Result<Transfer, ImportErro
     (new.now_ns, new.started) = (old.now_ns, old.started);
     new.totals = totals(std::mem::take(&mut old.totals), chain);
     let mut changes = Vec::new();
-    for (node, (function, plan)) in (0..).zip(new.functions.iter_mut().zip(&plan.functions)) {
-        let config = &chain.nodes[usize::from(node)];
-        if let Some(from) = plan.from {
-            let old = &mut old.functions[from];
+    let functions = new.functions.iter_mut().zip(&plan.functions);
+    for (node, (config, (function, plan))) in (0..).zip(chain.nodes.iter().zip(functions)) {
+        if let Some(old) = plan.from.and_then(|from| old.functions.get_mut(from)) {
             function.take(old, plan, config, chain.workers, &mut new.totals);
             let changed = changed_params(old, function, config);
             changes.extend(changed.map(|(param, change)| Control {
@@ -128,23 +127,26 @@ impl FunctionState {
         };
         for part in moving(What::Table) {
             let table = self.tables.iter_mut().find(|table| table.name == part.name);
-            if let Some((table, from)) = table.zip(part.from) {
-                table.take(&mut old.tables[from], self.shards.len());
+            let from = part.from.and_then(|from| old.tables.get_mut(from));
+            if let Some((table, from)) = table.zip(from) {
+                table.take(from, self.shards.len());
             }
         }
         for part in moving(What::Param) {
             let param = self.params.iter_mut().find(|param| param.name == part.name);
+            let from = part.from.and_then(|from| old.params.get_mut(from));
             // A native function reads the chain's values when it is made.
-            let takes = |from: &usize| !is_native || is_configured(&old.params[*from], config);
-            if let Some((param, from)) = param.zip(part.from.filter(takes)) {
-                param.value = old.params[from].value.clone();
-                param.rule_counts = std::mem::take(&mut old.params[from].rule_counts);
+            let from = from.filter(|from| !is_native || is_configured(from, config));
+            if let Some((param, from)) = param.zip(from) {
+                param.value = from.value.clone();
+                param.rule_counts = std::mem::take(&mut from.rule_counts);
             }
         }
         for part in moving(What::Queue) {
             let queue = self.queues.iter_mut().find(|queue| queue.name == part.name);
-            if let Some((queue, from)) = queue.zip(part.from) {
-                queue.packets = std::mem::take(&mut old.queues[from].packets);
+            let from = part.from.and_then(|from| old.queues.get_mut(from));
+            if let Some((queue, from)) = queue.zip(from) {
+                queue.packets = std::mem::take(&mut from.packets);
                 let last = workers.max(1) - 1;
                 queue.packets.iter_mut().for_each(|held| held.worker = held.worker.min(last));
             }
@@ -152,7 +154,9 @@ impl FunctionState {
         let left = old.queues.iter().map(|queue| queue.packets.len() as u64).sum();
         totals.lose(LOST_HELD, left);
         for at in moving(What::Timer).filter_map(|part| part.from) {
-            self.timers[at].next_ns = old.timers[at].next_ns;
+            if let Some((timer, from)) = self.timers.get_mut(at).zip(old.timers.get(at)) {
+                timer.next_ns = from.next_ns;
+            }
         }
         if moving(What::Rows).next().is_some() {
             self.rows = std::mem::take(&mut old.rows);
@@ -160,14 +164,7 @@ impl FunctionState {
             totals.lose(LOST_BEFORE, old.dropped());
         }
         if moving(What::Shards).next().is_some() {
-            for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
-                shard.random = old.random;
-                for pool in &mut shard.pools {
-                    if let Some(old) = old.pools.iter_mut().find(|one| one.name == pool.name) {
-                        *pool = std::mem::take(old);
-                    }
-                }
-            }
+            self.take_pools(old);
         }
         if moving(What::Memory).next().is_some() {
             for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
@@ -176,6 +173,18 @@ impl FunctionState {
         }
         for (param, value) in self.params.iter_mut().zip(&config.params) {
             param.configured = (param.value != *value).then(|| value.clone());
+        }
+    }
+
+    /// Takes over the pools and random states of all workers.
+    fn take_pools(&mut self, old: &mut FunctionState) {
+        for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
+            shard.random = old.random;
+            for pool in &mut shard.pools {
+                if let Some(old) = old.pools.iter_mut().find(|one| one.name == pool.name) {
+                    *pool = std::mem::take(old);
+                }
+            }
         }
     }
 

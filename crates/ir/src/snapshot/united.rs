@@ -92,9 +92,10 @@ fn add_all<K: Ord>(all: &mut BTreeMap<K, u64>, more: BTreeMap<K, u64>) {
 
 /// The snapshot of a chain, from those of its workers in their order.
 #[must_use]
+#[expect(clippy::indexing_slicing, reason = "all parts have the functions of the chain")]
 pub fn unite(mut parts: Vec<Snapshot>, chain: &Chain) -> Snapshot {
     let Some(mut all) = parts.first().cloned() else { return Snapshot::default() };
-    for part in &mut parts[1..] {
+    for part in parts.iter_mut().skip(1) {
         all.now_ns = all.now_ns.max(part.now_ns);
         all.started |= part.started;
         all.totals.add(std::mem::take(&mut part.totals));
@@ -122,6 +123,7 @@ pub fn part(whole: &Snapshot, worker: u16, chain: &Chain) -> Snapshot {
 }
 
 /// Takes over the entries of all workers, in the order of their creation.
+#[expect(clippy::indexing_slicing, reason = "the function has the same tables in all parts")]
 fn take_entries(all: &mut FunctionState, of: &mut [&mut FunctionState], node: &Node) {
     let mut places = Vec::new();
     for (at, table) in all.tables.iter_mut().enumerate() {
@@ -146,6 +148,10 @@ fn take_entries(all: &mut FunctionState, of: &mut [&mut FunctionState], node: &N
 }
 
 /// Takes over the held packets of all workers.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the function has the same queues and shards in all parts"
+)]
 fn take_packets(all: &mut FunctionState, of: &mut [&mut FunctionState]) {
     for (at, queue) in all.queues.iter_mut().enumerate() {
         let packets = of.iter_mut().map(|one| std::mem::take(&mut one.queues[at].packets));

@@ -27,8 +27,9 @@ pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
         declaration(&mut scan, &mut model, &mut partners)?;
     }
     for (index, word, place) in partners {
-        match state_named(&model, word) {
-            Some(partner) => model.state[index].lives_with = Some(partner),
+        let partner = state_named(&model, word);
+        match model.state.get_mut(index).filter(|_| partner.is_some()) {
+            Some(state) => state.lives_with = partner,
             None => return scan.error_at(place, format!("no state `{word}`")),
         }
     }

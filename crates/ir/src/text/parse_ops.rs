@@ -57,7 +57,7 @@ pub(crate) fn typed(scan: &mut Scan<'_>, types: &mut Vec<Option<Ty>>) -> Result<
     if types.len() <= index {
         types.resize(index + 1, None);
     }
-    match types[index].replace(ty) {
+    match types.get_mut(index).and_then(|known| known.replace(ty)) {
         Some(other) if other != ty => scan.wrong(format!("v{number} has another type elsewhere")),
         _ => Ok(ValueId(number)),
     }

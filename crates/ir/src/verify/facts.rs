@@ -90,6 +90,7 @@ pub(super) struct Facts<'a> {
     conds: Vec<Option<Cond>>,
 }
 
+#[expect(clippy::indexing_slicing, reason = "the program passed the checks of numbers")]
 impl<'a> Facts<'a> {
     pub(super) fn new(
         model: &'a Model,

@@ -20,7 +20,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn all(&mut self) {
         let model = self.model;
-        if model.ports.len() < 2 || model.ports[0] != "left" || model.ports[1] != "right" {
+        if !matches!(&*model.ports, [left, right, ..] if left == "left" && right == "right") {
             self.report(Place::Model, Problem::Ports);
         }
         self.names();

@@ -131,6 +131,7 @@ struct Uses<'a> {
     defined: Vec<Option<(usize, usize)>>,
 }
 
+#[expect(clippy::indexing_slicing, reason = "`Structure` has checked the numbers")]
 impl<'a> Uses<'a> {
     fn new(which: Which, program: &'a Program) -> Self {
         let mut defined = vec![None; program.values.len()];
@@ -185,6 +186,7 @@ impl<'a> Uses<'a> {
 
 /// The blocks that can be reached, and the immediate dominator of each block. Blocks are in
 /// topological order, so one pass is enough.
+#[expect(clippy::indexing_slicing, reason = "`Structure` has checked the numbers")]
 fn dominators(program: &Program) -> (Vec<bool>, Vec<usize>) {
     let count = program.blocks.len();
     let mut dominator: Vec<Option<usize>> = vec![None; count];
@@ -207,6 +209,10 @@ fn dominators(program: &Program) -> (Vec<bool>, Vec<usize>) {
 }
 
 /// The last block that dominates both blocks.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the caller gives numbers of blocks, and dominators are blocks"
+)]
 fn meet(dominator: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
     while a != b {
         if a > b {

@@ -4,7 +4,7 @@
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
     BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, RowId, SetRef, StateId, TagId, Term, Ty, ValueId,
+    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey};
@@ -111,6 +111,7 @@ impl OpCheck<'_> {
         }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`Structure` has checked the numbers of values")]
     fn width_of(&self, value: ValueId) -> u16 {
         self.program.values[value.index()].width
     }
@@ -282,29 +283,32 @@ impl OpCheck<'_> {
     }
 
     fn slots(&self, state: StateId) -> Result<Vec<u16>, Problem> {
+        Ok(self.table(state)?.slots.iter().map(|(_, ty)| ty.width).collect())
+    }
+
+    fn table(&self, state: StateId) -> Result<&StateDecl, Problem> {
         let decl = self.model.state.get(state.index());
-        let decl = decl.ok_or_else(|| Problem::Missing(state.to_string()))?;
-        Ok(decl.slots.iter().map(|(_, ty)| ty.width).collect())
+        decl.ok_or_else(|| Problem::Missing(state.to_string()))
     }
 
     /// Widths of the parts of a table's key.
-    fn key_widths(&self, state: StateId) -> Vec<u16> {
-        match &self.model.state[state.index()].granularity {
+    fn key_widths(&self, state: StateId) -> Result<Vec<u16>, Problem> {
+        Ok(match &self.table(state)?.granularity {
             Granularity::Global => Vec::new(),
             Granularity::Flow | Granularity::Biflow => FlowKey::WIDTHS.to_vec(),
             Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
             Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
-        }
+        })
     }
 
     fn key(&self, state: StateId, key: &Key) -> Checked {
-        let granularity = &self.model.state[state.index()].granularity;
+        let granularity = &self.table(state)?.granularity;
         let global = *granularity == Granularity::Global;
         let no = |why| Err(Problem::Key { state, why });
         match (key, granularity) {
             (Key::Explicit(_), Granularity::Global) => return no("global state has none"),
             (Key::Explicit(values), _) => {
-                return self.widths("key parts", values, &self.key_widths(state));
+                return self.widths("key parts", values, &self.key_widths(state)?);
             }
             (Key::Entry, Granularity::Key(_)) => return no("its key must be given"),
             (Key::Quoted, Granularity::Flow | Granularity::Biflow)
@@ -345,8 +349,7 @@ impl OpCheck<'_> {
                 self.width(*value, width.ok_or_else(|| Problem::Missing(format!("slot {slot}")))?)
             }
             Op::StateDelete { state, key } => {
-                self.slots(*state)?;
-                if self.model.state[state.index()].granularity == Granularity::Global {
+                if self.table(*state)?.granularity == Granularity::Global {
                     return Err(Problem::Global("is never deleted"));
                 }
                 self.key(*state, key)
@@ -359,7 +362,7 @@ impl OpCheck<'_> {
                 let Which::Expire(state) = self.which else { return Ok(()) };
                 let widths = match op {
                     Op::Expiring { .. } => self.slots(state)?,
-                    _ => self.key_widths(state),
+                    _ => self.key_widths(state)?,
                 };
                 self.widths("results", outs, &widths)
             }

@@ -166,6 +166,15 @@ fn interfaces_take_prefixes_with_or_without_a_semicolon() {
 }
 
 #[test]
+fn addresses_of_interfaces_may_have_bits_behind_their_length_and_start_no_expression() {
+    let chain = |address: &str| format!("chain c {{ interface a {{ address {address} }} }}");
+    good(&chain("10.0.0.1/24, fd00::1/64,"));
+    for behind in ["[0]", "[quoted reverse]", ".x", "+ 1", ".. 10.0.0.9", "in {}", "== 1"] {
+        assert_eq!(codes(&chain(&format!("10.0.0.1/24 {behind}"))), [101], "{behind}");
+    }
+}
+
+#[test]
 fn trouble_in_one_statement_leaves_the_others() {
     let (file, diagnostics) =
         parse("nf f() { a b; output; if x { c d; drop; } e = { f g }; drop; }", 0);

@@ -28,7 +28,7 @@ const MOST_CLAIMED: usize = 256;
 
 /// The times between the steps of a start: after the question who else has the addresses, and
 /// between two announcements (those of RFC 5227 are longer).
-const STEPS_NS: [u64; 3] = [200_000_000, 2_000_000_000, u64::MAX];
+const STEPS_NS: [u64; 2] = [200_000_000, 2_000_000_000];
 
 /// The least time between two announcements that defend an address (RFC 5227 2.4).
 const DEFENCE_NS: u64 = 10_000_000_000;
@@ -500,7 +500,8 @@ impl Link {
         while now_ns >= self.step.1 {
             let (step, at_ns) = self.step;
             self.start(step, owned, out);
-            self.step = (step + 1, at_ns.saturating_add(STEPS_NS[step.min(2)]));
+            let wait_ns = STEPS_NS.get(step).copied().unwrap_or(u64::MAX);
+            self.step = (step + 1, at_ns.saturating_add(wait_ns));
         }
         for address in self.others.advance(now_ns) {
             if self.questions.allows(now_ns) {

@@ -149,14 +149,17 @@ fn read_ndp_of(packet: &Packet, layout: &Layout) -> Option<Said> {
 /// The MAC address in an option. The outer `None`: the options are malformed.
 fn option(mut options: &[u8], wanted: u8) -> Option<Option<Mac>> {
     let mut found = None;
-    while !options.is_empty() {
-        let (kind, words) = (options[0], usize::from(*options.get(1)?));
-        let whole = options.get(..8 * words).filter(|whole| !whole.is_empty())?;
+    while let Some(&kind) = options.first() {
+        let words = usize::from(*options.get(1)?);
+        let (whole, behind) = options.split_at_checked(8 * words)?;
+        if whole.is_empty() {
+            return None;
+        }
         if kind == wanted && found.is_none() {
             let mac = *whole.get(2..)?.first_chunk::<6>()?;
             found = Some(Some(mac).filter(|mac| is_host(*mac))?);
         }
-        options = &options[whole.len()..];
+        options = behind;
     }
     Some(found)
 }

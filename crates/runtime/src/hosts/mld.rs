@@ -151,6 +151,7 @@ fn report(mac: Mac, from: Option<Ipv6Addr>, groups: &[&Ipv6Addr], kind: u8) -> F
         message.extend(group.octets());
     }
     let sum = checksum(source, ROUTERS, &message);
+    #[expect(clippy::indexing_slicing, reason = "the message starts with eight bytes")]
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut frame = Vec::with_capacity(ICMP + message.len());
     frame.extend(group(ROUTERS.into()).unwrap_or_default());

@@ -93,8 +93,10 @@ impl Table {
 
     /// The way in which a packet reaches a neighbour now.
     pub(super) fn way(&mut self, address: IpAddr, now_ns: u64) -> Way {
-        let Some(place) = self.place(address) else { return Way::Unknown };
-        let neighbour = &mut self.neighbours[place];
+        let place = self.place(address);
+        let Some(neighbour) = place.and_then(|place| self.neighbours.get_mut(place)) else {
+            return Way::Unknown;
+        };
         neighbour.used_ns = now_ns;
         match (neighbour.mac, neighbour.state) {
             (Some(mac), State::Confirmed { until_ns }) if now_ns < until_ns => Way::Known(mac),
@@ -108,6 +110,7 @@ impl Table {
 
     /// Records that a neighbour is asked now. Returns the number of packets that are lost because
     /// an older neighbour is removed.
+    #[expect(clippy::indexing_slicing, reason = "`place_for` gives a place of a neighbour")]
     pub(super) fn ask(&mut self, address: IpAddr, now_ns: u64) -> usize {
         let (place, lost) = self.place_for(address, now_ns);
         let next_ns = now_ns.saturating_add(INTERVALS_NS[0]);
@@ -120,8 +123,11 @@ impl Table {
     /// lost because too many wait.
     pub(super) fn wait(&mut self, address: IpAddr, packet: Packet) -> usize {
         let is_full = self.waiting >= MOST_WAITING;
-        let Some(place) = self.place(address) else { return 1 };
-        let waiting = &mut self.neighbours[place].waiting;
+        let place = self.place(address);
+        let Some(neighbour) = place.and_then(|place| self.neighbours.get_mut(place)) else {
+            return 1;
+        };
+        let waiting = &mut neighbour.waiting;
         if waiting.len() >= MOST_FOR_ONE || is_full && !waiting.is_empty() {
             // Old packets are less useful to their receivers than new ones.
             waiting.pop_front();
@@ -139,6 +145,7 @@ impl Table {
     /// Records a neighbour's MAC address. `is_new` says whether to add a neighbour that is not
     /// known yet. Returns the packets that waited for it, and the number of packets that are lost
     /// because an older neighbour is removed.
+    #[expect(clippy::indexing_slicing, reason = "`place_for` gives a place of a neighbour")]
     pub(super) fn learn(
         &mut self,
         address: IpAddr,
@@ -166,7 +173,7 @@ impl Table {
 
     /// Whether a neighbour is known, with which MAC address, and how.
     pub(super) fn known(&self, address: IpAddr) -> Option<(Option<Mac>, State)> {
-        let neighbour = &self.neighbours[*self.places.get(&address)?];
+        let neighbour = self.neighbours.get(*self.places.get(&address)?)?;
         Some((neighbour.mac, neighbour.state))
     }
 
@@ -208,6 +215,10 @@ impl Table {
     /// Visits neighbours that must be asked again. `ask` gets a neighbour's address and, if this is
     /// known, its MAC address, and returns whether it was asked. Returns the packets that are lost
     /// because their neighbour has not answered.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "after the last interval, `times` starts again at 0"
+    )]
     pub(super) fn advance(
         &mut self,
         now_ns: u64,

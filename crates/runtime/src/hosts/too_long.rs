@@ -41,6 +41,7 @@ pub(super) fn fragment(packet: &mut Packet, mtu: usize, more: impl FnMut(Packet)
     if total <= mtu {
         return;
     }
+    #[expect(clippy::indexing_slicing, reason = "the header has at least `HEADER` bytes")]
     let field = u16::from_be_bytes([header[FRAGMENT], header[FRAGMENT + 1]]);
     let (rest, mut offset) = (field & MF, usize::from(field & OFFSET) * 8);
     let later = later_header(header);
@@ -93,6 +94,7 @@ fn later_header(header: &[u8]) -> Vec<u8> {
 }
 
 /// A header with a fragment's lengths, offset and checksum.
+#[expect(clippy::indexing_slicing, reason = "the caller's header has at least `HEADER` bytes")]
 fn fragment_header(header: &[u8], body: usize, offset: usize, more: u16) -> Vec<u8> {
     let mut header = header.to_vec();
     let number = |value: usize| u16::try_from(value).unwrap_or(u16::MAX);

@@ -90,8 +90,9 @@ impl Sink<'_> {
             self.queue(interface, packet, is_copied);
         }
         for (interface, frame) in own {
-            if let Some(device) = self.device(interface) {
-                self.queues[device].push(frame);
+            let device = self.device(interface);
+            if let Some(queue) = device.and_then(|device| self.queues.get_mut(device)) {
+                queue.push(frame);
             }
         }
         let mut unsent = Vec::new();

@@ -203,14 +203,6 @@ impl Controller<'_> {
         let parts = self.ask(|worker| worker.status())?;
         let clock = self.shared.clock;
         let since_ns = clock.now_ns().saturating_sub(clock.start_ns());
-        let mut status = json!({
-            "chain": self.chain.name,
-            "seconds": since_ns / 1_000_000_000,
-            "packets": parts.iter().map(|one| one.packets).sum::<u64>(),
-            "longest_pause_us": parts.iter().map(|one| one.longest_pause_us).max(),
-            "devices": parts.first().map(|one| &one.devices),
-            "hosts": self.shared.hosts_status(&self.chain),
-        });
         let is_only = parts.len() == 1;
         let one = |one: &Status| {
             json!({
@@ -228,8 +220,16 @@ impl Controller<'_> {
                 })),
             })
         };
-        status["workers"] = parts.iter().map(one).collect();
-        Ok(status)
+        let workers: Value = parts.iter().map(one).collect();
+        Ok(json!({
+            "chain": self.chain.name,
+            "seconds": since_ns / 1_000_000_000,
+            "packets": parts.iter().map(|one| one.packets).sum::<u64>(),
+            "longest_pause_us": parts.iter().map(|one| one.longest_pause_us).max(),
+            "devices": parts.first().map(|one| &one.devices),
+            "hosts": self.shared.hosts_status(&self.chain),
+            "workers": workers,
+        }))
     }
 
     /// Makes all engines prepare a copy of their state, while they move packets.
@@ -293,7 +293,8 @@ impl Controller<'_> {
             None => Listing::new(function, self.entries(function)?),
         };
         let page = page(&self.chain, listing.entries(), wanted);
-        self.listing = (!page["next"].is_null()).then(|| listing.used());
+        let has_more = page.get("next").is_some_and(|next| !next.is_null());
+        self.listing = has_more.then(|| listing.used());
         Ok(page)
     }
 
@@ -341,13 +342,13 @@ impl Controller<'_> {
         let (chain, engines) = self.operator.load()?;
         if chain.name != self.chain.name {
             let (old, new) = (&self.chain.name, &chain.name);
-            return Err(format!("the chain is called `{old}`, and `{new}` after the change"));
+            return Err(format!("the change renames the chain `{old}` to `{new}`"));
         }
         let (old, new) = (self.workers.len(), usize::from(chain.workers.max(1)));
         if old != new {
             return Err(format!(
-                "workers: the chain runs on {old}, and would run on {new} after the change; stop the \
-                 run and start it again"
+                "workers: the changed chain needs {new} instead of {old}; stop the run and start \
+                 it again"
             ));
         }
         Ok((Arc::new(chain), engines))

@@ -97,6 +97,7 @@ impl Exchange {
         };
         burst.remove(other, |owner, packet| {
             *passed_on += 1;
+            #[expect(clippy::indexing_slicing, reason = "`away` has a place for each worker")]
             away[usize::from(owner)].push(packet);
         });
         if *passed_on == before {
@@ -111,6 +112,12 @@ impl Exchange {
             }
         }
         lost
+    }
+
+    /// This worker's door.
+    #[expect(clippy::indexing_slicing, reason = "`doors` has a door for each worker")]
+    fn door(&self) -> &Door {
+        &self.doors[usize::from(self.own)]
     }
 
     /// This worker's number.
@@ -132,14 +139,14 @@ impl Exchange {
     pub(super) fn receive(&mut self) -> Option<Vec<Packet>> {
         let kept = self.kept.pop_front();
         let packets = kept.or_else(|| Some(self.inbox.try_recv().ok()?.packets))?;
-        self.doors[usize::from(self.own)].waiting.fetch_sub(packets.len(), Ordering::Relaxed);
+        self.door().waiting.fetch_sub(packets.len(), Ordering::Relaxed);
         Some(packets)
     }
 
     /// From now on, until [`Self::wake`], other workers ring the bell when they send packets. The
     /// caller must look for packets once more before it waits.
     pub(super) fn doze(&self) {
-        let bell = &self.doors[usize::from(self.own)].bell;
+        let bell = &self.door().bell;
         bell.is_asleep.store(true, Ordering::Relaxed);
         // A sender either sees that the worker is asleep, or the worker sees its packets.
         fence(Ordering::SeqCst);
@@ -147,12 +154,12 @@ impl Exchange {
 
     /// The descriptor that the worker waits for besides its devices.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
-        self.doors[usize::from(self.own)].bell.event.as_fd()
+        self.door().bell.event.as_fd()
     }
 
     /// Ends the time in which other workers ring the bell.
     pub(super) fn wake(&self) {
-        let bell = &self.doors[usize::from(self.own)].bell;
+        let bell = &self.door().bell;
         bell.is_asleep.store(false, Ordering::Relaxed);
         // Usually nobody has rung. If a worker is about to ring, the next wait ends at once.
         let _ = rustix::io::read(&bell.event, &mut [0; 8]);

@@ -126,6 +126,7 @@ impl Recent {
     fn find(&mut self, hash: u64) -> bool {
         let (bucket, tag) = self.place(hash);
         let Some(at) = bucket.iter().position(|one| *one == tag) else { return false };
+        #[expect(clippy::indexing_slicing, reason = "`at` is a place in the bucket")]
         bucket[..=at].rotate_right(1);
         true
     }
@@ -138,6 +139,8 @@ impl Recent {
     }
 
     /// The bucket of a flow, and its mark there; 0 marks a free place.
+    #[expect(clippy::indexing_slicing, reason = "the remainder is below the number of buckets")]
+    #[expect(clippy::cast_possible_truncation, reason = "some bits of the hash are enough")]
     fn place(&mut self, hash: u64) -> (&mut [u32; WAYS], u32) {
         let bucket = hash as usize % self.0.len();
         (&mut self.0[bucket], (hash >> 32) as u32 | 1)

@@ -39,6 +39,7 @@ pub(super) fn of<'a>(
     let ran = ran.into_iter().collect();
     workers.iter_mut().for_each(Worker::end);
     shared.record(|record| record.sinks.finish());
+    #[expect(clippy::indexing_slicing, reason = "a run has at least one worker")]
     let chain = Arc::clone(&workers[0].chain);
     let result = summary(&mut workers, ran, &chain, shared);
     let engines = workers.into_iter().map(|worker| worker.engine).collect();

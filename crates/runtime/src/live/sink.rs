@@ -109,7 +109,8 @@ impl<'a> Sink<'a> {
         let mut hosts = guard.as_deref_mut().and_then(Option::as_mut);
         load.deliver(|interface, packet| {
             let device = devices.iter().position(|device| device.interface == interface);
-            let Some(device) = device else {
+            let queue = device.and_then(|device| queues.get_mut(device));
+            let Some((device, queue)) = device.zip(queue) else {
                 *unsent.entry((interface, NO_DEVICE)).or_default() += 1;
                 return;
             };
@@ -119,9 +120,9 @@ impl<'a> Sink<'a> {
                 Way::Lost(why) => return *unsent.entry((interface, why)).or_default() += 1,
             }
             if is_copied {
-                copies.push((device, queues[device].len(), packet.clone()));
+                copies.push((device, queue.len(), packet.clone()));
             }
-            packet.give_frame(&mut queues[device]);
+            packet.give_frame(queue);
         });
         drop(guard);
         load.burst.recycle(&mut self.pool);
@@ -148,11 +149,13 @@ impl<'a> Sink<'a> {
 
     /// Adds a packet to the queue of an interface. With `is_copied`, somebody wants its copy.
     pub(super) fn queue(&mut self, interface: u16, packet: Packet, is_copied: bool) {
-        let Some(device) = self.device(interface) else { return };
+        let device = self.device(interface);
+        let queue = device.and_then(|device| self.queues.get_mut(device));
+        let Some((device, queue)) = device.zip(queue) else { return };
         if is_copied {
-            self.copies.push((device, self.queues[device].len(), packet.clone()));
+            self.copies.push((device, queue.len(), packet.clone()));
         }
-        self.queues[device].push(packet.into_frame());
+        queue.push(packet.into_frame());
     }
 
     /// Sends the frames of all queues. `lost` gets the interface of each frame that is not sent, and
@@ -172,6 +175,7 @@ impl<'a> Sink<'a> {
         if !copies.is_empty() {
             shared.record(|record| {
                 for (device, place, packet) in copies.drain(..) {
+                    #[expect(clippy::indexing_slicing, reason = "`copies` has places of devices")]
                     let interface = devices[device].interface;
                     let failed = failed.iter().find(|one| (one.0, one.1) == (device, place));
                     let unsent = failed.map(|(_, _, why)| *why);

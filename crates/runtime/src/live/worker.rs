@@ -290,13 +290,14 @@ impl<'a> Worker<'a> {
         any |= self.take_in()?;
         for at in 0..self.sink.devices.len() {
             let Self { sink, frames, lost, packets, .. } = self;
+            let Some(device) = sink.devices.get_mut(at) else { break };
+            let interface = device.interface;
             let mut note = |why: Unreceived| {
                 *packets += 1;
                 *lost.entry(why.reason()).or_default() += 1;
             };
-            let received = sink.devices[at].port.receive(&mut sink.pool, frames, &mut note);
+            let received = device.port.receive(&mut sink.pool, frames, &mut note);
             any |= received.map_err(|error| self.unreadable(at, error))? > 0;
-            let interface = self.sink.devices[at].interface;
             self.packets += self.sink.hear(interface, &mut self.frames);
             match self.drains {
                 true => self.refuse()?,

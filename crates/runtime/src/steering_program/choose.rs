@@ -131,6 +131,7 @@ impl Writer {
         self.code.set_wide(R3, (than >> 64) as u64);
         self.code.jump_if(Test::Greater, R2, R3, label);
         self.code.jump_if(Test::Differ, R2, R3, no);
+        #[expect(clippy::cast_possible_truncation, reason = "`R3` gets the low half")]
         self.code.set_wide(R3, than as u64);
         self.code.jump_if(Test::Greater, R1, R3, label);
         self.code.place(no);

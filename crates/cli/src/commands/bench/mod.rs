@@ -38,7 +38,7 @@ pub struct Args {
     /// List the benches
     #[arg(long)]
     list: bool,
-    /// Measure quickly: only the first and the last case of each series, in few and short segments
+    /// Measure quickly: only the first and the last case of each series, in few and short trials
     #[arg(long)]
     quick: bool,
     /// Write an HTML page with plots
@@ -50,10 +50,10 @@ pub struct Args {
     /// Measure only cases with one of these values; keys as in a definition's sweep
     #[arg(long, value_name = "KEY=VALUE,…")]
     only: Vec<Only>,
-    /// The number of segments of each engine
+    /// The number of trials of each engine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// The most packets in a segment
+    /// The most packets in a trial
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
     /// About how many seconds to measure each case
@@ -199,10 +199,10 @@ fn plan(args: &Args) -> Plan {
         plan.warm = plan.warm.min(packets);
     }
     if let Some(time) = args.time {
-        // Each segment has an uncounted quarter of a segment before it. The source is measured,
+        // Each trial has an uncounted quarter of a trial before it. The source is measured,
         // too.
         let turns = plan.runs * (plan.kinds.len() + 1);
-        plan.segment = time.mul_f64(0.8 / turns as f64);
+        plan.trial = time.mul_f64(0.8 / turns as f64);
     }
     plan
 }

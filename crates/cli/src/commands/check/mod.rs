@@ -20,8 +20,8 @@ pub struct Args {
     /// A control file to check as well
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// The chain that the control file is for, and whose division to show; a control file needs it
-    /// if the file has several
+    /// The chain for the control file and for --workers; a control file needs it if the file has
+    /// several
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
     /// Show how each chain is divided over this many workers

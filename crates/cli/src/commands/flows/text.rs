@@ -94,7 +94,7 @@ impl Names<'_> {
             let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
             let _ = match basis.part {
                 Part::Whole => writeln!(text, "  depends on {name}"),
-                Part::Members => writeln!(text, "  depends on {name}: which there are"),
+                Part::Members => writeln!(text, "  depends on {name}: the set of backends"),
                 Part::Backend(number) => writeln!(text, "  depends on {name}: number {number}"),
             };
         }
@@ -140,7 +140,7 @@ impl Names<'_> {
         }
         let guards = part.native.as_ref().map_or(0, |native| native.guards as u64);
         if guards > 0 {
-            let _ = writeln!(text, "    looks at {} after each packet", many(guards, "condition"));
+            let _ = writeln!(text, "    evaluates {} after each packet", many(guards, "guard"));
         }
         for (_, param, rule) in template.rules.iter().filter(|(node, ..)| *node == part.node) {
             let _ = writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));

@@ -31,7 +31,11 @@ fn frames() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: braid_cases::cases(256), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: braid_cases::cases(256),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// For all arriving and leaving frames, packets are accounted for and nothing grows without
     /// bound.

@@ -1,4 +1,4 @@
-//! Runs a specialisation segment by segment: through the programs and native functions on a
+//! Runs a specialisation subpath by subpath: through the programs and native functions on a
 //! packet's path, up to the place where the packet leaves or ends.
 #![expect(
     clippy::cast_possible_truncation,

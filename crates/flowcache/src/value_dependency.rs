@@ -1,11 +1,11 @@
-//! The dependence of a value in a specialised program: the source of its differences between the
+//! The dependency of a value in a specialised program: the source of its differences between the
 //! packets of a flow.
 
 use crate::guard::Number;
 
-/// The dependence of a value, besides the dependencies of the whole record.
+/// The dependency of a value, besides the dependencies of the whole record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dependence {
+pub(crate) enum ValueDependency {
     /// The value depends on nothing.
     Fixed,
     /// The value is a number in the packet, shifted right by `shift`, plus `add`.
