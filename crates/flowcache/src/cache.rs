@@ -9,6 +9,7 @@ use crate::filter::Filter;
 use crate::findings::Findings;
 use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
+use crate::payback::Payback;
 use crate::records::RecordCounters;
 use crate::sample::Sample;
 use crate::slab::NONE;
@@ -43,6 +44,7 @@ pub struct FlowCache {
     pub(crate) extractors: Extractors,
     pub(crate) filter: Filter,
     pub(crate) sample: Sample,
+    pub(crate) payback: Payback,
     /// Whether the sampling leaves out the packets of the current batch.
     pub(crate) is_left_out: bool,
     /// Whether flows get their records early, and on paths that look nothing up, too.
@@ -73,6 +75,7 @@ impl FlowCache {
             extractors: Extractors::new(chain, eager),
             filter: Filter::new(if eager { 2 } else { 4 }, records),
             sample: Sample::new(),
+            payback: Payback::default(),
             is_left_out: false,
             eager,
             batch: Batch::new(),

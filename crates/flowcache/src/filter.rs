@@ -5,10 +5,11 @@
 )]
 
 /// Counts how often packets of each flow arrive, approximately and in little memory. An arrival is
-/// called a meeting. The filter admits a flow at its meeting number `first`, then at each meeting
-/// whose number is a larger power of two, up to 128. From there on, it admits about every 128th
-/// meeting. So scans and single packets cost little, and the cache rarely retries flows that cannot
-/// have a record.
+/// called a meeting. The filter admits a flow at a certain meeting, at first the fourth, then at
+/// each meeting whose number is a larger power of two, up to 128. From there on, it admits about
+/// every 128th meeting. So scans and single packets cost little, and the cache rarely retries flows
+/// that cannot have a record. The cache raises the number of the first admitting meeting while
+/// records do not pay ([`crate::payback`]).
 ///
 /// A flow belongs to one row. A row holds [`WAYS`] flows, with 12 bits of each flow's hash. It is
 /// half a cache line and is compared as a whole. When a row is full, a new flow takes the way of a
@@ -29,8 +30,9 @@ pub(super) struct Filter {
     most: usize,
     /// How many flows found their rows full.
     crowded: usize,
-    /// The meeting at which a flow is first admitted: a power of two.
-    first: u8,
+    /// The count at which a flow is first admitted, and the least value of this count.
+    first: Met,
+    least: Met,
     /// The number of meetings of flows that had been met at least 8 times.
     often: u64,
     /// The number of meetings of flows that had been met before.
@@ -64,6 +66,10 @@ struct Place {
 type Met = u8;
 /// The largest count. It stands for 128 meetings or more.
 const MOST: Met = 12;
+/// The count of a flow that the next meeting admits, whatever the first admitting count is.
+const EXPECTED: Met = 13;
+/// The largest first admitting count: about 64 meetings.
+const LATEST: Met = 11;
 
 const TAG: u16 = 0xfff0;
 const TIMES: u16 = 0x000f;
@@ -132,7 +138,13 @@ impl Row {
         let free = self.met(0, 0);
         match free.or_else(|| self.met(1, place.from)) {
             Some(way) => self.set(way, place.tag, times),
-            None => self.0[place.from as usize % WAYS] -= 1,
+            None => {
+                let way = place.from as usize % WAYS;
+                match self.times(way) {
+                    EXPECTED => self.set(way, self.0[way] >> 4, 1),
+                    _ => self.0[way] -= 1,
+                }
+            }
         }
         free.is_some()
     }
@@ -143,7 +155,19 @@ impl Filter {
     pub(super) fn new(first: u8, records: usize) -> Self {
         let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
         let rows = vec![Row::EMPTY; most.min(ROWS)];
-        Self { rows, old: Vec::new(), searches: 0, most, crowded: 0, first, often: 0, again: 0 }
+        let (old, least) = (Vec::new(), first);
+        Self { rows, old, searches: 0, most, crowded: 0, first, least, often: 0, again: 0 }
+    }
+
+    /// From now on, a flow must be met about twice as often before it is admitted.
+    pub(super) fn admit_later(&mut self) {
+        self.first = if self.first < 8 { self.first * 2 } else { (self.first + 1).min(LATEST) };
+    }
+
+    /// From now on, a flow must be met about half as often before it is admitted.
+    pub(super) fn admit_earlier(&mut self) {
+        let first = if self.first > 8 { self.first - 1 } else { self.first / 2 };
+        self.first = first.max(self.least);
     }
 
     /// Adds a flow to its row, and enlarges the filter when too many flows found their rows full.
@@ -184,6 +208,7 @@ impl Filter {
     #[inline(always)]
     fn next(&self, met: Met) -> (Met, bool) {
         match met {
+            EXPECTED => (self.least, true),
             0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
             // The count rises with a probability, so that each step takes about as many meetings as
             // all steps before it. The largest count stays, and admits as rarely as the step before
@@ -191,7 +216,8 @@ impl Filter {
             _ => {
                 let chance = self.often.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                 let is_next = chance & ((1 << (met - 5)) - 1) == 0;
-                ((met + u8::from(is_next)).min(MOST), is_next)
+                let next = (met + u8::from(is_next)).min(MOST);
+                (next, is_next && next >= self.first)
             }
         }
     }
@@ -225,8 +251,8 @@ impl Filter {
         let place = self.place(hash);
         let row = &mut self.rows[place.row];
         match row.find(place.tag) {
-            Some(way) => row.set(way, place.tag, self.first - 1),
-            None => self.add(place, self.first - 1),
+            Some(way) => row.set(way, place.tag, EXPECTED),
+            None => self.add(place, EXPECTED),
         }
     }
 
@@ -272,7 +298,7 @@ impl Filter {
         let (next, is_admitted) = self.next(met);
         if may || !is_admitted {
             self.rows[place.row].set(way, place.tag, next);
-            self.often += u64::from(met >= 8);
+            self.often += u64::from((8..=MOST).contains(&met));
         }
         is_admitted
     }
@@ -327,6 +353,35 @@ mod tests {
             // The others come about 128 meetings apart.
             assert!((15..60).contains(&about.len()), "{about:?}");
         }
+    }
+
+    #[test]
+    fn flows_are_admitted_later_and_earlier_when_told_so_but_expected_flows_at_once() {
+        let mut filter = Filter::new(4, 1000);
+        let mut number = 0;
+        // The mean number of meetings of a flow until it is first admitted.
+        let mut first = |filter: &mut Filter| {
+            let mut meetings = 0;
+            for _ in 0..200 {
+                number += 1;
+                meetings += (1..).find(|_| filter.meets(hash(number), true)).unwrap();
+                filter.forget(hash(number));
+                filter.expect(hash(number));
+                assert!(filter.would_admit(hash(number)) && filter.meets(hash(number), true));
+                filter.forget(hash(number));
+            }
+            meetings as f64 / 200.0
+        };
+        for about in [4.0, 8.0, 16.0, 32.0, 64.0] {
+            let mean = first(&mut filter);
+            assert!((0.8 * about..1.25 * about).contains(&mean), "{about}: {mean}");
+            filter.admit_later();
+        }
+        assert!(first(&mut filter) < 80.0, "not later than about the 64th meeting");
+        for _ in 0..10 {
+            filter.admit_earlier();
+        }
+        assert_eq!(first(&mut filter), 4.0);
     }
 
     /// The percentage of flows that are admitted by the fourth round. Each round meets all flows

@@ -54,6 +54,7 @@ mod mutants;
 mod native_calls;
 mod observer;
 mod path;
+mod payback;
 mod records;
 mod sample;
 mod settling;

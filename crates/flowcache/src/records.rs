@@ -224,31 +224,39 @@ impl Records {
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record for a flow that has none. Returns false if there is no room and no record can
-    /// be replaced, if an entry of the record has ended, or if it conflicts with other records.
+    /// When a record was last taken (ns; 0 if never), and the packets that it has counted and not
+    /// handed over. `None` if it has ended.
+    pub(crate) fn taken(&self, number: u32) -> Option<(u64, u32)> {
+        let Hot { template, seen, packets, .. } = *self.slabs.hot(number);
+        (template != Hot::ENDED).then_some((seen, packets))
+    }
+
+    /// Makes a record for a flow that has none. Returns its number, or `None` if there is no room
+    /// and no record can be replaced, if an entry of the record has ended, or if it conflicts with
+    /// other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,
         new: &NewRecord<'_, K, W>,
-    ) -> bool
+    ) -> Option<u32>
     where
         Slabs: Holds<K, W>,
     {
         let has_room = self.entries.absences.has_room(new.absent.len());
         if !has_room || !self.make_room::<K, W>(tables, new.now) {
             self.counters.refused += 1;
-            return false;
+            return None;
         }
         let there = |(entry, one): &(Handle, EntryUse)| tables.exists(one.table, *entry);
         if !new.depends_on.iter().all(there) {
-            return false;
+            return None;
         }
         let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
         if !ignores && !self.are_compatible(tables, new.depends_on) {
             self.make_way(tables, new.depends_on);
             if !self.are_compatible(tables, new.depends_on) {
                 self.counters.contended += 1;
-                return false;
+                return None;
             }
         }
         let NewRecord { key, hash, kind, template, head, sums, .. } = *new;
@@ -266,7 +274,7 @@ impl Records {
         let forgets = self.has_mutant(RecordMutant::AbsenceForgotten);
         let absent = if forgets { None } else { Some(new.absent) };
         self.entries.add(&mut self.slabs, tables, number, (new.depends_on, absent));
-        true
+        Some(number)
     }
 
     /// Whether a record with these uses of entries is compatible with the existing records.

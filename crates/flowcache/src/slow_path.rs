@@ -13,6 +13,7 @@ use crate::goal::Goal;
 use crate::host::{Functions, Host, Programs};
 use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
+use crate::payback::Advice;
 use crate::records::NewRecord;
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
@@ -199,14 +200,31 @@ impl FlowCache {
             records.end(tables, flow.record);
             self.batch.ended += 1;
         }
-        let is_made = match flow.is_narrow() {
+        let made = match flow.is_narrow() {
             false => records.make(tables, &wide),
             true => records.make(tables, &wide.with(flow.key, narrowed(&found.bytes))),
         };
-        if is_made && self.extractors.is_open {
+        let Some(made) = made else { return false };
+        if self.extractors.is_open {
             self.bind(self.batch.find(host.functions.state(), at), layout);
         }
-        is_made
+        self.learn_from(made, host.functions);
+        true
+    }
+
+    /// Takes a record that was made as a sample, and admits flows later or earlier from now on if
+    /// the samples tell so.
+    fn learn_from(&mut self, made: u32, functions: &impl Functions) {
+        if self.eager {
+            return;
+        }
+        let (records, now) = (functions.state().dependents(), functions.now());
+        self.payback.made(made, now);
+        match self.payback.judge(now, |record| records.taken(record)) {
+            Some(Advice::Later) => self.filter.admit_later(),
+            Some(Advice::Earlier) => self.filter.admit_earlier(),
+            None => {}
+        }
     }
 
     /// The template of the path that the run has found: an existing one, or a new one with this

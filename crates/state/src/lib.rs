@@ -65,15 +65,15 @@
 //! of 32. Further parts of an entry:
 //!
 //! - 16 bytes that lookups do not read, and 8 more in functions in which entries live with others;
-//! - about 8 bytes in the index;
+//! - about 11 bytes in the index;
 //! - 4 bytes if it has a deadline, 8 if its table evicts, 2 if it has shards;
 //! - 64 bytes for hints, if programs find this entry first and others after it.
 //!
 //! A flow through a NAPT (two entries) takes about 135 bytes. A flow in a table per connection
 //! takes about 93 bytes.
 //!
-//! Tables grow with their entries, not with their capacity. The index grows by a line for every
-//! eight new entries. Arrays grow by doubling. An array of a megabyte or more reserves address
+//! Tables grow with their entries, not with their capacity: by 64 places at a time. The index grows
+//! by a line for every six new entries. Arrays grow by doubling. An array of a megabyte or more reserves address
 //! space for 64 MiB, and the system provides memory for the part in use. Larger arrays double,
 //! without a copy if the allocator can remap pages. A new entry takes the place of an ended one.
 //! Tables return no memory to the system.

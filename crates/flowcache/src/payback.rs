@@ -1,0 +1,106 @@
+//! Learns whether new records save more time than it takes to make them.
+
+use std::collections::VecDeque;
+
+/// The number of samples after which the admission may change.
+const SAMPLES: u32 = 64;
+/// The most samples that wait for their judgement.
+const WAITING: usize = 256;
+/// The time after which a sample is judged (ns).
+const AGE_NS: u64 = 1_000_000_000;
+/// The number of packets that must take a record so that making it has cost no time.
+const PAYS: u64 = 24;
+/// The number of packets for which a record counts if its flow still sends.
+const SENDS_ON: u64 = 4 * PAYS;
+
+/// What the samples tell about the admission of flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Advice {
+    /// Records cost more time than they save. Flows should send more packets before they get one.
+    Later,
+    /// Records save much more time than they cost.
+    Earlier,
+}
+
+/// Samples of the records that were made lately.
+#[derive(Debug, Default)]
+pub(crate) struct Payback {
+    /// The records that wait, each with the time at which it was made (ns), the oldest first.
+    waiting: VecDeque<(u32, u64)>,
+    /// The number of samples that were judged, and the packets that took these records.
+    judged: u32,
+    packets: u64,
+}
+
+impl Payback {
+    /// Takes a record that was made at the time `now` (ns) as a sample, if not too many wait.
+    pub(crate) fn made(&mut self, record: u32, now: u64) {
+        if self.waiting.len() < WAITING {
+            self.waiting.push_back((record, now));
+        }
+    }
+
+    /// Judges the samples that are old enough. `taken` gives the time at which a record was last
+    /// taken (ns) and the packets that have taken it, or `None` if it has ended. Such a record
+    /// counts as taken by no packet.
+    pub(crate) fn judge(
+        &mut self,
+        now: u64,
+        taken: impl Fn(u32) -> Option<(u64, u32)>,
+    ) -> Option<Advice> {
+        while let Some((record, made)) = self.waiting.front().copied()
+            && now.saturating_sub(made) >= AGE_NS
+        {
+            self.waiting.pop_front();
+            self.judged += 1;
+            self.packets += taken(record).map_or(0, |(seen, packets)| {
+                let sends_on = now.saturating_sub(seen) < AGE_NS;
+                if sends_on { SENDS_ON } else { packets.into() }
+            });
+        }
+        if self.judged < SAMPLES {
+            return None;
+        }
+        let (judged, packets) = (u64::from(self.judged), self.packets);
+        (self.judged, self.packets) = (0, 0);
+        if packets < judged * PAYS {
+            Some(Advice::Later)
+        } else {
+            (packets >= judged * SENDS_ON / 2).then_some(Advice::Earlier)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The advice after the samples were judged, if each record was last taken `since` ns before,
+    /// by this number of packets.
+    fn advice(since: u64, packets: Option<u32>) -> Option<Advice> {
+        let mut payback = Payback::default();
+        (0..SAMPLES).for_each(|record| payback.made(record, 5));
+        let taken = |now: u64| move |_| packets.map(|packets| (now - since, packets));
+        assert_eq!(payback.judge(4 + AGE_NS, taken(4 + AGE_NS)), None, "no sample is old enough");
+        payback.judge(5 + AGE_NS, taken(5 + AGE_NS))
+    }
+
+    #[test]
+    fn records_that_few_packets_take_come_later() {
+        assert_eq!(advice(AGE_NS, None), Some(Advice::Later));
+        assert_eq!(advice(AGE_NS, Some(23)), Some(Advice::Later));
+        assert_eq!(advice(AGE_NS, Some(24)), None);
+        assert_eq!(advice(AGE_NS, Some(47)), None);
+        assert_eq!(advice(AGE_NS, Some(48)), Some(Advice::Earlier));
+        assert_eq!(advice(AGE_NS - 1, Some(1)), Some(Advice::Earlier), "the flows still send");
+    }
+
+    #[test]
+    fn number_of_waiting_samples_is_limited() {
+        let mut payback = Payback::default();
+        (0..10_000).for_each(|record| payback.made(record, 0));
+        assert_eq!(payback.waiting.len(), WAITING);
+        assert_eq!(payback.judge(AGE_NS, |_| None), Some(Advice::Later));
+        assert_eq!(payback.judge(AGE_NS, |_| None), None, "all samples were judged at once");
+    }
+}
