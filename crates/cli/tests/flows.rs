@@ -313,7 +313,7 @@ fn trace_says_which_path_a_packet_took_and_why() {
     let folder = paths();
     assert_eq!(path(&folder, "1"), "miss: it is the first packet of all");
     let yet = "miss: no record yet: Braid tries to make one for the flow's fourth packet, then \
-               for the eighth, the sixteenth, …";
+               for the eighth, the sixteenth, … (later if earlier records were hardly used)";
     ["2", "3", "4", "10"].iter().for_each(|packet| assert_eq!(path(&folder, packet), yet));
     assert_eq!(path(&folder, "5"), "record (hit): made for this packet");
     ["6", "7"].iter().for_each(|packet| assert_eq!(path(&folder, packet), "record (hit)"));

@@ -80,7 +80,7 @@ const MADE: &str = "made for this packet";
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
 /// The reason for a miss before the cache tries to make a record for the flow.
 const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then \
-                   for the eighth, the sixteenth, …";
+                   for the eighth, the sixteenth, … (later if earlier records were hardly used)";
 
 /// The reason for a miss while no packet takes a record.
 const PAUSED: &str = "no packet takes a record while the state is being copied";

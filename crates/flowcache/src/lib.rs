@@ -7,7 +7,8 @@
 //! - **guard failure** (`slow_path.rs`): a record exists, but the packet fails its guards, or the
 //!   record is outdated, or something is due. The program runs;
 //! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a
-//!   record for the flow's fourth packet.
+//!   record for the flow's fourth packet, or for a later one while records do not pay
+//!   (`payback.rs`).
 //!
 //! The specialiser (`specialiser.rs`) makes records. It runs the program without effect, and writes
 //! down the program's actions and the entries, parameters and bits of the packet on which they

@@ -8,8 +8,11 @@ const SAMPLES: u32 = 64;
 const WAITING: usize = 256;
 /// The time after which a sample is judged (ns).
 const AGE_NS: u64 = 1_000_000_000;
-/// The number of packets that must take a record so that making it has cost no time.
-const PAYS: u64 = 24;
+/// A flow still sends if its record was taken within this time before the judgement (ns).
+const SILENT_NS: u64 = AGE_NS / 4;
+/// The number of packets that must take a record so that making it has cost no time. It is about 8
+/// for chains of several functions, and 16 for one NAPT.
+const PAYS: u64 = 16;
 /// The number of packets for which a record counts if its flow still sends.
 const SENDS_ON: u64 = 4 * PAYS;
 
@@ -54,7 +57,7 @@ impl Payback {
             self.waiting.pop_front();
             self.judged += 1;
             self.packets += taken(record).map_or(0, |(seen, packets)| {
-                let sends_on = now.saturating_sub(seen) < AGE_NS;
+                let sends_on = now.saturating_sub(seen) < SILENT_NS;
                 if sends_on { SENDS_ON } else { packets.into() }
             });
         }
@@ -77,22 +80,22 @@ mod tests {
 
     /// The advice after the samples were judged, if each record was last taken `since` ns before,
     /// by this number of packets.
-    fn advice(since: u64, packets: Option<u32>) -> Option<Advice> {
+    fn advice(since: u64, packets: Option<u64>) -> Option<Advice> {
         let mut payback = Payback::default();
         (0..SAMPLES).for_each(|record| payback.made(record, 5));
-        let taken = |now: u64| move |_| packets.map(|packets| (now - since, packets));
+        let taken = |now: u64| move |_| packets.map(|packets| (now - since, packets as u32));
         assert_eq!(payback.judge(4 + AGE_NS, taken(4 + AGE_NS)), None, "no sample is old enough");
         payback.judge(5 + AGE_NS, taken(5 + AGE_NS))
     }
 
     #[test]
     fn records_that_few_packets_take_come_later() {
-        assert_eq!(advice(AGE_NS, None), Some(Advice::Later));
-        assert_eq!(advice(AGE_NS, Some(23)), Some(Advice::Later));
-        assert_eq!(advice(AGE_NS, Some(24)), None);
-        assert_eq!(advice(AGE_NS, Some(47)), None);
-        assert_eq!(advice(AGE_NS, Some(48)), Some(Advice::Earlier));
-        assert_eq!(advice(AGE_NS - 1, Some(1)), Some(Advice::Earlier), "the flows still send");
+        assert_eq!(advice(SILENT_NS, None), Some(Advice::Later));
+        assert_eq!(advice(SILENT_NS, Some(PAYS - 1)), Some(Advice::Later));
+        assert_eq!(advice(SILENT_NS, Some(PAYS)), None);
+        assert_eq!(advice(SILENT_NS, Some(2 * PAYS - 1)), None);
+        assert_eq!(advice(SILENT_NS, Some(2 * PAYS)), Some(Advice::Earlier));
+        assert_eq!(advice(SILENT_NS - 1, Some(1)), Some(Advice::Earlier), "the flows still send");
     }
 
     #[test]
