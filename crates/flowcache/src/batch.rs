@@ -54,13 +54,15 @@ pub(crate) struct Batch {
     pub(crate) wide: [Window<WIDE>; BATCH],
     /// How many records had ended when these records were found.
     pub(crate) ended: u64,
+    /// The number of attempts to make a record.
+    pub(crate) tried: usize,
     /// The admission filter has counted the packets in front of this place.
     pub(crate) counted: usize,
 }
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0, counted: 0 }
+        Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0, tried: 0, counted: 0 }
     }
 
     /// Looks up the records again for the packets whose hashes satisfy `is_such`.

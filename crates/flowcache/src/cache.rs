@@ -163,7 +163,7 @@ impl FlowCache {
         if records.has_mutant(RecordMutant::WorkerIgnored) {
             self.extractors.steered = None;
         }
-        self.batch.counted = 0;
+        (self.batch.counted, self.batch.tried) = (0, 0);
         self.batch.ended = state.dependents().counters().ended;
         let Self { batch, extractors, .. } = self;
         if !extractors.is_open {

@@ -22,6 +22,11 @@ use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
+/// The most attempts to make a record in a batch while records are outdated. After a change, all
+/// flows may need new records, and more attempts would delay the packets behind. A flow that is
+/// left out gets its attempt later.
+const TRIES: usize = 4;
+
 impl FlowCache {
     /// Handles the packet at `from`, which has no record that it can take. Returns the number of
     /// packets, from this one on, that must run their programs. 0 means that the caller must try
@@ -101,7 +106,10 @@ impl FlowCache {
         // 128 failures in the long run.
         let met = if has_record { !flow.hash } else { flow.hash };
         let is_counted = !had_record && from < self.batch.counted;
-        let is_tried = !is_counted && self.filter.meets(met, true);
+        let is_limited = !self.eager && records.has_outdated();
+        let may_try = !is_limited || self.batch.tried < TRIES;
+        let is_tried = may_try && !is_counted && self.filter.meets(met, true);
+        self.batch.tried += usize::from(is_tried);
         let is_made = is_tried && self.make_record(host, from, &packets[0], &layouts[0]);
         if is_tried || is_over {
             let (all, state) = (from..from + packets.len(), host.functions.state());

@@ -365,6 +365,43 @@ fn changes_that_outdate_many_templates_keep_packets_and_rules_right_meanwhile() 
     assert!(since(stimuli.len() - 1 - FLOWS as usize, stimuli.len() - 1) >= FLOWS - 3, "{flows:?}");
 }
 
+#[test]
+fn few_records_are_renewed_at_a_time_after_a_change() {
+    const FLOWS: u64 = 200;
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           wall = ipfilter(filter: rules(\"wall\"));
+           nat = napt(public: 203.0.113.1);
+           path lan <-> wall <-> nat <-> wan;
+         }",
+        &[("wall", "pass from 10.0.0.0/24\n")],
+    );
+    let rounds = |rounds: std::ops::Range<u64>| {
+        let packet = |round, flow| {
+            enter(round * 1000 + flow, 0, &format!("udp 10.0.0.{flow}:7 > 192.0.2.1:9 \"x\""))
+        };
+        rounds.flat_map(move |round| (0..FLOWS).map(move |flow| packet(round, flow)))
+    };
+    // Records are renewed after the first six rounds, for as many rounds as `more` says.
+    let made = |more: u64| {
+        let mut stimuli: Vec<Stimulus> = rounds(1..7).collect();
+        stimuli.push(change(&chain, 6999, "add-rule wall.filter at 0 drop from 10.0.0.4"));
+        stimuli.extend(rounds(7..7 + more));
+        let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        let mut engine =
+            Compiled::new(chain.clone(), Extent::Chain, Options::fused()).expect("an engine");
+        let run = record_bursts(&mut engine, &stimuli, 32);
+        assert_eq!(difference(&expected, &run), None);
+        engine.flows().expect("flow records").records.made
+    };
+    let (before, one, many) = (made(0), made(1), made(12));
+    assert_eq!(before, FLOWS);
+    assert!((1..=32).contains(&(one - before)), "{one}");
+    assert!(many - before >= FLOWS - 1, "{many}");
+}
+
 /// A chain with a connection-tracking firewall and a monitor, between hosts behind both interfaces.
 fn firewall() -> Chain {
     chain(
