@@ -370,7 +370,7 @@ mod tests {
                 assert!(filter.would_admit(hash(number)) && filter.meets(hash(number), true));
                 filter.forget(hash(number));
             }
-            meetings as f64 / 200.0
+            f64::from(meetings) / 200.0
         };
         for about in [4.0, 8.0, 16.0, 32.0, 64.0] {
             let mean = first(&mut filter);

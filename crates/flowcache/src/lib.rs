@@ -53,6 +53,7 @@ mod key;
 mod listing;
 mod mutants;
 mod native_calls;
+mod new_record;
 mod observer;
 mod path;
 mod payback;

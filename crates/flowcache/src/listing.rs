@@ -13,7 +13,7 @@ pub struct Listed {
     /// The record's number.
     pub number: u32,
     /// The key of the record's flow. A narrow key is followed by zeros. This field and the fields
-    /// up to `sums` are as in [`crate::records::NewRecord`].
+    /// up to `sums` are as in [`crate::new_record::NewRecord`].
     pub key: [u64; WIDE.0],
     /// The kind of the record: its extractor and its outline.
     pub kind: u32,

@@ -8,11 +8,12 @@
 //! renew entries nor count in them. The store asks the records of an expiring entry when they were
 //! last taken. The counts in an entry follow from the counts of its records ([`crate::entry_use`]).
 
-use crate::absences::{Keys, kept_elsewhere};
+use crate::absences::kept_elsewhere;
 use crate::counts::Counts;
 use crate::entry_links::{CROWD, EntryLinks, Link, Takes};
 use crate::entry_use::{EntryUse, apply};
 use crate::mutants::{Mutants, RecordMutant};
+use crate::new_record::NewRecord;
 use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
 use crate::template_counts::TemplateCounts;
 use braid_ir::model::Word;
@@ -30,42 +31,6 @@ const AT_A_TIME: usize = 2;
 
 /// The time since an outdated record was last taken after which the search ends it (ns).
 const SILENT_NS: u64 = 10_000_000_000;
-
-/// A new record; see [`Record`].
-#[derive(Clone, Copy, Debug)]
-pub struct NewRecord<'a, const K: usize, const W: usize> {
-    /// The key of the record's flow.
-    pub key: [u64; K],
-    /// The hash of the key.
-    pub hash: u64,
-    /// The kind of the record ([`crate::key::kind`]).
-    pub kind: u32,
-    /// The record's template.
-    pub template: u32,
-    /// The words that the record writes over the packet's first bytes, under the template's mask.
-    pub head: [u64; W],
-    /// The amounts that the record adds to the packet's IPv4 and transport checksums.
-    pub sums: [u16; 2],
-    /// The time (ns).
-    pub now: u64,
-    /// Entries that the record depends on: each once.
-    pub depends_on: &'a [(Handle, EntryUse)],
-    /// Packed keys of entries that must be absent.
-    pub absent: &'a Keys,
-}
-
-impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
-    /// The same record with a key and words of other lengths: shortened, or extended with zeros.
-    #[must_use]
-    pub fn with<const L: usize, const V: usize>(
-        &self,
-        key: [u64; L],
-        head: [u64; V],
-    ) -> NewRecord<'a, L, V> {
-        let NewRecord { hash, kind, template, sums, now, depends_on, absent, .. } = *self;
-        NewRecord { key, hash, kind, template, head, sums, now, depends_on, absent }
-    }
-}
 
 /// The numbers of records that were made, were not made, or have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

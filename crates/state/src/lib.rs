@@ -91,6 +91,7 @@
 mod deadlines;
 mod dependents;
 mod ended;
+mod expiry;
 mod handle;
 mod hash;
 mod hints;

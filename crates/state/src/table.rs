@@ -1,6 +1,6 @@
 //! A table: entries with stable places, found by key.
 
-use crate::deadlines::{Item, Queue, Times};
+use crate::deadlines::{Queue, Times};
 use crate::hash::HashKey;
 use crate::index::Index;
 use crate::memory::{LINE, NONE, Words, lengthen};
@@ -315,7 +315,7 @@ impl Table {
 
     /// The place with this number.
     #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits (see `has_room`)")]
-    fn place(&self, number: usize) -> u32 {
+    pub(crate) fn place(&self, number: usize) -> u32 {
         (number * self.stride) as u32
     }
 
@@ -343,15 +343,6 @@ impl Table {
     pub(crate) fn renew_number(&mut self, number: u32, seen: u64) {
         let place = self.place(number as usize);
         self.renew(place, self.last_seen(place).max(seen));
-    }
-
-    /// The time (ns) at which the group of the root at this place expires, if no packet finds it
-    /// after `seen`. `None` if it never expires.
-    pub(crate) fn deadline(&self, place: u32, seen: u64) -> Option<u64> {
-        let Times { idle, hard, tick } = self.limits.times;
-        let idle = idle.and_then(|idle| seen.checked_add(idle));
-        let hard = hard.and_then(|hard| self.cold(place).created_ns.checked_add(hard));
-        idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
 
     /// Whether there is room for one more entry.
@@ -518,71 +509,6 @@ impl Table {
         let places = (0..self.cold.len()).map(|number| self.place(number));
         places.filter(|place| self.head(*place) >> 32 & 1 == 1)
     }
-
-    /// Queues the entry at a place. Returns the time at which it is due (ns).
-    #[inline]
-    pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
-        let item = self.item(place)?;
-        self.queue.as_mut()?.push(item);
-        Some(item.0)
-    }
-
-    /// The queued item for the entry at a place. `None` if the entry is never due.
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a place has 32 bits, so its number has no more"
-    )]
-    fn item(&self, place: u32) -> Option<Item> {
-        let due = self.deadline(place, self.last_seen(place))?;
-        Some((due, self.cold(place).id, self.number(place) as u32))
-    }
-
-    /// Opens a slot of the queue, if the slot begins before the first queued entry is due. Queues
-    /// each entry of the slot again with its current deadline. Returns whether a slot was opened.
-    pub(crate) fn open_slot(&mut self) -> bool {
-        let Some(mut queue) = self.queue.take_if(|queue| queue.opens_first()) else { return false };
-        queue.open(|number| {
-            let place = self.place(number as usize);
-            exists(self.head(place)).then(|| self.item(place)).flatten()
-        });
-        self.queue = Some(queue);
-        true
-    }
-
-    /// Takes the first item out of the queue. Returns the place if its entry is due at the item's
-    /// time. Otherwise queues the entry again.
-    pub(crate) fn next_expired(&mut self) -> Option<u32> {
-        let (due, id, number) = self.queue.as_mut()?.pop()?;
-        let place = self.place(number as usize);
-        if self.head(place) >> 32 & 1 == 0 {
-            return None;
-        }
-        // If the item was made for an earlier entry of the place, the present entry is queued
-        // again, because it has its own turn among equal times.
-        let deadline = self.deadline(place, self.last_seen(place));
-        if deadline.is_some_and(|at| at <= due) && self.cold(place).id == id {
-            return Some(place);
-        }
-        self.schedule(place);
-        None
-    }
-
-    /// The place that probably expires this number of items after the first one.
-    pub(crate) fn expires_after(&self, items: usize) -> Option<u32> {
-        Some(self.place(self.queue.as_ref()?.number_after(items)? as usize))
-    }
-
-    /// Computes all deadlines again after a change of time-outs or tick.
-    pub(crate) fn reschedule(&mut self) {
-        if let Some(queue) = &mut self.queue {
-            queue.clear(&self.limits.times);
-            let all: Vec<u32> = self.places().collect();
-            for place in all {
-                self.schedule(place);
-            }
-        }
-    }
 }
 
 /// The layout of a table for [`Table::see_at`].
@@ -607,7 +533,7 @@ pub(crate) fn root_in(head: u64) -> u32 {
 
 /// Whether an entry with this first word exists.
 #[inline(always)]
-fn exists(head: u64) -> bool {
+pub(crate) fn exists(head: u64) -> bool {
     // The generation in the upper half is odd while the entry exists.
     head >> 32 & 1 == 1
 }

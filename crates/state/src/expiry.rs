@@ -1,0 +1,80 @@
+//! The expiry of entries of a table: the times at which they are due, and the queue of the next ones.
+
+use crate::deadlines::{Item, Times};
+use crate::table::{Table, exists};
+
+impl Table {
+    /// The time (ns) at which the group of the root at this place expires, if no packet finds it
+    /// after `seen`. `None` if it never expires.
+    pub(crate) fn deadline(&self, place: u32, seen: u64) -> Option<u64> {
+        let Times { idle, hard, tick } = self.limits.times;
+        let idle = idle.and_then(|idle| seen.checked_add(idle));
+        let hard = hard.and_then(|hard| self.cold(place).created_ns.checked_add(hard));
+        idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
+    }
+
+    /// Queues the entry at a place. Returns the time at which it is due (ns).
+    #[inline]
+    pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
+        let item = self.item(place)?;
+        self.queue.as_mut()?.push(item);
+        Some(item.0)
+    }
+
+    /// The queued item for the entry at a place. `None` if the entry is never due.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
+    fn item(&self, place: u32) -> Option<Item> {
+        let due = self.deadline(place, self.last_seen(place))?;
+        Some((due, self.cold(place).id, self.number(place) as u32))
+    }
+
+    /// Opens a slot of the queue, if the slot begins before the first queued entry is due. Queues
+    /// each entry of the slot again with its current deadline. Returns whether a slot was opened.
+    pub(crate) fn open_slot(&mut self) -> bool {
+        let Some(mut queue) = self.queue.take_if(|queue| queue.opens_first()) else { return false };
+        queue.open(|number| {
+            let place = self.place(number as usize);
+            exists(self.head(place)).then(|| self.item(place)).flatten()
+        });
+        self.queue = Some(queue);
+        true
+    }
+
+    /// Takes the first item out of the queue. Returns the place if its entry is due at the item's
+    /// time. Otherwise queues the entry again.
+    pub(crate) fn next_expired(&mut self) -> Option<u32> {
+        let (due, id, number) = self.queue.as_mut()?.pop()?;
+        let place = self.place(number as usize);
+        if self.head(place) >> 32 & 1 == 0 {
+            return None;
+        }
+        // If the item was made for an earlier entry of the place, the present entry is queued
+        // again, because it has its own turn among equal times.
+        let deadline = self.deadline(place, self.last_seen(place));
+        if deadline.is_some_and(|at| at <= due) && self.cold(place).id == id {
+            return Some(place);
+        }
+        self.schedule(place);
+        None
+    }
+
+    /// The place that probably expires this number of items after the first one.
+    pub(crate) fn expires_after(&self, items: usize) -> Option<u32> {
+        Some(self.place(self.queue.as_ref()?.number_after(items)? as usize))
+    }
+
+    /// Computes all deadlines again after a change of time-outs or tick.
+    pub(crate) fn reschedule(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.clear(&self.limits.times);
+            let all: Vec<u32> = self.places().collect();
+            for place in all {
+                self.schedule(place);
+            }
+        }
+    }
+}
