@@ -90,13 +90,6 @@ impl Queue {
         self.next().map(|item| item.2)
     }
 
-    /// The number of the place this many items behind the first one, among those of the latest
-    /// opened slot.
-    pub(crate) fn number_after(&self, items: usize) -> Option<u32> {
-        let at = self.soon.len().checked_sub(items + 1)?;
-        self.soon.get(at).map(|item| item.2)
-    }
-
     /// The item that is due first, if no slot has to be opened before.
     #[inline]
     fn next(&self) -> Option<Item> {

@@ -49,7 +49,7 @@ impl Table {
     pub(crate) fn next_expired(&mut self) -> Option<u32> {
         let (due, id, number) = self.queue.as_mut()?.pop()?;
         let place = self.place(number as usize);
-        if self.head(place) >> 32 & 1 == 0 {
+        if !exists(self.head(place)) {
             return None;
         }
         // If the item was made for an earlier entry of the place, the present entry is queued
@@ -60,11 +60,6 @@ impl Table {
         }
         self.schedule(place);
         None
-    }
-
-    /// The place that probably expires this number of items after the first one.
-    pub(crate) fn expires_after(&self, items: usize) -> Option<u32> {
-        Some(self.place(self.queue.as_ref()?.number_after(items)? as usize))
     }
 
     /// Computes all deadlines again after a change of time-outs or tick.

@@ -14,7 +14,9 @@ use crate::memory::make_room;
 
 /// The number of ways of a line.
 const WAYS: usize = 12;
-/// The average number of entries per line above which the index grows.
+/// The average number of entries per line above which the index grows. A line whose turn to be
+/// split has not come holds up to twice the average. A larger average would fill many such lines
+/// and chain others to them.
 const FILL: usize = 6;
 
 /// A cache line of the index.

@@ -3,10 +3,6 @@
 /// Stands for no place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The number of entries from which the entries of a table no longer stay in the processor's
-/// caches.
-pub(crate) const LARGE_TABLE: u64 = 4096;
-
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 

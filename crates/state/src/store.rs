@@ -6,13 +6,16 @@ use crate::ended::Ended;
 use crate::handle::{Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::hints::Hints;
-use crate::memory::LARGE_TABLE;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::root_in;
 use crate::tables::{Cause, New, Tables};
 use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
 use braid_ir::value::ParamValue;
+
+/// The number of entries from which the entries of a table no longer stay in the processor's
+/// caches.
+const LARGE: u64 = 4096;
 
 /// The state of a chain: all tables of all functions and shards, and the dependents of their
 /// entries.
@@ -105,7 +108,7 @@ impl<D: Dependents> Store<D> {
     /// Whether any table is so large that a prefetch of entries saves time.
     #[must_use]
     pub fn is_large(&self) -> bool {
-        self.tables.all.iter().any(|table| table.len() >= LARGE_TABLE)
+        self.tables.all.iter().any(|table| table.len() >= LARGE)
     }
 
     /// The layout of a table's keys.

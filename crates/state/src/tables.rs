@@ -8,7 +8,7 @@ use crate::deadlines::{Queue, Times};
 use crate::ended::Ended;
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
-use crate::memory::{LARGE_TABLE, NONE};
+use crate::memory::NONE;
 use crate::mutants::Mutants;
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
@@ -17,7 +17,6 @@ use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
 use braid_ir::value::ParamValue;
-use std::hint::black_box;
 use std::sync::Arc;
 
 /// The tables of all functions and shards of a chain.
@@ -451,39 +450,9 @@ impl Tables {
 
     /// Takes the first item out of a table's queue. Returns the entry's place if the entry is due.
     pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
-        self.look_ahead(at);
         let expired = self.all[at].next_expired();
         self.update_first(at);
         expired
-    }
-
-    /// Reads the memory of entries that will probably expire soon, so that it is in the processor's
-    /// caches by then: of each entry and of the next one of its group.
-    fn look_ahead(&self, at: usize) {
-        let table = &self.all[at];
-        if table.len() < LARGE_TABLE {
-            return;
-        }
-        let row = table.site.row;
-        let mut sum = 0;
-        if let Some(place) = table.expires_after(12) {
-            sum ^= table.head(place) ^ u64::from(table.next(place).0);
-        }
-        for (distance, is_index) in [(8, false), (4, true)] {
-            let Some(place) = table.expires_after(distance) else { continue };
-            if !is_index {
-                sum ^= table.touch(self.hash.hash(table.key(place)));
-            }
-            let (next, state) = table.next(place);
-            if next != NONE {
-                let table = &self.all[row + state as usize];
-                sum ^= match is_index {
-                    true => table.touch(self.hash.hash(table.key(next))),
-                    false => table.head(next),
-                };
-            }
-        }
-        black_box(sum);
     }
 
     /// The time and table of the first item among all queues.
