@@ -154,6 +154,7 @@ impl Run<'_, '_> {
         end
     }
 
+    /// Runs the blocks of a program on its values, which are 0 at first.
     fn blocks(&mut self, program: &Program, mut values: Values<'_>) -> Result<End, Fault> {
         let mut at = 0;
         loop {

@@ -10,8 +10,8 @@ const WAITING: usize = 256;
 const AGE_NS: u64 = 1_000_000_000;
 /// A flow still sends if its record was taken within this time before the judgement (ns).
 const SILENT_NS: u64 = AGE_NS / 4;
-/// The number of packets that must take a record so that making it has cost no time. It is about 8
-/// for chains of several functions, and 16 for one NAPT.
+/// The number of packets that must take a record so that they save as many instructions as it takes
+/// to make the record: about 8 for chains of several functions, and 16 for one NAPT.
 const PAYS: u64 = 16;
 /// The number of packets for which a record counts if its flow still sends.
 const SENDS_ON: u64 = 4 * PAYS;
