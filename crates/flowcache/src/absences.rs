@@ -24,7 +24,7 @@ pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]
 }
 
 /// Packed keys, each with its table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Keys {
     words: Vec<u64>,
     /// The table of each key, and where the key's words end.
@@ -36,6 +36,12 @@ impl Keys {
     pub fn push(&mut self, table: TableRef, key: &[u64]) {
         self.words.extend_from_slice(key);
         self.ends.push((table, self.words.len()));
+    }
+
+    /// Adds a key unless it is there. Returns `None` if it is.
+    pub(crate) fn add(&mut self, table: TableRef, key: &[u64]) -> Option<()> {
+        let is_new = self.iter().all(|known| known != (table, key));
+        is_new.then(|| self.push(table, key))
     }
 
     /// The table of the last key.

@@ -12,6 +12,7 @@ use crate::mutants::RecordMutant;
 use crate::payback::Payback;
 use crate::records::RecordCounters;
 use crate::sample::Sample;
+use crate::scripts::Scripts;
 use crate::slab::NONE;
 use crate::template::Templates;
 use braid_ir::chain::Chain;
@@ -41,6 +42,7 @@ pub struct Flows {
 /// The flow cache of a chain. The records themselves are part of the state ([`crate::State`]).
 pub struct FlowCache {
     pub(crate) templates: Templates,
+    pub(crate) scripts: Scripts,
     pub(crate) extractors: Extractors,
     pub(crate) filter: Filter,
     pub(crate) sample: Sample,
@@ -72,6 +74,7 @@ impl FlowCache {
     pub fn new(chain: &Chain, records: usize, eager: bool) -> Self {
         Self {
             templates: Templates::default(),
+            scripts: Scripts::default(),
             extractors: Extractors::new(chain, eager),
             filter: Filter::new(if eager { 2 } else { 4 }, records),
             sample: Sample::new(),
@@ -125,6 +128,7 @@ impl FlowCache {
         layouts: &[Layout],
     ) -> usize {
         self.outdate_some(host.functions);
+        self.scripts.free_some();
         let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
@@ -209,6 +213,7 @@ impl FlowCache {
     pub fn outdate(&mut self, changed: Changed, functions: &mut impl Functions) {
         if !functions.state().dependents().has_mutant(RecordMutant::ControlIgnored) {
             self.templates.outdate(changed);
+            self.scripts.clear();
             self.outdate_some(functions);
         }
     }
@@ -270,6 +275,7 @@ impl FlowCache {
         records.hashes(tables.hash()).for_each(|hash| self.filter.expect(hash));
         records.end_all(tables);
         self.templates.clear();
+        self.scripts.clear();
         self.extractors.clear();
     }
 }

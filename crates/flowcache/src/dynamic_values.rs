@@ -6,7 +6,7 @@
 
 use crate::dynamic::Expr;
 use crate::entry_use::{Change, Update};
-use crate::findings::Findings;
+use crate::findings::{Findings, Put};
 use crate::host::State;
 use crate::key::LENGTH;
 use crate::value_dependency::ValueDependency;
@@ -56,6 +56,7 @@ impl Findings {
             Op::Clamp { out, a } => Expr::Clamp(most(out), self.dynamic(values, a)?),
             Op::Select { cond, a, b, .. } => {
                 self.fix(values, cond)?;
+                self.pin(values, cond);
                 return Some(self.dependency(if values.truth(cond) { a } else { b }));
             }
             _ => return None,
@@ -68,7 +69,10 @@ impl Findings {
         let width = values.width(id);
         let expr = match self.dependency(id) {
             ValueDependency::Dynamic(number) => return Some(number),
-            ValueDependency::Fixed => Expr::Const(values.get(id)),
+            ValueDependency::Fixed => {
+                self.pin(values, id);
+                Expr::Const(values.get(id))
+            }
             ValueDependency::Time => Expr::Time,
             ValueDependency::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
             ValueDependency::Number { number: LENGTH, shift: 0, add } => {
@@ -121,13 +125,13 @@ impl Findings {
         let how = &mut depends_on[entry].1;
         how.updates.retain(|update| update.slot != slot);
         how.puts &= !(1_u64.checked_shl(slot).unwrap_or(0));
-        put.retain(|put| (put.0, put.1) != (entry, slot));
+        put.retain(|put| (put.entry, put.slot) != (entry, slot));
         path.dynamic.forget(entry, slot);
     }
 
     /// Whether a slot was assigned a dynamic value.
     pub(crate) fn has_put(&self, entry: usize, slot: u32) -> bool {
-        self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
+        self.put.iter().any(|put| (put.entry, put.slot) == (entry, slot))
     }
 
     /// Whether a value may differ from packet to packet and can be a dynamic value.
@@ -150,10 +154,11 @@ impl Findings {
             return None;
         }
         self.forget(entry, slot);
-        let Self { depends_on, put, path, .. } = self;
+        let Self { depends_on, put, path, recording, .. } = self;
         depends_on[entry].1.puts |= 1 << slot;
         path.dynamic.put(entry, slot, value);
-        put.push((entry, slot, values.get(id), ValueDependency::Dynamic(value)));
+        let (dependency, source) = (ValueDependency::Dynamic(value), recording.source(id));
+        put.push(Put { entry, slot, value: values.get(id), dependency, source });
         Some(())
     }
 

@@ -14,7 +14,7 @@
 )]
 
 use crate::absences::{Absences, Keys};
-use crate::entry_use::{EntryUse, KINDS, MOST_WRITERS, Uses};
+use crate::entry_use::{EntryUse, KINDS, MOST_WRITERS, UseList, Used, Uses};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::slab::{NONE, Slabs};
 use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
@@ -42,23 +42,26 @@ struct Links {
 }
 
 impl Links {
-    /// Allocates a row for links and returns its position.
-    fn allot(&mut self, list: u32, links: &[Link]) -> u32 {
-        let size = links.len();
+    /// Allocates a row for `size` links and returns its position. The ranks in it are 0.
+    fn allot(&mut self, list: u32, size: usize) -> u32 {
         lengthen(&mut self.spare, size + 1, NONE);
-        let row = links.iter().flat_map(|link| [link.place, 0]);
         let at = self.spare[size];
         if at == NONE {
             let at = self.words.len() as u32;
             make_room(&mut self.words, 1 + 2 * size);
             self.words.push(list);
-            self.words.extend(row);
+            self.words.resize(self.words.len() + 2 * size, 0);
             return at;
         }
         let words = &mut self.words[at as usize..][..1 + 2 * size];
         self.spare[size] = std::mem::replace(&mut words[0], list);
-        words[1..].iter_mut().zip(row).for_each(|(word, new)| *word = new);
+        words[1..].fill(0);
         at
+    }
+
+    /// Sets the place of link number `number` of the row at `at`.
+    fn set(&mut self, at: u32, number: usize, place: u32) {
+        self.words[at as usize + 1 + 2 * number] = place;
     }
 
     /// Frees the row at `at`, which has `size` links.
@@ -107,6 +110,11 @@ impl Takes {
             kinds[update.change.kind()] |= bits(one.table, 1 << update.slot);
         }
         Self { reads, counts, dynamic, puts, bounded, free, kinds }
+    }
+
+    /// Whether records read or assign slots for each packet.
+    pub(crate) fn computes(self) -> bool {
+        self.dynamic | self.puts != 0
     }
 
     /// Whether these uses allow bounds on a slot.
@@ -169,7 +177,9 @@ impl Heads {
 
     fn set(&mut self, (table, number): Group, head: u32) {
         let heads = &mut self.all[table];
-        lengthen(heads, number + 1, NONE);
+        if number >= heads.len() {
+            lengthen(heads, number + 1, NONE);
+        }
         heads[number] = head;
     }
 
@@ -221,8 +231,8 @@ pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
 #[derive(Debug)]
 pub(crate) struct EntryLinks {
     links: Links,
-    /// The links of the record that is being made.
-    made: Vec<Link>,
+    /// The groups to which the record that is being made will have links.
+    met: Vec<Group>,
     heads: Heads,
     pub(crate) uses: Uses,
     pub(crate) absences: Absences,
@@ -233,40 +243,100 @@ impl EntryLinks {
     pub(crate) fn new(tables: usize) -> Self {
         Self {
             links: Links::default(),
-            made: Vec::new(),
+            met: Vec::new(),
             heads: Heads::new(tables),
             uses: Uses::default(),
             absences: Absences::new(),
         }
     }
 
-    /// Links a new record to the entries that it depends on, and to the keys whose absence it
-    /// depends on.
+    /// Looks up the groups of the entries that a new record depends on. Returns whether other
+    /// records depend on one of the groups, too, or `None` if an entry has ended.
+    #[inline]
+    pub(crate) fn meet(
+        &mut self,
+        tables: &Tables,
+        entries: &[Handle],
+        uses: &UseList,
+    ) -> Option<bool> {
+        self.met.clear();
+        let mut is_shared = false;
+        for (entry, one) in entries.iter().zip(&*uses.all) {
+            if !tables.exists(one.table, *entry) {
+                return None;
+            }
+            let group = tables.group(one.table, entry.place());
+            is_shared |= self.has_links(group);
+            self.met.push(group);
+        }
+        Some(is_shared)
+    }
+
+    /// The groups of the entries of the record that is being made.
+    pub(crate) fn met(&self) -> &[Group] {
+        &self.met
+    }
+
+    /// Links a new record to the entries that it depends on, which it has met, and to the keys
+    /// whose absence it depends on.
     pub(crate) fn add(
         &mut self,
         slabs: &mut Slabs,
-        tables: &mut Tables,
+        tables: &Tables,
         record: u32,
-        (entries, absent): (&[(Handle, EntryUse)], Option<&Keys>),
+        (entries, (number, uses), absent): (&[Handle], (u32, &UseList), Option<&Keys>),
     ) {
-        let mut links = std::mem::take(&mut self.made);
-        links.clear();
-        for (entry, one) in entries {
-            let root = tables.root(one.table) as u32;
-            links.push(Link { how: self.uses.number(one, root), place: entry.place() });
-            if !one.updates.is_empty() {
-                tables.set_lazy(one.table);
-            }
+        if uses.numbers.is_empty() {
+            return;
         }
-        for (table, key) in absent.into_iter().flat_map(Keys::iter) {
+        let size = uses.numbers.len();
+        let row = self.links.allot(number, size);
+        slabs.set_link(record, row);
+        for (at, entry) in entries.iter().enumerate() {
+            self.links.set(row, at, entry.place());
+        }
+        for (at, (table, key)) in (entries.len()..).zip(absent.into_iter().flat_map(Keys::iter)) {
             let place = self.absences.number(table, key, tables.hash());
-            let link = Link { how: NONE, place };
-            if !links.contains(&link) {
-                links.push(link);
-            }
+            self.links.set(row, at, place);
+            self.met.push((self.absent_table(), place as usize));
         }
-        self.tie(slabs, record, &links, tables);
-        self.made = links;
+        // Tables to which a link of this record leads, as bits modulo 64.
+        let mut tables_met = 0_u64;
+        for at in 0..self.met.len() {
+            let to = self.met[at];
+            let bit = 1 << (to.0 % 64);
+            let is_first = tables_met & bit == 0 || !self.met[..at].contains(&to);
+            tables_met |= bit;
+            self.tie(slabs, tables, (record, row, at), to, is_first, uses.all.get(at));
+        }
+    }
+
+    /// Adds a record to the list of records on a group. `at` is the number of the link in the
+    /// record's row of links. The first link of the record to the group holds its rank.
+    #[inline]
+    fn tie(
+        &mut self,
+        slabs: &Slabs,
+        tables: &Tables,
+        (record, row, at): (u32, u32, usize),
+        to: Group,
+        is_first: bool,
+        used: Option<&Used>,
+    ) {
+        if is_first {
+            match self.heads.get(to) {
+                NONE => return self.heads.set(to, record),
+                crowd if crowd & CROWD != 0 => {}
+                _ => self.heads.gather(to, self.takes(slabs, to, tables)),
+            }
+            let crowd = self.heads.crowd_mut(to);
+            *self.links.rank(row, at) = crowd.records.len() as u32;
+            crowd.records.push(record);
+        } else if self.heads.crowd(to).is_none() {
+            return;
+        }
+        let crowd = self.heads.crowd_mut(to);
+        crowd.takes = crowd.takes.and(used.map(|one| one.takes).unwrap_or_default());
     }
 
     /// The use that a link stands for; `None` if the entry must be absent.
@@ -341,9 +411,8 @@ impl EntryLinks {
     }
 
     /// Whether a record with this use of an entry is compatible with the records on the entry's
-    /// group.
-    pub(crate) fn fits(&self, slabs: &Slabs, of: Group, one: &EntryUse, tables: &Tables) -> bool {
-        let (there, new) = (self.takes(slabs, of, tables), Takes::of(one));
+    /// group, which have the uses `there`.
+    pub(crate) fn fits(&self, of: Group, new: Takes, there: Takes) -> bool {
         let few = self.on(of).len() < MOST_WRITERS || there.counts | new.counts == 0;
         let clash = new.reads & (there.counts | there.puts)
             | new.counts & (there.reads | there.dynamic | there.puts)
@@ -357,43 +426,6 @@ impl EntryLinks {
     /// The table number under which records on absent entries are stored.
     pub(crate) fn absent_table(&self) -> usize {
         self.heads.all.len() - 1
-    }
-
-    /// Links a new record to entries. Entries that must be present come first.
-    fn tie(&mut self, slabs: &mut Slabs, record: u32, links: &[Link], tables: &Tables) {
-        if links.is_empty() {
-            return;
-        }
-        let list = self.uses.list(links.iter().map(|link| link.how));
-        let row = self.links.allot(list, links);
-        slabs.set_link(record, row);
-        // Tables to which a link of this record leads, as bits modulo 64.
-        let mut met = 0_u64;
-        for (number, link) in links.iter().enumerate() {
-            let to = self.group(tables, *link);
-            let takes = self.uses.all.get(link.how as usize).map(Takes::of).unwrap_or_default();
-            let bit = 1 << (to.0 % 64);
-            let first = || self.links_to(slabs, record, to, tables).next().map(|(first, _)| first);
-            let is_first = link.how == NONE || met & bit == 0 || first() == Some(number);
-            met |= bit;
-            if is_first {
-                match self.heads.get(to) {
-                    NONE => {
-                        self.heads.set(to, record);
-                        continue;
-                    }
-                    crowd if crowd & CROWD != 0 => {}
-                    _ => self.heads.gather(to, self.takes(slabs, to, tables)),
-                }
-                let crowd = self.heads.crowd_mut(to);
-                *self.links.rank(row, number) = crowd.records.len() as u32;
-                crowd.records.push(record);
-                crowd.takes = crowd.takes.and(takes);
-            } else if self.heads.crowd(to).is_some() {
-                let crowd = self.heads.crowd_mut(to);
-                crowd.takes = crowd.takes.and(takes);
-            }
-        }
     }
 
     /// Removes the links of a record that ends. Calls `each` with each group that the record

@@ -7,9 +7,10 @@
 //! when they are needed: when a program finds the entry, when the entry ends, and when state is
 //! reported.
 
+use crate::entry_links::Takes;
 use crate::slab::{Hot, NONE};
 use braid_ir::model::Word;
-use braid_state::{SlotShape, TableRef};
+use braid_state::{Handle, SlotShape, TableRef, Tables};
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -120,13 +121,28 @@ pub(crate) struct Uses {
     pub(crate) roots: Vec<u32>,
     /// By table: the number of the use that was asked for last.
     latest: Vec<u32>,
-    /// The lists of uses that records have, as numbers of uses, one for each link. [`NONE`] stands
-    /// for an entry that must be absent.
-    lists: Vec<Arc<[u32]>>,
+    /// The lists of uses that records have.
+    lists: Vec<Arc<UseList>>,
     list_numbers: HashMap<Arc<[u32]>, u32>,
-    latest_list: u32,
-    /// The list that is being looked up.
-    wanted: Vec<u32>,
+}
+
+/// A list of the uses that a record has of the entries that it depends on.
+#[derive(Debug)]
+pub(crate) struct UseList {
+    /// The numbers of the uses, one for each link. [`NONE`] stands for an entry that must be
+    /// absent.
+    pub(crate) numbers: Arc<[u32]>,
+    /// The uses of entries that must be there, which come first.
+    pub(crate) all: Box<[Used]>,
+    /// Whether any slot has bounds.
+    pub(crate) is_bounded: bool,
+}
+
+/// What the maker of a record needs of a use.
+#[derive(Debug)]
+pub(crate) struct Used {
+    pub(crate) table: TableRef,
+    pub(crate) takes: Takes,
 }
 
 impl Uses {
@@ -159,26 +175,48 @@ impl Uses {
         number
     }
 
-    /// The number of a list of uses, which is added if it is new.
-    #[expect(clippy::cast_possible_truncation, reason = "there are fewer lists than 2^32")]
-    pub(crate) fn list(&mut self, all: impl Iterator<Item = u32>) -> u32 {
-        self.wanted.clear();
-        self.wanted.extend(all);
-        if self.listed(self.latest_list) != self.wanted {
-            let known = self.list_numbers.get(&*self.wanted).copied();
-            self.latest_list = known.unwrap_or_else(|| {
-                let (list, number) = (Arc::<[u32]>::from(&*self.wanted), self.lists.len() as u32);
-                self.lists.push(list.clone());
-                self.list_numbers.insert(list, number);
-                number
-            });
+    /// The number of a list of uses, which is added if it is new. `absent` is the number of entries
+    /// that must be absent.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer tables and lists than 2^32"
+    )]
+    pub(crate) fn number_of(
+        &mut self,
+        tables: &mut Tables,
+        uses: &[(Handle, EntryUse)],
+        absent: usize,
+    ) -> u32 {
+        let mut numbers = Vec::with_capacity(uses.len() + absent);
+        for (_, one) in uses {
+            numbers.push(self.number(one, tables.root(one.table) as u32));
+            if !one.updates.is_empty() {
+                tables.set_lazy(one.table);
+            }
         }
-        self.latest_list
+        numbers.resize(uses.len() + absent, NONE);
+        if let Some(known) = self.list_numbers.get(&*numbers) {
+            return *known;
+        }
+        let number = self.lists.len() as u32;
+        let numbers = Arc::<[u32]>::from(numbers);
+        let used = |(_, one): &(Handle, EntryUse)| Used { table: one.table, takes: Takes::of(one) };
+        let is_bounded = uses.iter().any(|(_, one)| !one.bounds.is_empty());
+        let all = uses.iter().map(used).collect();
+        self.lists.push(Arc::new(UseList { numbers: numbers.clone(), all, is_bounded }));
+        self.list_numbers.insert(numbers, number);
+        number
     }
 
-    /// The list with this number; empty if there is none.
+    /// The list with this number.
+    #[expect(clippy::indexing_slicing, reason = "numbers come from `number_of`")]
+    pub(crate) fn list(&self, number: u32) -> Arc<UseList> {
+        self.lists[number as usize].clone()
+    }
+
+    /// The numbers of the uses of a list, one for each link; empty if there is no such list.
     pub(crate) fn listed(&self, number: u32) -> &[u32] {
-        self.lists.get(number as usize).map_or(&[], |list| list)
+        self.lists.get(number as usize).map_or(&[], |list| &list.numbers)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::guard::Guards;
 use crate::key::Bits;
 use crate::mutants::Mutants;
 use crate::path::Path;
+use crate::recording::{Recording, Source};
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
@@ -32,9 +33,10 @@ pub(crate) struct Findings {
     pub(crate) sums: [u16; 2],
     /// Entries that the run has found, each once, with the use that each packet has of it.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
-    /// Slots that the run has assigned: the entry's number in `depends_on`, the slot, the value for
-    /// this packet, and its dependency.
-    pub(crate) put: Vec<(usize, u32, Word, ValueDependency)>,
+    /// The entries that the record depends on.
+    pub(crate) handles: Vec<Handle>,
+    /// Slots that the run has assigned.
+    pub(crate) put: Vec<Put>,
     pub(crate) asked: Asked,
     /// Keys for which the run has found no entry.
     pub(crate) absent: Keys,
@@ -48,7 +50,9 @@ pub(crate) struct Findings {
     /// Headers whose presence matters to programs.
     pub(crate) care: u128,
     /// Arguments of a jump.
-    pub(crate) args: Vec<(Word, ValueDependency)>,
+    pub(crate) args: Vec<(Word, ValueDependency, Source)>,
+    /// The script of the path.
+    pub(crate) recording: Recording,
     /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
@@ -90,6 +94,18 @@ impl Asked {
     }
 }
 
+/// A slot that the run has assigned.
+#[derive(Clone, Copy)]
+pub(crate) struct Put {
+    /// The entry's number in `depends_on`.
+    pub(crate) entry: usize,
+    pub(crate) slot: u32,
+    /// The value for this packet, its dependency and its source.
+    pub(crate) value: Word,
+    pub(crate) dependency: ValueDependency,
+    pub(crate) source: Source,
+}
+
 /// The packet as a function sent a copy of it: all changes to the packet up to then.
 #[derive(PartialEq)]
 pub(crate) struct Image {
@@ -112,6 +128,7 @@ impl Findings {
             bytes: [0; WIDE],
             sums: [0; 2],
             depends_on: Vec::new(),
+            handles: Vec::new(),
             put: Vec::new(),
             asked: Asked::default(),
             absent: Keys::default(),
@@ -121,6 +138,7 @@ impl Findings {
             bindings: Vec::new(),
             care: 0,
             args: Vec::new(),
+            recording: Recording::default(),
             spare: Vec::new(),
         }
     }
@@ -161,6 +179,12 @@ impl Findings {
         }
         self.keys.clear();
         self.asked.clear();
+        self.recording.enter(values);
+    }
+
+    /// Pins a value: it decides about the path, or becomes a part of the record template.
+    pub(crate) fn pin(&mut self, values: &Values<'_>, id: ValueId) {
+        self.recording.pin(id, values.get(id));
     }
 
     #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependency")]
@@ -182,5 +206,6 @@ impl Findings {
     pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
         values.set(id, value);
         self.set_dependency(id, ValueDependency::Fixed);
+        self.recording.set_source(id, Source::Constant);
     }
 }

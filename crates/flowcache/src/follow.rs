@@ -36,6 +36,7 @@ impl Findings {
                 return Some(());
             }
             ValueDependency::Dynamic(number) if values.width(id) == 1 => {
+                self.pin(values, id);
                 self.path.dynamic.check(number, values.truth(id));
                 self.set_dependency(id, ValueDependency::Fixed);
                 return Some(());
@@ -100,11 +101,13 @@ impl Findings {
                     (dependency, ValueDependency::Fixed)
                         if dependency != ValueDependency::Fixed =>
                     {
+                        self.pin(values, b);
                         self.compare(values, op, a, b)
                     }
                     (ValueDependency::Fixed, dependency)
                         if dependency != ValueDependency::Fixed =>
                     {
+                        self.pin(values, a);
                         self.compare(values, turned(op), b, a)
                     }
                     _ => None,
@@ -112,6 +115,7 @@ impl Findings {
             }
             Op::Select { cond, a, b, .. } => {
                 self.fix(values, cond)?;
+                self.pin(values, cond);
                 Some(self.dependency(if values.truth(cond) { a } else { b }))
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
@@ -139,11 +143,13 @@ impl Findings {
         match (self.dependency(a), self.dependency(b)) {
             (slot @ ValueDependency::Slot { .. }, by) => {
                 if let Some(dependency) = self.count(values, op, slot, (b, by)) {
+                    self.pin_fixed(values, b);
                     return Some(dependency);
                 }
             }
             (by, slot @ ValueDependency::Slot { .. }) => {
                 if let Some(dependency) = self.count(values, op, slot, (a, by)) {
+                    self.pin_fixed(values, a);
                     return Some(dependency);
                 }
             }
@@ -158,6 +164,7 @@ impl Findings {
         let ValueDependency::Number { number, shift, add } = self.dependency(packet) else {
             return None;
         };
+        self.pin(values, fixed);
         let by = i64::try_from(values.get(fixed)).ok()?;
         let add = match op {
             BinOp::AddWrap | BinOp::AddSat => add.checked_add(by)?,
@@ -173,6 +180,13 @@ impl Findings {
         let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
         self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
         Some(ValueDependency::Number { number, shift, add })
+    }
+
+    /// Pins a value that is the same for all packets of the flow.
+    fn pin_fixed(&mut self, values: &Values<'_>, id: ValueId) {
+        if self.is_fixed(id) {
+            self.pin(values, id);
+        }
     }
 
     /// The dependency of a slot's value, or of a sum with it, after an operand is added to it.

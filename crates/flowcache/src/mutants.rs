@@ -167,6 +167,19 @@ impl Mutants {
         false
     }
 
+    /// Whether records may be made by scripts. Mutants of the specialiser would be hidden.
+    pub(crate) fn allow_scripts(self) -> bool {
+        self.is_none()
+    }
+
+    /// Whether there is no mutant.
+    fn is_none(self) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.active.is_none();
+        #[cfg(not(feature = "mutants"))]
+        true
+    }
+
     /// Gives records this mutant.
     #[cfg(feature = "mutants")]
     pub(crate) fn plant(&mut self, mutant: RecordMutant) {

@@ -1,7 +1,6 @@
 //! A record that is about to be made.
 
 use crate::absences::Keys;
-use crate::entry_use::EntryUse;
 use braid_state::Handle;
 
 /// A new record; see [`crate::slab::Record`].
@@ -22,7 +21,10 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
     /// The time (ns).
     pub now: u64,
     /// Entries that the record depends on: each once.
-    pub depends_on: &'a [(Handle, EntryUse)],
+    pub entries: &'a [Handle],
+    /// The number of the list of uses that the record has of the entries
+    /// ([`crate::Records::uses`]).
+    pub uses: u32,
     /// Packed keys of entries that must be absent.
     pub absent: &'a Keys,
 }
@@ -35,7 +37,7 @@ impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
         key: [u64; L],
         head: [u64; V],
     ) -> NewRecord<'a, L, V> {
-        let NewRecord { hash, kind, template, sums, now, depends_on, absent, .. } = *self;
-        NewRecord { key, hash, kind, template, head, sums, now, depends_on, absent }
+        let NewRecord { hash, kind, template, sums, now, entries, uses, absent, .. } = *self;
+        NewRecord { key, hash, kind, template, head, sums, now, entries, uses, absent }
     }
 }

@@ -11,7 +11,7 @@
 use crate::absences::kept_elsewhere;
 use crate::counts::Counts;
 use crate::entry_links::{CROWD, EntryLinks, Link, Takes};
-use crate::entry_use::{EntryUse, apply};
+use crate::entry_use::{EntryUse, UseList, apply};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::new_record::NewRecord;
 use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
@@ -212,14 +212,12 @@ impl Records {
             self.counters.refused += 1;
             return None;
         }
-        let there = |(entry, one): &(Handle, EntryUse)| tables.exists(one.table, *entry);
-        if !new.depends_on.iter().all(there) {
-            return None;
-        }
+        let uses = self.entries.uses.list(new.uses);
+        let is_shared = self.entries.meet(tables, new.entries, &uses)?;
         let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
-        if !ignores && !self.are_compatible(tables, new.depends_on) {
-            self.make_way(tables, new.depends_on);
-            if !self.are_compatible(tables, new.depends_on) {
+        if is_shared && !ignores && !self.are_compatible(tables, &uses) {
+            self.make_way(tables, new.entries, &uses);
+            if !self.are_compatible(tables, &uses) {
                 self.counters.contended += 1;
                 return None;
             }
@@ -230,7 +228,7 @@ impl Records {
         let number = self.slabs.slab_mut().add(record, hash, self.most, tables.hash());
         let number = number | Slabs::MARK;
         self.counts.start(number);
-        if new.depends_on.iter().any(|(_, one)| !one.bounds.is_empty()) {
+        if uses.is_bounded {
             self.fill(number, 0);
         }
         self.templates.join(template);
@@ -238,25 +236,40 @@ impl Records {
         self.counters.made += 1;
         let forgets = self.has_mutant(RecordMutant::AbsenceForgotten);
         let absent = if forgets { None } else { Some(new.absent) };
-        self.entries.add(&mut self.slabs, tables, number, (new.depends_on, absent));
+        let links = (new.entries, (new.uses, &*uses), absent);
+        self.entries.add(&mut self.slabs, tables, number, links);
         Some(number)
     }
 
-    /// Whether a record with these uses of entries is compatible with the existing records.
-    fn are_compatible(&self, tables: &Tables, depends_on: &[(Handle, EntryUse)]) -> bool {
-        depends_on.iter().all(|(entry, one)| {
-            let group = tables.group(one.table, entry.place());
-            let mixes = Takes::of(one).mixes_kinds(self.takes(group, tables));
-            let may_mix = !mixes || self.has_mutant(RecordMutant::KindsMixed);
-            may_mix && self.entries.fits(&self.slabs, group, one, tables)
+    /// The number of a list of uses, one for each entry that a record depends on. `absent` is the
+    /// number of entries that must be absent. The number stays valid as long as there are records.
+    pub(crate) fn uses(
+        &mut self,
+        tables: &mut Tables,
+        depends_on: &[(Handle, EntryUse)],
+        absent: usize,
+    ) -> u32 {
+        let forgets = self.has_mutant(RecordMutant::AbsenceForgotten);
+        self.entries.uses.number_of(tables, depends_on, if forgets { 0 } else { absent })
+    }
+
+    /// Whether a record with these uses of the entries that it has met is compatible with the
+    /// existing records.
+    fn are_compatible(&self, tables: &Tables, uses: &UseList) -> bool {
+        let mut all = self.entries.met().iter().zip(&*uses.all);
+        all.all(|(group, one)| {
+            let takes = self.takes(*group, tables);
+            let may_mix =
+                !one.takes.mixes_kinds(takes) || self.has_mutant(RecordMutant::KindsMixed);
+            may_mix && self.entries.fits(*group, one.takes, takes)
         })
     }
 
     /// Ends records with bounds in favour of a record that computes values for each packet, because
     /// an entry can have more records of that kind. As long as such a record exists, no record gets
     /// bounds.
-    fn make_way(&mut self, tables: &mut Tables, depends_on: &[(Handle, EntryUse)]) {
-        for (entry, one) in depends_on.iter().filter(|(_, one)| one.dynamic | one.puts != 0) {
+    fn make_way(&mut self, tables: &mut Tables, entries: &[Handle], uses: &UseList) {
+        for (entry, one) in entries.iter().zip(&*uses.all).filter(|(_, one)| one.takes.computes()) {
             let group = tables.group(one.table, entry.place());
             self.end_dependent(tables, group, |_, other| !other.bounds.is_empty());
         }

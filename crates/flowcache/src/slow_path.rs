@@ -8,6 +8,8 @@
 use crate::batch::Flow;
 use crate::bindings::{Bindings, place};
 use crate::cache::FlowCache;
+use crate::extractors::Start;
+use crate::findings::Findings;
 use crate::fuel::Refill;
 use crate::goal::Goal;
 use crate::host::{Functions, Host, Programs};
@@ -15,6 +17,7 @@ use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::new_record::NewRecord;
 use crate::payback::Advice;
+use crate::scripts::{Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
 use braid_ir::residual::HeaderMask;
@@ -169,28 +172,15 @@ impl FlowCache {
             return false;
         }
         let worker = host.functions.chain().worker(packet, layout);
-        let (at_hand, findings) = ((packet, layout), &mut self.findings);
-        let specialiser = Specialiser::new(
-            flow.extractor(),
-            &mut *host.functions,
-            worker,
-            &mut *host.out,
-            at_hand,
-            findings,
-        );
-        let world = (host.programs, host.graph);
-        let goal = specialiser.and_then(|mut one| one.run(start, world, host.words).ok());
-        let goal = goal.filter(|_| self.eager || self.findings.loss().is_none());
-        self.learn(flow, goal.is_some());
-        let Some(goal) = goal else { return false };
-        if !self.has_room(flow, packet, host.functions) {
-            return false;
+        let tree = Tree::of(flow.kind, worker, layout);
+        let known = self.by_script(host, tree, (packet, layout));
+        if cfg!(debug_assertions) && known.is_some() {
+            self.check_script(host, start, tree, (packet, layout), known);
         }
-        let records = host.functions.state().dependents();
-        if records.has_mutant(RecordMutant::RulesForgotten) {
-            self.findings.path.rules.clear();
-        }
-        let Some(template) = self.template(host, goal) else { return false };
+        let known = known.or_else(|| self.specialise(host, start, tree, (packet, layout)));
+        let pays = known.is_some_and(|known| self.eager || known.pays);
+        self.learn(flow, pays);
+        let Some(Known { template, uses, .. }) = known.filter(|_| pays) else { return false };
         let found = &self.findings;
         let wide = NewRecord {
             key: self.batch.wide[at],
@@ -200,7 +190,8 @@ impl FlowCache {
             head: found.bytes,
             sums: found.sums,
             now,
-            depends_on: &found.depends_on,
+            entries: &found.handles,
+            uses,
             absent: &found.absent,
         };
         let (records, tables) = host.functions.parts().1.parts();
@@ -218,6 +209,77 @@ impl FlowCache {
         }
         self.learn_from(made, host.functions);
         true
+    }
+
+    /// Finds the parts of the packet's record by a script. `None` if no script knows the packet's
+    /// path.
+    fn by_script<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        tree: Tree,
+        at_hand: (&Packet, &Layout),
+    ) -> Option<Known> {
+        let Self { scripts, templates, findings, .. } = self;
+        scripts.run(tree, (&mut *host.functions, &mut *host.out), at_hand, templates, findings)
+    }
+
+    /// Asserts that the specialiser finds the same as a script.
+    fn check_script<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        start: Start,
+        tree: Tree,
+        at_hand: (&Packet, &Layout),
+        known: Option<Known>,
+    ) {
+        let Findings { bytes, sums, handles, absent, .. } = &self.findings;
+        let by_script = (*bytes, *sums, handles.clone(), absent.clone(), known);
+        let known = self.specialise(host, start, tree, at_hand);
+        let Findings { bytes, sums, handles, absent, .. } = &self.findings;
+        let by_specialiser = (*bytes, *sums, handles.clone(), absent.clone(), known);
+        assert_eq!(by_script, by_specialiser, "a script and the specialiser differ");
+    }
+
+    /// Finds the parts of the packet's record by the specialiser, and writes a script. `None` if
+    /// the packet can have no record.
+    fn specialise<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        start: Start,
+        tree: Tree,
+        at_hand: (&Packet, &Layout),
+    ) -> Option<Known> {
+        let (entry, _, is_narrow) = of_kind(tree.kind);
+        let Self { findings, .. } = self;
+        let one = Specialiser::new(
+            entry,
+            &mut *host.functions,
+            tree.worker,
+            &mut *host.out,
+            at_hand,
+            findings,
+        );
+        let world = (host.programs, host.graph);
+        let goal = one?.run(start, world, host.words).ok()?;
+        let pays = self.findings.loss().is_none();
+        if !(self.eager || pays) || is_narrow && !self.has_room(entry, at_hand.0, host.functions) {
+            return None;
+        }
+        let records = host.functions.state().dependents();
+        if records.has_mutant(RecordMutant::RulesForgotten) {
+            self.findings.path.rules.clear();
+        }
+        let template = self.template(host, goal)?;
+        let (records, tables) = host.functions.parts().1.parts();
+        let Findings { depends_on, handles, absent, recording, .. } = &mut self.findings;
+        handles.clear();
+        handles.extend(depends_on.iter().map(|(handle, _)| *handle));
+        let uses = records.uses(tables, depends_on, absent.len());
+        let known = Known { template, uses, pays };
+        if recording.finish() {
+            self.scripts.add(tree, recording, known, depends_on);
+        }
+        Some(known)
     }
 
     /// Takes a record that was made as a sample, and admits flows later or earlier from now on if
@@ -274,20 +336,17 @@ impl FlowCache {
         }
     }
 
-    /// Whether a record of the flow's kind can hold the findings. If not, the flow's extractor
-    /// makes only wide keys from now on.
-    fn has_room(&mut self, flow: Flow, packet: &Packet, functions: &mut impl Functions) -> bool {
-        if !flow.is_narrow() {
-            return true;
-        }
-        let Some(extractor) = self.extractors.get_mut(flow.extractor()) else { return true };
+    /// Whether a narrow record can hold the findings. If not, the extractor makes only wide keys
+    /// from now on.
+    fn has_room(&mut self, entry: u32, packet: &Packet, functions: &mut impl Functions) -> bool {
+        let Some(extractor) = self.extractors.get_mut(entry) else { return true };
         let (path, bytes) = (&mut self.findings.path, &self.findings.bytes);
         (path.link, path.first) = (extractor.link(packet), [bytes[0], bytes[1]]);
         let has_room = path.rewrite.is_narrow() && !self.templates.lacks_link(path);
         if !has_room {
             extractor.make_wide();
             let (records, tables) = functions.parts().1.parts();
-            records.end_narrow(tables, |kind| of_kind(kind).0 == flow.extractor());
+            records.end_narrow(tables, |kind| of_kind(kind).0 == entry);
         }
         has_room
     }

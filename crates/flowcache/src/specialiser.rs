@@ -14,9 +14,11 @@ use crate::effects::{Arg, Publication};
 use crate::findings::{Findings, Image};
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
-use crate::key::LENGTH;
+use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::path::Search;
+use crate::recording::Source;
+use crate::script::{Classify, Step as ScriptStep};
 use crate::slab::NONE;
 use crate::value_dependency::ValueDependency;
 use braid_externs::signature::{Profile, Touch};
@@ -66,6 +68,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         findings.counters.forget();
         findings.start(entry, outline);
         findings.mutants = functions.state().dependents().mutants();
+        // Only paths through one program have scripts.
+        findings.recording.start(entry < OPEN && findings.mutants.allow_scripts());
         Some(Self {
             number: NONE,
             blocks: &[],
@@ -83,6 +87,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Starts the run again. It now treats the slots in `counters.known` as counting slots.
     pub(crate) fn again(&mut self) {
         self.findings.start(self.findings.path.entry, self.headers.outline);
+        let is_on = self.findings.path.entry < OPEN && self.findings.mutants.allow_scripts();
+        self.findings.recording.start(is_on);
         let Headers { origin, layout, outline, .. } = self.headers;
         self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
         self.hops = 0;
@@ -101,6 +107,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         reason = "a list has fewer than 2^32 members, and an index past its end makes no record"
     )]
     pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
+        if let Op::ListGet { index, .. } | Op::BackendUp { index, .. } = *op {
+            self.findings.pin(values, index);
+        }
         let (param, part) = match *op {
             Op::Route { param, .. } | Op::Extern { param: Some(param), .. } => (param, Part::Whole),
             Op::ListLen { param, .. } | Op::InSet { set: SetRef::List(param, _), .. } => {
@@ -125,12 +134,18 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Assigns a block's parameters.
     pub(crate) fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
         let params = &self.blocks[target.block.index()].params;
-        let Findings { dependencies, args, .. } = &mut *self.findings;
+        let Findings { dependencies, args, recording, .. } = &mut *self.findings;
         args.clear();
-        args.extend(target.args.iter().map(|arg| (values.get(*arg), dependencies[arg.index()])));
-        for (param, (value, dependency)) in params.iter().zip(&*args) {
+        args.extend(
+            target
+                .args
+                .iter()
+                .map(|arg| (values.get(*arg), dependencies[arg.index()], recording.source(*arg))),
+        );
+        for (param, (value, dependency, source)) in params.iter().zip(&*args) {
             values.set(*param, *value);
             dependencies[param.index()] = *dependency;
+            recording.set_source(*param, *source);
         }
         for (param, arg) in params.iter().zip(&target.args) {
             self.is_key_of(*param, *arg);
@@ -162,6 +177,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.depend_on_operands(node, values, op);
         let done = self.functions.compute(node, values, op).is_some();
         self.findings.set_dependency(out, ValueDependency::Fixed);
+        self.findings.recording.operation(node, values, op);
         done
     }
 
@@ -198,9 +214,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 let (passes, number) = self.functions.classify(node, *param, packet.as_ref());
                 self.findings.know(values, *pass, Word::from(passes));
                 self.findings.know(values, *rule, Word::from(number));
+                self.record_rule(values, node, &step.what);
             }
             What::CountRule { param, rule } => {
                 self.findings.fix(values, *rule)?;
+                self.findings.pin(values, *rule);
                 self.depend_on_basis(node, *param, Part::Whole);
                 self.findings.path.rules.push((node, *param, values.get(*rule) as u32));
             }
@@ -209,6 +227,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 let handle = number.map(|number| self.findings.depends_on[number].0);
                 self.findings.know(values, *found, Word::from(handle.is_some()));
                 self.findings.know(values, *entry, handle.map_or(0, Handle::to_bits).into());
+                self.findings.recording.set_source(*entry, Source::Unknown);
             }
             What::Read { outs, state, entry } => {
                 let entry = Handle::from_bits(values.get(*entry) as u64);
@@ -261,6 +280,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
             _ => false,
         };
+        let compared = self.findings.counters.compared.len();
         let dependency = self.result(node, values, op)?;
         self.depend_on_operands(node, values, op);
         if by_function {
@@ -269,7 +289,20 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             self.functions.compute(node, values, op)?;
         }
         op.visit_outs(&mut |out| self.findings.set_dependency(*out, dependency));
+        self.findings.recording.operation(node, values, op);
+        if self.findings.counters.compared.len() > compared {
+            // The outcome and the constant give a bound.
+            op.visit_outs(&mut |out| self.findings.pin(values, *out));
+        }
         Some(())
+    }
+
+    /// Adds the lookup of a rule to the script.
+    fn record_rule(&mut self, values: &Values<'_>, node: u16, what: &What) {
+        let What::Classify { pass, rule, param, packet } = what else { return };
+        let packet = packet.as_deref().cloned();
+        let one = Classify { node, param: *param, packet, pass: *pass, rule: *rule };
+        self.findings.recording.classify(values, one);
     }
 
     /// The dependency of the result of an operation.
@@ -284,6 +317,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             let (a, b) = ((a, findings.dependency(a)), (b, findings.dependency(b)));
             let state = (self.functions.state(), &findings.depends_on[..]);
             if let Some(dependency) = findings.counters.compare(state, values, op, (a, b)) {
+                for (id, dependency) in [a, b] {
+                    if dependency == ValueDependency::Fixed {
+                        findings.pin(values, id);
+                    }
+                }
                 return dependency;
             }
         }
@@ -307,6 +345,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::Load { out, field } => self.load(values, *out, *field)?,
             Op::PushVlan { id } => {
                 self.findings.fix(values, *id)?;
+                self.findings.pin(values, *id);
                 self.headers.push_tag(values.get(*id))?;
             }
             Op::PopVlan => self.headers.pop_tag()?,
@@ -321,6 +360,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     fn load(&mut self, values: &mut Values<'_>, out: ValueId, field: Field) -> Option<()> {
         let point = self.point;
+        self.findings.recording.set_source(out, Source::Unknown);
         let (value, dependency) = match field {
             Field::PktBackward => (point.backward.into(), ValueDependency::Fixed),
             Field::PktHeld => (point.held.into(), ValueDependency::Fixed),
@@ -351,7 +391,37 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         values.set(out, value);
         self.findings.set_dependency(out, dependency);
+        self.record_load(out, field);
         Some(())
+    }
+
+    /// Adds the load of a field to the script.
+    fn record_load(&mut self, id: ValueId, field: Field) {
+        let (headers, recording) = (&self.headers, &mut self.findings.recording);
+        if !recording.is_on() {
+            return;
+        }
+        match field {
+            Field::PktBackward | Field::PktHeld => recording.set_source(id, Source::Constant),
+            Field::PktTime => recording.define(id, |out| ScriptStep::Time { out }),
+            Field::PktLen => {
+                let longer = headers.vlans.longer().into();
+                recording.define(id, |out| ScriptStep::Length { out, longer });
+            }
+            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
+                recording.define(id, |out| ScriptStep::Field { out, field });
+            }
+            field => match headers.place(field) {
+                Some(Place::Got(_)) => recording.set_source(id, Source::Constant),
+                Some(Place::Came(bits)) if bits.are_in(&headers.fresh).0 => {
+                    recording.set_source(id, recording.assigned(bits));
+                }
+                Some(Place::Came(bits)) => {
+                    recording.define(id, |out| ScriptStep::Bits { out, bits });
+                }
+                None => recording.define(id, |out| ScriptStep::Field { out, field }),
+            },
+        }
     }
 
     /// Assigns a field.
@@ -361,10 +431,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Place::Came(bits) => bits,
             Place::Got(bits) => {
                 self.findings.fix(values, id)?;
+                self.findings.pin(values, id);
                 self.headers.set_tag(bits, value);
                 return Some(());
             }
         };
+        self.findings.recording.assign(bits, id, value);
         if let ValueDependency::Number { number, shift: 0, add } = self.findings.dependency(id)
             && Some(number) == bits.number()
             && bits.at == self.headers.outline.ttl()
@@ -391,6 +463,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     pub(crate) fn copy(&mut self, node: u16, dest: Dest) {
         self.findings.path.effects.copies.push((node, dest));
         self.findings.copies.push(self.image());
+        self.findings.recording.copy();
     }
 
     /// Whether the packet has not changed since any of its copies was sent.
@@ -439,7 +512,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             ValueDependency::Fixed => {
                 match self.findings.keys.iter().find(|(value, _)| *value == id) {
                     Some((_, bits)) => Arg::Bits(kind, *bits),
-                    None => Arg::Word(kind, values.get(id)),
+                    None => {
+                        self.findings.pin(values, id);
+                        Arg::Word(kind, values.get(id))
+                    }
                 }
             }
             ValueDependency::Packet => return None,
@@ -454,6 +530,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         id: ValueId,
     ) -> Option<()> {
         self.findings.fix(values, id)?;
+        self.findings.pin(values, id);
         let name: Arc<str> = self.tag_name(node, tag).into();
         let tags = &mut self.findings.path.effects.tags;
         match tags.iter_mut().find(|(known, _)| *known == name) {
@@ -502,6 +579,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             path.searches.push(search);
         }
         *lookups += 1;
+        self.findings.recording.test(ScriptStep::Search(search));
         self.findings.know(values, outs.0, 0);
         self.findings.know(values, outs.1, 0);
         Some(())

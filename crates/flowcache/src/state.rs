@@ -9,6 +9,8 @@ use crate::entry_use::{Change, EntryUse, Update};
 use crate::findings::Findings;
 use crate::host::Functions;
 use crate::mutants::RecordMutant;
+use crate::recording::Source;
+use crate::script::{SlotRef, Step};
 use crate::specialiser::Specialiser;
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{StateId, ValueId, Word};
@@ -32,16 +34,23 @@ impl<F: Functions> Specialiser<'_, F> {
         }
         self.findings.fix_all(values, key)?;
         let number = self.look_up(values, table, key);
+        let Findings { depends_on, recording, .. } = &mut *self.findings;
+        let found = (number.unwrap_or(depends_on.len()), number.is_some());
+        let shape = self.functions.state().key_shape(table);
+        recording.find(values, (table, shape), key, found, depends_on);
         self.findings.asked.push(table, key, number);
         Some(number)
     }
 
     fn look_up(&mut self, values: &Values<'_>, table: TableRef, key: &[ValueId]) -> Option<usize> {
         let (key, entry) = self.functions.peek(table, values, key);
-        let Findings { depends_on, absent, lookups, spare, .. } = &mut *self.findings;
+        let Findings { depends_on, absent, lookups, spare, recording, .. } = &mut *self.findings;
         *lookups += 1;
         let Some(entry) = entry else {
-            absent.push(table, key);
+            if absent.add(table, key).is_none() {
+                // Whether two keys are equal may differ between the flows of a path.
+                recording.give_up();
+            }
             return None;
         };
         let same = |(one, how): &(Handle, EntryUse)| (how.table, *one) == (table, entry);
@@ -62,7 +71,7 @@ impl<F: Functions> Specialiser<'_, F> {
         outs: &[ValueId],
     ) -> Option<()> {
         let table = self.functions.table(node, state, self.worker);
-        let Findings { depends_on, put, dependencies, .. } = &mut *self.findings;
+        let Findings { depends_on, put, dependencies, recording, .. } = &mut *self.findings;
         let is_it = |(one, how): &(Handle, EntryUse)| (how.table, *one) == (table, entry);
         let number = depends_on.iter().position(is_it)?;
         let (store, updates) = (self.functions.state(), &depends_on[number].1.updates);
@@ -70,15 +79,21 @@ impl<F: Functions> Specialiser<'_, F> {
         let length = Word::from(self.headers.packet.wire_len);
         for (slot, out) in (0..).zip(outs) {
             let dependency = &mut dependencies[out.index()];
-            if let Some(put) = put.iter().find(|put| (put.0, put.1) == (number, slot)) {
-                values.set(*out, put.2);
-                *dependency = put.3;
+            recording.set_source(*out, Source::Unknown);
+            if let Some(put) = put.iter().find(|put| (put.entry, put.slot) == (number, slot)) {
+                values.set(*out, put.value);
+                *dependency = put.dependency;
+                recording.set_source(*out, put.source);
                 continue;
             }
             let mut value = shape.get(words, slot as usize);
             let update = updates.iter().find(|one| one.slot == slot);
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
-                None => (0, 0, None),
+                None => {
+                    let from = SlotRef { entry: number, table, slot };
+                    recording.define(*out, |out| Step::Slot { out, from });
+                    (0, 0, None)
+                }
                 Some(Change::Time) => {
                     values.set(*out, value);
                     *dependency = ValueDependency::Time;
@@ -109,9 +124,14 @@ impl<F: Functions> Specialiser<'_, F> {
         let (entry, ref how) = self.findings.depends_on[number];
         let store = self.functions.state();
         let (shape, words) = (store.slot_shape(how.table), store.slots(how.table, entry)?);
+        let from = SlotRef { entry: number, table: how.table, slot };
         let old = shape.get(words, slot as usize);
         let is_now = shape.width(slot as usize) == 64 && old <= Word::from(self.functions.now());
-        let change = match self.findings.dependency(id) {
+        let dependency = self.findings.dependency(id);
+        if dependency == ValueDependency::Time && !is_now {
+            self.findings.recording.give_up();
+        }
+        let change = match dependency {
             ValueDependency::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
@@ -124,6 +144,7 @@ impl<F: Functions> Specialiser<'_, F> {
             }
             ValueDependency::Time if is_now => {
                 self.findings.forget(number, slot);
+                self.findings.recording.test(Step::NotLater { from });
                 Change::Time
             }
             _ if self.findings.has_put(number, slot) || self.findings.changes_with_packets(id) => {
@@ -132,6 +153,7 @@ impl<F: Functions> Specialiser<'_, F> {
             _ => {
                 self.findings.fix(values, id)?;
                 self.findings.depends_on[number].1.read(slot);
+                self.findings.recording.holds(from, id, old);
                 return (values.get(id) == old).then_some(());
             }
         };

@@ -180,6 +180,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 End::Branch { cond, yes, no } => {
                     let fixed = self.findings.fix(values, *cond);
                     fixed.ok_or_else(|| self.stop(Why::Step, at, None))?;
+                    self.findings.pin(values, *cond);
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {

@@ -117,29 +117,31 @@ pub fn sums(
     old: &[u8; WIDE_BYTES],
     new: &[u8; WIDE_BYTES],
 ) -> [u16; 2] {
-    // All offsets here are even.
-    let change = |from: usize, to: usize, but: usize| {
-        let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
-        let differ = (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new);
-        let pairs = differ.flat_map(|(at, (old, new))| {
-            let pairs = old.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0);
-            (at..).step_by(2).zip(pairs)
-        });
-        let counts = pairs.filter(|(at, _)| (from..to).contains(at) && *at != but);
-        let sum = counts.fold(0, |sum, (_, (old, new))| {
-            sum + u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new))
-        });
-        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add the
-        // same here.
-        Sum16::default().with_word(sum + 0xffff).folded()
-    };
     let (ip, l4) = (outline.ip, outline.l4());
-    let own = if outline.is_ip6 { 0 } else { change(ip, l4, ip + ipv4::CHECKSUM) };
-    let Some(sum) = layout.sum() else { return [own, 0] };
     let src = ip + if outline.is_ip6 { ipv6::SRC } else { ipv4::SRC };
-    let addresses = if sum.has_pseudo() { change(src, l4, WIDE_BYTES) } else { 0 };
-    let both = Sum16::default().with_word(u32::from(change(l4, WIDE_BYTES, sum.at)));
-    [own, both.with_word(u32::from(addresses)).folded()]
+    let (of_ip, of_l4) = (ip + ipv4::CHECKSUM, layout.sum().map_or(0, |sum| sum.at));
+    // The changes of the IP header before its addresses, of the addresses, and of the rest. A word
+    // that stays would add all ones, which is 0 in one's complement. The first summand stands for
+    // all words that stay.
+    let [mut header, mut addresses, mut rest] = [0xffff_u32; 3];
+    let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
+    for (at, (old, new)) in (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new) {
+        let pairs = old.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0);
+        // All offsets here are even.
+        for (at, (old, new)) in (at..).step_by(2).zip(pairs) {
+            let change = u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new));
+            match at {
+                _ if at < ip || at == of_ip && !outline.is_ip6 || at == of_l4 => {}
+                _ if at < src => header += change,
+                _ if at < l4 => addresses += change,
+                _ => rest += change,
+            }
+        }
+    }
+    let folded = |sum: u32| Sum16::default().with_word(sum).folded();
+    let own = if outline.is_ip6 { 0 } else { folded(header + addresses) };
+    let Some(sum) = layout.sum() else { return [own, 0] };
+    [own, folded(rest + if sum.has_pseudo() { addresses } else { 0 })]
 }
 
 impl Outline {

@@ -195,9 +195,9 @@ fn get_bits(words: &[u64], bit: usize, width: u16) -> Word {
     value & max_of(width)
 }
 
-/// Sets `width` bits, which must be 0 before.
+/// Sets `width` bits of packed words from a bit on. They must be 0 before.
 #[inline]
-fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
+pub fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
     let (first, shift) = (bit / 64, bit % 64);
     let end = shift + usize::from(width);
     if end <= 64 && width > 0 {

@@ -1,0 +1,367 @@
+//! Writes a script while the specialiser runs a packet's path.
+//!
+//! The specialiser tells where each fixed value comes from. A value that differs between the flows
+//! of a path gets a register and a step. Where a value decides about the path or becomes a part of
+//! the record template, it is *pinned*: later flows take this path only if they have the same value
+//! there. A step is written just before something needs its result. So paths that are equal up to
+//! some pin have the same steps up to there.
+
+use crate::entry_use::EntryUse;
+use crate::key::Bits;
+use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
+use crate::slab::NONE;
+use braid_ir::model::{Op, ValueId, Word};
+use braid_ir::residual::RuleFields;
+use braid_ir::values::Values;
+use braid_state::{Handle, KeyShape, TableRef};
+
+/// The largest number of registers of a script.
+const MOST_REGISTERS: usize = 1 << 12;
+
+/// Where a value of the program comes from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Source {
+    /// The value is the same for all flows that take this path.
+    Constant,
+    /// The value is in this register.
+    Register(ValueId),
+    /// No script can compute the value.
+    Unknown,
+}
+
+/// An assignment to bits of the packet's first bytes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Write {
+    pub(crate) bits: Bits,
+    pub(crate) from: ValueId,
+}
+
+/// A register.
+struct Register {
+    /// The position in `steps` of the step that assigns it.
+    step: usize,
+    is_pinned: bool,
+}
+
+/// The script of the current specialisation.
+#[derive(Default)]
+pub(crate) struct Recording {
+    /// Whether a script can express the path so far.
+    is_on: bool,
+    /// By value of the program.
+    sources: Vec<Source>,
+    registers: Vec<Register>,
+    /// The steps that assign registers. `None` where the step has been written.
+    steps: Vec<Option<Step>>,
+    constants: Vec<(Word, ValueId)>,
+    /// The result: the steps, and the assignments to the packet.
+    pub(crate) written: Vec<Step>,
+    pub(crate) writes: Vec<Write>,
+    copied_at: Option<usize>,
+}
+
+impl Recording {
+    /// Starts a recording. Without `is_on`, nothing is recorded.
+    pub(crate) fn start(&mut self, is_on: bool) {
+        self.is_on = is_on;
+        self.registers.clear();
+        self.steps.clear();
+        self.constants.clear();
+        self.written.clear();
+        self.writes.clear();
+        self.copied_at = None;
+    }
+
+    /// Starts a program that has this number of values.
+    pub(crate) fn enter(&mut self, values: usize) {
+        self.sources.clear();
+        self.sources.resize(values, Source::Unknown);
+    }
+
+    /// Gives the recording up: no script can express the path.
+    pub(crate) fn give_up(&mut self) {
+        self.is_on = false;
+    }
+
+    /// Whether the recording has not been given up.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// The source of a value.
+    pub(crate) fn source(&self, id: ValueId) -> Source {
+        match self.sources.get(id.index()).copied().unwrap_or(Source::Unknown) {
+            Source::Register(register) if self.is_pinned(register) => Source::Constant,
+            source => source,
+        }
+    }
+
+    fn is_pinned(&self, register: ValueId) -> bool {
+        self.registers.get(register.index()).is_some_and(|one| one.is_pinned)
+    }
+
+    /// Sets the source of a value.
+    pub(crate) fn set_source(&mut self, id: ValueId, source: Source) {
+        if let Some(one) = self.sources.get_mut(id.index()) {
+            *one = source;
+        }
+    }
+
+    /// Adds a step, which is not written before something needs its result. `step` makes the step
+    /// from its register, which becomes the source of the value.
+    pub(crate) fn define(&mut self, id: ValueId, step: impl FnOnce(ValueId) -> Step) {
+        if !self.is_on {
+            return;
+        }
+        let register = self.register();
+        self.steps.push(Some(step(register)));
+        self.set_source(id, Source::Register(register));
+    }
+
+    /// A new register for the next step.
+    #[expect(clippy::cast_possible_truncation, reason = "the number of registers is limited")]
+    fn register(&mut self) -> ValueId {
+        self.registers.push(Register { step: self.steps.len(), is_pinned: false });
+        self.is_on &= self.registers.len() <= MOST_REGISTERS;
+        ValueId(self.registers.len() as u32 - 1)
+    }
+
+    /// The number of registers.
+    pub(crate) fn registers(&self) -> usize {
+        self.registers.len()
+    }
+
+    /// The register of a value, which is `value` now. `None` if no script can compute it.
+    fn register_of(&mut self, id: ValueId, value: Word) -> Option<ValueId> {
+        match self.sources.get(id.index())? {
+            Source::Unknown => None,
+            Source::Register(register) => Some(*register),
+            Source::Constant => Some(self.constant(value)),
+        }
+    }
+
+    /// The register of a constant.
+    fn constant(&mut self, value: Word) -> ValueId {
+        if let Some((_, register)) = self.constants.iter().find(|(known, _)| *known == value) {
+            return *register;
+        }
+        let register = self.register();
+        self.steps.push(Some(Step::Const { out: register, value }));
+        self.constants.push((value, register));
+        register
+    }
+
+    /// As [`Recording::register_of`] for several values.
+    fn registers_of(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<Box<[ValueId]>> {
+        ids.iter().map(|id| self.register_of(*id, values.get(*id))).collect()
+    }
+
+    /// Writes the step that assigns a register, and before it the steps that it needs.
+    fn demand(&mut self, register: ValueId) {
+        let Some(at) = self.registers.get(register.index()).map(|one| one.step) else { return };
+        if let Some(step) = self.steps.get_mut(at).and_then(Option::take) {
+            self.write(step);
+        }
+    }
+
+    /// Writes a step, and before it the steps that it needs.
+    fn write(&mut self, step: Step) {
+        let mut needed = Vec::new();
+        step.visit_uses(&mut |register| needed.push(register));
+        needed.into_iter().for_each(|register| self.demand(register));
+        self.written.push(step);
+    }
+
+    /// Adds a test, if the recording has not been given up.
+    pub(crate) fn test(&mut self, step: Step) {
+        if self.is_on {
+            self.write(step);
+        }
+    }
+
+    /// Pins a value, which is `value` now.
+    pub(crate) fn pin(&mut self, id: ValueId, value: Word) {
+        match self.source(id) {
+            Source::Constant => {}
+            Source::Unknown => self.give_up(),
+            Source::Register(register) => self.pin_register(register, value),
+        }
+    }
+
+    fn pin_register(&mut self, register: ValueId, value: Word) {
+        if !self.is_on {
+            return;
+        }
+        self.demand(register);
+        self.written.push(Step::Pin { register, value, branch: NONE });
+        if let Some(one) = self.registers.get_mut(register.index()) {
+            one.is_pinned = true;
+        }
+    }
+
+    /// Adds an operation on fixed or open values, whose results are in `values`.
+    pub(crate) fn operation(&mut self, node: u16, values: &Values<'_>, op: &Op) {
+        if !self.is_on {
+            return;
+        }
+        let (mut is_known, mut is_constant) = (true, !matches!(op, Op::Extern { .. }));
+        op.visit_uses(&mut |id| match self.source(*id) {
+            Source::Constant => {}
+            Source::Register(_) => is_constant = false,
+            Source::Unknown => is_known = false,
+        });
+        if !is_known || is_constant {
+            let source = if is_known { Source::Constant } else { Source::Unknown };
+            op.visit_outs(&mut |out| self.set_source(*out, source));
+            return;
+        }
+        let calc = Calc::of(op, values, |id| match self.source(id) {
+            Source::Register(register) => register,
+            _ => self.constant(values.get(id)),
+        });
+        if let Some(calc) = calc {
+            let mut out = None;
+            op.visit_outs(&mut |id| out = Some(*id));
+            if let Some(id) = out {
+                self.define(id, |out| Step::Calc { out, calc });
+            }
+            return;
+        }
+        let Some(operands) = self.registers_of(values, &op.uses()) else { return };
+        let results: Vec<_> = op.outs().iter().map(|_| self.register()).collect();
+        let Some(call) = Call::of(node, op, values, &operands, &results) else {
+            self.give_up();
+            return;
+        };
+        self.assign_all(&op.outs(), &results);
+        self.steps.push(Some(Step::Call(Box::new(call))));
+    }
+
+    /// Makes registers of one step the sources of values.
+    fn assign_all(&mut self, ids: &[ValueId], registers: &[ValueId]) {
+        for (id, register) in ids.iter().zip(registers) {
+            self.set_source(*id, Source::Register(*register));
+        }
+    }
+
+    /// Adds the lookup of a rule. The results become sources of `pass` and `rule`.
+    pub(crate) fn classify(&mut self, values: &Values<'_>, one: Classify) {
+        if !self.is_on {
+            return;
+        }
+        let ids = [one.pass, one.rule];
+        let fields = one.packet.as_ref().map(|fields| self.fields(values, fields));
+        let packet = match fields {
+            Some(None) => return self.give_up(),
+            Some(fields) => fields,
+            None => None,
+        };
+        let results = [self.register(), self.register()];
+        let [pass, rule] = results;
+        let step = Classify { packet, pass, rule, ..one };
+        self.assign_all(&ids, &results);
+        self.steps.push(Some(Step::Classify(Box::new(step))));
+    }
+
+    /// Fields with registers in place of values.
+    fn fields(&mut self, values: &Values<'_>, fields: &RuleFields) -> Option<RuleFields> {
+        let mut register = |id| self.register_of(id, values.get(id));
+        let mut pair = |pair: Option<(ValueId, ValueId)>| match pair {
+            Some((a, b)) => Some(Some((register(a)?, register(b)?))),
+            None => Some(None),
+        };
+        let (ports, icmp) = (pair(fields.ports)?, pair(fields.icmp)?);
+        let tcp_flags = match fields.tcp_flags {
+            Some(flags) => Some(register(flags)?),
+            None => None,
+        };
+        let (src, dst) = (register(fields.src)?, register(fields.dst)?);
+        let proto = register(fields.proto)?;
+        Some(RuleFields { version: fields.version, src, dst, proto, ports, tcp_flags, icmp })
+    }
+
+    /// Adds the lookup of an entry, and pins its outcome. `entry` is the number that the entry has,
+    /// or would have, among the entries that were found, which have the uses `known`.
+    pub(crate) fn find(
+        &mut self,
+        values: &Values<'_>,
+        (table, shape): (TableRef, &KeyShape),
+        key: &[ValueId],
+        (entry, is_there): (usize, bool),
+        known: &[(Handle, EntryUse)],
+    ) {
+        if !self.is_on {
+            return;
+        }
+        let Some(key) = self.registers_of(values, key).filter(|_| shape.words() <= MOST_WORDS)
+        else {
+            return self.give_up();
+        };
+        let (mut constant, mut parts) = (Vec::new(), Vec::new());
+        for (at, from) in key.iter().copied().enumerate() {
+            let known = self.constants.iter().find(|(_, register)| *register == from);
+            constant.push(known.map_or(0, |(value, _)| *value));
+            if known.is_none() {
+                let (bit, width) = shape.place(at).unwrap_or_default();
+                parts.push(Part { from, bit, width });
+            }
+        }
+        let mut words = vec![0; shape.words()];
+        shape.pack(&constant, &mut words);
+        let of_table = known.iter().enumerate().filter(|(_, (_, one))| one.table == table);
+        let others = of_table.map(|(at, _)| at).filter(|at| *at < entry || !is_there).collect();
+        let out = self.register();
+        self.steps.push(None);
+        let (constant, parts) = (words.into(), parts.into());
+        self.write(Step::Find(Box::new(Find { out, table, constant, parts, entry, others })));
+        self.pin_register(out, is_there.into());
+    }
+
+    /// Adds the test that a slot of an entry holds a value.
+    pub(crate) fn holds(&mut self, from: SlotRef, id: ValueId, value: Word) {
+        match self.register_of(id, value).filter(|_| self.is_on) {
+            Some(value) => self.write(Step::Holds { from, value }),
+            None => self.give_up(),
+        }
+    }
+
+    /// Adds the assignment of a value to bits of the packet.
+    pub(crate) fn assign(&mut self, bits: Bits, id: ValueId, value: Word) {
+        if !self.is_on {
+            return;
+        }
+        match self.register_of(id, value) {
+            Some(from) => self.writes.push(Write { bits, from }),
+            None => self.give_up(),
+        }
+    }
+
+    /// The source of bits that the path has assigned.
+    pub(crate) fn assigned(&self, bits: Bits) -> Source {
+        let is_in =
+            |one: &Write| one.bits.at < bits.at + bits.len && bits.at < one.bits.at + one.bits.len;
+        match self.writes.iter().rev().find(|one| is_in(one)) {
+            Some(one) if one.bits == bits => Source::Register(one.from),
+            _ => Source::Unknown,
+        }
+    }
+
+    /// Notes that the path sends a copy of the packet as it is now.
+    pub(crate) fn copy(&mut self) {
+        self.copied_at.get_or_insert(self.writes.len());
+    }
+
+    /// Completes the script. Returns false if no script can express the path.
+    pub(crate) fn finish(&mut self) -> bool {
+        // Whether a copy equals the packet at the end depends on the values assigned after it.
+        let is_changed = self.copied_at.is_some_and(|at| at < self.writes.len());
+        if !self.is_on || is_changed {
+            return false;
+        }
+        for at in 0..self.writes.len() {
+            let from = self.writes.get(at).map(|one| one.from);
+            from.into_iter().for_each(|from| self.demand(from));
+        }
+        self.is_on
+    }
+}

@@ -1,0 +1,402 @@
+//! Scripts: the work that remains for a flow if its path is known.
+//!
+//! The specialiser finds a path's record template once. Meanwhile it writes a script
+//! (`recording.rs`). For later flows of the path, the script alone finds the entries and the
+//! constants of the record. Scripts form trees: scripts of packets with the same kind of key share
+//! their steps up to the first pin at which their values differ. There, the other script branches
+//! off into a strand of its own.
+
+use crate::absences::Keys;
+use crate::entry_use::EntryUse;
+use crate::findings::Findings;
+use crate::host::Functions;
+use crate::key::of_kind;
+use crate::recording::{Recording, Write};
+use crate::script::{Find, MOST_WORDS, Part, SlotRef, Step};
+use crate::slab::NONE;
+use crate::template::Templates;
+use braid_ir::engine::Outputs;
+use braid_ir::model::{ValueId, Word};
+use braid_ir::values::Values;
+use braid_packet::rewrite::{WIDE, WIDE_BYTES, Window, sums, wide_window, words};
+use braid_packet::{Layout, Packet};
+use braid_state::{Handle, put_bits};
+use foldhash::HashMap;
+
+/// The largest number of strands of all trees. Further paths get no scripts.
+const MOST_STRANDS: usize = 1 << 16;
+/// The largest number of templates at the end of a script.
+const MOST_ENDS: usize = 16;
+/// The number of strands that are freed before each batch of packets.
+const FREED_AT_A_TIME: usize = 64;
+
+/// Packets whose scripts form a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Tree {
+    /// The kind of the flow ([`crate::key::kind`]).
+    pub(crate) kind: u32,
+    pub(crate) worker: u16,
+    /// Whether the packet has a transport checksum that covers addresses, and whether the capture
+    /// has cut the checksum off.
+    sums: [bool; 2],
+}
+
+impl Tree {
+    pub(crate) fn of(kind: u32, worker: u16, layout: &Layout) -> Self {
+        Self { kind, worker, sums: [layout.has_pseudo_sum(), layout.lacks_sum()] }
+    }
+}
+
+/// The steps of a script from the root of the tree, or from the pin where it branches off, to its
+/// end.
+struct Strand {
+    steps: Box<[Step]>,
+    /// The ends of scripts with these steps. Guards decide between them.
+    ends: Vec<ScriptEnd>,
+}
+
+/// The strands that begin at a pin, by the value of the pin's register, in order of the values.
+type Branches = Vec<(Word, u32)>;
+
+/// The end of a script.
+struct ScriptEnd {
+    template: u32,
+    /// The number of the list of uses that the record has of entries.
+    uses: u32,
+    /// Uses with bounds, with the number of their entry.
+    bounded: Box<[(usize, EntryUse)]>,
+    writes: Box<[Write]>,
+    /// Whether a record saves time.
+    pays: bool,
+}
+
+/// What a script has found. The rest is in [`Findings`].
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Known {
+    pub(crate) template: u32,
+    pub(crate) uses: u32,
+    pub(crate) pays: bool,
+}
+
+/// All scripts.
+#[derive(Default)]
+pub(crate) struct Scripts {
+    roots: HashMap<Tree, u32>,
+    strands: Vec<Strand>,
+    branches: Vec<Branches>,
+    /// Strands that are not valid any more. They are freed little by little.
+    old: Vec<Vec<Strand>>,
+    registers: Vec<Word>,
+}
+
+impl Scripts {
+    /// Removes all scripts, because something has changed that they do not test.
+    pub(crate) fn clear(&mut self) {
+        if !self.strands.is_empty() {
+            self.roots.clear();
+            self.branches.clear();
+            self.old.push(std::mem::take(&mut self.strands));
+        }
+    }
+
+    /// Frees some memory of removed scripts.
+    pub(crate) fn free_some(&mut self) {
+        if let Some(strands) = self.old.last_mut() {
+            strands.truncate(strands.len().saturating_sub(FREED_AT_A_TIME));
+            if strands.is_empty() {
+                self.old.pop();
+            }
+        }
+    }
+
+    /// Adds a script that leads to a template. `uses` holds the uses of entries. Does nothing if
+    /// there are too many scripts, or if the script does not fit into the tree.
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_STRANDS` strands")]
+    pub(crate) fn add(
+        &mut self,
+        tree: Tree,
+        recording: &Recording,
+        known: Known,
+        uses: &[(Handle, EntryUse)],
+    ) {
+        if self.strands.len() == MOST_STRANDS {
+            return;
+        }
+        let Recording { written, writes, .. } = recording;
+        if self.registers.len() < recording.registers() {
+            self.registers.resize(recording.registers(), 0);
+        }
+        let bounded = (0..).zip(uses).filter(|(_, (_, one))| !one.bounds.is_empty());
+        let bounded = bounded.map(|(entry, (_, one))| (entry, one.clone())).collect();
+        let Known { template, uses, pays } = known;
+        let end = ScriptEnd { template, uses, bounded, writes: writes.as_slice().into(), pays };
+        let new = self.strands.len() as u32;
+        let Some(root) = self.roots.get(&tree).copied() else {
+            self.roots.insert(tree, new);
+            self.strands.push(Strand { steps: written.as_slice().into(), ends: vec![end] });
+            return;
+        };
+        let (mut at, mut from) = (root, 0);
+        while let Some(strand) = self.strands.get_mut(at as usize) {
+            let rest = written.get(from..).unwrap_or(&[]);
+            let same = strand.steps.iter().zip(rest).take_while(|(a, b)| a.is_like(b)).count();
+            if same == strand.steps.len() && same == rest.len() {
+                let is_known = strand.ends.iter().any(|one| one.template == template);
+                if !is_known && strand.ends.len() < MOST_ENDS {
+                    strand.ends.push(end);
+                }
+                return;
+            }
+            let (Some(old), Some(other)) = (strand.steps.get_mut(same), rest.get(same)) else {
+                return;
+            };
+            let (Step::Pin { register, branch, .. }, Step::Pin { register: other, value, .. }) =
+                (old, other)
+            else {
+                return;
+            };
+            if register != other {
+                return;
+            }
+            from += same + 1;
+            if *branch == NONE {
+                *branch = self.branches.len() as u32;
+                self.branches.push(Vec::new());
+            }
+            let Some(branches) = self.branches.get_mut(*branch as usize) else { return };
+            match branches.binary_search_by_key(value, |(value, _)| *value) {
+                Ok(known) => at = branches.get(known).map_or(NONE, |(_, strand)| *strand),
+                Err(place) => {
+                    branches.insert(place, (*value, new));
+                    let steps = written.get(from..).unwrap_or(&[]).into();
+                    self.strands.push(Strand { steps, ends: vec![end] });
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs the script for a packet. Returns `None` if no script knows the packet's path; the
+    /// findings then have no meaning.
+    pub(crate) fn run<F: Functions>(
+        &mut self,
+        tree: Tree,
+        (functions, out): (&mut F, &mut dyn Outputs),
+        (packet, layout): (&Packet, &Layout),
+        templates: &Templates,
+        findings: &mut Findings,
+    ) -> Option<Known> {
+        let mut at = *self.roots.get(&tree)?;
+        let Findings { absent, handles, .. } = findings;
+        absent.clear();
+        handles.clear();
+        let Self { strands, branches, registers, .. } = self;
+        let now = packet.time_ns.max(functions.now());
+        let head = wide_window(packet.data());
+        let worker = tree.worker;
+        let mut run = Run {
+            worker,
+            functions,
+            out,
+            packet,
+            layout,
+            now,
+            head,
+            registers,
+            found: handles,
+            absent,
+        };
+        let ends = loop {
+            let Strand { steps, ends } = strands.get(at as usize)?;
+            match steps.iter().find_map(|step| run.step(step).err()) {
+                Some(Deviation { branch, value }) => at = next(branches, branch, value)?,
+                None => break ends,
+            }
+        };
+        let (_, outline, is_narrow) = of_kind(tree.kind);
+        for end in ends {
+            let (template, path) = templates.get(end.template)?;
+            if !template.fits(packet) || !end.bounded.iter().all(|one| run.is_within(one)) {
+                continue;
+            }
+            let mut bytes = run.head;
+            for Write { bits, from } in &end.writes {
+                bits.set(&mut bytes, run.register(*from).ok()?);
+            }
+            let keep = path.rewrite.keep;
+            findings.sums = sums(layout, outline, &run.head, &bytes);
+            findings.bytes = words::<WIDE>(&bytes);
+            findings.bytes.iter_mut().zip(keep).for_each(|(word, keep)| *word &= !keep);
+            if is_narrow && !has_first(&findings.bytes, path.first) {
+                continue;
+            }
+            return Some(Known { template: end.template, uses: end.uses, pays: end.pays });
+        }
+        None
+    }
+}
+
+/// Whether these are the first words of a packet.
+fn has_first(bytes: &Window<WIDE>, first: [u64; 2]) -> bool {
+    bytes.first_chunk() == Some(&first)
+}
+
+/// The strand that begins at a branch for a value.
+fn next(branches: &[Branches], branch: u32, value: Word) -> Option<u32> {
+    let branches = branches.get(branch as usize)?;
+    let place = branches.binary_search_by_key(&value, |(value, _)| *value).ok()?;
+    branches.get(place).map(|(_, strand)| *strand)
+}
+
+/// A test that failed: the branch where the script may go on, and the value that decides.
+struct Deviation {
+    branch: u32,
+    value: Word,
+}
+
+/// A test failed, or a step could not be executed. The script does not go on.
+const STOP: Deviation = Deviation { branch: NONE, value: 0 };
+
+/// A script that runs.
+struct Run<'a, F> {
+    worker: u16,
+    functions: &'a mut F,
+    out: &'a mut dyn Outputs,
+    packet: &'a Packet,
+    layout: &'a Layout,
+    now: u64,
+    /// The packet's first bytes.
+    head: [u8; WIDE_BYTES],
+    registers: &'a mut [Word],
+    found: &'a mut Vec<Handle>,
+    absent: &'a mut Keys,
+}
+
+impl<F: Functions> Run<'_, F> {
+    #[inline(always)]
+    fn register(&self, id: ValueId) -> Result<Word, Deviation> {
+        self.registers.get(id.index()).copied().ok_or(STOP)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, id: ValueId, value: Word) -> Result<(), Deviation> {
+        *self.registers.get_mut(id.index()).ok_or(STOP)? = value;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn values(&mut self) -> Values<'_> {
+        Values { words: self.registers, types: &[] }
+    }
+
+    /// Executes a step.
+    #[inline(always)]
+    fn step(&mut self, step: &Step) -> Result<(), Deviation> {
+        match step {
+            Step::Pin { register, value, branch } => {
+                let is = self.register(*register)?;
+                if is != *value {
+                    return Err(Deviation { branch: *branch, value: is });
+                }
+            }
+            Step::Find(find) => self.find(find)?,
+            Step::Slot { out, from } => self.set(*out, self.slot(*from)?)?,
+            Step::Calc { out, calc } => {
+                let value = calc.run(&self.values()).ok_or(STOP)?;
+                self.set(*out, value)?;
+            }
+            Step::Const { out, value } => self.set(*out, *value)?,
+            Step::Bits { out, bits } => self.set(*out, bits.get(&self.head))?,
+            _ => self.rare(step).ok_or(STOP)?,
+        }
+        Ok(())
+    }
+
+    /// Executes a step that few scripts have.
+    #[inline(never)]
+    fn rare(&mut self, step: &Step) -> Option<()> {
+        let (out, value) = match step {
+            Step::Field { out, field } => (*out, self.packet.get(self.layout, *field)?),
+            Step::Length { out, longer } => {
+                (*out, Word::try_from(i64::from(self.packet.wire_len) + longer).ok()?)
+            }
+            Step::Time { out } => (*out, self.now.into()),
+            Step::Call(call) => {
+                return call.run(self.functions, self.worker, self.out, self.registers);
+            }
+            Step::Classify(one) => {
+                let packet = one.packet.as_ref().map(|fields| self.values().rule_packet(fields));
+                let (passes, rule) = self.functions.classify(one.node, one.param, packet.as_ref());
+                self.set(one.pass, passes.into()).ok()?;
+                (one.rule, rule.into())
+            }
+            Step::Search(search) => {
+                let chain = self.functions.chain();
+                return search.finds_nothing(chain, self.packet, self.layout).then_some(());
+            }
+            Step::Holds { from, value } => {
+                let value = self.register(*value).ok()?;
+                return (self.slot(*from).ok()? == value).then_some(());
+            }
+            Step::NotLater { from } => {
+                let now = Word::from(self.functions.now());
+                return (self.slot(*from).ok()? <= now).then_some(());
+            }
+            _ => return None,
+        };
+        self.set(out, value).ok()
+    }
+
+    /// Looks an entry up. Stops if the entry has another number than on the recorded path.
+    #[inline]
+    fn find(&mut self, find: &Find) -> Result<(), Deviation> {
+        let mut key = [0; MOST_WORDS];
+        let key = key.get_mut(..find.constant.len()).ok_or(STOP)?;
+        key.iter_mut().zip(&find.constant).for_each(|(word, constant)| *word = *constant);
+        for Part { from, bit, width } in &find.parts {
+            put_bits(key, *bit, *width, self.register(*from)?);
+        }
+        let entry = self.functions.parts().1.find(find.table, key);
+        match entry {
+            Some(entry) => {
+                let is_it = |at: &&usize| self.found.get(**at) == Some(&entry);
+                let number = match find.others.iter().find(is_it) {
+                    Some(known) => *known,
+                    None => {
+                        self.found.push(entry);
+                        self.found.len() - 1
+                    }
+                };
+                // Where the entry must be absent, its number does not matter.
+                if number != find.entry {
+                    return Err(STOP);
+                }
+            }
+            None => self.absent.add(find.table, key).ok_or(STOP)?,
+        }
+        self.set(find.out, entry.is_some().into())
+    }
+
+    /// The content of a slot of an entry that was found.
+    #[inline]
+    fn slot(&self, SlotRef { entry, table, slot }: SlotRef) -> Result<Word, Deviation> {
+        let handle = *self.found.get(entry).ok_or(STOP)?;
+        let state = self.functions.state();
+        let words = state.slots(table, handle).ok_or(STOP)?;
+        Ok(state.slot_shape(table).get(words, slot as usize))
+    }
+
+    /// Whether the bounded slots of an entry stay within their bounds with this packet, and records
+    /// may have bounds on them.
+    fn is_within(&self, (entry, one): &(usize, EntryUse)) -> bool {
+        let state = self.functions.state();
+        let (Some(handle), table) = (self.found.get(*entry).copied(), one.table) else {
+            return false;
+        };
+        one.bounds.iter().all(|bound| {
+            let may = state.dependents().may_bound(state.tables(), (table, handle), bound.slot);
+            let value = self.slot(SlotRef { entry: *entry, table, slot: bound.slot });
+            may && value.is_ok_and(|value| one.stays_within(*bound, value, self.packet.wire_len))
+        })
+    }
+}
