@@ -162,6 +162,9 @@ struct Heads {
     spare: Vec<u32>,
 }
 
+/// The number of heads by which a list of heads grows at least.
+const HEADS: usize = 64;
+
 /// Marks the number of a crowd in `Heads::all`. Record numbers are below it.
 pub(crate) const CROWD: u32 = 1 << 30;
 
@@ -178,7 +181,7 @@ impl Heads {
     fn set(&mut self, (table, number): Group, head: u32) {
         let heads = &mut self.all[table];
         if number >= heads.len() {
-            lengthen(heads, number + 1, NONE);
+            lengthen(heads, (number + 1).next_multiple_of(HEADS), NONE);
         }
         heads[number] = head;
     }

@@ -362,28 +362,41 @@ pub(crate) fn bits_where(
 
 impl Bits {
     /// Assigns a value to the bits.
+    #[inline]
     pub(crate) fn set(self, bytes: &mut [u8], value: u128) {
-        let range = self.at..self.at + self.len;
-        if self.width as usize == 8 * self.len {
-            bytes[range].copy_from_slice(&value.to_be_bytes()[16 - self.len..]);
-            return;
+        let bytes = &mut bytes[self.at..self.at + self.len];
+        let is_whole = self.width as usize == 8 * self.len;
+        match bytes {
+            [one] if is_whole => *one = value as u8,
+            [a, b] if is_whole => [*a, *b] = (value as u16).to_be_bytes(),
+            [a, b, c, d] if is_whole => [*a, *b, *c, *d] = (value as u32).to_be_bytes(),
+            _ => self.set_some(bytes, value),
         }
+    }
+
+    /// As [`Bits::set`], for a number with any length, which is in these bytes.
+    fn set_some(self, bytes: &mut [u8], value: u128) {
         let mask = self.most();
-        let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+        let old = bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
         let new = old & !(mask << self.shift) | (value & mask) << self.shift;
-        bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
+        bytes.copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
     }
 
     /// The value of the bits.
+    #[inline]
     pub(crate) fn get(self, bytes: &[u8]) -> u128 {
         let bytes = &bytes[self.at..self.at + self.len];
         let all = match *bytes {
-            [one] => one.into(),
+            [one] => u64::from(one),
             [a, b] => u16::from_be_bytes([a, b]).into(),
             [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
-            _ => bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)),
+            _ => {
+                let all = bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+                return all >> self.shift & self.most();
+            }
         };
-        all >> self.shift & self.most()
+        // The number is not wider than its bytes.
+        u128::from(all >> self.shift & u64::MAX >> (64 - self.width.clamp(1, 64)))
     }
 
     /// Whether a mask has some of the bits, and whether it has all of them.

@@ -29,6 +29,12 @@ impl Sum16 {
         Sum16(self.0 + u64::from(word))
     }
 
+    /// A sum of numbers of 32 bits, each of which stands for two numbers of 16 bits.
+    #[must_use]
+    pub(crate) fn of_halves(sum: u64) -> Self {
+        Sum16(sum)
+    }
+
     /// The sum folded to 16 bits. It is 0 only if all words were 0.
     #[must_use]
     pub fn folded(self) -> u16 {

@@ -120,28 +120,48 @@ pub fn sums(
     let (ip, l4) = (outline.ip, outline.l4());
     let src = ip + if outline.is_ip6 { ipv6::SRC } else { ipv4::SRC };
     let (of_ip, of_l4) = (ip + ipv4::CHECKSUM, layout.sum().map_or(0, |sum| sum.at));
-    // The changes of the IP header before its addresses, of the addresses, and of the rest. A word
-    // that stays would add all ones, which is 0 in one's complement. The first summand stands for
-    // all words that stay.
-    let [mut header, mut addresses, mut rest] = [0xffff_u32; 3];
+    // The changes of the IP header before its addresses, of the addresses, and of the rest, as
+    // sums of little-endian numbers of 32 bits. Numbers that stay count as 0.
+    let [mut header, mut addresses, mut rest] = [0_u64; 3];
     let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
-    for (at, (old, new)) in (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new) {
-        let pairs = old.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0);
-        // All offsets here are even.
-        for (at, (old, new)) in (at..).step_by(2).zip(pairs) {
-            let change = u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new));
-            match at {
-                _ if at < ip || at == of_ip && !outline.is_ip6 || at == of_l4 => {}
-                _ if at < src => header += change,
-                _ if at < l4 => addresses += change,
-                _ => rest += change,
-            }
+    for (at, (old, new)) in (0..).step_by(8).zip(chunks) {
+        let (old, new) = (u64::from_le_bytes(*old), u64::from_le_bytes(*new));
+        if old == new {
+            continue;
+        }
+        let in_l4 = part(at, l4, WIDE_BYTES) & !part(at, of_l4, of_l4 + 2);
+        let in_header = part(at, ip, src) & !part(at, of_ip, of_ip + 2);
+        for (sum, part) in
+            [(&mut header, in_header), (&mut addresses, part(at, src, l4)), (&mut rest, in_l4)]
+        {
+            *sum += halves(!old & part) + halves(new & part);
         }
     }
-    let folded = |sum: u32| Sum16::default().with_word(sum).folded();
+    // The bytes of a number have the order of the packet. A sum of 0 means that nothing changes, as
+    // does a sum of ones.
+    let folded = |sum: u64| match Sum16::of_halves(sum).folded() {
+        0 => u16::MAX,
+        sum => sum.swap_bytes(),
+    };
     let own = if outline.is_ip6 { 0 } else { folded(header + addresses) };
     let Some(sum) = layout.sum() else { return [own, 0] };
     [own, folded(rest + if sum.has_pseudo() { addresses } else { 0 })]
+}
+
+/// The mask of the bytes from `from` to before `to`, in the little-endian word at offset `at`.
+#[inline(always)]
+fn part(at: usize, from: usize, to: usize) -> u64 {
+    let below = |offset: usize| match offset.saturating_sub(at) {
+        bytes @ 0..8 => !(u64::MAX << (8 * bytes)),
+        _ => u64::MAX,
+    };
+    below(to) & !below(from)
+}
+
+/// The sum of the two halves of a word.
+#[inline(always)]
+fn halves(word: u64) -> u64 {
+    (word & u64::from(u32::MAX)) + (word >> 32)
 }
 
 impl Outline {
