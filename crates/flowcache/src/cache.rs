@@ -11,7 +11,7 @@ use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
 use crate::payback::Payback;
 use crate::records::RecordCounters;
-use crate::sample::Sample;
+use crate::sample::{Sample, Seen};
 use crate::scripts::Scripts;
 use crate::slab::NONE;
 use crate::template::Templates;
@@ -47,6 +47,8 @@ pub struct FlowCache {
     pub(crate) filter: Filter,
     pub(crate) sample: Sample,
     pub(crate) payback: Payback,
+    /// The number of lookups that the last new record replaces.
+    pub(crate) lookups: u64,
     /// Whether the sampling leaves out the packets of the current batch.
     pub(crate) is_left_out: bool,
     /// Whether flows get their records early, and on paths that look nothing up, too.
@@ -79,6 +81,7 @@ impl FlowCache {
             filter: Filter::new(if eager { 2 } else { 4 }, records),
             sample: Sample::new(),
             payback: Payback::default(),
+            lookups: 0,
             is_left_out: false,
             eager,
             batch: Batch::new(),
@@ -142,7 +145,9 @@ impl FlowCache {
             return (false, sample);
         }
         let again = self.hits + self.guard_failures + self.filter.again;
-        (self.eager || sample.takes(packets, again), sample)
+        let lookups = self.filter.admits_late().then_some(self.lookups);
+        let seen = Seen { hits: self.hits, again, lookups };
+        (self.eager || sample.takes(packets, seen), sample)
     }
 
     /// Whether no packet takes a record for now: the state is about to be copied, or templates do

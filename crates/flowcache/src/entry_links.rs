@@ -355,9 +355,15 @@ impl EntryLinks {
     ) -> impl DoubleEndedIterator<Item = Link> + '_ {
         let row = self.links.words.get(slabs.link(record) as usize..).unwrap_or(&[]);
         let (list, places) = row.split_first().map_or((&[][..], &[][..]), |(list, places)| {
-            (self.uses.listed(*list), places.as_chunks::<2>().0)
+            (&*self.uses.list(*list).numbers, places.as_chunks::<2>().0)
         });
         list.iter().zip(places).map(|(how, row)| Link { how: *how, place: row[0] })
+    }
+
+    /// Whether the packets of a record change any slot.
+    pub(crate) fn updates(&self, slabs: &Slabs, record: u32) -> bool {
+        let list = self.links.words.get(slabs.link(record) as usize);
+        list.is_some_and(|list| self.uses.list(*list).updates)
     }
 
     /// The group of a link.
@@ -446,12 +452,20 @@ impl EntryLinks {
             return;
         }
         slabs.set_link(record, NONE);
-        let size = self.uses.listed(self.links.words[row as usize]).len();
+        let uses = self.uses.list(self.links.words[row as usize]).clone();
+        let size = uses.numbers.len();
         for number in 0..size {
-            let how = self.uses.listed(self.links.words[row as usize])[number];
-            let of = self.group(tables, Link { how, place: self.links.place(row, number) });
+            let place = self.links.place(row, number);
+            let of = match uses.all.get(number) {
+                Some(one) => tables.group(one.table, place),
+                None => (self.absent_table(), place as usize),
+            };
+            let is_only = self.heads.get(of) == record;
+            if is_only {
+                self.heads.set(of, NONE);
+            }
             let rank = *self.links.rank(row, number);
-            if self.leave(slabs, record, of, rank as usize, tables, mutants) {
+            if is_only || self.leave(slabs, record, of, rank as usize, tables, mutants) {
                 if of.0 == self.absent_table() && !self.has_links(of) {
                     self.absences.forget(of.1 as u32, tables.hash());
                 }

@@ -134,8 +134,9 @@ pub(crate) struct UseList {
     pub(crate) numbers: Arc<[u32]>,
     /// The uses of entries that must be there, which come first.
     pub(crate) all: Box<[Used]>,
-    /// Whether any slot has bounds.
+    /// Whether any slot has bounds, and whether the record's packets change any slot.
     pub(crate) is_bounded: bool,
+    pub(crate) updates: bool,
 }
 
 /// What the maker of a record needs of a use.
@@ -202,21 +203,18 @@ impl Uses {
         let numbers = Arc::<[u32]>::from(numbers);
         let used = |(_, one): &(Handle, EntryUse)| Used { table: one.table, takes: Takes::of(one) };
         let is_bounded = uses.iter().any(|(_, one)| !one.bounds.is_empty());
+        let updates = uses.iter().any(|(_, one)| !one.updates.is_empty());
         let all = uses.iter().map(used).collect();
-        self.lists.push(Arc::new(UseList { numbers: numbers.clone(), all, is_bounded }));
+        let list = UseList { numbers: numbers.clone(), all, is_bounded, updates };
+        self.lists.push(Arc::new(list));
         self.list_numbers.insert(numbers, number);
         number
     }
 
     /// The list with this number.
     #[expect(clippy::indexing_slicing, reason = "numbers come from `number_of`")]
-    pub(crate) fn list(&self, number: u32) -> Arc<UseList> {
-        self.lists[number as usize].clone()
-    }
-
-    /// The numbers of the uses of a list, one for each link; empty if there is no such list.
-    pub(crate) fn listed(&self, number: u32) -> &[u32] {
-        self.lists.get(number as usize).map_or(&[], |list| &list.numbers)
+    pub(crate) fn list(&self, number: u32) -> &Arc<UseList> {
+        &self.lists[number as usize]
     }
 }
 

@@ -159,6 +159,11 @@ impl Filter {
         Self { rows, old, searches: 0, most, crowded: 0, first, least, often: 0, again: 0 }
     }
 
+    /// Whether flows are admitted later than at the beginning.
+    pub(super) fn admits_late(&self) -> bool {
+        self.first > self.least
+    }
+
     /// From now on, a flow must be met about twice as often before it is admitted.
     pub(super) fn admit_later(&mut self) {
         self.first = if self.first < 8 { self.first * 2 } else { (self.first + 1).min(LATEST) };

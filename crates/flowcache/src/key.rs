@@ -385,18 +385,18 @@ impl Bits {
     /// The value of the bits.
     #[inline]
     pub(crate) fn get(self, bytes: &[u8]) -> u128 {
-        let bytes = &bytes[self.at..self.at + self.len];
-        let all = match *bytes {
-            [one] => u64::from(one),
+        self.number_in(bytes) >> self.shift & self.most()
+    }
+
+    /// The number that contains the bits.
+    #[inline]
+    pub(crate) fn number_in(self, bytes: &[u8]) -> u128 {
+        match bytes[self.at..self.at + self.len] {
+            [one] => one.into(),
             [a, b] => u16::from_be_bytes([a, b]).into(),
             [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
-            _ => {
-                let all = bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-                return all >> self.shift & self.most();
-            }
-        };
-        // The number is not wider than its bytes.
-        u128::from(all >> self.shift & u64::MAX >> (64 - self.width.clamp(1, 64)))
+            ref bytes => bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)),
+        }
     }
 
     /// Whether a mask has some of the bits, and whether it has all of them.

@@ -77,14 +77,6 @@ impl Dependents for Records {
         }
     }
 
-    fn group_is_due(&mut self, tables: &mut Tables, group: Group) {
-        if let Some(seen) = self.seen(group)
-            && !self.has_mutant(RecordMutant::LivenessLost)
-        {
-            tables.renew(group, seen);
-        }
-    }
-
     #[inline]
     fn entry_will_appear(&mut self, tables: &mut Tables, table: TableRef, key: &[u64]) {
         if self.has_absences() {
@@ -93,7 +85,7 @@ impl Dependents for Records {
     }
 
     fn last_used(&self, group: Group) -> Option<u64> {
-        self.seen(group)
+        self.seen(group).filter(|_| !self.has_mutant(RecordMutant::LivenessLost))
     }
 
     fn settle_copy(

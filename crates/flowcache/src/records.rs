@@ -212,7 +212,7 @@ impl Records {
             self.counters.refused += 1;
             return None;
         }
-        let uses = self.entries.uses.list(new.uses);
+        let uses = self.entries.uses.list(new.uses).clone();
         let is_shared = self.entries.meet(tables, new.entries, &uses)?;
         let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
         if is_shared && !ignores && !self.are_compatible(tables, &uses) {
@@ -468,10 +468,12 @@ impl Records {
             self.templates.count(record.template, record.packets, record.bytes);
         }
         self.counts.give(number, record.packets, record.bytes);
-        for link in self.links(number) {
-            if let Some(one) = self.use_of(link).filter(|one| !one.updates.is_empty()) {
-                let (shape, words) = tables.slots_of(one.table, link.place);
-                apply(one, &record, shape, words);
+        if self.entries.updates(&self.slabs, number) {
+            for link in self.links(number) {
+                if let Some(one) = self.use_of(link).filter(|one| !one.updates.is_empty()) {
+                    let (shape, words) = tables.slots_of(one.table, link.place);
+                    apply(one, &record, shape, words);
+                }
             }
         }
         self.counts.count_anew(&mut self.slabs, number);

@@ -18,7 +18,7 @@ use crate::template::Templates;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
-use braid_packet::rewrite::{WIDE, WIDE_BYTES, Window, sums, wide_window, words};
+use braid_packet::rewrite::{SumChanges, WIDE, WIDE_BYTES, Window, wide_window, words};
 use braid_packet::{Layout, Packet};
 use braid_state::{Handle, put_bits};
 use foldhash::HashMap;
@@ -66,8 +66,8 @@ struct ScriptEnd {
     /// Uses with bounds, with the number of their entry.
     bounded: Box<[(usize, EntryUse)]>,
     writes: Box<[Write]>,
-    /// Whether a record saves time.
     pays: bool,
+    lookups: u32,
 }
 
 /// What a script has found. The rest is in [`Findings`].
@@ -75,7 +75,9 @@ struct ScriptEnd {
 pub(crate) struct Known {
     pub(crate) template: u32,
     pub(crate) uses: u32,
+    /// Whether a record saves time, and the number of lookups that it replaces.
     pub(crate) pays: bool,
+    pub(crate) lookups: u32,
 }
 
 /// All scripts.
@@ -128,8 +130,9 @@ impl Scripts {
         }
         let bounded = (0..).zip(uses).filter(|(_, (_, one))| !one.bounds.is_empty());
         let bounded = bounded.map(|(entry, (_, one))| (entry, one.clone())).collect();
-        let Known { template, uses, pays } = known;
-        let end = ScriptEnd { template, uses, bounded, writes: writes.as_slice().into(), pays };
+        let Known { template, uses, pays, lookups } = known;
+        let end =
+            ScriptEnd { template, uses, bounded, writes: writes.as_slice().into(), pays, lookups };
         let new = self.strands.len() as u32;
         let Some(root) = self.roots.get(&tree).copied() else {
             self.roots.insert(tree, new);
@@ -219,18 +222,21 @@ impl Scripts {
             if !template.fits(packet) || !end.bounded.iter().all(|one| run.is_within(one)) {
                 continue;
             }
-            let mut bytes = run.head;
+            let (mut bytes, mut changes) = (run.head, SumChanges::of(layout, outline));
             for Write { bits, from } in &end.writes {
+                let old = bits.number_in(&bytes);
                 bits.set(&mut bytes, run.register(*from).ok()?);
+                changes.add((bits.at, bits.len), old, bits.number_in(&bytes));
             }
             let keep = path.rewrite.keep;
-            findings.sums = sums(layout, outline, &run.head, &bytes);
+            findings.sums = changes.sums();
             findings.bytes = words::<WIDE>(&bytes);
             findings.bytes.iter_mut().zip(keep).for_each(|(word, keep)| *word &= !keep);
             if is_narrow && !has_first(&findings.bytes, path.first) {
                 continue;
             }
-            return Some(Known { template: end.template, uses: end.uses, pays: end.pays });
+            let ScriptEnd { template, uses, pays, lookups, .. } = *end;
+            return Some(Known { template, uses, pays, lookups });
         }
         None
     }

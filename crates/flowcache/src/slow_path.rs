@@ -180,7 +180,10 @@ impl FlowCache {
         let known = known.or_else(|| self.specialise(host, start, tree, (packet, layout)));
         let pays = known.is_some_and(|known| self.eager || known.pays);
         self.learn(flow, pays);
-        let Some(Known { template, uses, .. }) = known.filter(|_| pays) else { return false };
+        let Some(Known { template, uses, lookups, .. }) = known.filter(|_| pays) else {
+            return false;
+        };
+        self.lookups = lookups.into();
         let found = &self.findings;
         let wide = NewRecord {
             key: self.batch.wide[at],
@@ -271,11 +274,11 @@ impl FlowCache {
         }
         let template = self.template(host, goal)?;
         let (records, tables) = host.functions.parts().1.parts();
-        let Findings { depends_on, handles, absent, recording, .. } = &mut self.findings;
+        let Findings { depends_on, handles, absent, recording, lookups, .. } = &mut self.findings;
         handles.clear();
         handles.extend(depends_on.iter().map(|(handle, _)| *handle));
         let uses = records.uses(tables, depends_on, absent.len());
-        let known = Known { template, uses, pays };
+        let known = Known { template, uses, pays, lookups: *lookups };
         if recording.finish() {
             self.scripts.add(tree, recording, known, depends_on);
         }
@@ -290,7 +293,7 @@ impl FlowCache {
         }
         let (records, now) = (functions.state().dependents(), functions.now());
         self.payback.made(made, now);
-        match self.payback.judge(now, |record| records.taken(record)) {
+        match self.payback.judge(now, self.lookups, |record| records.taken(record)) {
             Some(Advice::Later) => self.filter.admit_later(),
             Some(Advice::Earlier) => self.filter.admit_earlier(),
             None => {}

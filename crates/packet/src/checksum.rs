@@ -29,9 +29,9 @@ impl Sum16 {
         Sum16(self.0 + u64::from(word))
     }
 
-    /// A sum of numbers of 32 bits, each of which stands for two numbers of 16 bits.
+    /// A sum of numbers of at most 32 bits, each of which stands for its two halves.
     #[must_use]
-    pub(crate) fn of_halves(sum: u64) -> Self {
+    pub(crate) fn of_numbers(sum: u64) -> Self {
         Sum16(sum)
     }
 

@@ -117,51 +117,78 @@ pub fn sums(
     old: &[u8; WIDE_BYTES],
     new: &[u8; WIDE_BYTES],
 ) -> [u16; 2] {
-    let (ip, l4) = (outline.ip, outline.l4());
-    let src = ip + if outline.is_ip6 { ipv6::SRC } else { ipv4::SRC };
-    let (of_ip, of_l4) = (ip + ipv4::CHECKSUM, layout.sum().map_or(0, |sum| sum.at));
-    // The changes of the IP header before its addresses, of the addresses, and of the rest, as
-    // sums of little-endian numbers of 32 bits. Numbers that stay count as 0.
-    let [mut header, mut addresses, mut rest] = [0_u64; 3];
+    let mut changes = SumChanges::of(layout, outline);
     let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
-    for (at, (old, new)) in (0..).step_by(8).zip(chunks) {
-        let (old, new) = (u64::from_le_bytes(*old), u64::from_le_bytes(*new));
-        if old == new {
-            continue;
-        }
-        let in_l4 = part(at, l4, WIDE_BYTES) & !part(at, of_l4, of_l4 + 2);
-        let in_header = part(at, ip, src) & !part(at, of_ip, of_ip + 2);
-        for (sum, part) in
-            [(&mut header, in_header), (&mut addresses, part(at, src, l4)), (&mut rest, in_l4)]
-        {
-            *sum += halves(!old & part) + halves(new & part);
+    for (at, (old, new)) in (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new) {
+        let pairs = old.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0);
+        for (at, (old, new)) in (at..).step_by(2).zip(pairs) {
+            let number = |pair: &[u8; 2]| u16::from_be_bytes(*pair).into();
+            changes.add((at, 2), number(old), number(new));
         }
     }
-    // The bytes of a number have the order of the packet. A sum of 0 means that nothing changes, as
-    // does a sum of ones.
-    let folded = |sum: u64| match Sum16::of_halves(sum).folded() {
-        0 => u16::MAX,
-        sum => sum.swap_bytes(),
-    };
-    let own = if outline.is_ip6 { 0 } else { folded(header + addresses) };
-    let Some(sum) = layout.sum() else { return [own, 0] };
-    [own, folded(rest + if sum.has_pseudo() { addresses } else { 0 })]
+    changes.sums()
 }
 
-/// The mask of the bytes from `from` to before `to`, in the little-endian word at offset `at`.
-#[inline(always)]
-fn part(at: usize, from: usize, to: usize) -> u64 {
-    let below = |offset: usize| match offset.saturating_sub(at) {
-        bytes @ 0..8 => !(u64::MAX << (8 * bytes)),
-        _ => u64::MAX,
-    };
-    below(to) & !below(from)
+/// The changes of a packet's checksums, collected field by field.
+#[derive(Clone, Copy, Debug)]
+pub struct SumChanges {
+    outline: Outline,
+    /// The transport checksum, if the packet has one.
+    sum: Option<Sum>,
+    /// The changes of the IP header before the addresses, of the addresses, and of the bytes behind
+    /// the header, as sums of numbers of at most 32 bits.
+    header: u64,
+    addresses: u64,
+    rest: u64,
 }
 
-/// The sum of the two halves of a word.
+impl SumChanges {
+    /// No change yet. The packet has this layout and outline.
+    #[must_use]
+    pub fn of(layout: &Layout, outline: Outline) -> Self {
+        Self { outline, sum: layout.sum(), header: 0, addresses: 0, rest: 0 }
+    }
+
+    /// Adds the change of the big-endian number in the `len` bytes at offset `at`: at most 16 bytes,
+    /// all of them in one part of the packet. Checksums do not count.
+    #[inline]
+    pub fn add(&mut self, (at, len): (usize, usize), old: u128, new: u128) {
+        let Outline { ip, is_ip6 } = self.outline;
+        let is_sum = at == ip + ipv4::CHECKSUM && !is_ip6;
+        if at < ip || is_sum || self.sum.is_some_and(|sum| sum.at == at) {
+            return;
+        }
+        let src = ip + if is_ip6 { ipv6::SRC } else { ipv4::SRC };
+        let part = match at {
+            _ if at < src => &mut self.header,
+            _ if at < self.outline.l4() => &mut self.addresses,
+            _ => &mut self.rest,
+        };
+        let ones = u128::MAX >> (8 * (16 - len.clamp(1, 16)));
+        // The sum is one of numbers of 16 bits, which begin at even offsets.
+        let shift = 8 * ((at + len) % 2);
+        *part += quarters((!old & ones) << shift) + quarters(new << shift);
+    }
+
+    /// The amounts to add to the IPv4 header's checksum and to the transport checksum.
+    #[must_use]
+    pub fn sums(self) -> [u16; 2] {
+        let Self { outline, sum, header, addresses, rest } = self;
+        // A number that stays would add ones, which is 0 in one's complement. These ones stand for
+        // all numbers that stay.
+        let folded = |sum: u64| Sum16::of_numbers(sum + 0xffff).folded();
+        let own = if outline.is_ip6 { 0 } else { folded(header + addresses) };
+        let Some(sum) = sum else { return [own, 0] };
+        [own, folded(rest + if sum.has_pseudo() { addresses } else { 0 })]
+    }
+}
+
+/// The sum of the quarters of a number.
 #[inline(always)]
-fn halves(word: u64) -> u64 {
-    (word & u64::from(u32::MAX)) + (word >> 32)
+#[expect(clippy::cast_possible_truncation, reason = "a half has 64 bits")]
+fn quarters(number: u128) -> u64 {
+    let halves = |half: u64| (half & u64::from(u32::MAX)) + (half >> 32);
+    halves(number as u64) + halves((number >> 64) as u64)
 }
 
 impl Outline {

@@ -45,16 +45,12 @@ pub trait Dependents {
     #[inline(always)]
     fn group_will_end(&mut self, _tables: &mut Tables, _group: Group) {}
 
-    /// A group would expire unless its dependents renew it.
-    #[inline(always)]
-    fn group_is_due(&mut self, _tables: &mut Tables, _group: Group) {}
-
     /// An entry with this key is about to be created.
     #[inline(always)]
     fn entry_will_appear(&mut self, _tables: &mut Tables, _table: TableRef, _key: &[u64]) {}
 
-    /// When a group's dependents were last used (ns). The group counts as seen at that time. `None`
-    /// if they were not used.
+    /// When a group's dependents were last used (ns). The group counts as seen at that time, so the
+    /// store asks before the group expires and for reports. `None` if they were not used.
     #[inline(always)]
     fn last_used(&self, _group: Group) -> Option<u64> {
         None

@@ -16,29 +16,32 @@ impl Table {
     /// Queues the entry at a place. Returns the time at which it is due (ns).
     #[inline]
     pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
-        let item = self.item(place)?;
+        let item = self.item(place, self.last_seen(place))?;
         self.queue.as_mut()?.push(item);
         Some(item.0)
     }
 
-    /// The queued item for the entry at a place. `None` if the entry is never due.
+    /// The queued item for the entry at a place, which was last seen at `seen` (ns). `None` if the
+    /// entry is never due.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a place has 32 bits, so its number has no more"
     )]
-    fn item(&self, place: u32) -> Option<Item> {
-        let due = self.deadline(place, self.last_seen(place))?;
+    fn item(&self, place: u32, seen: u64) -> Option<Item> {
+        let due = self.deadline(place, seen)?;
         Some((due, self.cold(place).id, self.number(place) as u32))
     }
 
     /// Opens a slot of the queue, if the slot begins before the first queued entry is due. Queues
-    /// each entry of the slot again with its current deadline. Returns whether a slot was opened.
-    pub(crate) fn open_slot(&mut self) -> bool {
+    /// each entry of the slot again with its current deadline. `last_used` gives the time at which
+    /// the dependents of the entry with a number were last used. Returns whether a slot was opened.
+    pub(crate) fn open_slot(&mut self, last_used: impl Fn(u32) -> Option<u64>) -> bool {
         let Some(mut queue) = self.queue.take_if(|queue| queue.opens_first()) else { return false };
         queue.open(|number| {
             let place = self.place(number as usize);
-            exists(self.head(place)).then(|| self.item(place)).flatten()
+            let seen = self.last_seen(place).max(last_used(number).unwrap_or(0));
+            exists(self.head(place)).then(|| self.item(place, seen)).flatten()
         });
         self.queue = Some(queue);
         true

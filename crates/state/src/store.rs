@@ -413,11 +413,14 @@ impl<D: Dependents> Store<D> {
     /// end in the order of their roots' function, table and creation.
     pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
         ended.clear();
-        while let Some((due, at)) = self.tables.first_due(until) {
-            if let Some(group) = self.tables.first_group(at) {
-                self.dependents.group_is_due(&mut self.tables, group);
+        let Self { tables, dependents, .. } = self;
+        while let Some((due, at)) = tables.first_due(until, &*dependents) {
+            if let Some(group) = tables.first_group(at)
+                && let Some(seen) = dependents.last_used(group)
+            {
+                tables.renew(group, seen);
             }
-            if let Some(place) = self.tables.next_expired(at) {
+            if let Some(place) = tables.next_expired(at) {
                 self.end_group(at, place, Cause::Expired, ended);
                 return Some(due);
             }
