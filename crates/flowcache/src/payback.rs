@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// The number of samples after which the admission may change.
-const SAMPLES: u32 = 64;
+const SAMPLES: u32 = 128;
 /// The most samples that wait for their judgement.
 const WAITING: usize = 256;
 /// The time after which a sample is judged (ns).
@@ -12,7 +12,10 @@ const AGE_NS: u64 = 1_000_000_000;
 const SILENT_NS: u64 = AGE_NS / 4;
 /// The number of packets for which a record counts if its flow still sends, as a multiple of the
 /// number for which it pays.
-const SENDS_ON: u64 = 4;
+const SENDS_ON: u64 = 8;
+
+/// The most times in a row that the advice to admit flows earlier is held back.
+const MOST_PATIENCE: u32 = 64;
 
 /// The number of packets that must take a record so that they save as much time as it takes to make
 /// and end the record. `lookups` is the number of lookups that the record replaces. Measured: 35
@@ -38,6 +41,13 @@ pub(crate) struct Payback {
     /// The number of samples that were judged, and the packets that took these records.
     judged: u32,
     packets: u64,
+    /// How many times the advice to admit flows earlier is held back from now on, and how many
+    /// times it was after records last did not pay. Otherwise the admission would often return to
+    /// where records do not pay.
+    wait: u32,
+    patience: u32,
+    /// The last advice.
+    last: Option<Advice>,
 }
 
 impl Payback {
@@ -73,11 +83,23 @@ impl Payback {
         }
         let (judged, packets) = (u64::from(self.judged), self.packets);
         (self.judged, self.packets) = (0, 0);
+        let was_earlier = self.last == Some(Advice::Earlier);
         if packets < judged * pays {
-            Some(Advice::Later)
-        } else {
-            (packets >= judged * pays * SENDS_ON / 2).then_some(Advice::Earlier)
+            self.patience = if was_earlier { 2 * self.patience } else { self.patience };
+            self.patience = self.patience.clamp(1, MOST_PATIENCE);
+            (self.wait, self.last) = (self.patience, Some(Advice::Later));
+            return self.last;
         }
+        if packets < judged * pays * 2 {
+            return None;
+        }
+        if self.wait > 0 {
+            self.wait -= 1;
+            return None;
+        }
+        self.patience = if was_earlier { 0 } else { self.patience };
+        self.last = Some(Advice::Earlier);
+        self.last
     }
 }
 
@@ -103,12 +125,31 @@ mod tests {
 
     #[test]
     fn records_that_few_packets_take_come_later() {
+        let pays = pays(LOOKUPS);
         assert_eq!(advice(SILENT_NS, None), Some(Advice::Later));
-        assert_eq!(advice(SILENT_NS, Some(pays(LOOKUPS) - 1)), Some(Advice::Later));
-        assert_eq!(advice(SILENT_NS, Some(pays(LOOKUPS))), None);
-        assert_eq!(advice(SILENT_NS, Some(2 * pays(LOOKUPS) - 1)), None);
-        assert_eq!(advice(SILENT_NS, Some(2 * pays(LOOKUPS))), Some(Advice::Earlier));
+        assert_eq!(advice(SILENT_NS, Some(pays - 1)), Some(Advice::Later));
+        assert_eq!(advice(SILENT_NS, Some(pays)), None);
+        assert_eq!(advice(SILENT_NS, Some(2 * pays - 1)), None);
+        assert_eq!(advice(SILENT_NS, Some(2 * pays)), Some(Advice::Earlier));
         assert_eq!(advice(SILENT_NS - 1, Some(1)), Some(Advice::Earlier), "the flows still send");
+    }
+
+    #[test]
+    fn admission_rarely_returns_to_where_records_do_not_pay() {
+        // Records pay unless flows are admitted at the first step.
+        let (mut payback, mut step, mut at_first) = (Payback::default(), 0_u32, 0);
+        for round in 0..1000_u64 {
+            let now = round * 2 * AGE_NS;
+            (0..SAMPLES).for_each(|record| payback.made(record, now));
+            at_first += u32::from(step == 0);
+            let packets = if step == 0 { 0 } else { 1000 };
+            match payback.judge(now + AGE_NS, LOOKUPS, |_| Some((now, packets))) {
+                Some(Advice::Later) => step += 1,
+                Some(Advice::Earlier) => step -= 1,
+                None => {}
+            }
+        }
+        assert!((2..60).contains(&at_first), "{at_first}");
     }
 
     #[test]
