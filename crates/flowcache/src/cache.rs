@@ -218,7 +218,9 @@ impl FlowCache {
     pub fn outdate(&mut self, changed: Changed, functions: &mut impl Functions) {
         if !functions.state().dependents().has_mutant(RecordMutant::ControlIgnored) {
             self.templates.outdate(changed);
-            self.scripts.clear();
+            if !functions.state().dependents().has_mutant(RecordMutant::StaleScript) {
+                self.scripts.clear();
+            }
             self.outdate_some(functions);
         }
     }

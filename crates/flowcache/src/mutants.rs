@@ -95,11 +95,17 @@ pub enum RecordMutant {
     NativeDueIgnored,
     /// A packet that takes a record does not mark the native function's flow as seen.
     NativeUnseen,
+    /// Scripts do not test the values that decide about the path.
+    PinForgotten,
+    /// Scripts take the slots of the recorded flow's entries for constants.
+    SlotConstant,
+    /// Scripts stay when a parameter changes.
+    StaleScript,
 }
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 43] = [
+pub const RECORD_MUTANTS: [RecordMutant; 46] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -143,6 +149,9 @@ pub const RECORD_MUTANTS: [RecordMutant; 43] = [
     RecordMutant::StaleElsewhere,
     RecordMutant::NativeDueIgnored,
     RecordMutant::NativeUnseen,
+    RecordMutant::PinForgotten,
+    RecordMutant::SlotConstant,
+    RecordMutant::StaleScript,
 ];
 
 /// The mutant that records have, if any.
@@ -167,16 +176,22 @@ impl Mutants {
         false
     }
 
-    /// Whether records may be made by scripts. Mutants of the specialiser would be hidden.
+    /// Whether records may be made by scripts. Scripts would hide mutants of the specialiser.
     pub(crate) fn allow_scripts(self) -> bool {
-        self.is_none()
+        let of_scripts =
+            [RecordMutant::PinForgotten, RecordMutant::SlotConstant, RecordMutant::StaleScript];
+        self.is_none() || of_scripts.into_iter().any(|one| self.has(one))
     }
 
     /// Whether there is no mutant.
-    fn is_none(self) -> bool {
-        #[cfg(feature = "mutants")]
-        return self.active.is_none();
-        #[cfg(not(feature = "mutants"))]
+    #[cfg(feature = "mutants")]
+    pub(crate) fn is_none(self) -> bool {
+        self.active.is_none()
+    }
+
+    /// Whether there is no mutant. Without the feature there is none.
+    #[cfg(not(feature = "mutants"))]
+    pub(crate) fn is_none(self) -> bool {
         true
     }
 

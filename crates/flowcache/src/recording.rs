@@ -8,6 +8,7 @@
 
 use crate::entry_use::EntryUse;
 use crate::key::Bits;
+use crate::mutants::{Mutants, RecordMutant};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
 use braid_ir::model::{Op, ValueId, Word};
@@ -57,13 +58,16 @@ pub(crate) struct Recording {
     /// The result: the steps, and the assignments to the packet.
     pub(crate) written: Vec<Step>,
     pub(crate) writes: Vec<Write>,
+    /// How many assignments there were when the path first sent a copy of the packet.
     copied_at: Option<usize>,
+    mutants: Mutants,
 }
 
 impl Recording {
-    /// Starts a recording. Without `is_on`, nothing is recorded.
-    pub(crate) fn start(&mut self, is_on: bool) {
-        self.is_on = is_on;
+    /// Starts a recording. Nothing is recorded unless `is_wanted`.
+    pub(crate) fn start(&mut self, is_wanted: bool, mutants: Mutants) {
+        self.is_on = is_wanted && mutants.allow_scripts();
+        self.mutants = mutants;
         self.registers.clear();
         self.steps.clear();
         self.constants.clear();
@@ -116,6 +120,14 @@ impl Recording {
         let register = self.register();
         self.steps.push(Some(step(register)));
         self.set_source(id, Source::Register(register));
+    }
+
+    /// Adds the slot of an entry, unless it counts as a constant. Only a mutant makes it one.
+    pub(crate) fn slot(&mut self, id: ValueId, from: SlotRef) {
+        match self.mutants.has(RecordMutant::SlotConstant) {
+            true => self.set_source(id, Source::Constant),
+            false => self.define(id, |out| Step::Slot { out, from }),
+        }
     }
 
     /// A new register for the next step.
@@ -184,6 +196,7 @@ impl Recording {
         match self.source(id) {
             Source::Constant => {}
             Source::Unknown => self.give_up(),
+            Source::Register(_) if self.mutants.has(RecordMutant::PinForgotten) => {}
             Source::Register(register) => self.pin_register(register, value),
         }
     }

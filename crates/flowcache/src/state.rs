@@ -91,7 +91,7 @@ impl<F: Functions> Specialiser<'_, F> {
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
                 None => {
                     let from = SlotRef { entry: number, table, slot };
-                    recording.define(*out, |out| Step::Slot { out, from });
+                    recording.slot(*out, from);
                     (0, 0, None)
                 }
                 Some(Change::Time) => {

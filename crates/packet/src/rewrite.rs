@@ -149,8 +149,8 @@ impl SumChanges {
         Self { outline, sum: layout.sum(), header: 0, addresses: 0, rest: 0 }
     }
 
-    /// Adds the change of the big-endian number in the `len` bytes at offset `at`: at most 16 bytes,
-    /// all of them in one part of the packet. Checksums do not count.
+    /// Adds the change of the big-endian number in the `len` bytes at offset `at`, all of them in one
+    /// part of the packet: at most 16 bytes, or 14 at an odd offset. Checksums do not count.
     #[inline]
     pub fn add(&mut self, (at, len): (usize, usize), old: u128, new: u128) {
         let Outline { ip, is_ip6 } = self.outline;
@@ -164,10 +164,12 @@ impl SumChanges {
             _ if at < self.outline.l4() => &mut self.addresses,
             _ => &mut self.rest,
         };
-        let ones = u128::MAX >> (8 * (16 - len.clamp(1, 16)));
-        // The sum is one of numbers of 16 bits, which begin at even offsets.
+        // The sum is one of numbers of 16 bits, which begin at even offsets. Bytes around the number
+        // that belong to such a number count as 0 before and after.
         let shift = 8 * ((at + len) % 2);
-        *part += quarters((!old & ones) << shift) + quarters(new << shift);
+        let even = (len + at % 2 + (at + len) % 2).clamp(2, 16);
+        let ones = u128::MAX >> (8 * (16 - even));
+        *part += quarters(!(old << shift) & ones) + quarters(new << shift);
     }
 
     /// The amounts to add to the IPv4 header's checksum and to the transport checksum.
@@ -361,6 +363,39 @@ mod tests {
     use crate::field::Field::{self, *};
     use crate::packet::Link;
     use crate::packet::Packet;
+
+    #[test]
+    fn changes_of_fields_add_up_to_the_changes_of_all_bytes() {
+        let mut random = random();
+        for case in 0..2_000 {
+            let mut packet = tagged(SHAPES[case % SHAPES.len()], case / 6 % 3);
+            let layout = packet.parse();
+            let outline = Outline::of(&layout).expect("an outline");
+            let before = wide_window(packet.data());
+            let (mut after, mut changes) = (before, SumChanges::of(&layout, outline));
+            for _ in 0..1 + random() % 5 {
+                let len = [1, 2, 3, 4, 16][random() as usize % 5];
+                let at = random() as usize % (WIDE_BYTES - len) & if len > 14 { !1 } else { !0 };
+                let bytes = at..at + len;
+                // All bytes are in one part of the packet.
+                let src = outline.ip + if outline.is_ip6 { ipv6::SRC } else { ipv4::SRC };
+                let sums = [outline.ip + ipv4::CHECKSUM, layout.sum().map_or(0, |sum| sum.at)];
+                let crosses = |offset: usize| bytes.start < offset && offset < bytes.end;
+                let covers = |sum: usize| bytes.start < sum + 2 && sum < bytes.end;
+                if [outline.ip, src, outline.l4()].into_iter().any(crosses)
+                    || sums.into_iter().any(covers)
+                {
+                    continue;
+                }
+                let number =
+                    |bytes: &[u8]| bytes.iter().fold(0, |all, b| all << 8 | u128::from(*b));
+                let old = number(&after[bytes.clone()]);
+                after[bytes.clone()].iter_mut().for_each(|byte| *byte = random() as u8);
+                changes.add((at, len), old, number(&after[bytes]));
+            }
+            assert_eq!(changes.sums(), sums(&layout, outline, &before, &after));
+        }
+    }
 
     /// A generator of 64-bit numbers.
     fn random() -> impl FnMut() -> u64 {
