@@ -5,17 +5,18 @@
     reason = "a verified model refers only to its declarations, and each has an element here"
 )]
 
+use crate::releases::{self, Releases};
 use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, split};
 use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{NodeCounters, Traffic, share};
 use braid_ir::model::{
-    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
+    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
 };
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
-use braid_state::Pool;
+use braid_state::{EndedEntry, Pool, SlotShape};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct Instance {
     pub(crate) rules: Vec<Option<Rules>>,
     /// The search structure of each route-table parameter.
     pub(crate) routes: Vec<Option<Lpm>>,
+    /// The tables whose `expire` programs only return members to pools.
+    pub(crate) releases: Vec<(StateId, Releases)>,
     /// The function's counts, without the counts that residual programs still hold.
     pub(crate) counters: NodeCounters,
 }
@@ -79,6 +82,7 @@ impl Instance {
             timers: vec![None; model.timers.len()],
             rules: node.params.iter().map(Rules::new).collect(),
             routes: node.params.iter().map(routes).collect(),
+            releases: releases::all(model),
             counters: NodeCounters {
                 rows: vec![Traffic::default(); model.rows.len()],
                 ..NodeCounters::default()
@@ -95,6 +99,27 @@ impl Instance {
     pub(crate) fn take(&mut self, shard: u16, pool: ParamId) -> Option<u128> {
         let Shard { pools, rng, .. } = &mut self.shards[usize::from(shard)];
         pools[pool.index()].as_mut()?.take(rng)
+    }
+
+    /// Returns a member to a shard's pool. A value that is not taken, or not in the pool, is ignored.
+    pub(crate) fn release(&mut self, shard: u16, pool: ParamId, member: Word) {
+        if let Some(pool) = &mut self.shards[usize::from(shard)].pools[pool.index()] {
+            pool.release(member);
+        }
+    }
+
+    /// Returns the slots of an ended entry to their pools, if that is all that the entry's `expire`
+    /// program does. Otherwise returns false.
+    pub(crate) fn release_slots(&mut self, entry: &EndedEntry<'_>, shape: &SlotShape) -> bool {
+        let Self { releases, shards, .. } = self;
+        let known = releases.iter().find(|(state, _)| *state == entry.state);
+        let Some((_, known)) = known else { return false };
+        for (pool, slot) in known {
+            if let Some(pool) = &mut shards[usize::from(entry.shard)].pools[pool.index()] {
+                pool.release(shape.get(entry.slots, *slot));
+            }
+        }
+        true
     }
 
     pub(crate) fn shard_count(&self) -> u16 {

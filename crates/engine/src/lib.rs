@@ -33,6 +33,7 @@ mod options;
 mod prefetch;
 mod program;
 mod programs;
+mod releases;
 mod report;
 mod scratch;
 mod snapshot;

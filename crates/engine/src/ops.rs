@@ -243,11 +243,7 @@ impl ExecContext<'_> {
                 let done = pool.is_some_and(|pool| pool.take_this(values.get(*a)));
                 values.set(*ok, Word::from(done));
             }
-            Op::Release { pool, a } => {
-                if let Some(pool) = &mut self.instance.shards[shard].pools[pool.index()] {
-                    pool.release(values.get(*a));
-                }
-            }
+            Op::Release { pool, a } => self.instance.release(self.shard, *pool, values.get(*a)),
             _ => {}
         }
     }

@@ -227,6 +227,9 @@ impl ExecContext<'_> {
         self.start();
         let model = self.model;
         for entry in ended.entries() {
+            if self.instance.release_slots(&entry, self.store.slot_shape(entry.table)) {
+                continue;
+            }
             let program = model.expire.iter().find(|(state, _)| *state == entry.state);
             let Some((_, program)) = program else { continue };
             let (mut slots, mut key) = std::mem::take(&mut self.scratch.ending);

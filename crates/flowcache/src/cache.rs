@@ -33,6 +33,8 @@ pub struct Flows {
     pub guard_failures: u64,
     /// Packets whose flow had no record.
     pub misses: u64,
+    /// Records that were made by scripts.
+    pub scripted: u64,
     /// Records that replaced outdated records.
     pub renewed: u64,
     /// Records that were made, that have ended, and that were not made because there were too many.
@@ -66,6 +68,7 @@ pub struct FlowCache {
     /// As in [`Flows`].
     pub(crate) hits: u64,
     pub(crate) guard_failures: u64,
+    pub(crate) scripted: u64,
     pub(crate) renewed: u64,
 }
 
@@ -91,6 +94,7 @@ impl FlowCache {
             counted: RefCell::default(),
             hits: 0,
             guard_failures: 0,
+            scripted: 0,
             renewed: 0,
         }
     }
@@ -99,9 +103,10 @@ impl FlowCache {
     /// entered the chain.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
-        let Self { hits, guard_failures, renewed, .. } = *self;
+        let Self { hits, guard_failures, scripted, renewed, .. } = *self;
         let records = functions.state().dependents().counters();
-        Flows { hits, guard_failures, misses: packets - hits - guard_failures, renewed, records }
+        let misses = packets - hits - guard_failures;
+        Flows { hits, guard_failures, misses, scripted, renewed, records }
     }
 
     /// Whether a record was found for the packet at `at` in the current batch.

@@ -14,10 +14,11 @@
 )]
 
 use crate::absences::{Absences, Keys};
-use crate::entry_use::{EntryUse, KINDS, MOST_WRITERS, UseList, Used, Uses};
+use crate::entry_use::{EntryUse, MOST_WRITERS};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::slab::{NONE, Slabs};
-use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
+use crate::uses::{Takes, UseList, Used, Uses};
+use braid_state::{Group, Handle, Tables, lengthen, make_room};
 
 /// A record's dependency on an entry or on its absence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,71 +77,6 @@ impl Links {
     /// The rank in link number `number` of the row at `at`.
     fn rank(&mut self, at: u32, number: usize) -> &mut u32 {
         &mut self.words[at as usize + 2 + 2 * number]
-    }
-}
-
-/// The uses that records have of a group's slots, as bits. Several slots may share a bit
-/// ([`bits`]).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Takes {
-    /// Slots whose values the records depend on. Uses of ended records stay included until the
-    /// group has no record any more.
-    pub(crate) reads: u16,
-    /// Slots in [`EntryUse::updates`].
-    pub(crate) counts: u16,
-    /// Slots that are read for each packet, and slots that are assigned for each packet.
-    dynamic: u16,
-    puts: u16,
-    /// Slots in `counts` that have bounds, and slots in `counts` that have none.
-    bounded: u16,
-    free: u16,
-    /// Slots in `counts`, by the kind of change (`Change::kind`). Changes of different kinds give
-    /// another result in another order.
-    kinds: [u16; KINDS],
-}
-
-impl Takes {
-    pub(crate) fn of(one: &EntryUse) -> Self {
-        let (counts, bounded) = (one.counts(), one.bounded());
-        let slots = [one.reads, counts, one.dynamic, one.puts, bounded, counts & !bounded];
-        let [reads, counts, dynamic, puts, bounded, free] =
-            slots.map(|slots| bits(one.table, slots));
-        let mut kinds = [0; KINDS];
-        for update in &one.updates {
-            kinds[update.change.kind()] |= bits(one.table, 1 << update.slot);
-        }
-        Self { reads, counts, dynamic, puts, bounded, free, kinds }
-    }
-
-    /// Whether records read or assign slots for each packet.
-    pub(crate) fn computes(self) -> bool {
-        self.dynamic | self.puts != 0
-    }
-
-    /// Whether these uses allow bounds on a slot.
-    pub(crate) fn may_bound(self, table: TableRef, slot: u32) -> bool {
-        (self.dynamic | self.puts) & bits(table, 1 << slot.min(63)) == 0
-    }
-
-    fn and(self, other: Self) -> Self {
-        Self {
-            reads: self.reads | other.reads,
-            counts: self.counts | other.counts,
-            dynamic: self.dynamic | other.dynamic,
-            puts: self.puts | other.puts,
-            bounded: self.bounded | other.bounded,
-            free: self.free | other.free,
-            kinds: std::array::from_fn(|kind| self.kinds[kind] | other.kinds[kind]),
-        }
-    }
-
-    /// Whether records of both change a slot in different ways.
-    pub(crate) fn mixes_kinds(self, other: Self) -> bool {
-        let mixes = |kind| {
-            let others = (0..KINDS).filter(|other| *other != kind);
-            self.kinds[kind] & others.fold(0, |slots, kind| slots | other.kinds[kind]) != 0
-        };
-        (0..KINDS).any(mixes)
     }
 }
 
@@ -220,14 +156,6 @@ impl Heads {
         }
         self.set(group, NONE);
     }
-}
-
-/// Maps the slots of a table, as 64 bits, to 16 bits. The tables of a group get different
-/// rotations, so that their slots rarely share a bit.
-#[expect(clippy::cast_possible_truncation, reason = "the loop visits all four parts of 16 bits")]
-pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
-    let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
-    all.rotate_left(table.to_bits() % 16)
 }
 
 /// The dependencies of records on entries and on absent keys.
@@ -355,7 +283,8 @@ impl EntryLinks {
     ) -> impl DoubleEndedIterator<Item = Link> + '_ {
         let row = self.links.words.get(slabs.link(record) as usize..).unwrap_or(&[]);
         let (list, places) = row.split_first().map_or((&[][..], &[][..]), |(list, places)| {
-            (&*self.uses.list(*list).numbers, places.as_chunks::<2>().0)
+            let list = self.uses.list(*list).map_or(&[][..], |list| &list.numbers);
+            (list, places.as_chunks::<2>().0)
         });
         list.iter().zip(places).map(|(how, row)| Link { how: *how, place: row[0] })
     }
@@ -363,7 +292,7 @@ impl EntryLinks {
     /// Whether the packets of a record change any slot.
     pub(crate) fn updates(&self, slabs: &Slabs, record: u32) -> bool {
         let list = self.links.words.get(slabs.link(record) as usize);
-        list.is_some_and(|list| self.uses.list(*list).updates)
+        list.and_then(|list| self.uses.list(*list)).is_some_and(|list| list.updates)
     }
 
     /// The group of a link.
@@ -452,7 +381,7 @@ impl EntryLinks {
             return;
         }
         slabs.set_link(record, NONE);
-        let uses = self.uses.list(self.links.words[row as usize]).clone();
+        let Some(uses) = self.uses.list(self.links.words[row as usize]).cloned() else { return };
         let size = uses.numbers.len();
         for number in 0..size {
             let place = self.links.place(row, number);

@@ -7,12 +7,9 @@
 //! when they are needed: when a program finds the entry, when the entry ends, and when state is
 //! reported.
 
-use crate::entry_links::Takes;
-use crate::slab::{Hot, NONE};
+use crate::slab::Hot;
 use braid_ir::model::Word;
-use braid_state::{Handle, SlotShape, TableRef, Tables};
-use foldhash::HashMap;
-use std::sync::Arc;
+use braid_state::{SlotShape, TableRef};
 
 /// The largest number of records that may change one group of entries. When a program finds an
 /// entry of the group, the cache asks all of these records.
@@ -109,112 +106,6 @@ impl EntryUse {
     pub(crate) fn is_time(&self, slot: usize) -> bool {
         let time = |one: &Update| one.slot as usize == slot && one.change == Change::Time;
         self.updates.iter().any(time)
-    }
-}
-
-/// All uses, by number. There are few, because records of the same template have the same uses.
-#[derive(Debug, Default)]
-pub(crate) struct Uses {
-    pub(crate) all: Vec<EntryUse>,
-    numbers: HashMap<EntryUse, u32>,
-    /// For each use: the table of the roots of its entries' groups.
-    pub(crate) roots: Vec<u32>,
-    /// By table: the number of the use that was asked for last.
-    latest: Vec<u32>,
-    /// The lists of uses that records have.
-    lists: Vec<Arc<UseList>>,
-    list_numbers: HashMap<Arc<[u32]>, u32>,
-}
-
-/// A list of the uses that a record has of the entries that it depends on.
-#[derive(Debug)]
-pub(crate) struct UseList {
-    /// The numbers of the uses, one for each link. [`NONE`] stands for an entry that must be
-    /// absent.
-    pub(crate) numbers: Arc<[u32]>,
-    /// The uses of entries that must be there, which come first.
-    pub(crate) all: Box<[Used]>,
-    /// Whether any slot has bounds, and whether the record's packets change any slot.
-    pub(crate) is_bounded: bool,
-    pub(crate) updates: bool,
-}
-
-/// What the maker of a record needs of a use.
-#[derive(Debug)]
-pub(crate) struct Used {
-    pub(crate) table: TableRef,
-    pub(crate) takes: Takes,
-}
-
-impl Uses {
-    /// Removes all uses, because there are no records.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
-    /// The number of a use, which is added if it is new. `root` is the table with the roots of the
-    /// entries' groups.
-    #[expect(clippy::indexing_slicing, reason = "`latest` is made long enough for the table")]
-    #[expect(clippy::cast_possible_truncation, reason = "there are fewer uses than 2^32")]
-    pub(crate) fn number(&mut self, one: &EntryUse, root: u32) -> u32 {
-        let table = one.table.index();
-        if self.latest.len() <= table {
-            self.latest.resize(table + 1, NONE);
-        }
-        let latest = self.latest[table];
-        if self.all.get(latest as usize) == Some(one) {
-            return latest;
-        }
-        let known = self.numbers.get(one).copied();
-        let number = known.unwrap_or_else(|| {
-            self.numbers.insert(one.clone(), self.all.len() as u32);
-            self.all.push(one.clone());
-            self.roots.push(root);
-            (self.all.len() - 1) as u32
-        });
-        self.latest[table] = number;
-        number
-    }
-
-    /// The number of a list of uses, which is added if it is new. `absent` is the number of entries
-    /// that must be absent.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "there are fewer tables and lists than 2^32"
-    )]
-    pub(crate) fn number_of(
-        &mut self,
-        tables: &mut Tables,
-        uses: &[(Handle, EntryUse)],
-        absent: usize,
-    ) -> u32 {
-        let mut numbers = Vec::with_capacity(uses.len() + absent);
-        for (_, one) in uses {
-            numbers.push(self.number(one, tables.root(one.table) as u32));
-            if !one.updates.is_empty() {
-                tables.set_lazy(one.table);
-            }
-        }
-        numbers.resize(uses.len() + absent, NONE);
-        if let Some(known) = self.list_numbers.get(&*numbers) {
-            return *known;
-        }
-        let number = self.lists.len() as u32;
-        let numbers = Arc::<[u32]>::from(numbers);
-        let used = |(_, one): &(Handle, EntryUse)| Used { table: one.table, takes: Takes::of(one) };
-        let is_bounded = uses.iter().any(|(_, one)| !one.bounds.is_empty());
-        let updates = uses.iter().any(|(_, one)| !one.updates.is_empty());
-        let all = uses.iter().map(used).collect();
-        let list = UseList { numbers: numbers.clone(), all, is_bounded, updates };
-        self.lists.push(Arc::new(list));
-        self.list_numbers.insert(numbers, number);
-        number
-    }
-
-    /// The list with this number.
-    #[expect(clippy::indexing_slicing, reason = "numbers come from `number_of`")]
-    pub(crate) fn list(&self, number: u32) -> &Arc<UseList> {
-        &self.lists[number as usize]
     }
 }
 

@@ -70,6 +70,7 @@ mod state;
 mod subpaths;
 mod template;
 mod template_counts;
+mod uses;
 mod value_dependency;
 
 pub use basis::{Basis, Changed, Part};

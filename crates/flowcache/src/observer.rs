@@ -1,9 +1,9 @@
 //! Invalidation: reacts when the store is about to change or report entries. Records end, add their
 //! counts to the entries, or renew them.
 
-use crate::entry_links::{Takes, bits};
 use crate::mutants::RecordMutant;
 use crate::records::Records;
+use crate::uses::{Takes, bits};
 use braid_ir::model::Word;
 use braid_state::{Dependents, Group, Handle, SlotShape, TableRef, Tables};
 
@@ -85,7 +85,8 @@ impl Dependents for Records {
     }
 
     fn last_used(&self, group: Group) -> Option<u64> {
-        self.seen(group).filter(|_| !self.has_mutant(RecordMutant::LivenessLost))
+        let seen = if self.is_empty() { None } else { self.seen(group) };
+        seen.filter(|_| !self.has_mutant(RecordMutant::LivenessLost))
     }
 
     fn settle_copy(

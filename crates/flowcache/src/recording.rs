@@ -7,13 +7,15 @@
 //! some pin have the same steps up to there.
 
 use crate::entry_use::EntryUse;
+use crate::headers::{Headers, Place};
 use crate::key::Bits;
 use crate::mutants::{Mutants, RecordMutant};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
-use braid_ir::model::{Op, ValueId, Word};
+use braid_ir::model::{Op, ParamId, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
+use braid_packet::Field;
 use braid_state::{Handle, KeyShape, TableRef};
 
 /// The largest number of registers of a script.
@@ -87,11 +89,6 @@ impl Recording {
         self.is_on = false;
     }
 
-    /// Whether the recording has not been given up.
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on
-    }
-
     /// The source of a value.
     pub(crate) fn source(&self, id: ValueId) -> Source {
         match self.sources.get(id.index()).copied().unwrap_or(Source::Unknown) {
@@ -120,6 +117,29 @@ impl Recording {
         let register = self.register();
         self.steps.push(Some(step(register)));
         self.set_source(id, Source::Register(register));
+    }
+
+    /// Adds the load of a field of a packet with these headers.
+    pub(crate) fn load(&mut self, headers: &Headers<'_>, id: ValueId, field: Field) {
+        match field {
+            Field::PktBackward | Field::PktHeld => self.set_source(id, Source::Constant),
+            Field::PktTime => self.define(id, |out| Step::Time { out }),
+            Field::PktLen => {
+                let longer = headers.vlans.longer().into();
+                self.define(id, |out| Step::Length { out, longer });
+            }
+            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
+                self.define(id, |out| Step::Field { out, field });
+            }
+            field => match headers.place(field).filter(|_| self.is_on) {
+                Some(Place::Got(_)) => self.set_source(id, Source::Constant),
+                Some(Place::Came(bits)) if bits.are_in(&headers.fresh).0 => {
+                    self.set_source(id, self.assigned(bits));
+                }
+                Some(Place::Came(bits)) => self.define(id, |out| Step::Bits { out, bits }),
+                None => self.define(id, |out| Step::Field { out, field }),
+            },
+        }
     }
 
     /// Adds the slot of an entry, unless it counts as a constant. Only a mutant makes it one.
@@ -257,22 +277,26 @@ impl Recording {
         }
     }
 
-    /// Adds the lookup of a rule. The results become sources of `pass` and `rule`.
-    pub(crate) fn classify(&mut self, values: &Values<'_>, one: Classify) {
+    /// Adds the lookup of a rule, by these values of a packet's fields. The results are values of
+    /// the program: whether the packet passes, and the number of the rule.
+    pub(crate) fn classify(
+        &mut self,
+        values: &Values<'_>,
+        node: u16,
+        (param, packet): (ParamId, Option<&RuleFields>),
+        results: [ValueId; 2],
+    ) {
         if !self.is_on {
             return;
         }
-        let ids = [one.pass, one.rule];
-        let fields = one.packet.as_ref().map(|fields| self.fields(values, fields));
-        let packet = match fields {
+        let packet = match packet.map(|fields| self.fields(values, fields)) {
             Some(None) => return self.give_up(),
             Some(fields) => fields,
             None => None,
         };
-        let results = [self.register(), self.register()];
-        let [pass, rule] = results;
-        let step = Classify { packet, pass, rule, ..one };
-        self.assign_all(&ids, &results);
+        let registers @ [pass, rule] = [self.register(), self.register()];
+        self.assign_all(&results, &registers);
+        let step = Classify { node, param, packet, pass, rule };
         self.steps.push(Some(Step::Classify(Box::new(step))));
     }
 
@@ -350,7 +374,7 @@ impl Recording {
     }
 
     /// The source of bits that the path has assigned.
-    pub(crate) fn assigned(&self, bits: Bits) -> Source {
+    fn assigned(&self, bits: Bits) -> Source {
         let is_in =
             |one: &Write| one.bits.at < bits.at + bits.len && bits.at < one.bits.at + one.bits.len;
         match self.writes.iter().rev().find(|one| is_in(one)) {

@@ -10,12 +10,13 @@
 
 use crate::absences::kept_elsewhere;
 use crate::counts::Counts;
-use crate::entry_links::{CROWD, EntryLinks, Link, Takes};
-use crate::entry_use::{EntryUse, UseList, apply};
+use crate::entry_links::{CROWD, EntryLinks, Link};
+use crate::entry_use::{EntryUse, apply};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::new_record::NewRecord;
 use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
 use crate::template_counts::TemplateCounts;
+use crate::uses::{Takes, UseList};
 use braid_ir::model::Word;
 use braid_state::{Group, Handle, HashKey, SlotShape, TableRef, Tables};
 use std::hint::black_box;
@@ -212,7 +213,7 @@ impl Records {
             self.counters.refused += 1;
             return None;
         }
-        let uses = self.entries.uses.list(new.uses).clone();
+        let uses = self.entries.uses.list(new.uses)?.clone();
         let is_shared = self.entries.meet(tables, new.entries, &uses)?;
         let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
         if is_shared && !ignores && !self.are_compatible(tables, &uses) {

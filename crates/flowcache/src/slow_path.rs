@@ -177,6 +177,7 @@ impl FlowCache {
         if cfg!(debug_assertions) && known.is_some() && self.findings.mutants.is_none() {
             self.check_script(host, start, tree, (packet, layout), known);
         }
+        let is_scripted = known.is_some();
         let known = known.or_else(|| self.specialise(host, start, tree, (packet, layout)));
         let pays = known.is_some_and(|known| self.eager || known.pays);
         self.learn(flow, pays);
@@ -207,6 +208,7 @@ impl FlowCache {
             true => records.make(tables, &wide.with(flow.key, narrowed(&found.bytes))),
         };
         let Some(made) = made else { return false };
+        self.scripted += u64::from(is_scripted);
         if self.extractors.is_open {
             self.bind(self.batch.find(host.functions.state(), at), layout);
         }

@@ -18,7 +18,7 @@ use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::path::Search;
 use crate::recording::Source;
-use crate::script::{Classify, Step as ScriptStep};
+use crate::script::Step as ScriptStep;
 use crate::slab::NONE;
 use crate::value_dependency::ValueDependency;
 use braid_externs::signature::{Profile, Touch};
@@ -210,11 +210,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 fixed?;
                 self.findings.lookups += 1;
                 self.depend_on_basis(node, *param, Part::Whole);
-                let packet = packet.as_ref().map(|fields| values.rule_packet(fields));
-                let (passes, number) = self.functions.classify(node, *param, packet.as_ref());
+                let read = packet.as_ref().map(|fields| values.rule_packet(fields));
+                let (passes, number) = self.functions.classify(node, *param, read.as_ref());
                 self.findings.know(values, *pass, Word::from(passes));
                 self.findings.know(values, *rule, Word::from(number));
-                self.record_rule(values, node, &step.what);
+                let packet = (*param, packet.as_deref());
+                self.findings.recording.classify(values, node, packet, [*pass, *rule]);
             }
             What::CountRule { param, rule } => {
                 self.findings.fix(values, *rule)?;
@@ -295,14 +296,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             op.visit_outs(&mut |out| self.findings.pin(values, *out));
         }
         Some(())
-    }
-
-    /// Adds the lookup of a rule to the script.
-    fn record_rule(&mut self, values: &Values<'_>, node: u16, what: &What) {
-        let What::Classify { pass, rule, param, packet } = what else { return };
-        let packet = packet.as_deref().cloned();
-        let one = Classify { node, param: *param, packet, pass: *pass, rule: *rule };
-        self.findings.recording.classify(values, one);
     }
 
     /// The dependency of the result of an operation.
@@ -391,37 +384,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         values.set(out, value);
         self.findings.set_dependency(out, dependency);
-        self.record_load(out, field);
+        self.findings.recording.load(&self.headers, out, field);
         Some(())
-    }
-
-    /// Adds the load of a field to the script.
-    fn record_load(&mut self, id: ValueId, field: Field) {
-        let (headers, recording) = (&self.headers, &mut self.findings.recording);
-        if !recording.is_on() {
-            return;
-        }
-        match field {
-            Field::PktBackward | Field::PktHeld => recording.set_source(id, Source::Constant),
-            Field::PktTime => recording.define(id, |out| ScriptStep::Time { out }),
-            Field::PktLen => {
-                let longer = headers.vlans.longer().into();
-                recording.define(id, |out| ScriptStep::Length { out, longer });
-            }
-            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
-                recording.define(id, |out| ScriptStep::Field { out, field });
-            }
-            field => match headers.place(field) {
-                Some(Place::Got(_)) => recording.set_source(id, Source::Constant),
-                Some(Place::Came(bits)) if bits.are_in(&headers.fresh).0 => {
-                    recording.set_source(id, recording.assigned(bits));
-                }
-                Some(Place::Came(bits)) => {
-                    recording.define(id, |out| ScriptStep::Bits { out, bits });
-                }
-                None => recording.define(id, |out| ScriptStep::Field { out, field }),
-            },
-        }
     }
 
     /// Assigns a field.

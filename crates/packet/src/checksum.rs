@@ -29,7 +29,7 @@ impl Sum16 {
         Sum16(self.0 + u64::from(word))
     }
 
-    /// A sum of numbers of at most 32 bits, each of which stands for its two halves.
+    /// A sum of numbers of at most 32 bits. Each number stands for the sum of its two halves.
     #[must_use]
     pub(crate) fn of_numbers(sum: u64) -> Self {
         Sum16(sum)

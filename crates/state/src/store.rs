@@ -414,7 +414,7 @@ impl<D: Dependents> Store<D> {
     pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
         ended.clear();
         let Self { tables, dependents, .. } = self;
-        while let Some((due, at)) = tables.first_due(until, &*dependents) {
+        while let Some((due, at)) = tables.first_due(until, |group| dependents.last_used(group)) {
             if let Some(group) = tables.first_group(at)
                 && let Some(seen) = dependents.last_used(group)
             {

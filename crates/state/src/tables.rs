@@ -5,7 +5,6 @@
 )]
 
 use crate::deadlines::{Queue, Times};
-use crate::dependents::Dependents;
 use crate::ended::Ended;
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
@@ -430,17 +429,17 @@ impl Tables {
     }
 
     /// The table that may have the first due entry by `until`, and the time. The time is a lower
-    /// bound.
+    /// bound. `last_used` gives the time at which the dependents of a group were last used.
     pub(crate) fn first_due(
         &mut self,
         until: u64,
-        dependents: &impl Dependents,
+        last_used: impl Fn(Group) -> Option<u64>,
     ) -> Option<(u64, usize)> {
         loop {
             let first = self.earliest();
             self.next = first.map_or(u64::MAX, |(due, _)| due);
             let (due, at) = first.filter(|(due, _)| *due <= until)?;
-            if !self.all[at].open_slot(|number| dependents.last_used((at, number as usize))) {
+            if !self.all[at].open_slot(|number| last_used((at, number as usize))) {
                 return Some((due, at));
             }
             self.update_first(at);

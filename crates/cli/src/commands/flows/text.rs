@@ -45,12 +45,14 @@ fn summary(table: &FlowTable) -> String {
     let templates = table.templates.len() as u64;
     format!(
         "packets: {} hits, {} guard failures, {} misses\n\
-         records: {} now, {} made, {} of them renewed, {} ended, {} refused, {} contended; {}\n",
+         records: {} now, {} made, {} of them by scripts, {} renewed, {} ended, {} refused, \
+         {} contended; {}\n",
         count(flows.hits),
         count(flows.guard_failures),
         count(flows.misses),
         count(records.made - records.ended),
         count(records.made),
+        count(flows.scripted),
         count(flows.renewed),
         count(records.ended),
         count(records.refused),

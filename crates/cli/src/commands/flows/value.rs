@@ -25,6 +25,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
         "misses": flows.misses,
         "now": records.made - records.ended,
         "made": records.made,
+        "by_scripts": flows.scripted,
         "renewed": flows.renewed,
         "ended": records.ended,
         "refused": records.refused,
