@@ -318,7 +318,7 @@ impl Recording {
     }
 
     /// Adds the lookup of an entry, and pins its outcome. `entry` is the number that the entry has,
-    /// or would have, among the entries that were found, which have the uses `known`.
+    /// or would have, among the entries that were found. Those found before have the uses `known`.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,
@@ -346,7 +346,7 @@ impl Recording {
         let mut words = vec![0; shape.words()];
         shape.pack(&constant, &mut words);
         let of_table = known.iter().enumerate().filter(|(_, (_, one))| one.table == table);
-        let others = of_table.map(|(at, _)| at).filter(|at| *at < entry || !is_there).collect();
+        let others = of_table.map(|(at, _)| at).collect();
         let out = self.register();
         self.steps.push(None);
         let (constant, parts) = (words.into(), parts.into());

@@ -30,6 +30,8 @@ pub(crate) enum Step {
     Time { out: ValueId },
     /// A slot of an entry that the script has found.
     Slot { out: ValueId, from: SlotRef },
+    /// A slot of an entry that the script has found, after the path has counted in it.
+    Sum { out: ValueId, from: SlotRef, sum: Sum },
     /// An operation on registers.
     Calc { out: ValueId, calc: Calc },
     /// An operation that needs more than registers.
@@ -55,6 +57,25 @@ pub(crate) struct SlotRef {
     pub(crate) entry: usize,
     pub(crate) table: TableRef,
     pub(crate) slot: u32,
+}
+
+/// What a path has added to a slot: `packets`, and `bytes` for each byte of the packet on the wire.
+/// The sum wraps or saturates at `most`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Sum {
+    pub(crate) packets: i64,
+    pub(crate) bytes: u32,
+    pub(crate) wraps: bool,
+    pub(crate) most: Word,
+}
+
+impl Sum {
+    /// The content of the slot after a packet with this length on the wire.
+    pub(crate) fn of(self, old: Word, wire_len: u32) -> Word {
+        let by = Word::from(self.bytes) * Word::from(wire_len);
+        let sum = old.saturating_add(by.saturating_add_signed(self.packets.into()));
+        if self.wraps { sum & self.most } else { sum.min(self.most) }
+    }
 }
 
 /// An operation on registers, with what it needs of their types: the width of the result in bits,

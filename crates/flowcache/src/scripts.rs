@@ -327,6 +327,9 @@ impl<F: Functions> Run<'_, F> {
                 (*out, Word::try_from(i64::from(self.packet.wire_len) + longer).ok()?)
             }
             Step::Time { out } => (*out, self.now.into()),
+            Step::Sum { out, from, sum } => {
+                (*out, sum.of(self.slot(*from).ok()?, self.packet.wire_len))
+            }
             Step::Call(call) => {
                 return call.run(self.functions, self.worker, self.out, self.registers);
             }

@@ -10,7 +10,7 @@ use crate::findings::Findings;
 use crate::host::Functions;
 use crate::mutants::RecordMutant;
 use crate::recording::Source;
-use crate::script::{SlotRef, Step};
+use crate::script::{SlotRef, Step, Sum};
 use crate::specialiser::Specialiser;
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{StateId, ValueId, Word};
@@ -33,11 +33,12 @@ impl<F: Functions> Specialiser<'_, F> {
             return Some(number);
         }
         self.findings.fix_all(values, key)?;
+        let known = self.findings.depends_on.len();
         let number = self.look_up(values, table, key);
         let Findings { depends_on, recording, .. } = &mut *self.findings;
-        let found = (number.unwrap_or(depends_on.len()), number.is_some());
+        let found = (number.unwrap_or(known), number.is_some());
         let shape = self.functions.state().key_shape(table);
-        recording.find(values, (table, shape), key, found, depends_on);
+        recording.find(values, (table, shape), key, found, &depends_on[..known]);
         self.findings.asked.push(table, key, number);
         Some(number)
     }
@@ -76,7 +77,7 @@ impl<F: Functions> Specialiser<'_, F> {
         let number = depends_on.iter().position(is_it)?;
         let (store, updates) = (self.functions.state(), &depends_on[number].1.updates);
         let (shape, words) = (store.slot_shape(table), store.slots(table, entry)?);
-        let length = Word::from(self.headers.packet.wire_len);
+        let length = self.headers.packet.wire_len;
         for (slot, out) in (0..).zip(outs) {
             let dependency = &mut dependencies[out.index()];
             recording.set_source(*out, Source::Unknown);
@@ -87,22 +88,23 @@ impl<F: Functions> Specialiser<'_, F> {
                 continue;
             }
             let mut value = shape.get(words, slot as usize);
+            let from = SlotRef { entry: number, table, slot };
             let update = updates.iter().find(|one| one.slot == slot);
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
                 None => {
-                    let from = SlotRef { entry: number, table, slot };
                     recording.slot(*out, from);
                     (0, 0, None)
                 }
                 Some(Change::Time) => {
-                    values.set(*out, value);
+                    values.set(*out, self.now.into());
                     *dependency = ValueDependency::Time;
+                    recording.define(*out, |out| Step::Time { out });
                     continue;
                 }
                 Some(Change::Add { packets, bytes, wraps }) => {
-                    let by = (Word::from(bytes) * length).saturating_add_signed(packets.into());
-                    let (sum, most) = (value.saturating_add(by), values.ty(*out).max());
-                    value = if wraps { sum & most } else { sum.min(most) };
+                    let sum = Sum { packets, bytes, wraps, most: values.ty(*out).max() };
+                    value = sum.of(value, length);
+                    recording.define(*out, |out| Step::Sum { out, from, sum });
                     (packets, bytes, Some(wraps))
                 }
             };
