@@ -30,9 +30,9 @@ pub(super) struct Filter {
     most: usize,
     /// How many flows found their rows full.
     crowded: usize,
-    /// The count at which a flow is first admitted, and the least value of this count.
+    /// The count at which a flow is first admitted, and the value of this count at the beginning.
     first: Met,
-    least: Met,
+    start: Met,
     /// The number of meetings of flows that had been met at least 8 times.
     often: u64,
     /// The number of meetings of flows that had been met before.
@@ -68,6 +68,8 @@ type Met = u8;
 const MOST: Met = 12;
 /// The count of a flow that the next meeting admits, whatever the first admitting count is.
 const EXPECTED: Met = 13;
+/// The least first admitting count: a flow's second packet.
+const EARLIEST: Met = 2;
 /// The largest first admitting count: about 64 meetings.
 const LATEST: Met = 11;
 
@@ -155,13 +157,13 @@ impl Filter {
     pub(super) fn new(first: u8, records: usize) -> Self {
         let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
         let rows = vec![Row::EMPTY; most.min(ROWS)];
-        let (old, least) = (Vec::new(), first);
-        Self { rows, old, searches: 0, most, crowded: 0, first, least, often: 0, again: 0 }
+        let (old, start) = (Vec::new(), first);
+        Self { rows, old, searches: 0, most, crowded: 0, first, start, often: 0, again: 0 }
     }
 
     /// Whether flows are admitted later than at the beginning.
     pub(super) fn admits_late(&self) -> bool {
-        self.first > self.least
+        self.first > self.start
     }
 
     /// From now on, a flow must be met about twice as often before it is admitted.
@@ -172,7 +174,7 @@ impl Filter {
     /// From now on, a flow must be met about half as often before it is admitted.
     pub(super) fn admit_earlier(&mut self) {
         let first = if self.first > 8 { self.first - 1 } else { self.first / 2 };
-        self.first = first.max(self.least);
+        self.first = first.max(EARLIEST);
     }
 
     /// Adds a flow to its row, and enlarges the filter when too many flows found their rows full.
@@ -213,7 +215,7 @@ impl Filter {
     #[inline(always)]
     fn next(&self, met: Met) -> (Met, bool) {
         match met {
-            EXPECTED => (self.least, true),
+            EXPECTED => (self.start, true),
             0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
             // The count rises with a probability, so that each step takes about as many meetings as
             // all steps before it. The largest count stays, and admits as rarely as the step before
@@ -386,7 +388,7 @@ mod tests {
         for _ in 0..10 {
             filter.admit_earlier();
         }
-        assert_eq!(first(&mut filter), 4.0);
+        assert_eq!(first(&mut filter), 2.0, "not earlier than the second meeting");
     }
 
     /// The percentage of flows that are admitted by the fourth round. Each round meets all flows

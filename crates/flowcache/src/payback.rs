@@ -29,7 +29,7 @@ fn pays(lookups: u64) -> u64 {
 pub(crate) enum Advice {
     /// Records cost more time than they save. Flows should send more packets before they get one.
     Later,
-    /// Records save much more time than they cost.
+    /// Records save much more time than they cost. Flows should get them earlier.
     Earlier,
 }
 
