@@ -2,7 +2,7 @@
 //!
 //! A record has a row of links: the place of each entry that it depends on. The list of its uses of
 //! these entries is the same for many records, so it is stored once
-//! ([`crate::entry_use::Uses::list`]). A group of entries has a list of the records that depend on
+//! ([`crate::uses::Uses::list`]). A group of entries has a list of the records that depend on
 //! it.
 #![expect(
     clippy::cast_possible_truncation,

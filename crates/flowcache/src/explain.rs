@@ -80,14 +80,15 @@ const MADE: &str = "made for this packet";
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
 /// The reason for a miss before the cache tries to make a record for the flow.
 const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then \
-                   for the eighth, the sixteenth, … (later if earlier records were hardly used)";
+                   for the eighth, the sixteenth, … (later if earlier records were hardly used, and \
+                   for the second if they were used often)";
 
 /// The reason for a miss while no packet takes a record.
 const PAUSED: &str = "no packet takes a record while the state is being copied";
 
 /// The reason for a miss while the sampling leaves packets out.
-const LEFT_OUT: &str = "no search for a record: nearly all earlier packets began new flows, so \
-                        three of four packets skip the search";
+const LEFT_OUT: &str = "no search for a record: few earlier packets belonged to known flows or \
+                        took records, so most packets skip the search";
 
 impl PacketPath {
     /// The path of a packet for which no program can run yet, and why.

@@ -19,7 +19,7 @@ use braid_packet::Field;
 use braid_state::{Handle, KeyShape, TableRef};
 
 /// The largest number of registers of a script.
-const MOST_REGISTERS: usize = 1 << 12;
+const MOST_REGISTERS: usize = 1 << 10;
 
 /// Where a value of the program comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,6 +49,8 @@ struct Register {
 /// The script of the current specialisation.
 #[derive(Default)]
 pub(crate) struct Recording {
+    /// Whether there is room for another script.
+    pub(crate) is_wanted: bool,
     /// Whether a script can express the path so far.
     is_on: bool,
     /// By value of the program.
@@ -66,9 +68,9 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Starts a recording. Nothing is recorded unless `is_wanted`.
-    pub(crate) fn start(&mut self, is_wanted: bool, mutants: Mutants) {
-        self.is_on = is_wanted && mutants.allow_scripts();
+    /// Starts a recording. Nothing is recorded unless a script is wanted and `may` is true.
+    pub(crate) fn start(&mut self, may: bool, mutants: Mutants) {
+        self.is_on = may && self.is_wanted && mutants.allow_scripts();
         self.mutants = mutants;
         self.registers.clear();
         self.steps.clear();

@@ -23,8 +23,9 @@ use braid_packet::{Layout, Packet};
 use braid_state::{Handle, put_bits};
 use foldhash::HashMap;
 
-/// The largest number of strands of all trees. Further paths get no scripts.
+/// The largest number of strands of all trees, and of their steps. Further paths get no scripts.
 const MOST_STRANDS: usize = 1 << 16;
+const MOST_STEPS: usize = 1 << 19;
 /// The largest number of templates at the end of a script.
 const MOST_ENDS: usize = 16;
 /// The number of strands that are freed before each batch of packets.
@@ -86,8 +87,10 @@ pub(crate) struct Scripts {
     roots: HashMap<Tree, u32>,
     strands: Vec<Strand>,
     branches: Vec<Branches>,
-    /// Strands that are not valid any more. They are freed little by little.
-    old: Vec<Vec<Strand>>,
+    /// The number of steps of all strands.
+    steps: usize,
+    /// Scripts that are not valid any more. They are freed little by little.
+    old: Vec<(Vec<Strand>, Vec<Branches>)>,
     registers: Vec<Word>,
 }
 
@@ -96,23 +99,30 @@ impl Scripts {
     pub(crate) fn clear(&mut self) {
         if !self.strands.is_empty() {
             self.roots.clear();
-            self.branches.clear();
-            self.old.push(std::mem::take(&mut self.strands));
+            self.steps = 0;
+            let branches = std::mem::take(&mut self.branches);
+            self.old.push((std::mem::take(&mut self.strands), branches));
         }
+    }
+
+    /// Whether there is room for another script.
+    pub(crate) fn has_room(&self) -> bool {
+        self.strands.len() < MOST_STRANDS && self.steps < MOST_STEPS
     }
 
     /// Frees some memory of removed scripts.
     pub(crate) fn free_some(&mut self) {
-        if let Some(strands) = self.old.last_mut() {
+        if let Some((strands, branches)) = self.old.last_mut() {
             strands.truncate(strands.len().saturating_sub(FREED_AT_A_TIME));
-            if strands.is_empty() {
+            branches.truncate(branches.len().saturating_sub(FREED_AT_A_TIME));
+            if strands.is_empty() && branches.is_empty() {
                 self.old.pop();
             }
         }
     }
 
     /// Adds a script that leads to a template. `uses` holds the uses of entries. Does nothing if
-    /// there are too many scripts, or if the script does not fit into the tree.
+    /// there is no room, or if the script does not fit into the tree.
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_STRANDS` strands")]
     pub(crate) fn add(
         &mut self,
@@ -121,7 +131,7 @@ impl Scripts {
         known: Known,
         uses: &[(Handle, EntryUse)],
     ) {
-        if self.strands.len() == MOST_STRANDS {
+        if !self.has_room() {
             return;
         }
         let Recording { written, writes, .. } = recording;
@@ -136,7 +146,7 @@ impl Scripts {
         let new = self.strands.len() as u32;
         let Some(root) = self.roots.get(&tree).copied() else {
             self.roots.insert(tree, new);
-            self.strands.push(Strand { steps: written.as_slice().into(), ends: vec![end] });
+            self.add_strand(written, end);
             return;
         };
         let (mut at, mut from) = (root, 0);
@@ -171,12 +181,16 @@ impl Scripts {
                 Ok(known) => at = branches.get(known).map_or(NONE, |(_, strand)| *strand),
                 Err(place) => {
                     branches.insert(place, (*value, new));
-                    let steps = written.get(from..).unwrap_or(&[]).into();
-                    self.strands.push(Strand { steps, ends: vec![end] });
+                    self.add_strand(written.get(from..).unwrap_or(&[]), end);
                     return;
                 }
             }
         }
+    }
+
+    fn add_strand(&mut self, steps: &[Step], end: ScriptEnd) {
+        self.steps += steps.len();
+        self.strands.push(Strand { steps: steps.into(), ends: vec![end] });
     }
 
     /// Runs the script for a packet. Returns `None` if no script knows the packet's path; the

@@ -255,7 +255,8 @@ impl FlowCache {
         at_hand: (&Packet, &Layout),
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
-        let Self { findings, .. } = self;
+        let Self { findings, scripts, .. } = self;
+        findings.recording.is_wanted = scripts.has_room();
         let one = Specialiser::new(
             entry,
             &mut *host.functions,

@@ -87,8 +87,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Starts the run again. It now treats the slots in `counters.known` as counting slots.
     pub(crate) fn again(&mut self) {
         self.findings.start(self.findings.path.entry, self.headers.outline);
-        let is_wanted = self.findings.path.entry < OPEN;
-        self.findings.recording.start(is_wanted, self.findings.mutants);
+        let may = self.findings.path.entry < OPEN;
+        self.findings.recording.start(may, self.findings.mutants);
         let Headers { origin, layout, outline, .. } = self.headers;
         self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
         self.hops = 0;
