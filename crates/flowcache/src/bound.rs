@@ -38,12 +38,16 @@ pub(crate) struct Counters {
     /// Counting slots that are compared before anything is added to them. An earlier run for the
     /// same packet has found that they count.
     pub(crate) known: Vec<(TableRef, Handle, u32)>,
+    /// Whether a slot got no bound only because other records use it in another way. A script
+    /// cannot test that.
+    pub(crate) is_refused: bool,
 }
 
 impl Counters {
     /// Starts a run.
     pub(crate) fn start(&mut self) {
         self.compared.clear();
+        self.is_refused = false;
     }
 
     /// Starts the first run for a packet.
@@ -75,7 +79,11 @@ impl Counters {
         let table = how.table;
         let counts = wraps.is_some() || self.known.contains(&(table, handle, slot));
         let records = state.dependents();
-        if !counts || slot >= 63 || !records.may_bound(state.tables(), (table, handle), slot) {
+        if !counts || slot >= 63 {
+            return None;
+        }
+        if !records.may_bound(state.tables(), (table, handle), slot) {
+            self.is_refused = true;
             return None;
         }
         let (value, with) = (values.get(id), values.get(with));

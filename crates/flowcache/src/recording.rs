@@ -6,6 +6,7 @@
 //! there. A step is written just before something needs its result. So paths that are equal up to
 //! some pin have the same steps up to there.
 
+use crate::bound::Counters;
 use crate::entry_use::EntryUse;
 use crate::headers::{Headers, Place};
 use crate::key::Bits;
@@ -390,11 +391,12 @@ impl Recording {
         self.copied_at.get_or_insert(self.writes.len());
     }
 
-    /// Completes the script. Returns false if no script can express the path.
-    pub(crate) fn finish(&mut self) -> bool {
+    /// Completes the script. Returns false if no script can express the path. `counters` are those
+    /// of the specialisation.
+    pub(crate) fn finish(&mut self, counters: &Counters) -> bool {
         // Whether a copy equals the packet at the end depends on the values assigned after it.
         let is_changed = self.copied_at.is_some_and(|at| at < self.writes.len());
-        if !self.is_on || is_changed {
+        if !self.is_on || is_changed || counters.is_refused {
             return false;
         }
         for at in 0..self.writes.len() {

@@ -2,6 +2,7 @@
 //! counters after each packet, and state must be the same with and without records, and packets
 //! must use records.
 
+mod admission;
 mod changes;
 mod counters;
 mod headers;
