@@ -55,8 +55,8 @@ impl Sample {
             let looked = self.looked as u64;
             let is_new = (seen.again - self.seen.again) * AMONG < looked;
             let hits = seen.hits - self.seen.hits;
-            // Measured: a search costs as much time as a program with about two lookups saves
-            // besides them.
+            // Measured: the search for a record takes as long as two lookups of a program. A packet
+            // that takes a record saves the program's lookups and about as much time as two more.
             let is_idle = seen.lookups.is_some_and(|lookups| hits * (lookups + 2) < 2 * looked);
             let least = match self.least {
                 0 => LEFT_OUT,

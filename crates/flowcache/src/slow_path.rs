@@ -173,12 +173,15 @@ impl FlowCache {
         }
         let worker = host.functions.chain().worker(packet, layout);
         let tree = Tree::of(flow.kind, worker, layout);
-        let known = self.by_script(host, tree, (packet, layout));
+        let at_hand = (packet, layout);
+        let Self { scripts, templates, findings, .. } = self;
+        let known =
+            scripts.run(tree, (&mut *host.functions, &mut *host.out), at_hand, templates, findings);
         if cfg!(debug_assertions) && known.is_some() && self.findings.mutants.is_none() {
-            self.check_script(host, start, tree, (packet, layout), known);
+            self.check_script(host, start, tree, at_hand, known);
         }
         let is_scripted = known.is_some();
-        let known = known.or_else(|| self.specialise(host, start, tree, (packet, layout)));
+        let known = known.or_else(|| self.specialise(host, start, tree, at_hand));
         let pays = known.is_some_and(|known| self.eager || known.pays);
         self.learn(flow, pays);
         let Some(Known { template, uses, lookups, .. }) = known.filter(|_| pays) else {
@@ -214,18 +217,6 @@ impl FlowCache {
         }
         self.learn_from(made, host.functions);
         true
-    }
-
-    /// Finds the parts of the packet's record by a script. `None` if no script knows the packet's
-    /// path.
-    fn by_script<P: Programs, F: Functions>(
-        &mut self,
-        host: &mut Host<'_, P, F>,
-        tree: Tree,
-        at_hand: (&Packet, &Layout),
-    ) -> Option<Known> {
-        let Self { scripts, templates, findings, .. } = self;
-        scripts.run(tree, (&mut *host.functions, &mut *host.out), at_hand, templates, findings)
     }
 
     /// Asserts that the specialiser finds the same as a script.
