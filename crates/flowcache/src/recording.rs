@@ -50,7 +50,7 @@ struct Register {
 /// The script of the current specialisation.
 #[derive(Default)]
 pub(crate) struct Recording {
-    /// Whether there is room for another script.
+    /// Whether the next run of the specialiser is to be recorded.
     pub(crate) is_wanted: bool,
     /// Whether a script can express the path so far.
     is_on: bool,

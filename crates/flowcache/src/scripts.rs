@@ -28,6 +28,10 @@ const MOST_STRANDS: usize = 1 << 16;
 const MOST_STEPS: usize = 1 << 19;
 /// The largest number of templates at the end of a script.
 const MOST_ENDS: usize = 16;
+/// The number of recordings in a row that may give no script before most recordings are left out.
+const FREE_FAILURES: u32 = 8;
+/// Afterwards, one run of the specialiser in this number is recorded.
+const AMONG: u32 = 16;
 /// The number of strands that are freed before each batch of packets.
 const FREED_AT_A_TIME: usize = 64;
 
@@ -89,6 +93,8 @@ pub(crate) struct Scripts {
     branches: Vec<Branches>,
     /// The number of steps of all strands.
     steps: usize,
+    /// The number of runs of the specialiser since one last gave a script.
+    failures: u32,
     /// Scripts that are not valid any more. They are freed little by little.
     old: Vec<(Vec<Strand>, Vec<Branches>)>,
     registers: Vec<Word>,
@@ -106,8 +112,19 @@ impl Scripts {
     }
 
     /// Whether there is room for another script.
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.strands.len() < MOST_STRANDS && self.steps < MOST_STEPS
+    }
+
+    /// Whether to record the next run of the specialiser. While runs give no scripts, most of them
+    /// are not recorded, because a recording takes time.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.has_room() && (self.failures < FREE_FAILURES || self.failures.is_multiple_of(AMONG))
+    }
+
+    /// Notes that a run of the specialiser gave no script.
+    pub(crate) fn fail(&mut self) {
+        self.failures = self.failures.wrapping_add(1).max(1);
     }
 
     /// Frees some memory of removed scripts.
@@ -134,6 +151,7 @@ impl Scripts {
         if !self.has_room() {
             return;
         }
+        self.failures = 0;
         let Recording { written, writes, .. } = recording;
         if self.registers.len() < recording.registers() {
             self.registers.resize(recording.registers(), 0);
@@ -421,5 +439,32 @@ impl<F: Functions> Run<'_, F> {
             let value = self.slot(SlotRef { entry: *entry, table, slot: bound.slot });
             may && value.is_ok_and(|value| one.stays_within(*bound, value, self.packet.wire_len))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::Mutants;
+
+    #[test]
+    fn few_runs_are_recorded_while_none_gives_a_script() {
+        let mut scripts = Scripts::default();
+        let mut recorded = 0;
+        for _ in 0..FREE_FAILURES + 100 * AMONG {
+            recorded += u32::from(scripts.is_wanted());
+            scripts.fail();
+        }
+        assert_eq!(recorded, FREE_FAILURES + 100);
+        let mut recording = Recording::default();
+        recording.start(false, Mutants::default());
+        let known = Known { template: 0, uses: 0, pays: true, lookups: 1 };
+        let tree = Tree { kind: 0, worker: 0, sums: [true, false] };
+        scripts.add(tree, &recording, known, &[]);
+        assert!((0..FREE_FAILURES).all(|_| {
+            let is_wanted = scripts.is_wanted();
+            scripts.fail();
+            is_wanted
+        }));
     }
 }

@@ -247,7 +247,7 @@ impl FlowCache {
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
         let Self { findings, scripts, .. } = self;
-        findings.recording.is_wanted = scripts.has_room();
+        findings.recording.is_wanted = scripts.is_wanted();
         let one = Specialiser::new(
             entry,
             &mut *host.functions,
@@ -274,8 +274,9 @@ impl FlowCache {
         handles.extend(depends_on.iter().map(|(handle, _)| *handle));
         let uses = records.uses(tables, depends_on, absent.len());
         let known = Known { template, uses, pays, lookups: *lookups };
-        if recording.finish(counters) {
-            self.scripts.add(tree, recording, known, depends_on);
+        match recording.finish(counters) {
+            true => self.scripts.add(tree, recording, known, depends_on),
+            false => self.scripts.fail(),
         }
         Some(known)
     }
