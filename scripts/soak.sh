@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares all engines on generated pairs of fresh seeds for a time: scripts/soak.sh [SECONDS [FIRST_SEED]].
+# Compares all engines on generated pairs of fresh seeds for a time: scripts/soak.sh [SECONDS [FIRST_SEED [KIND]]].
 # It runs what users get: the release profile, without mutants; a check says so. Pairs that differ are kept in
 # crates/testkit/found, where `cargo test -p braid-testkit --test found` picks them up.
 set -euo pipefail

@@ -20,6 +20,8 @@ pub(crate) enum Write {
     Tag(Arc<str>, Word),
     PushVlan(u16),
     PopVlan,
+    /// A number in the payload: its offset, its bytes, its value.
+    Payload(Word, usize, Word),
 }
 
 /// The verdict of a function on a packet.
@@ -207,9 +209,11 @@ impl Run<'_, '_> {
                 let value = self.entry_field(*field).ok_or(Fault::Truncated)?;
                 values.set(*out, value);
             }
-            Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan => {
-                self.change(values, op)?;
-            }
+            Op::Store { .. }
+            | Op::StoreTag { .. }
+            | Op::PushVlan { .. }
+            | Op::PopVlan
+            | Op::StorePayload { .. } => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
                 self.context.instance.count_row(*row, bytes);
@@ -295,6 +299,10 @@ impl Run<'_, '_> {
                 writes.push(Write::PushVlan(id));
             }
             Op::PopVlan => writes.push(Write::PopVlan),
+            Op::StorePayload { offset, a, .. } => {
+                let bytes = usize::from(values.width(*a) / 8);
+                writes.push(Write::Payload(values.get(*offset), bytes, values.get(*a)));
+            }
             _ => {}
         }
         let done = self.context.common(Some(work), values, op);

@@ -1,8 +1,8 @@
 //! The packet that a program works on, and the packets that it sends.
 
-use braid_ir::engine::Outputs;
-use braid_ir::model::Dest;
-use braid_packet::{Layout, Packet};
+use braid_ir::engine::{Fault, Outputs};
+use braid_ir::model::{Dest, Word};
+use braid_packet::{Layout, Packet, payload};
 
 /// The state of a walk, which a packet shares with its copies and with packets built for it.
 pub(crate) struct Walk<'a> {
@@ -50,5 +50,22 @@ impl Work<'_> {
     /// The payload. `None` if the capture has cut it.
     pub(crate) fn payload(&self) -> Option<&[u8]> {
         (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
+    }
+
+    /// Writes a number to the payload. Returns false if the payload ends before. The layout may be
+    /// invalid afterwards.
+    pub(crate) fn set_payload(
+        &mut self,
+        offset: Word,
+        bytes: usize,
+        value: Word,
+    ) -> Result<bool, Fault> {
+        let done = payload::store(self.packet, self.layout, offset, bytes, value);
+        done.map_err(|_| Fault::Truncated)
+    }
+
+    /// The number in some bytes of the payload. `None` if the payload ends before.
+    pub(crate) fn payload_number(&self, offset: Word, bytes: usize) -> Result<Option<Word>, Fault> {
+        payload::load(self.packet, self.layout, offset, bytes).map_err(|_| Fault::Truncated)
     }
 }

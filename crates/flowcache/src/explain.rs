@@ -449,7 +449,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             }
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::Patterns { .. } => format!("{name} reads the payload"),
+            Op::Patterns { .. } | Op::LoadPayload { .. } => format!("{name} reads the payload"),
+            Op::StorePayload { .. } => format!("{name} writes the payload"),
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),
             Op::Load { field, .. } => {
                 format!(

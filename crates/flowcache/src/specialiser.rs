@@ -269,6 +269,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::Patterns { found, number, param } => {
                 return self.search(values, (node, *param), (*found, *number));
             }
+            // Each packet may have other bytes.
+            Op::LoadPayload { .. } | Op::StorePayload { .. } => return None,
             Op::StateDelete { state, key: Key::Explicit(key) } => {
                 // The step has no effect as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());

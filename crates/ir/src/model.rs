@@ -426,6 +426,15 @@ pub enum Op {
     /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
     /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
+    /// A number in the payload, from a byte of the payload on (an offset of 32 bits), in network
+    /// byte order. The width of `out`, a multiple of 8, gives the number of bytes. `found` (bool)
+    /// says whether the payload has all of these bytes; if not, `out` is 0. Bytes that the capture
+    /// lacks are a fault `truncated`.
+    LoadPayload { found: ValueId, out: ValueId, offset: ValueId },
+    /// Writes a number to the payload, as [`Op::LoadPayload`] reads it. The checksum of TCP or UDP
+    /// follows. `ok` (bool) is false if the payload lacks some of the bytes, or if the packet has
+    /// neither header. Then nothing has changed.
+    StorePayload { ok: ValueId, offset: ValueId, a: ValueId },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

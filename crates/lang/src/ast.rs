@@ -372,6 +372,8 @@ pub enum ExprKind {
     In(Box<Expr>, Box<Expr>),
     /// `payload matches PATTERNS`
     Matches(Box<Expr>, Box<Expr>),
+    /// `TYPE at payload` or `TYPE at payload + OFFSET`
+    At(Ident, Option<Box<Expr>>),
     /// `exists STATE` or `exists STATE[key]`
     Exists(Box<Expr>),
     /// `has HEADER`

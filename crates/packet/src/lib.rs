@@ -29,6 +29,7 @@ pub mod malformed;
 mod names;
 pub mod packet;
 mod parse;
+pub mod payload;
 mod place;
 mod presence;
 mod retag;

@@ -28,6 +28,12 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             run.define(*found, Word::from(first.is_some()));
             run.define(*number, Word::from(first.unwrap_or(0)));
         }
+        Op::LoadPayload { found, out, offset } => {
+            let bytes = usize::from(program.values[out.index()].width / 8);
+            let number = number_at(&run.role, run.value(*offset), bytes)?;
+            run.define(*found, Word::from(number.is_some()));
+            run.define(*out, number.unwrap_or(0));
+        }
         Op::Extern { outs, name, param, args } => {
             let args: Vec<_> = args
                 .iter()
@@ -80,6 +86,14 @@ fn payload(role: &Role) -> Result<&[u8], Fault> {
     match role {
         Role::Packet(state) => state.payload().ok_or(Fault::Truncated),
         Role::Timer | Role::Expire(..) => Ok(&[]),
+    }
+}
+
+/// The number in some bytes of the payload. `None` if the payload ends before.
+fn number_at(role: &Role, offset: Word, bytes: usize) -> Result<Option<Word>, Fault> {
+    match role {
+        Role::Packet(state) => state.payload_number(offset, bytes).map_err(|_| Fault::Truncated),
+        Role::Timer | Role::Expire(..) => Ok(None),
     }
 }
 

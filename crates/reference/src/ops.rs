@@ -34,17 +34,20 @@ impl Run<'_> {
             | Op::StoreTag { .. }
             | Op::PushVlan { .. }
             | Op::PopVlan
+            | Op::StorePayload { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
-            | Op::Create { .. } => self.packet_op(model, op),
+            | Op::Create { .. } => self.packet_op(model, program, op),
             Op::Native { out } => {
                 let answer = native::call(&mut self.env, &mut self.role, model)?;
                 self.define(*out, answer);
                 Ok(())
             }
-            Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
-                calls::lookup_op(self, program, op)
-            }
+            Op::Rules { .. }
+            | Op::Route { .. }
+            | Op::Patterns { .. }
+            | Op::LoadPayload { .. }
+            | Op::Extern { .. } => calls::lookup_op(self, program, op),
             Op::StateExists { .. }
             | Op::StateGet { .. }
             | Op::StateSet { .. }
@@ -154,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    fn packet_op(&mut self, model: &Model, op: &Op) -> Result<(), Fault> {
+    fn packet_op(&mut self, model: &Model, program: &Program, op: &Op) -> Result<(), Fault> {
         match op {
             Op::Has { out, header } => self.has(*out, *header)?,
             Op::Load { out, field } => self.load(*out, *field, false)?,
@@ -176,6 +179,14 @@ impl Run<'_> {
                 self.vlan(Some(id))?;
             }
             Op::PopVlan => self.vlan(None)?,
+            Op::StorePayload { ok, offset, a } => {
+                let bytes = usize::from(program.values[a.index()].width / 8);
+                let (offset, value) = (self.value(*offset), self.value(*a));
+                let done = self.packet()?.set_payload(offset, bytes, value);
+                let done = done.map_err(|_| Fault::Truncated)?;
+                self.writes.push(Write::Payload(offset, bytes, value));
+                self.define(*ok, done.into());
+            }
             Op::Count { row } => {
                 let bytes = u64::from(self.packet()?.now.wire_len);
                 self.env.instance.count_row(*row, bytes);

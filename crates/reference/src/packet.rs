@@ -1,6 +1,8 @@
 //! The packet that a program works on: its current state, and its state on entry to the function.
 
+use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
+use braid_packet::payload::{self, Cut};
 use braid_packet::{Field, Layout, Packet};
 
 /// A packet in a function.
@@ -49,6 +51,23 @@ impl PacketState {
     /// The payload, if the capture has all of it.
     pub(super) fn payload(&self) -> Option<&[u8]> {
         (!self.layout.payload_truncated()).then(|| self.now.payload(&self.layout))
+    }
+
+    /// The number in some bytes of the payload. `None` if the payload ends before.
+    pub(super) fn payload_number(&self, offset: Word, bytes: usize) -> Result<Option<Word>, Cut> {
+        payload::load(&self.now, &self.layout, offset, bytes)
+    }
+
+    /// Writes a number to the payload. Returns false if the payload ends before.
+    pub(super) fn set_payload(
+        &mut self,
+        offset: Word,
+        bytes: usize,
+        value: Word,
+    ) -> Result<bool, Cut> {
+        let done = payload::store(&mut self.now, &self.layout, offset, bytes, value);
+        self.layout = self.now.parse();
+        done
     }
 
     /// The fields that rules read. `None` for packets that are not IP.

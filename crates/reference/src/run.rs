@@ -78,6 +78,8 @@ pub(super) enum Write {
     Tag(String, Word),
     PushVlan(u16),
     PopVlan,
+    /// A number in the payload: its offset, its bytes, its value.
+    Payload(Word, usize, Word),
 }
 
 /// A running program.

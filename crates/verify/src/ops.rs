@@ -119,10 +119,15 @@ impl<'a> Run<'a> {
             | Op::PushVlan { .. }
             | Op::PopVlan
             | Op::Count { .. } => self.packet_op(op),
-            Op::Mirror { .. } | Op::Create { .. } | Op::Emit { .. } => self.send_op(op),
-            Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
-                self.lookup_op(op)
+            Op::StorePayload { .. } => {
+                Err("a function writes the payload, which this check does not cover".to_owned())
             }
+            Op::Mirror { .. } | Op::Create { .. } | Op::Emit { .. } => self.send_op(op),
+            Op::Rules { .. }
+            | Op::Route { .. }
+            | Op::Patterns { .. }
+            | Op::LoadPayload { .. }
+            | Op::Extern { .. } => self.lookup_op(op),
             Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => self.pool_op(op),
             _ => self.state_op(op),
         }
@@ -273,6 +278,9 @@ impl<'a> Run<'a> {
                 self.define(*number, which)?;
                 return Ok(vec![(self.cut(), Fault::Truncated)]);
             }
+            Op::LoadPayload { found, out, offset } => {
+                return self.load_payload(*found, *out, *offset);
+            }
             Op::Extern { outs, name, param, args } => return self.call(outs, name, *param, args),
             _ => {}
         }
@@ -282,6 +290,27 @@ impl<'a> Run<'a> {
     fn payload(&mut self) -> Term {
         let parsed = self.parsed();
         self.state.packet.payload(self.terms, self.kind, &parsed)
+    }
+
+    /// A number in the payload. Nothing is assumed about it but that it is the same for the same
+    /// payload and offset.
+    fn load_payload(
+        &mut self,
+        found: ValueId,
+        out: ValueId,
+        offset: ValueId,
+    ) -> Result<Faults, String> {
+        let width = self.width(out);
+        let from = [self.payload(), self.value(offset)?];
+        let there = self.terms.apply(format!("payload has {width} bits"), &from, Sort::Bool);
+        let lacks = self.terms.apply(format!("payload lacks {width} bits"), &from, Sort::Bool);
+        let sort = Sort::Bits(width);
+        let number = self.terms.apply(format!("payload bits {width}"), &from, sort);
+        let none = self.terms.bits(width, 0);
+        let number = self.terms.ite(there, number, none);
+        self.define(found, there)?;
+        self.define(out, number)?;
+        Ok(vec![(lacks, Fault::Truncated)])
     }
 
     /// Whether the capture lacks bytes of the payload.

@@ -300,6 +300,15 @@ impl OnWay<'_> {
                 format!("{} {word} {}", say(addr), self.param(node, *param))
             }
             Op::Patterns { param, .. } => format!("payload matches {}", self.param(node, *param)),
+            Op::LoadPayload { out, offset, .. } => {
+                let bytes = self.ty(*out).width / 8;
+                let what = format!("{bytes} bytes at payload + {}", say(offset));
+                if place == 0 { format!("has {what}") } else { what }
+            }
+            Op::StorePayload { a, offset, .. } => {
+                let bytes = self.ty(*a).width / 8;
+                format!("{bytes} bytes fit at payload + {}", say(offset))
+            }
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {

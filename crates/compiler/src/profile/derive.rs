@@ -167,8 +167,13 @@ impl Walk<'_> {
             }
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
-            Op::Patterns { .. } => {
+            Op::Patterns { .. } | Op::LoadPayload { .. } => {
                 self.profile.reads_payload = true;
+                self.profile.faults.insert("truncated");
+            }
+            Op::StorePayload { .. } => {
+                self.profile.writes_payload = true;
+                self.profile.tests.insert(Header::L4);
                 self.profile.faults.insert("truncated");
             }
             Op::Extern { name, .. } => self.call(name),

@@ -136,7 +136,7 @@ fn changes_packets(model: &Model) -> bool {
     let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
     let changes = |op: &Op| {
         matches!(op, Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan)
-            || matches!(op, Op::Native { .. })
+            || matches!(op, Op::Native { .. } | Op::StorePayload { .. })
     };
     ops.into_iter().any(changes)
 }

@@ -140,6 +140,7 @@ impl<'a> Walk<'a> {
             self.values.defs.insert(out, op);
         }
         match op {
+            Op::StorePayload { .. } => place.changed |= Field::L4Dport.decided_bits(),
             Op::Const { out, value } => self.define(*out, Term::Word(*value)),
             Op::Param { out, param } => self.define(*out, Term::Param(node, *param)),
             Op::Load { out, field } => {

@@ -54,6 +54,19 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
     }
 }
 
+/// Updates the knowledge about headers after bytes of a UDP payload have changed: they may now be a
+/// header that the port announces. Headers that are there stay, because the payload is behind them.
+pub(super) fn doubt_behind_ports(state: &mut State) {
+    let absent = |header: &Header| state.headers.has(*header) != Ok(true);
+    let doubted: Vec<Header> = Header::behind_ports().filter(absent).collect();
+    let behind = FIELDS.iter().filter(|info| doubted.contains(&info.header));
+    let fields: Vec<Field> = behind.map(|info| info.field).collect();
+    state.headers.forget(Header::bits(&doubted));
+    state.reload(fields);
+    state.reload([Field::PktPayloadLen]);
+    state.stale = true;
+}
+
 /// A header and the headers that imply it, as bits.
 fn family(header: Header) -> u128 {
     let all = super::headers::all().filter(|one| one.implies().contains(&header));

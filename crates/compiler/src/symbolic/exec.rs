@@ -46,6 +46,7 @@ pub(super) fn execute_op(
         | Op::Load { .. }
         | Op::LoadEntry { .. }
         | Op::Store { .. }
+        | Op::StorePayload { .. }
         | Op::LoadTag { .. }
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }
@@ -53,9 +54,11 @@ pub(super) fn execute_op(
         | Op::Count { .. }
         | Op::Mirror { .. }
         | Op::Create { .. } => packet_op(draft, visit, path, op),
-        Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
-            lookup_op(draft, visit, path, op)
-        }
+        Op::Rules { .. }
+        | Op::Route { .. }
+        | Op::Patterns { .. }
+        | Op::LoadPayload { .. }
+        | Op::Extern { .. } => lookup_op(draft, visit, path, op),
         Op::StateExists { .. }
         | Op::StateGet { .. }
         | Op::StateSet { .. }
@@ -307,6 +310,16 @@ fn lookup_op(
             let outs = draft.act(visit, path, &[BOOL, WORD], true, make);
             draft.bind(path, *found, outs[0]);
             draft.bind(path, *number, outs[1]);
+        }
+        Op::LoadPayload { found, out, offset } => {
+            freshen_payload(draft, path);
+            let (offset, ty) = (path.value(*offset), visit.ty(*out));
+            let make = |outs: &[ValueId]| {
+                What::Op(Op::LoadPayload { found: outs[0], out: outs[1], offset })
+            };
+            let outs = draft.act(visit, path, &[BOOL, ty], true, make);
+            draft.bind(path, *found, outs[0]);
+            draft.bind(path, *out, outs[1]);
         }
         Op::Extern { outs, name, param, args } => {
             let reads = braid_externs::lookup(name).is_some_and(|op| op.signature.reads_payload());

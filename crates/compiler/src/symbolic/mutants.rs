@@ -25,6 +25,10 @@ pub enum SynthMutant {
     FindReused,
     /// The ports in flow keys are swapped.
     KeyPartsSwapped,
+    /// The checksum of TCP or UDP counts as unchanged after a write to the payload.
+    PayloadSumKept,
+    /// Bytes that are written to the payload never count as the header of a tunnel.
+    PayloadTunnelMissed,
 }
 
 #[cfg(feature = "mutants")]
@@ -40,7 +44,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 10] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 12] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -51,4 +55,6 @@ pub const SYNTH_MUTANTS: [SynthMutant; 10] = [
     SynthMutant::BoundOffByOne,
     SynthMutant::FindReused,
     SynthMutant::KeyPartsSwapped,
+    SynthMutant::PayloadSumKept,
+    SynthMutant::PayloadTunnelMissed,
 ];

@@ -1,16 +1,18 @@
 //! Operations on the packet: fields as values, header changes, copies and new packets.
 
+use super::announce::doubt_behind_ports;
 use super::build::Path;
 use super::draft::{Draft, Flow};
 use super::fields::{load, load_entry, store};
+use super::mutants::SynthMutant;
 use super::state::Tag;
 use super::visit::Visit;
 use super::vlan::{pop_vlan, push_vlan};
 use super::write::freshen;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, TagId, ValueId};
+use braid_ir::model::{Op, TagId, Ty, ValueId};
 use braid_ir::residual::{Counter, What};
-use braid_packet::Header;
+use braid_packet::{Field, Header};
 
 /// Executes an operation on the packet.
 pub(super) fn packet_op(
@@ -38,6 +40,9 @@ pub(super) fn packet_op(
             if !store(draft, path, *field, value)? {
                 return Ok(draft.fault(visit, path, Fault::Truncated));
             }
+        }
+        Op::StorePayload { ok, offset, a } => {
+            store_payload(draft, visit, path, (*ok, *offset, *a))?;
         }
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
@@ -70,6 +75,34 @@ pub(super) fn packet_op(
         _ => {}
     }
     Ok(Flow::Next)
+}
+
+/// Writes a number to the payload of a packet with TCP or UDP.
+fn store_payload(
+    draft: &mut Draft,
+    visit: &Visit<'_>,
+    path: &mut Path,
+    (ok, offset, a): (ValueId, ValueId, ValueId),
+) -> Result<(), Header> {
+    if !path.state.headers.has(Header::L4)? {
+        let no = draft.values.truth(false);
+        draft.bind(path, ok, no);
+        return Ok(());
+    }
+    let is_udp = path.state.headers.has(Header::Udp)?;
+    freshen(draft, path);
+    let (offset, a) = (path.value(offset), path.value(a));
+    let make = |outs: &[ValueId]| What::Op(Op::StorePayload { ok: outs[0], offset, a });
+    let outs = draft.act(visit, path, &[Ty::uint(1)], true, make);
+    draft.bind(path, ok, outs[0]);
+    if !draft.has_mutant(SynthMutant::PayloadSumKept) {
+        path.state.reload([Field::L4Checksum]);
+        path.state.written.insert(Field::L4Checksum);
+    }
+    if is_udp && !draft.has_mutant(SynthMutant::PayloadTunnelMissed) {
+        doubt_behind_ports(&mut path.state);
+    }
+    Ok(())
 }
 
 /// A tag's current value.

@@ -38,13 +38,19 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 add(field.info().header);
                 needs(*field).into_iter().for_each(&mut add);
             }
+            Op::StorePayload { .. } => {
+                [Header::Tcp, Header::Udp].into_iter().for_each(&mut add);
+                Header::behind_ports().for_each(&mut add);
+            }
             Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),
             Op::Rules { .. } => {
                 [Header::Tcp, Header::Icmp, Header::Icmp6, Header::L4]
                     .into_iter()
                     .for_each(&mut add);
             }
-            Op::Patterns { .. } | Op::Extern { .. } => Header::behind_ports().for_each(&mut add),
+            Op::Patterns { .. } | Op::LoadPayload { .. } | Op::Extern { .. } => {
+                Header::behind_ports().for_each(&mut add);
+            }
             _ => {}
         }
     }

@@ -59,6 +59,8 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
+        Op::LoadPayload { offset, .. } => format!("load_payload {offset}"),
+        Op::StorePayload { offset, a, .. } => format!("store_payload {offset}, {a}"),
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));
             format!("extern {}{on}({})", super::value::name(name), values(args))

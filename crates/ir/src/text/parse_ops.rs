@@ -380,6 +380,9 @@ impl Parser<'_, '_> {
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
+            "store_payload" => {
+                Op::StorePayload { ok: out, offset: self.value()?, a: self.comma_value()? }
+            }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),
         })
@@ -417,6 +420,7 @@ impl Parser<'_, '_> {
                 Op::Route { found: a, hop: b, param: self.param()?, addr: self.comma_value()? }
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
+            "load_payload" => Op::LoadPayload { found: a, out: b, offset: self.value()? },
             "take" => Op::Take { ok: a, out: b, pool: self.param()? },
             _ => return self.scan.wrong(format!("`{name}` is no operation with two results")),
         })

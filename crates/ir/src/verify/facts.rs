@@ -12,7 +12,7 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
-use braid_packet::Header;
+use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 
 /// A set of headers.
@@ -186,7 +186,9 @@ impl<'a> Facts<'a> {
                 known.changed = known.changed.union(vlans());
                 self.forget(known, vlans());
             }
-            Op::Store { field, .. } => {
+            Op::Store { .. } | Op::StorePayload { .. } => {
+                // The bytes of a payload may become a header that a port announces.
+                let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };
                 let decided = Headers::of(field.decides());
                 known.now = known.now.minus(decided);
                 known.changed = known.changed.union(decided);

@@ -126,6 +126,14 @@ pub enum Problem {
         /// The width.
         width: u16,
     },
+    /// A number in the payload does not consist of whole bytes.
+    #[error("{value} has {width} bits, which are no whole bytes")]
+    Bytes {
+        /// The number.
+        value: ValueId,
+        /// Its width.
+        width: u16,
+    },
     /// Global state violates a rule: it needs a default, never expires, and lives with no other
     /// state.
     #[error("global state {0}")]

@@ -52,6 +52,8 @@ impl OpCheck<'_> {
             | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
+            | Op::LoadPayload { .. }
+            | Op::StorePayload { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
@@ -422,6 +424,16 @@ impl OpCheck<'_> {
             Op::LoadTag { out, tag } => self.width(*out, self.tag(*tag)?),
             Op::StoreTag { tag, a } => self.width(*a, self.tag(*tag)?),
             Op::PushVlan { id } => self.width(*id, Field::VlanId.info().width),
+            Op::LoadPayload { found, out, offset } => {
+                self.width(*found, 1)?;
+                self.width(*offset, 32)?;
+                whole_bytes(*out, self.width_of(*out))
+            }
+            Op::StorePayload { ok, offset, a } => {
+                self.width(*ok, 1)?;
+                self.width(*offset, 32)?;
+                whole_bytes(*a, self.width_of(*a))
+            }
             Op::Count { row } => self.row(*row),
             Op::Mirror { port } => self.dest(*port),
             Op::Create { new, port } => {
@@ -503,4 +515,12 @@ fn may_stand(op: &Op) -> bool {
             | Op::Cmp { .. }
             | Op::Bin { op: BinOp::And | BinOp::Or, .. }
     )
+}
+
+/// Whether a value consists of whole bytes.
+fn whole_bytes(value: ValueId, width: u16) -> Checked {
+    match width.is_multiple_of(8) {
+        true => Ok(()),
+        false => Err(Problem::Bytes { value, width }),
+    }
 }

@@ -290,9 +290,23 @@ fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
             let name = p.name("a name")?;
             ExprKind::Call(name, args(p)?)
         }
+        _ if p.word_ahead(1) == "at" && p.word_ahead(2) == "payload" => payload(p)?,
         _ => return path_expr(p),
     };
     Ok(Expr { kind, span: p.span_from(start) })
+}
+
+/// `u16 at payload + OFFSET`. The offset ends at the first operator that binds looser than `+`.
+fn payload(p: &mut Parser<'_>) -> Parsed<ExprKind> {
+    let ty = p.name("a type")?;
+    p.bump();
+    p.bump();
+    if !p.at(Tok::Plus) {
+        return Ok(ExprKind::At(ty, None));
+    }
+    p.bump();
+    let offset = binary(p, level::SUM)?;
+    Ok(ExprKind::At(ty, Some(Box::new(offset))))
 }
 
 fn path_expr(p: &mut Parser<'_>) -> Parsed<Expr> {

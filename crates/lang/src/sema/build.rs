@@ -225,6 +225,22 @@ impl Builder {
         });
     }
 
+    /// Branches on whether the payload has the bytes before `end`, if `end` is known. Each target
+    /// learns the result.
+    pub fn branch_on_payload(
+        &mut self,
+        cond: ValueId,
+        end: Option<u32>,
+        yes: BlockId,
+        no: BlockId,
+    ) {
+        self.branch_learning(cond, yes, no, |facts, present| {
+            if let Some(end) = end.filter(|_| present) {
+                facts.learn_payload(end);
+            }
+        });
+    }
+
     /// Ends the current block with `Hold`.
     pub fn hold(&mut self, term: Term, full: BlockId) {
         let facts = self.facts.clone();

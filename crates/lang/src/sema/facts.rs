@@ -63,6 +63,8 @@ pub struct Facts {
     entry_absent: Headers,
     /// Headers that may have been added or removed since the packet entered.
     touched: Headers,
+    /// The payload has at least this number of bytes.
+    payload: u32,
     loads: BTreeMap<(bool, Field), ValueId>,
     exists: BTreeSet<(StateId, KeyFact)>,
 }
@@ -165,8 +167,30 @@ impl Facts {
     pub fn stored(&mut self, field: Field) {
         for header in field.decides() {
             self.forget(header);
+            // The payload may begin elsewhere.
+            self.payload = 0;
         }
         self.loads.retain(|(entry, _), _| *entry);
+    }
+
+    /// Records that bytes of the payload were assigned. They may now be a header that a UDP port
+    /// announces; behind TCP there is none.
+    pub fn stored_payload(&mut self) {
+        match self.present.has(Header::Tcp) {
+            true => self.loads.retain(|(entry, _), _| *entry),
+            false => self.stored(Field::L4Dport),
+        }
+    }
+
+    /// Records that the payload has at least this number of bytes.
+    pub fn learn_payload(&mut self, bytes: u32) {
+        self.payload = self.payload.max(bytes);
+    }
+
+    /// Whether the payload is known to have this number of bytes.
+    #[must_use]
+    pub fn has_payload(&self, bytes: u32) -> bool {
+        self.nowhere || bytes <= self.payload
     }
 
     /// The value of an earlier read of a field, if it still holds.
@@ -213,6 +237,7 @@ impl Facts {
         self.entry_present.0 &= other.entry_present.0;
         self.entry_absent.0 &= other.entry_absent.0;
         self.touched.0 |= other.touched.0;
+        self.payload = self.payload.min(other.payload);
         self.loads.retain(|at, value| other.loads.get(at) == Some(value));
         self.exists.retain(|known| other.exists.contains(known));
         self

@@ -2,7 +2,7 @@
 //!
 //! `compile` assembles a program. `module` holds the declarations of a file, and `nf` lowers one
 //! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends`
-//! lower statements. `expr`, `operators`, `calls`, `pred`, `path` and `state` lower expressions.
+//! lower statements. `expr`, `operators`, `calls`, `pred`, `path`, `payload` and `state` lower expressions.
 //! `names` resolves names, and `needs` checks what the packet must have. All of them build the
 //! program with `build`, which carries the known facts (`facts`) along every edge. `free` checks
 //! what no function uses.
@@ -37,6 +37,7 @@ mod nf;
 mod operators;
 mod order;
 mod path;
+mod payload;
 mod pred;
 mod rows;
 pub(crate) mod say;

@@ -8,7 +8,7 @@ use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
 use super::scope::{Binding, Scope, Value};
 use super::types::uint;
-use super::{assign, calls, ends, expand, needs, rows, send};
+use super::{assign, calls, ends, expand, needs, payload, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -209,29 +209,34 @@ fn let_statement<'a>(
 }
 
 fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Option<Value> {
-    let call = match &value.kind {
-        ExprKind::Call(name, args) if calls::fallible(&name.text) => Some((name, args)),
-        _ => None,
+    let (ok, value, what) = match &value.kind {
+        ExprKind::Call(name, args) if calls::fallible(&name.text) => {
+            let (ok, found) = calls::fallible_call(lower, name, args, value.span)?;
+            (ok, found, name.text.as_str())
+        }
+        ExprKind::At(ty, offset) => {
+            let number = payload::number(lower, ty, offset.as_deref(), value.span)?;
+            (number.found, number.value(), "the payload")
+        }
+        _ => {
+            lower.value(value, None)?;
+            return lower.fail(
+                Diagnostic::new(
+                    codes::UNREACHABLE_STATEMENT,
+                    "this value is always there",
+                    otherwise.span,
+                    "this `else` is never reached",
+                )
+                .help("leave the `else` out"),
+            );
+        }
     };
-    let Some((name, args)) = call else {
-        lower.value(value, None)?;
-        return lower.fail(
-            Diagnostic::new(
-                codes::UNREACHABLE_STATEMENT,
-                "this value is always there",
-                otherwise.span,
-                "this `else` is never reached",
-            )
-            .help("leave the `else` out"),
-        );
-    };
-    let (ok, value) = calls::fallible_call(lower, name, args, value.span)?;
     let (there, gone) = (lower.b.block(), lower.b.block());
     lower.b.branch(ok, there, gone);
     lower.b.start(gone);
     lower.scoped(|this| this.statement(otherwise));
     if lower.b.live() {
-        let message = format!("the `else` must end the packet's way: `{}` has no value", name.text);
+        let message = format!("the `else` must end the packet's way: `{what}` has no value");
         lower.say(
             Diagnostic::new(codes::ELSE_CONTINUES, message, otherwise.span, "goes on")
                 .help("end it with `drop`, `output` or the like"),

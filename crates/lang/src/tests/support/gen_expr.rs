@@ -134,7 +134,7 @@ pub fn record(e: &mut Entropy, fuel: u32) -> Vec<(Ident, Expr)> {
 
 fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
     let boxed = |e: &mut Entropy| Box::new(expr(e, fuel));
-    match e.below(16) {
+    match e.below(17) {
         0..=4 => ExprKind::Binary(BINARY[e.below(BINARY.len())], boxed(e), boxed(e)),
         5 => ExprKind::Range(boxed(e), boxed(e)),
         6 => ExprKind::Set(e.some(9, |e| expr(e, fuel))),
@@ -160,6 +160,10 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
             } else {
                 ExprKind::Has(field(e))
             }
+        }
+        15 => {
+            let offset = e.maybe(|e| place(e, 0)).map(Box::new);
+            ExprKind::At(ident(e.of(&["u8", "u16", "ip6"])), offset)
         }
         _ => ExprKind::If(boxed(e), boxed(e), boxed(e)),
     }

@@ -85,6 +85,8 @@ pub fn expr(e: &Expr) -> String {
         ExprKind::Binary(op, a, b) => format!("{} {} {}", operand(a), operator(*op), operand(b)),
         ExprKind::In(a, b) => format!("{} in {}", operand(a), operand(b)),
         ExprKind::Matches(a, b) => format!("{} matches {}", operand(a), operand(b)),
+        ExprKind::At(ty, None) => format!("{} at payload", ty.text),
+        ExprKind::At(ty, Some(offset)) => format!("{} at payload + {}", ty.text, operand(offset)),
         ExprKind::Exists(a) => format!("exists {}", expr(a)),
         ExprKind::Has(p) => format!("has {}", path(p)),
         ExprKind::If(c, a, b) => {

@@ -13,7 +13,7 @@ use braid_packet::Header;
 
 /// Adds a random declaration.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
-    match rng.below(27) {
+    match rng.below(28) {
         0 | 1 => scalar(rng, draft),
         2 => set(rng, draft),
         3 => rules(rng, draft, function),
@@ -33,6 +33,7 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         17 => more::wanted_member(rng, draft),
         18 => more::drawn(rng, draft),
         19 | 20 => more::counter(rng, draft),
+        21 => more::payload(rng, draft),
         _ => state::table(rng, draft),
     }
 }

@@ -135,3 +135,40 @@ pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
     }
     draft.uses.push(used);
 }
+
+/// Reads numbers in the payload: in a predicate, behind an `else`, or behind a test of the same
+/// bytes. Offsets are constant, or depend on a field.
+pub(super) fn payload(rng: &mut Rng, draft: &mut Draft) {
+    let (ty, bytes) = *rng.pick(&[("u8", 1), ("u16", 2), ("port", 2), ("u24", 3), ("u64", 8)]);
+    let offset = rng.below(12);
+    match rng.below(4) {
+        0 => {
+            let (mask, value) = (rng.range(1, 7), rng.range(0, 1));
+            let number = format!("u8 at payload + {offset}");
+            draft.uses.push(test(format!("{number} & {mask} == {value}"), &[]));
+        }
+        1 => {
+            let mut used = test(String::new(), &[Header::Ip4]);
+            let at = *rng.pick(&["ip.ttl % 16", "ip.id", "size(pkt.payload_len) - 2 B"]);
+            used.lines.push(format!("let n{offset} = {ty} at payload + {at} else drop \"short\";"));
+            used.lines.push(format!("ip.id = u16(n{offset});"));
+            draft.uses.push(used);
+        }
+        2 => {
+            let mut used = test(format!("u8 at payload + {} > 100", offset + bytes - 1), &[]);
+            used.headers.push(Header::Ip4);
+            used.lines.push(format!("ip.tos = u8({ty} at payload + {offset});"));
+            draft.uses.push(used);
+        }
+        _ => {
+            let mut used = test(String::new(), &[Header::L4]);
+            let port = *rng.pick(&["l4.dport", "l4.sport"]);
+            used.lines
+                .push(format!("let m{offset} = u16 at payload + {offset} else drop \"short\";"));
+            used.lines
+                .push(format!("{ty} at payload + {offset} = {ty}({port}) else drop \"short\";"));
+            used.lines.push(format!("{port} = m{offset};"));
+            draft.uses.push(used);
+        }
+    }
+}
