@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import time
 
 from live import expect
 from sites import OTHER, OTHER6, SERVICE, Site, iperf, wrk
@@ -73,6 +74,22 @@ def paths(command):
         site.report(braid, "too_long_answered")
     routers(command)
     print("paths: traceroute, tracepath and ping find the hops and the MTU, IPv4 and IPv6")
+
+
+def changed_mtu(command, kind):
+    """The first packet that is too long for a device is answered, right after its MTU has changed."""
+    with Site(command, kind) as site:
+        braid = site.braid()
+        words = ("ping", "-M", "do", "-c1", "-W2", "-s", "1450", OTHER)
+        for mtu, said in ((1500, "1 received"), (1400, "mtu ?[=:] ?1400"), (1500, "1 received")):
+            site.ip("braid", "link", "set", "wan0", "mtu", str(mtu))
+            time.sleep(0.02)
+            site.ip("client", "route", "flush", "cache")
+            done = subprocess.run(["ip", "netns", "exec", site.names["client"], *words],
+                                  capture_output=True, text=True)
+            assert re.search(said, done.stdout + done.stderr), (mtu, done)
+        site.report(braid, "too_long_answered")
+        print(f"changed MTU: {kind}, answered from the first packet on")
 
 
 def routers(command):

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from everyday import paths, peers, peers6
+from everyday import changed_mtu, paths, peers, peers6
 from kernel import same_pass
 from live import expect
 from sites import SERVICE, Site
@@ -102,6 +102,8 @@ def main(command, seconds="20"):
     for kind in ("af_packet", "xdp"):
         peers6(command, kind)
     paths(command)
+    for kind in ("af_packet", "xdp", "tap"):
+        changed_mtu(command, kind)
     same_pass(command)
     killed(command)
     for workers in (1, 2):

@@ -7,7 +7,7 @@ use braid_packet::{Frame, Pool};
 use std::time::{Duration, Instant};
 
 /// The time between two questions for the MTU.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = Duration::from_millis(10);
 
 /// The link header without a VLAN tag, which the MTU does not count.
 const LINK: u32 = 14;
