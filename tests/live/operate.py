@@ -1,11 +1,14 @@
-"""Operates Braid between real peers in network namespaces: `operate.py BRAID [SECONDS]`.
+"""Operates Braid between real peers in network namespaces: `operate.py BRAID [SECONDS]`, or for
+longer, on devices of one kind and at a low rate: `operate.py BRAID soak KIND WORKERS SECONDS`.
 
 The client reaches the servers by one service address, 198.51.100.10, through a firewall, a monitor,
 Maglev and NAPT (`sites.py`). While it does, the chain is loaded again, links flap, and requests
 arrive at the control socket. No connection may break."""
 
+import json
 import os
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,9 +19,10 @@ from live import expect
 from sites import SERVICE, Site
 
 
-def operate(command, seconds, workers):
-    """Nothing that an operator does, and no link that flaps, breaks a connection."""
-    with Site(command, workers=workers) as site:
+def operate(command, seconds, workers, kind="af_packet", rate=0):
+    """Nothing that an operator does, and no link that flaps, breaks a connection. `rate`: the bytes
+    a second of each connection but the long one; 0: as many as there can be."""
+    with Site(command, kind, kind != "xdp", workers=workers, rate=rate) as site:
         braid = site.braid("--state-dir", str(site.folder / "state"), "--state-every", "3s")
         beats = site.background("client", "beat", SERVICE, str(seconds + 2))
         load = site.start("client", "wrk", "-t1", "-c8", f"-d{seconds}s", "--timeout", "10s",
@@ -36,26 +40,28 @@ def operate(command, seconds, workers):
                 check_plan(answer, reloads % 2 == 1)
             if now > 7 * (flaps + 1):
                 flaps += 1
-                device = ("lan0", "wan0")[flaps % 2]
-                for state in ("down", "up"):
-                    site.ip("braid", "link", "set", device, state)
-                    time.sleep(0.1)
+                site.flap(("lan0", "wan0")[flaps % 2])
             for words in (("status",), ("counters",), ("state", "nat"), ("--json", "status")):
                 site.ctl(*words)
                 requests += 1
             status = Path(f"/proc/{braid_pid(braid)}/status").read_text()
             memory.append(int(re.search(r"VmRSS:\s+(\d+)", status)[1]))
-            time.sleep(0.2)
-        pages = re.search(r"(\d+) requests in", load.communicate(timeout=30)[0])
+            time.sleep(1 if rate else 0.2)
+        loaded = load.communicate(timeout=30)[0]
+        pages = re.search(r"(\d+) requests in", loaded)
+        broken = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", loaded)
+        assert broken is None or set(broken.groups()) == {"0"}, loaded
         beaten = beats.communicate(timeout=30)[0].split()
         expect(beaten[0], "whole", "the long connection")
         report = site.report(braid)
         half = memory[len(memory) // 2:]
         assert max(half) < 1.1 * half[0] + 4096, f"memory grows: {memory}"
-        print(f"operate: workers {workers}, {seconds} s, {report['packets_in']} packets, {reloads} reloads "
-              f"(pauses up to {max(pauses, default=0):.1f} ms), {flaps} flaps, "
+        drops = {f"{one['function']}: {one['reason']}": one["count"] for one in report["drops"]}
+        print(f"operate: {kind}, workers {workers}, {seconds} s, {report['packets_in']} packets, "
+              f"{reloads} reloads (pauses up to {max(pauses, default=0):.1f} ms), {flaps} flaps, "
               f"{requests} requests, {pages[1]} pages; the long connection stood still for "
-              f"{beaten[1]} s at most; {half[-1] >> 10} MiB; lost {report['lost']}")
+              f"{beaten[1]} s at most; {half[0] >> 10} MiB at half time, {half[-1] >> 10} MiB at the "
+              f"end; lost {report['lost']}, dropped {drops}", flush=True)
 
 
 def check_plan(answer, is_new):
@@ -93,12 +99,24 @@ def braid_pid(process):
     return process.pid
 
 
-def main(command, seconds="20"):
+def has_dpdk(command):
+    """Whether the command was built with DPDK."""
+    said = subprocess.run([command, "doctor", "--json"], capture_output=True, text=True).stdout
+    findings = {one["subject"]: one["health"] for one in json.loads(said)["machine"]}
+    return findings.get("dpdk") == "ok"
+
+
+def main(command, seconds="20", *soak):
     command = os.path.abspath(command)
+    if seconds == "soak":
+        kind, workers, seconds = soak
+        return operate(command, int(seconds), int(workers), kind, rate=250_000)
     for kind, offload in (("af_packet", True), ("af_packet", False), ("xdp", False)):
         peers(command, kind, offload)
     for kind in ("af_packet", "xdp", "tap"):
         peers(command, kind, offload=kind != "xdp", workers=2)
+    if has_dpdk(command):
+        peers(command, "dpdk", offload=False)
     for kind in ("af_packet", "xdp"):
         peers6(command, kind)
     paths(command)

@@ -28,9 +28,10 @@ EXCUSED = {"send_refused", "send_queue_full", "worker_queue_full"}
 class Site(World):
     """The hosts with their programs, and a chain of this folder between them."""
 
-    def __init__(self, braid, kind="af_packet", offload=True, chain="site", workers=1):
+    def __init__(self, braid, kind="af_packet", offload=True, chain="site", workers=1, rate=0):
         super().__init__("client", "braid", "server", ip6=True)
-        self.workers = workers
+        # The bytes a second that each connection to the pages gets; 0: no limit.
+        self.workers, self.rate = workers, rate
         self.command, self.kind, self.offload, self.chain = braid, kind, offload, chain
         self.folder = Path(tempfile.mkdtemp(prefix="braid-site-"))
         self.socket = self.folder / "ctl"
@@ -83,7 +84,7 @@ class Site(World):
             events {{ worker_connections 1024; }}
             http {{ access_log off; server {{
               {"".join(f"listen {address}:80; " for address in (*BACKENDS, f"[{OTHER6}]"))}
-              location / {{ root {self.folder}; }}
+              location / {{ root {self.folder}; limit_rate {self.rate}; }}
             }} }}""")
         self.start("server", "nginx", "-c", str(self.folder / "nginx.conf"))
 
@@ -96,8 +97,7 @@ class Site(World):
 
     def braid(self, *more):
         """Starts Braid. Returns its process."""
-        wan = "af_packet" if self.kind == "tap" else self.kind
-        devices = ("--if", f"lan={self.kind}:lan0", "--if", f"wan={wan}:wan0")
+        devices = ("--if", f"lan={self.port('lan0')}", "--if", f"wan={self.port('wan0')}")
         process = self.start(
             "braid", self.command, "run", str(self.folder / f"{self.chain}.braid"), *devices,
             "--ctl", str(self.socket), "--json", "--workers", str(self.workers), *more,
@@ -112,6 +112,22 @@ class Site(World):
             self.ip("braid", "link", "set", "lan0", "netns", self.names["client"])
             self.dress_client()
         return process
+
+    def port(self, device):
+        """A device of this kind, as `--if` names it. A TAP device is on the client's side alone."""
+        if self.kind == "dpdk":
+            return f"dpdk:net_af_packet_{device},iface={device}"
+        return f"{'af_packet' if self.kind == 'tap' and device == 'wan0' else self.kind}:{device}"
+
+    def flap(self, device):
+        """A link goes down, and comes up again."""
+        is_tap = self.kind == "tap" and device == "lan0"
+        for state in ("down", "up"):
+            self.ip("client" if is_tap else "braid", "link", "set", device, state)
+            time.sleep(0.1)
+        if is_tap:
+            # The kernel forgets the routes by a device of its own that goes down.
+            self.ip("client", "route", "add", "default", "via", INSIDE)
 
     def kernel(self):
         """Lets the kernel forward, by the rules of `site.nft`."""

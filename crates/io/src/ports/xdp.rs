@@ -61,6 +61,8 @@ pub struct XdpPort {
     reported: u64,
     /// The places of frames in a burst that were queued for sending.
     queued: Vec<usize>,
+    /// The frames that the device has dropped and that were not reported yet.
+    dropped: u32,
 }
 
 /// The size and the number of frames that a pool needs for a device: `None` if there is no such
@@ -123,6 +125,7 @@ impl XdpPort {
             turn: 0,
             reported: 0,
             queued: Vec::new(),
+            dropped: 0,
         })
     }
 
@@ -143,7 +146,8 @@ impl XdpPort {
         let socket = self.sockets.first_mut().ok_or(Unsent::Refused)?;
         let Err(frame) = socket.send(pool, frame) else { return Ok(()) };
         // The ring is full. The kernel may take some frames now.
-        let sent = socket.end_send(pool);
+        let (dropped, sent) = socket.end_send(pool);
+        self.dropped += dropped;
         socket.send(pool, frame).map_err(|frame| {
             pool.put(frame);
             sent.map_or_else(Unsent::of, |()| Unsent::QueueFull)
@@ -212,9 +216,13 @@ impl Port for XdpPort {
             }
         }
         let Some(socket) = self.sockets.first_mut() else { return };
-        let sent = socket.end_send(pool).map_err(Unsent::of);
+        let (dropped, sent) = socket.end_send(pool);
+        let dropped = usize::try_from(dropped + std::mem::take(&mut self.dropped)).unwrap_or(0);
+        // The device does not say which frames it drops. Some may be of earlier calls.
+        let dropped = self.queued.drain(..dropped.min(self.queued.len()));
+        dropped.for_each(|place| lost(place, Unsent::Refused));
         // With other errors, frames stay in the ring until the device is ready.
-        if sent == Err(Unsent::Refused) {
+        if sent.map_err(Unsent::of) == Err(Unsent::Refused) {
             while let Some(place) = self.queued.pop()
                 && let Some(frame) = socket.take_back()
             {

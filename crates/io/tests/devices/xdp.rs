@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use braid_io::{OpenError, PacketPort, Port, Share, XdpMode, XdpPort};
+use braid_io::{OpenError, PacketPort, Port, Share, State, Unsent, XdpMode, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
-use crate::traffic::{carry, datagram, flood, frames, hosts_talk, pool, receive, send};
+use crate::traffic::{carry, datagram, flood, frames, hosts_talk, pool, receive, send, until};
 use crate::world::spaces;
 
 #[test]
@@ -32,6 +32,28 @@ fn frames_beyond_a_full_ring_are_counted() {
     let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
     let mut b = there.within(|| XdpPort::open("vb", &mut pool, &Share::default())).unwrap();
     flood(&mut pool, &mut a, &mut b);
+}
+
+#[test]
+fn frames_that_a_device_without_carrier_drops_are_counted_and_do_not_come_later() {
+    spaces!(here, there);
+    let mut pool = pool();
+    here.join("va", &there, "vb");
+    let mut a = here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap();
+    for round in 1..4 {
+        there.ip("link set vb down");
+        until(&mut pool, &mut a, State::Down);
+        // More than the kernel sends by one call.
+        for burst in frames(200, 500).chunks(50 + round) {
+            let lost = send(&mut pool, &mut a, burst);
+            assert!(lost.iter().all(|(_, why)| *why == Unsent::Refused), "{lost:?}");
+            assert_eq!(lost.len(), burst.len());
+        }
+        there.ip("link set vb up");
+        until(&mut pool, &mut a, State::Up);
+        let mut b = there.within(|| PacketPort::open("vb")).unwrap();
+        carry(&mut pool, &mut a, &mut b, &frames(300, 1514));
+    }
 }
 
 #[test]

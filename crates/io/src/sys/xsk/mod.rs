@@ -180,31 +180,39 @@ impl Xsk {
         Ok(())
     }
 
-    /// Sends the queued frames, and returns frames that were sent to the pool.
-    pub(crate) fn end_send(&mut self, pool: &mut Pool) -> Result<(), Errno> {
+    /// Sends the queued frames, and returns frames that were sent to the pool. Returns the number of
+    /// frames that the device has dropped, and the last error.
+    pub(crate) fn end_send(&mut self, pool: &mut Pool) -> (u32, Result<(), Errno>) {
         self.sending.publish();
-        let (mut waiting, mut result) = (self.sending.waiting(), Ok(()));
-        // A call sends a limited number of frames. Older kernels (5.15) report the number only when
-        // they have sent all frames.
-        let mut silent = waiting / PER_CALL + 1;
-        while waiting > 0 && self.is_to_be_woken() {
+        let (mut waiting, mut dropped, mut result) = (self.sending.waiting(), 0, Ok(()));
+        // A call sends a limited number of frames, or the device drops one. Older kernels (5.15)
+        // report their progress only when they have sent all frames.
+        let (most, mut silent) = (waiting + waiting / PER_CALL + 1, waiting / PER_CALL + 1);
+        for _ in 0..most {
+            if waiting == 0 || !self.is_to_be_woken() {
+                break;
+            }
             result = send(&self.socket, &[], SendFlags::DONTWAIT).map(|_| ());
+            if !matches!(result, Err(Errno::NETDOWN | Errno::NXIO)) {
+                self.sending.may_be_known();
+            }
             self.collect(pool);
             let left = self.sending.waiting();
-            if left == waiting {
-                silent -= 1;
-                if result != Err(Errno::AGAIN) || silent == 0 {
-                    break;
-                }
+            match result {
+                Err(Errno::BUSY) => dropped += 1,
+                Err(Errno::AGAIN) if left == waiting && silent == 1 => break,
+                Err(Errno::AGAIN) => silent -= u32::from(left == waiting),
+                _ if left == waiting => break,
+                _ => {}
             }
             waiting = left;
         }
         self.collect(pool);
-        result
+        (dropped, result)
     }
 
-    /// Takes back the last frame that the kernel has not begun to send. There is none if the device
-    /// itself reads the ring, because it may do so at any time.
+    /// Takes back the last frame that the kernel does not know. There is none if the device itself
+    /// reads the ring, because it may do so at any time.
     pub(crate) fn take_back(&mut self) -> Option<Frame> {
         if self.is_zero_copy {
             return None;

@@ -29,6 +29,8 @@ pub(super) struct Writer<T> {
     put: u32,
     /// The number of entries that the kernel had read at the last check.
     read: u32,
+    /// The number of entries that had been put when the kernel last looked at the ring.
+    known: u32,
 }
 
 /// A ring that the kernel writes and this program reads.
@@ -90,7 +92,7 @@ impl<T: Copy> Writer<T> {
         offset: u64,
         count: u32,
     ) -> io::Result<Self> {
-        Ok(Self { ring: Ring::map(socket, at, offset, count)?, put: 0, read: 0 })
+        Ok(Self { ring: Ring::map(socket, at, offset, count)?, put: 0, read: 0, known: 0 })
     }
 
     /// The number of entries that can be put.
@@ -123,9 +125,16 @@ impl<T: Copy> Writer<T> {
         self.put.wrapping_sub(self.ring.load(self.ring.consumer))
     }
 
-    /// Takes back the last entry if the kernel has not read it. The kernel must not be reading.
+    /// The kernel may have looked at the ring. Once it has, it will read all entries that were put
+    /// until then, even if it has read only some of them: it remembers how many there are.
+    pub(super) fn may_be_known(&mut self) {
+        self.known = self.put;
+    }
+
+    /// Takes back the last entry if the kernel does not know it ([`Self::may_be_known`]). The kernel
+    /// must not be reading.
     pub(super) fn take_back(&mut self) -> Option<T> {
-        if self.waiting() == 0 {
+        if self.put == self.known || self.waiting() == 0 {
             return None;
         }
         let last = self.put.wrapping_sub(1);
