@@ -2,7 +2,8 @@
 //! notation of the language.
 
 use braid_ir::chain::Malformed;
-use braid_lang::diag::{Style, render};
+use braid_lang::diag::{Diagnostics, Style, render};
+use braid_lang::source::{SourceMap, Span};
 use braid_lang::{Compiled, Loader, compile};
 use braid_runtime::live::Filter;
 
@@ -17,6 +18,28 @@ impl Loader for NoFiles {
     }
 }
 
+/// The part of the chain of a filter that stands before the condition.
+const BEFORE: &str = "nf filter() { match {\n";
+
+/// What is wrong with a condition. The user has written only the condition, so the places are places
+/// in its text, and what follows it is its end.
+fn wrong(text: &str, found: Diagnostics) -> String {
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut sources = SourceMap::new();
+    let file = sources.add("filter", text);
+    let mut own = Diagnostics::new();
+    for mut one in found {
+        for (span, label) in &mut one.labels {
+            let place = |at: u32| at.saturating_sub(BEFORE.len() as u32).min(length);
+            *span = Span { file, start: place(span.start), end: place(span.end) };
+            *label = label.replace("`=>`", "the end");
+        }
+        one.message = one.message.replace("`=>`", "the end of the condition");
+        own.push(one);
+    }
+    render(&own, &sources, Style::default())
+}
+
 /// Reads a condition.
 pub fn filter(text: &str) -> Result<Filter, String> {
     let foreign = |c: char| matches!(c, '{' | '}' | ';' | '\n' | '\r') || c.is_control();
@@ -25,14 +48,14 @@ pub fn filter(text: &str) -> Result<Filter, String> {
             "`{text}` is not a condition such as `ip.src in 10.0.0.0/8 and has tcp`"
         ));
     }
-    let text = format!(
-        "nf filter() {{ match {{\n{text}\n=> output; else => drop \"other\"; }} }}\n\
+    let whole = format!(
+        "{BEFORE}{text}\n=> output; else => drop \"other\"; }} }}\n\
          chain filter {{ interface a; interface b; path a -> filter() -> b; }}\n"
     );
-    let Compiled { unit, diagnostics, sources, .. } = compile(("filter", &text), &[], &NoFiles);
+    let Compiled { unit, diagnostics, .. } = compile(("filter", &whole), &[], &NoFiles);
     let mut chain = match unit {
         Some(unit) if !diagnostics.has_errors() => unit.chains.into_iter().next(),
-        _ => return Err(render(&diagnostics, &sources, Style::default())),
+        _ => return Err(wrong(text, diagnostics)),
     }
     .ok_or("the filter has no chain")?;
     chain.malformed = Malformed::Pass;
@@ -43,6 +66,23 @@ pub fn filter(text: &str) -> Result<Filter, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_show_the_condition_and_nothing_around_it() {
+        for (text, said) in [
+            ("", "expected an expression, found the end of the condition"),
+            ("has", "expected a header, found the end of the condition"),
+            ("(has tcp", "expected `)`, found the end of the condition"),
+            ("has tcp tcp", "expected the end of the condition, found `tcp`"),
+            ("has tcp and ip.scr == 1", "filter:1:13"),
+            ("ip.src", "expected a condition, found ip4"),
+        ] {
+            let why = filter(text).err().unwrap_or_default();
+            assert!(why.contains(said), "{text}: {why}");
+            let around = ["=>", "else", "nf filter", "output", "filter:2", "filter:3"];
+            assert!(around.iter().all(|word| !why.contains(word)), "{text}: {why}");
+        }
+    }
 
     #[test]
     fn only_conditions_are_filters() {

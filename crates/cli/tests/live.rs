@@ -154,7 +154,25 @@ fn more_workers_than_cores_are_warned_of() {
     for (workers, is_warned) in [(cores, false), (cores + 1, true)] {
         let run = InMemory::new(&folder, &["--workers", &workers.to_string()]);
         let said = run.stop().code(0).err;
-        assert_eq!(said.contains(&format!("share {cores} cores")), is_warned, "{said}");
+        assert_eq!(said.contains(&format!("share {cores} core")), is_warned, "{said}");
+    }
+}
+
+#[test]
+fn more_workers_than_the_machine_can_run_are_refused() {
+    let folder = Folder::edge();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    if cores >= 64 {
+        // No run has more than 1,024 workers.
+        return;
+    }
+    let workers = (16 * cores + 1).to_string();
+    let live = ["run", "chain.braid", "--if", "lan=memory", "--workers", &workers];
+    let offline = ["run", "chain.braid", "--in", "lan=in.pcap", "--workers", &workers];
+    folder.capture("in.pcap", &[request(0, 1, 10)]);
+    for run in [live, offline] {
+        let said = format!("{workers} workers are too many for {cores} core");
+        folder.braid(&run).code(2).warns(&said).warns("`--workers auto`");
     }
 }
 

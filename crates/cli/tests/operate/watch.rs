@@ -101,6 +101,21 @@ fn trace_of_a_chain_with_much_state_is_refused() {
 }
 
 #[test]
+fn capture_replaces_a_file_only_if_told_to() {
+    site!(site, Folder::edge(), &[]);
+    let path = site.folder.path("x.pcapng");
+    std::fs::write(&path, "precious").unwrap();
+    let capture = |more: &[&str]| {
+        let args = ["capture", "lan", "--out", "x.pcapng", "--for", "100ms"];
+        ended(&site.ctl(&[&args, more].concat()).output().unwrap())
+    };
+    capture(&[]).code(3).warns("x.pcapng: the file exists; `--force` replaces it");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    capture(&["--force"]).code(0).says("0 packets");
+    assert_ne!(std::fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
 fn pages_of_a_listing_show_the_state_of_one_time() {
     site!(site, Folder::edge(), &[]);
     let hosts = |page: &Value| {

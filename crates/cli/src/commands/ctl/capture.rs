@@ -1,6 +1,7 @@
-//! `braid ctl … capture`: packets at an interface of a live run, in a file.
+//! `braid ctl … capture`: packets at an interface or a function of a live run, in a file.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,6 +26,9 @@ pub struct Capture {
     /// The file, in the format pcapng; compressed if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
     /// End after this many packets
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -46,11 +50,38 @@ impl Capture {
         })
     }
 
+    /// Refuses a file that exists, unless the user wants to replace it. Terminals and pipes are no
+    /// files to replace.
+    pub fn check(&self) -> Result<(), Failure> {
+        match std::fs::metadata(&self.out) {
+            Ok(found) if found.is_file() && !self.force => Err(self.is_there()),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_there(&self) -> Failure {
+        Failure::file(&self.out, "the file exists; `--force` replaces it")
+    }
+
+    /// Creates the file. Another program may have made it since [`Self::check`].
+    fn create(&self) -> Result<File, Failure> {
+        self.check()?;
+        let mut options = File::options();
+        match self.force || self.out.exists() {
+            true => options.write(true).create(true).truncate(true),
+            false => options.write(true).create_new(true),
+        };
+        options.open(&self.out).map_err(|why| match why.kind() {
+            ErrorKind::AlreadyExists => self.is_there(),
+            _ => Failure::file(&self.out, why),
+        })
+    }
+
     /// Writes the packets that follow the answer.
     pub fn follow(&self, session: &mut Session, output: &Output) -> Outcome {
         let stop = signal_flag(&[SIGINT, SIGTERM], true)?;
         let wrong = |why: &dyn std::fmt::Display| Failure::file(&self.out, why);
-        let file = File::create(&self.out).map_err(|why| wrong(&why))?;
+        let file = self.create()?;
         let is_gzip = self.out.extension().is_some_and(|end| end == "gz");
         let mut writer = CaptureWriter::new(file, Format::PcapNg, is_gzip);
         let end = self.time.map(|time| Instant::now() + time);

@@ -146,6 +146,9 @@ impl Verb {
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
+    if let Verb::Capture(capture) = &args.verb {
+        capture.check()?;
+    }
     let mut session = Session::open(&args.socket)?;
     let answer = session.ask(&args.verb.request(output.json))?;
     match &args.verb {

@@ -120,7 +120,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();
     let precision = if is_live { Precision::Nano } else { inputs.precision() };
-    let devices = is_live.then(|| open(args, &chain)).transpose()?;
+    check_workers(chain.workers)?;
+    let devices = is_live.then(|| live::open(&args.devices, args.faults, &chain)).transpose()?;
     let socket = args
         .ctl
         .as_deref()
@@ -170,17 +171,28 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     present(&chain, engine.as_ref(), done, output)
 }
 
-/// Opens the devices of a live run. Warns where workers share cores.
-fn open(args: &Args, chain: &Chain) -> Result<Devices, Failure> {
+/// The most workers for each core of the machine. With more of them, a run does little else than
+/// switch between workers.
+const WORKERS_PER_CORE: usize = 16;
+
+/// Warns where workers share cores. Refuses a number of workers that the machine cannot run.
+fn check_workers(workers: u16) -> Result<(), Failure> {
     let cores = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-    let workers = chain.workers;
+    let most = cores.saturating_mul(WORKERS_PER_CORE);
+    let noun = if cores == 1 { "core" } else { "cores" };
+    if usize::from(workers) > most {
+        return Err(Failure::usage(format!(
+            "{workers} workers are too many for {cores} {noun}: a run has at most {most} here; \
+             `--workers auto` takes one for each core"
+        )));
+    }
     if usize::from(workers) > cores {
         warn(format!(
-            "{workers} workers share {cores} cores, so they wait for each other; `--workers auto` \
+            "{workers} workers share {cores} {noun}, so they wait for each other; `--workers auto` \
              takes no more than there are"
         ));
     }
-    live::open(&args.devices, args.faults, chain)
+    Ok(())
 }
 
 /// The remedy where a native function of a live run refuses what it took when its chain was checked.
