@@ -5,9 +5,7 @@ use crate::ports::{CapturePort, Lasting, PacketPort, Share, TapPort, XdpPort, xd
 #[cfg(feature = "dpdk")]
 use crate::ports::{DPDK_NEEDS, DpdkPort, dpdk_pool};
 use braid_packet::Pool;
-use braid_packet::frame::FRAME;
-#[cfg(feature = "dpdk")]
-use braid_packet::frame::SPREAD_FRAME;
+use braid_packet::frame::{FRAME, SPREAD_FRAME};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -158,7 +156,7 @@ impl Device {
             Device::Dpdk(_) => Some((SPREAD_FRAME, DPDK_NEEDS)),
             _ => None,
         };
-        needs.unwrap_or((FRAME, 0))
+        needs.unwrap_or((0, 0))
     }
 }
 
@@ -171,10 +169,10 @@ pub fn pool_for<'d>(
 ) -> Result<Pool, OpenError> {
     let needs = ports.clone().map(|(device, share)| device.needs(share));
     let (size, frames) =
-        needs.fold((FRAME, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
-    // AF_XDP knows no other sizes.
+        needs.fold((0, HELD), |sum, more| (sum.0.max(more.0), sum.1.saturating_add(more.1)));
+    // AF_XDP knows only powers of two.
     let has_xdp = ports.clone().any(|(device, _)| matches!(device, Device::Xdp(_)));
-    let size = if has_xdp { size.next_power_of_two() } else { size };
+    let size = if has_xdp { size.max(FRAME).next_power_of_two() } else { size.max(SPREAD_FRAME) };
     #[cfg(feature = "dpdk")]
     if ports.clone().any(|(device, _)| device.is_dpdk()) {
         let names = ports.filter_map(|(device, _)| match device {

@@ -107,17 +107,71 @@ impl Steering {
 
     /// The worker of a packet that enters at an interface, from 0.
     #[must_use]
+    #[inline]
     pub fn worker(&self, packet: &Packet, layout: &Layout, interface: u16, workers: u16) -> u16 {
         if workers <= 1 {
             return 0;
         }
         let by = self.by(interface);
+        if let Some(ends) = packet.ends4(layout)
+            && let Some(worker) = by.worker4(ends, workers)
+        {
+            return worker;
+        }
         if let By::Field(field) = by {
             return packet.get(layout, *field).map_or(0, |word| spread([word], workers));
         }
         let quoted = self.errors_follow.then(|| packet.quoted_flow_key(layout)).flatten();
         let key = quoted.map(FlowKey::reversed).or_else(|| packet.flow_key(layout));
         key.map_or(0, |key| by.worker(key, workers))
+    }
+
+    /// Gives the worker of each packet, in order, as [`Self::worker`] does, in a fraction of the
+    /// time: the rule is looked up once for packets in a row.
+    pub fn each_worker(
+        &self,
+        packets: &[Packet],
+        mut layouts: &[Layout],
+        workers: u16,
+        mut give: impl FnMut(u16),
+    ) {
+        for run in packets.chunk_by(|one, next| one.ingress == next.ingress) {
+            let Some((own, rest)) = layouts.split_at_checked(run.len()) else { return };
+            layouts = rest;
+            let (all, interface) = ((run, own), run.first().map_or(0, |one| one.ingress));
+            let other =
+                |packet: &Packet, layout: &Layout| self.worker(packet, layout, interface, workers);
+            let give = &mut give;
+            match self.by(interface) {
+                By::Part(Part { end: Side::Source, what: Of::Both }) if workers > 1 => {
+                    let of = |[(addr, port), _]: [(u32, u16); 2]| {
+                        spread([addr.into(), port.into()], workers)
+                    };
+                    each_of(all, of, other, give);
+                }
+                By::Part(Part { end: Side::Destination, what: Of::Both }) if workers > 1 => {
+                    let of = |[_, (addr, port)]: [(u32, u16); 2]| {
+                        spread([addr.into(), port.into()], workers)
+                    };
+                    each_of(all, of, other, give);
+                }
+                _ => run.iter().zip(own).for_each(|(packet, layout)| give(other(packet, layout))),
+            }
+        }
+    }
+}
+
+/// The workers of packets that enter at one interface: that of their ends where they are IPv4 with
+/// ports ([`Packet::ends4`]), and otherwise the one that `other` gives.
+#[inline(always)]
+fn each_of(
+    (packets, layouts): (&[Packet], &[Layout]),
+    of_ends: impl Fn([(u32, u16); 2]) -> u16,
+    other: impl Fn(&Packet, &Layout) -> u16,
+    give: &mut impl FnMut(u16),
+) {
+    for (packet, layout) in packets.iter().zip(layouts) {
+        give(packet.ends4(layout).map_or_else(|| other(packet, layout), &of_ends));
     }
 }
 
@@ -140,6 +194,28 @@ impl By {
                 }
             }
         }
+    }
+
+    /// The worker of packets with these ends, source and destination, each an IPv4 address and a
+    /// port: what [`Self::worker`] gives for their key. `None` if the ends do not decide. Most
+    /// packets take this way, which has no words of 128 bits.
+    #[inline]
+    fn worker4(&self, [src, dst]: [(u32, u16); 2], workers: u16) -> Option<u16> {
+        let end = |part: &Part| if part.end == Side::Source { src } else { dst };
+        Some(match self {
+            By::Part(part) => match (part.what, end(part)) {
+                (Of::Both, (addr, port)) => spread([addr.into(), port.into()], workers),
+                (Of::Address, (addr, _)) => spread([addr.into()], workers),
+                (Of::Port, (_, port)) => spread([port.into()], workers),
+            },
+            By::Pool(part, pool) => {
+                let (addr, port) = end(part);
+                let value = if part.what == Of::Port { port.into() } else { addr };
+                let owner = owner(&pool.members, value.into(), workers);
+                owner.unwrap_or_else(|| spread([value.into()], workers))
+            }
+            By::Connection | By::Field(_) => return None,
+        })
     }
 
     /// The worker of packets with this key.
@@ -202,11 +278,12 @@ pub fn owner(members: &IntervalSet, value: Word, workers: u16) -> Option<u16> {
     let holds = |(low, high): &&(Word, Word)| *low <= value && value <= *high;
     for interval in members.intervals() {
         if holds(&interval) {
-            let (share, larger) = (count / Word::from(workers), count % Word::from(workers));
             let rank = before + (value - interval.0);
-            let wide = larger * (share + 1);
-            let part =
-                if rank < wide { rank / (share + 1) } else { larger + (rank - wide) / share };
+            // A division of 64 bits takes a fraction of the time.
+            let part = match (u64::try_from(count), u64::try_from(rank)) {
+                (Ok(count), Ok(rank)) => part(count, rank, workers.into()).into(),
+                _ => wide_part(count, rank, workers.into()),
+            };
             return u16::try_from(part).ok();
         }
         before = before.saturating_add(size(interval));
@@ -214,11 +291,29 @@ pub fn owner(members: &IntervalSet, value: Word, workers: u16) -> Option<u16> {
     None
 }
 
+/// The share of the member with this rank, if this number of workers share `count` members.
+fn part(count: u64, rank: u64, workers: u64) -> u64 {
+    let (share, larger) = (count / workers, count % workers);
+    // At most `count`.
+    let wide = larger * (share + 1);
+    if rank < wide { rank / (share + 1) } else { larger + (rank - wide) / share }
+}
+
+/// As [`part`], of more members.
+#[cold]
+fn wide_part(count: Word, rank: Word, workers: Word) -> Word {
+    let (share, larger) = (count / workers, count % workers);
+    let wide = larger * (share + 1);
+    if rank < wide { rank / (share + 1) } else { larger + (rank - wide) / share }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{owner, spread};
+    use super::{By, Of, Part, Pool, Side, Steering, owner, spread};
+    use crate::model::ParamId;
     use crate::value::IntervalSet;
     use braid_externs::pool::split;
+    use braid_packet::{Field, Link, Shape, build_fresh};
 
     #[test]
     fn neighbours_spread_over_all_workers() {
@@ -228,6 +323,48 @@ mod tests {
                 counts[usize::from(spread([0x0a00_0000 + number, 80], workers))] += 1;
             }
             assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn packets_with_ports_are_steered_by_their_ends_as_by_their_keys() {
+        let members = IntervalSet::new([(1000, 1999), (0x0a00_0000, 0x0a00_ffff)]);
+        let pool = Pool { node: 0, param: ParamId(0), members };
+        for number in 0..3600_u128 {
+            let end = [Side::Source, Side::Destination][usize::try_from(number).unwrap() % 2];
+            let what = [Of::Both, Of::Address, Of::Port][usize::try_from(number).unwrap() / 2 % 3];
+            let part = Part { end, what };
+            let fields = [
+                (Field::IpSrc, 0x0a00_0000 + number * 977),
+                (Field::IpDst, 0xc000_0000 + number * 31_337),
+                (Field::L4Sport, 900 + number * 3),
+                (Field::L4Dport, 65_535 - number * 101 % 60_000),
+            ];
+            let shape = if number % 2 == 0 { Shape::Tcp4 } else { Shape::Udp4 };
+            let packet = build_fresh(Link::Ethernet, 0, shape, &fields, &[]).unwrap();
+            let layout = packet.parse();
+            let key = packet.flow_key(&layout).unwrap();
+            for by in [By::Connection, By::Part(part), By::Pool(part, pool.clone())] {
+                let steering = Steering { entries: vec![by.clone()], errors_follow: true };
+                let workers = 2 + u16::try_from(number % 9).unwrap();
+                let worker = steering.worker(&packet, &layout, 0, workers);
+                assert_eq!(worker, by.worker(key, workers), "{by:?} {key:?}");
+                let (all, mut given) = ([packet.clone(), packet.clone()], Vec::new());
+                steering.each_worker(&all, &[layout; 2], workers, |worker| given.push(worker));
+                assert_eq!(given, [worker; 2], "{by:?} {key:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_of_few_and_of_many_members_follow_one_rule() {
+        for (count, workers) in [(1, 2), (10, 3), (64_512, 7), (u64::MAX, 5), (1 << 40, 1024)] {
+            for rank in [0, 1, count / 3, count / 2, count - 1] {
+                let (rank, few) =
+                    (rank.min(count - 1), super::part(count, rank.min(count - 1), workers));
+                let many = super::wide_part(count.into(), rank.into(), workers.into());
+                assert_eq!(u128::from(few), many, "{rank} of {count}");
+            }
         }
     }
 

@@ -154,6 +154,13 @@ impl Burst {
         (packets, layouts, &mut self.reached)
     }
 
+    /// The packets and their headers. The caller must not change what the headers depend on.
+    pub fn parsed(&mut self) -> (&mut [Packet], &[Layout]) {
+        self.parse();
+        let packets = self.places.get_mut(..self.count).unwrap_or_default();
+        (packets, self.layouts.get(..self.count).unwrap_or_default())
+    }
+
     /// Takes the packets out, one after the other, each with its place. An engine uses this to let
     /// packets leave by themselves.
     pub fn take_each(&mut self, mut take: impl FnMut(usize, Packet)) {

@@ -60,12 +60,7 @@ impl FlowKey {
     /// function does not need the field table.
     #[inline]
     fn with_ports4(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        if !layout.has(Header::L4) {
-            return None;
-        }
-        let (src, dst) = packet.ip4_addresses(layout)?;
-        let &[a, b, c, d] = packet.data().get(layout.l4()..)?.first_chunk()?;
-        let [sport, dport] = [[a, b], [c, d]].map(u16::from_be_bytes);
+        let [(src, sport), (dst, dport)] = packet.ends4(layout)?;
         let (src, dst) = (src.into(), dst.into());
         Some(FlowKey { version: 4, src, dst, proto: layout.proto(), sport, dport })
     }
@@ -125,6 +120,20 @@ impl Packet {
             [_, _, _, src, dst] => Some((u32::from_be_bytes(src), u32::from_be_bytes(dst))),
             _ => None,
         }
+    }
+
+    /// The source and the destination, each an address and a port; `None` unless the packet is IPv4
+    /// with ports. Such a packet quotes no other one.
+    #[must_use]
+    #[inline]
+    pub fn ends4(&self, layout: &Layout) -> Option<[(u32, u16); 2]> {
+        if !layout.has(Header::L4) {
+            return None;
+        }
+        let (src, dst) = self.ip4_addresses(layout)?;
+        let &[a, b, c, d] = self.data().get(layout.l4()..)?.first_chunk()?;
+        let [sport, dport] = [[a, b], [c, d]].map(u16::from_be_bytes);
+        Some([(src, sport), (dst, dport)])
     }
 
     /// The packet's 5-tuple; `None` without an IP header.

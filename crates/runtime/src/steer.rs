@@ -28,6 +28,24 @@ impl Steerer {
         self.chain.worker(packet, layout)
     }
 
+    /// As [`Self::steer`], for packets in order. Gives the worker of each.
+    pub(crate) fn steer_each(
+        &mut self,
+        packets: &mut [Packet],
+        layouts: &[Layout],
+        mut give: impl FnMut(u16),
+    ) {
+        for packet in &mut *packets {
+            self.now_ns = self.now_ns.max(packet.time_ns);
+            packet.time_ns = self.now_ns;
+        }
+        let Chain { steering, workers, .. } = &self.chain;
+        match self.chain.steers() {
+            true => steering.each_worker(packets, layouts, *workers, give),
+            false => (0..packets.len()).for_each(|_| give(self.chain.only.unwrap_or(0))),
+        }
+    }
+
     /// Whether the next packet is the first of all. The other workers' timers start with it
     /// ([`braid_ir::engine::Engine::begin`]).
     pub fn begins(&mut self) -> bool {

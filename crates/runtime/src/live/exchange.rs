@@ -4,7 +4,7 @@
 use super::numbers::renumber;
 use crate::steer::Steerer;
 use braid_ir::chain::Control;
-use braid_packet::{Burst, Layout, Packet, Pool};
+use braid_packet::{BURST, Burst, Layout, Packet, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -31,6 +31,8 @@ pub(super) struct Exchange {
     kept: VecDeque<Vec<Packet>>,
     /// By worker, this one included.
     doors: Vec<Door>,
+    /// The worker of each packet of a burst.
+    owners: Vec<u16>,
     /// By worker: packets for it.
     away: Vec<Vec<Packet>>,
     /// The number of packets for other workers that this one has read.
@@ -79,6 +81,7 @@ impl Exchange {
             generation: 0,
             inbox,
             kept: VecDeque::new(),
+            owners: Vec::with_capacity(BURST),
             away: doors.iter().map(|_| Vec::new()).collect(),
             doors: doors.clone(),
             passed_on: 0,
@@ -89,20 +92,21 @@ impl Exchange {
     /// Passes packets of a burst on to the workers that they belong to. Returns the number of
     /// packets that were lost because too many packets wait for their worker.
     pub(super) fn pass_on(&mut self, burst: &mut Burst, pool: &mut Pool) -> u64 {
-        let Self { own, steerer, generation, doors, away, passed_on, .. } = self;
-        let before = *passed_on;
-        let other = |packet: &mut Packet, layout: &Layout| {
-            let owner = steerer.steer(packet, layout);
-            (owner != *own).then_some(owner)
-        };
+        let Self { own, steerer, generation, doors, owners, away, passed_on, .. } = self;
+        owners.clear();
+        // All packets are steered before one moves: a short loop, whose steps overlap.
+        let (packets, layouts) = burst.parsed();
+        steerer.steer_each(packets, layouts, |owner| owners.push(owner));
+        if owners.iter().all(|owner| owner == own) {
+            return 0;
+        }
+        let mut owners = owners.iter();
+        let other = |_: &mut Packet, _: &Layout| owners.next().filter(|owner| *owner != own);
         burst.remove(other, |owner, packet| {
             *passed_on += 1;
             #[expect(clippy::indexing_slicing, reason = "`away` has a place for each worker")]
-            away[usize::from(owner)].push(packet);
+            away[usize::from(*owner)].push(packet);
         });
-        if *passed_on == before {
-            return 0;
-        }
         let mut lost = 0;
         for (door, packets) in doors.iter().zip(away).filter(|(_, packets)| !packets.is_empty()) {
             let mail = Mail { generation: *generation, packets: std::mem::take(packets) };

@@ -105,25 +105,35 @@ impl<'a> Sink<'a> {
                 }
             });
         }
+        let place = |interface| devices.iter().position(|device| device.interface == interface);
         let mut guard = shared.hosts();
-        let mut hosts = guard.as_deref_mut().and_then(Option::as_mut);
-        load.deliver(|interface, packet| {
-            let device = devices.iter().position(|device| device.interface == interface);
-            let queue = device.and_then(|device| queues.get_mut(device));
-            let Some((device, queue)) = device.zip(queue) else {
-                *unsent.entry((interface, NO_DEVICE)).or_default() += 1;
-                return;
-            };
-            match hosts.as_mut().map_or(Way::Sends, |hosts| hosts.leave(interface, packet)) {
-                Way::Sends => {}
-                Way::Waits => return,
-                Way::Lost(why) => return *unsent.entry((interface, why)).or_default() += 1,
-            }
-            if is_copied {
-                copies.push((device, queue.len(), packet.clone()));
-            }
-            packet.give_frame(queue);
-        });
+        let hosts = guard.as_deref_mut().and_then(Option::as_mut);
+        if hosts.is_none() && !is_copied {
+            load.deliver(|interface, packet| {
+                match place(interface).and_then(|device| queues.get_mut(device)) {
+                    Some(queue) => packet.give_frame(queue),
+                    None => lose(unsent, interface, NO_DEVICE),
+                }
+            });
+        } else {
+            let mut hosts = hosts;
+            load.deliver(|interface, packet| {
+                let device = place(interface);
+                let queue = device.and_then(|device| queues.get_mut(device));
+                let Some((device, queue)) = device.zip(queue) else {
+                    return lose(unsent, interface, NO_DEVICE);
+                };
+                match hosts.as_mut().map_or(Way::Sends, |hosts| hosts.leave(interface, packet)) {
+                    Way::Sends => {}
+                    Way::Waits => return,
+                    Way::Lost(why) => return lose(unsent, interface, why),
+                }
+                if is_copied {
+                    copies.push((device, queue.len(), packet.clone()));
+                }
+                packet.give_frame(queue);
+            });
+        }
         drop(guard);
         load.burst.recycle(&mut self.pool);
         self.send();
@@ -246,6 +256,12 @@ impl<'a> Sink<'a> {
         }
         found
     }
+}
+
+/// Counts a packet that left and is not sent.
+#[cold]
+fn lose(unsent: &mut Unsent, interface: u16, why: &'static str) {
+    *unsent.entry((interface, why)).or_default() += 1;
 }
 
 /// Counts packets that were not sent as lost instead of out.

@@ -250,7 +250,7 @@ impl<'a> Worker<'a> {
                 return Ok(());
             }
             let before = self.packets;
-            let has_found = self.turn()?;
+            let has_found = self.turn(now)?;
             self.prepare_more();
             if has_found {
                 self.polling.found(now);
@@ -285,8 +285,8 @@ impl<'a> Worker<'a> {
 
     /// Reads the frames that have arrived at each interface, and takes the packets that other
     /// workers have passed on. Returns whether there were any.
-    fn turn(&mut self) -> Result<bool, RunError> {
-        let mut any = self.attend(self.shared.clock.now_ns())?;
+    fn turn(&mut self, now: u64) -> Result<bool, RunError> {
+        let mut any = self.attend(now)?;
         any |= self.take_in()?;
         for at in 0..self.sink.devices.len() {
             let Self { sink, frames, lost, packets, .. } = self;
