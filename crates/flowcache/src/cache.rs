@@ -7,6 +7,7 @@ use crate::counted::Counted;
 use crate::extractors::Extractors;
 use crate::filter::Filter;
 use crate::findings::Findings;
+use crate::freeing::Freeing;
 use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
 use crate::payback::Payback;
@@ -45,6 +46,7 @@ pub struct Flows {
 pub struct FlowCache {
     pub(crate) templates: Templates,
     pub(crate) scripts: Scripts,
+    freeing: Freeing,
     pub(crate) extractors: Extractors,
     pub(crate) filter: Filter,
     pub(crate) sample: Sample,
@@ -80,6 +82,7 @@ impl FlowCache {
         Self {
             templates: Templates::default(),
             scripts: Scripts::default(),
+            freeing: Freeing::default(),
             extractors: Extractors::new(chain, eager),
             filter: Filter::new(if eager { 2 } else { 4 }, records),
             sample: Sample::new(),
@@ -135,8 +138,7 @@ impl FlowCache {
         packets: &[Packet],
         layouts: &[Layout],
     ) -> usize {
-        self.outdate_some(host.functions);
-        self.scripts.free_some();
+        self.clear_up(host.functions);
         let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
@@ -227,6 +229,16 @@ impl FlowCache {
                 self.scripts.clear();
             }
             self.outdate_some(functions);
+        }
+    }
+
+    /// Does some of the work that a change has left.
+    #[inline]
+    fn clear_up(&mut self, functions: &mut impl Functions) {
+        if self.templates.is_pending() || self.scripts.has_old() {
+            self.outdate_some(functions);
+            self.scripts.free_some();
+            self.freeing.sort();
         }
     }
 

@@ -44,6 +44,7 @@ mod filter;
 mod findings;
 mod flow_table;
 mod follow;
+mod freeing;
 mod fuel;
 mod goal;
 mod guard;

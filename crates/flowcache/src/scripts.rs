@@ -127,6 +127,12 @@ impl Scripts {
         self.failures = self.failures.wrapping_add(1).max(1);
     }
 
+    /// Whether there is memory of removed scripts.
+    #[inline]
+    pub(crate) fn has_old(&self) -> bool {
+        !self.old.is_empty()
+    }
+
     /// Frees some memory of removed scripts.
     pub(crate) fn free_some(&mut self) {
         if let Some((strands, branches)) = self.old.last_mut() {
