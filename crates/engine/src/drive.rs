@@ -11,7 +11,9 @@ use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry};
+use braid_ir::engine::{
+    Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry, Watcher,
+};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
@@ -39,7 +41,7 @@ impl Compiled {
     ) {
         let Self { executor, cache, .. } = self;
         let worker = executor.functions.chain.only.unwrap_or(0);
-        let walk = &mut Walk { hops: 0, worker, out };
+        let walk = &mut Walk { hops: 0, worker, out, watcher: None };
         let first = reached.len();
         let count = match cache {
             Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
@@ -139,6 +141,28 @@ impl Engine for Compiled {
 
     fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
         self.packet_by_path(ingress, packet, out).map(|path| path.to_string())
+    }
+
+    fn watched(
+        &mut self,
+        ingress: u16,
+        mut packet: Packet,
+        out: &mut dyn Outputs,
+        watcher: &mut dyn Watcher,
+    ) {
+        let executor = &mut self.executor;
+        executor.take_programs();
+        packet.ingress = ingress;
+        executor.chain_counters.packets_in += 1;
+        // What is due before the packet is not shown.
+        executor.advance_to(packet.time_ns, out);
+        let (entry, mut layout) = (executor.entry(ingress), packet.parse());
+        let mut walk = Walk { hops: 0, worker: 0, out, watcher: Some(watcher) };
+        let halt = Halt::Entering;
+        let reached = executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk);
+        if let Reached::Interface(interface) = reached {
+            out.packet(interface, packet);
+        }
     }
 
     fn flow_page(&self, from: usize, most: usize) -> Option<Box<dyn Any + Send>> {

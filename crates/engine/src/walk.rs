@@ -163,7 +163,8 @@ impl Executor {
     ) -> At {
         packet.backward = point.backward;
         packet.held = point.held;
-        if let Some(number) = self.find_program(point, layout.presence())
+        if walk.watcher.is_none()
+            && let Some(number) = self.find_program(point, layout.presence())
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
             return self.run_program(number, packet, layout, walk);
@@ -188,6 +189,7 @@ impl Executor {
         }
         walk.hops += 1;
         self.count_entry(node, packet);
+        walk.enters(node, packet);
         let outcome = self.plain_outcome(node, packet, walk);
         self.send(node, outcome.emissions, packet.backward, walk);
         self.settle(node, outcome.verdict, packet, walk)
@@ -240,6 +242,7 @@ impl Executor {
         backward: bool,
         walk: &mut Walk<'_>,
     ) {
+        walk.leaves(node, packet);
         let at = onward(self.graph.next(node, port(dest, backward)));
         if let Reached::Interface(interface) = self.travel(at, packet, walk) {
             walk.out.packet(interface, std::mem::replace(packet, nothing()));
@@ -260,6 +263,7 @@ impl Executor {
             self.chain_counters.copied += 1;
             self.deliver(node, *dest, &mut packet.clone(), backward, walk);
         }
+        walk.leaves(node, packet);
         onward(self.graph.next(node, port(*last, backward)))
     }
 
@@ -309,6 +313,7 @@ impl Executor {
         let mut outcomes = Vec::with_capacity(members.len());
         for node in members {
             self.count_entry(*node, packet);
+            walk.enters(*node, packet);
             outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), walk)));
         }
         let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();

@@ -1,6 +1,6 @@
 //! The packet that a program works on, and the packets that it sends.
 
-use braid_ir::engine::{Fault, Outputs};
+use braid_ir::engine::{Fault, Outputs, Watcher};
 use braid_ir::model::{Dest, Word};
 use braid_packet::{Layout, Packet, payload};
 
@@ -11,6 +11,24 @@ pub(crate) struct Walk<'a> {
     /// The worker that the packet belongs to.
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
+    /// Sees the packets between functions. The packets then run function by function.
+    pub(crate) watcher: Option<&'a mut dyn Watcher>,
+}
+
+impl Walk<'_> {
+    /// A packet enters a function.
+    pub(crate) fn enters(&mut self, node: u16, packet: &Packet) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.enters(node, packet);
+        }
+    }
+
+    /// A packet leaves a function by a port.
+    pub(crate) fn leaves(&mut self, node: u16, packet: &Packet) {
+        if let Some(watcher) = &mut self.watcher {
+            watcher.leaves(node, packet);
+        }
+    }
 }
 
 /// The occasion on which a program runs.

@@ -95,6 +95,20 @@ pub trait Engine: Send {
         None
     }
 
+    /// As [`Engine::packet`]. Shows `watcher` the packet, its copies, and the packets that functions
+    /// build for it, between functions. They run function by function, which takes longer. The results
+    /// are the same. Packets that leave a queue are not shown. An engine that cannot show packets
+    /// between functions shows none.
+    fn watched(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+        _watcher: &mut dyn Watcher,
+    ) {
+        self.packet(ingress, packet, out);
+    }
+
     /// A page of the engine's flow records, at most `most` from the place `from` on. This kind of
     /// engine defines its type. `None` if the engine makes no flow records.
     fn flow_page(&self, _from: usize, _most: usize) -> Option<Box<dyn Any + Send>> {
@@ -219,6 +233,18 @@ pub trait Engine: Send {
     fn observed(&self) -> Vec<(u16, Profile)> {
         Vec::new()
     }
+}
+
+/// Sees packets between the functions of a chain ([`Engine::watched`]), in order.
+pub trait Watcher {
+    /// A packet enters a function, by number. `packet.backward` says by which port. Under `Priority`,
+    /// it enters each of the functions.
+    fn enters(&mut self, node: u16, packet: &Packet);
+
+    /// A packet leaves a function by one of its ports. A packet that the function drops, consumes or
+    /// holds does not leave it. Under `Priority`, the packet leaves the function whose verdict
+    /// applies, with the changes of all of them.
+    fn leaves(&mut self, node: u16, packet: &Packet);
 }
 
 /// How far an engine has compiled its chain ([`Engine::compilation`]). It compiles a program for

@@ -21,9 +21,9 @@ mod table;
 pub mod trace;
 mod walk;
 
-use crate::trace::{Observer, Silent};
+use crate::trace::{Between, Observer, Silent};
 use braid_ir::chain::{Chain, Change, Control};
-use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, Watcher, malformed_loss};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
 use braid_ir::snapshot::{ImportError, Snapshot};
@@ -97,6 +97,17 @@ impl Engine for Reference {
             out.at(at);
             self.trace(packet.ingress, packet, out, &mut Silent);
         });
+    }
+
+    fn watched(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+        watcher: &mut dyn Watcher,
+    ) {
+        self.advance_to(packet.time_ns, out, &mut Silent);
+        self.trace(ingress, packet, out, &mut Between(watcher));
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

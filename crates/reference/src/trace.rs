@@ -1,11 +1,13 @@
 //! Observation of a run: the events of a packet's walk that `braid trace` prints.
 
-use braid_ir::engine::Fault;
+use braid_ir::engine::{Fault, Watcher};
 use braid_ir::model::{Dest, QueueId, RowId, StateId, Word};
 use braid_packet::{Field, Header, Packet};
 
 /// Receives the actions of functions on a packet, in order. By default, all methods do nothing.
 pub trait Observer {
+    /// A packet enters a function.
+    fn visit(&mut self, _node: u16, _packet: &Packet) {}
     /// A packet enters a function, or a function runs on it again.
     fn enter(&mut self, _node: u16, _packet: &Packet) {}
     /// A function tests whether a header is present.
@@ -25,6 +27,9 @@ pub trait Observer {
     fn state(&mut self, _node: u16, _access: &StateAccess<'_>) {}
     /// A function sends a packet besides the current one: a packet that it built, or a copy.
     fn send(&mut self, _node: u16, _dest: Dest, _packet: &Packet, _created: bool) {}
+    /// A packet leaves a function by a port: the current one, a copy, or a packet that the function
+    /// built.
+    fn output(&mut self, _node: u16, _packet: &Packet) {}
     /// The packet is counted at a row.
     fn count(&mut self, _node: u16, _row: RowId) {}
     /// The packet's fate in a function. Under `Priority`, each function reports its own verdict.
@@ -109,3 +114,16 @@ pub enum Verdict {
 pub struct Silent;
 
 impl Observer for Silent {}
+
+/// Shows a watcher the packets between functions.
+pub(crate) struct Between<'a>(pub(crate) &'a mut dyn Watcher);
+
+impl Observer for Between<'_> {
+    fn visit(&mut self, node: u16, packet: &Packet) {
+        self.0.enters(node, packet);
+    }
+
+    fn output(&mut self, node: u16, packet: &Packet) {
+        self.0.leaves(node, packet);
+    }
+}

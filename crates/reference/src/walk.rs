@@ -59,6 +59,7 @@ impl Reference {
             return self.lose(LOST_HOP_LIMIT, walk);
         }
         walk.hops += 1;
+        walk.observer.visit(node, &packet);
         let outcome = self.run_on_packet(node, packet, walk);
         self.account_emissions(node, outcome.emissions, &outcome.packet, walk);
         self.settle(node, outcome.verdict, outcome.packet, walk);
@@ -97,6 +98,7 @@ impl Reference {
         let mut merged = packet.clone();
         let mut outcomes = Vec::with_capacity(members.len());
         for node in members {
+            walk.observer.visit(*node, &packet);
             outcomes.push((*node, self.run_on_packet(*node, packet.clone(), walk)));
         }
         let writes: Vec<_> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
@@ -145,6 +147,7 @@ impl Reference {
         backward: bool,
         walk: &mut Walk<'_>,
     ) {
+        walk.observer.output(node, &packet);
         let sink = self.graph.next(node, port(dest, backward));
         self.arrive(sink, packet, walk);
     }

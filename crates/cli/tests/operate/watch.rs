@@ -8,6 +8,22 @@ use serde_json::Value;
 use crate::common::{Ended, Folder, ended, request};
 use crate::site::{Site, site};
 
+/// A chain of two functions.
+const TWO: &str = "\
+nf first() { match {
+  forward and pkt.len <= 100 B and has ip => { ip.src = 192.0.2.1; output; }
+  else => drop \"too long\";
+} }
+nf second() { match { else => output; } }
+chain two {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  first = first();
+  second = second();
+  path lan <-> first <-> second <-> wan;
+}
+";
+
 /// The end of a command. Until then, packets of hosts 1 and 2 enter: those of host 2 are too long.
 fn fed(site: &mut Site, mut child: Child) -> Ended {
     while child.try_wait().expect("the command's state").is_none() {
@@ -46,20 +62,65 @@ fn capture_says_what_happened_to_each_packet() {
 }
 
 #[test]
+fn capture_between_functions_shows_what_each_function_gets_and_passes_on() {
+    let folder = Folder::edge();
+    folder.write("chain.braid", TWO);
+    site!(site, folder, &[]);
+    let args = ["capture", "second:in", "--out", "in.pcapng", "--count", "4"];
+    let capture = site.start(&args);
+    fed(&mut site, capture).code(0).says("4 packets in in.pcapng");
+    // The first function has changed the source address, and drops long packets.
+    let packets = site.folder.packets("in.pcapng");
+    assert!(packets.iter().all(|packet| packet.data()[26..30] == [192, 0, 2, 1]));
+    let said = "entered second on the left, left the chain for wan";
+    assert_eq!(times(&site, "in.pcapng", said), 4);
+    // The filter is about the packets there.
+    let filter = "ip.src == 10.0.0.2";
+    let args = ["capture", "first", filter, "--out", "first.pcapng", "--count", "2"];
+    let capture = site.start(&args);
+    fed(&mut site, capture).code(0);
+    let said = "entered first on the left, did not leave first";
+    assert_eq!(times(&site, "first.pcapng", said), 2);
+    let args = ["capture", "first:out", "--out", "out.pcapng", "--count", "2"];
+    let capture = site.start(&args);
+    fed(&mut site, capture).code(0);
+    assert_eq!(times(&site, "out.pcapng", "left first, left the chain for wan"), 2);
+    // What was watched is accounted for as ever.
+    site.ask("stop").code(0);
+    let report = site.end().code(0).json();
+    let [out, dropped] = [&report["packets_out"]["wan"], &report["drops"][0]["count"]];
+    assert_eq!(out, dropped, "{report}");
+}
+
+#[test]
 fn captures_that_make_no_sense_are_refused() {
     site!(site, Folder::edge(), &[]);
     let refused = |args: &[&str], why: &str| {
         let args = [&["capture"], args, &["--out", "x.pcapng"]].concat();
         ended(&site.ctl(&args).output().unwrap()).code(3).warns(why);
     };
-    refused(&["dmz"], "no interface `dmz`; the chain has lan, wan");
+    refused(&["dmz"], "no interface or function `dmz`; the chain has the interfaces lan, wan");
     refused(&["lan:up"], "neither `in` nor `out`");
-    refused(&["f"], "`f` is a function: between functions there are no packets");
     refused(&["lan", "ip.scr == 10.0.0.1"], "ip.scr");
     refused(&["lan", "true => output; } }"], "is not a condition");
     assert!(!site.folder.path("x.pcapng").exists());
     let args = ["capture", "lan", "--out", "none.pcapng", "--for", "100ms"];
     ended(&site.ctl(&args).output().unwrap()).code(0).says("0 packets");
+}
+
+#[test]
+fn capture_replaces_a_file_only_if_told_to() {
+    site!(site, Folder::edge(), &[]);
+    let path = site.folder.path("x.pcapng");
+    std::fs::write(&path, "precious").unwrap();
+    let capture = |more: &[&str]| {
+        let args = ["capture", "lan", "--out", "x.pcapng", "--for", "100ms"];
+        ended(&site.ctl(&[&args, more].concat()).output().unwrap())
+    };
+    capture(&[]).code(3).warns("x.pcapng: the file exists; `--force` replaces it");
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    capture(&["--force"]).code(0).says("0 packets");
+    assert_ne!(std::fs::read(&path).unwrap(), b"precious");
 }
 
 #[test]
@@ -98,21 +159,6 @@ fn trace_of_a_chain_with_much_state_is_refused() {
     });
     let trace = site.start(&["trace", "--most-entries", "0"]);
     fed(&mut site, trace).code(3).warns("the chain has 1 state entries");
-}
-
-#[test]
-fn capture_replaces_a_file_only_if_told_to() {
-    site!(site, Folder::edge(), &[]);
-    let path = site.folder.path("x.pcapng");
-    std::fs::write(&path, "precious").unwrap();
-    let capture = |more: &[&str]| {
-        let args = ["capture", "lan", "--out", "x.pcapng", "--for", "100ms"];
-        ended(&site.ctl(&[&args, more].concat()).output().unwrap())
-    };
-    capture(&[]).code(3).warns("x.pcapng: the file exists; `--force` replaces it");
-    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
-    capture(&["--force"]).code(0).says("0 packets");
-    assert_ne!(std::fs::read(&path).unwrap(), b"precious");
 }
 
 #[test]

@@ -51,11 +51,11 @@ pub(crate) enum Line {
     Packet(Sighting),
 }
 
-/// A packet that was seen at an interface.
+/// A packet that was seen at an interface or a function.
 pub(crate) struct Sighting {
-    /// The interface's name.
-    pub(crate) interface: Arc<str>,
-    /// The event at the interface, in words.
+    /// The name of the interface or the function.
+    pub(crate) point: Arc<str>,
+    /// The event there, in words.
     pub(crate) what: String,
     /// The packet.
     pub(crate) time_ns: u64,
@@ -64,11 +64,11 @@ pub(crate) struct Sighting {
 }
 
 impl Sighting {
-    /// A packet at an interface. Its fate there is not known yet.
-    pub(crate) fn new(interface: Arc<str>, packet: &Packet) -> Self {
+    /// A packet at an interface or a function. Its fate there is not known yet.
+    pub(crate) fn new(point: Arc<str>, packet: &Packet) -> Self {
         let (time_ns, wire_len) = (packet.time_ns, packet.wire_len);
         let bytes = packet.data().to_vec();
-        Self { interface, what: String::new(), time_ns, wire_len, bytes }
+        Self { point, what: String::new(), time_ns, wire_len, bytes }
     }
 
     fn value(&self) -> Value {
@@ -79,7 +79,7 @@ impl Sighting {
         }
         json!({
             "time_ns": self.time_ns,
-            "interface": &*self.interface,
+            "point": &*self.point,
             "what": self.what,
             "length": self.wire_len,
             "bytes": hex,
@@ -128,6 +128,11 @@ impl Feed {
         } else {
             bytes.fetch_sub(length, relaxed);
         }
+    }
+
+    /// Counts a packet as lost.
+    pub(crate) fn lose(&self) {
+        self.shared.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sends a line. If there is no place for it, counts it as lost, and returns false.
@@ -221,7 +226,7 @@ mod tests {
         let read = lines(&mut reader);
         assert_eq!((read.len(), read.last().map(String::as_str)), (9, Some(r#"{"lost":4}"#)));
         feed.packet(sighting(2));
-        let line = r#"{"bytes":"abab","interface":"lan","length":2,"time_ns":7,"what":""}"#;
+        let line = r#"{"bytes":"abab","length":2,"point":"lan","time_ns":7,"what":""}"#;
         assert_eq!(lines(&mut reader), [line]);
     }
 

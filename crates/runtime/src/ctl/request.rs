@@ -39,7 +39,7 @@ pub(crate) enum Request {
     Change(String),
     /// All events from now on, one JSON line each.
     Events(Feed),
-    /// Copies of the packets at an interface, one JSON line each.
+    /// Copies of the packets at an interface or a function, one JSON line each.
     Capture(Capture),
     /// The paths of packets, one JSON line each.
     Trace(TraceWanted),
@@ -57,10 +57,10 @@ pub(crate) enum Request {
     Stop,
 }
 
-/// Copies of the packets at an interface.
+/// Copies of the packets at an interface or a function.
 pub(crate) struct Capture {
-    /// The interface's name.
-    pub(crate) interface: String,
+    /// The name of the interface or the function.
+    pub(crate) point: String,
     /// Packets that enter there.
     pub(crate) enters: bool,
     /// Packets that leave there.
@@ -134,7 +134,7 @@ pub(crate) fn parse(line: &str, reader: &mut Option<Reader>) -> Result<Request, 
         "change" => &["do", "change"],
         "counters" => &["do", "text"],
         "reload" => &["do", "plan"],
-        "capture" => &["do", "interface", "way", "filter", "count"],
+        "capture" => &["do", "point", "way", "filter", "count"],
         "trace" => &["do", "filter", "count", "most_entries", "text"],
         "drain" => &["do", "within_ms"],
         "flows" => &["do", "worker", "contains", "from", "limit", "text"],
@@ -235,9 +235,9 @@ impl Given<'_> {
             Some("out") => (false, true),
             Some(_) => return Err("`way` is neither `in` nor `out`".to_owned()),
         };
-        let interface = self.text("interface")?.ok_or("the request lacks `interface`")?;
+        let point = self.text("point")?.ok_or("the request lacks `point`")?;
         let (filter, count) = (self.filter()?, self.number("count", usize::MAX)?);
-        Ok(Capture { interface, enters, leaves, filter, feed: feed(count as u64) })
+        Ok(Capture { point, enters, leaves, filter, feed: feed(count as u64) })
     }
 }
 
@@ -302,7 +302,7 @@ mod tests {
         fn any_members_are_an_error_or_a_request_within_its_limits(
             verb in "status|counters|state|change|events|capture|trace|reload|drain|stop|other",
             members in prop::collection::btree_map(
-                "text|function|table|contains|from|limit|change|plan|interface|way|filter|count\
+                "text|function|table|contains|from|limit|change|plan|point|way|filter|count\
                  |most_entries|within_ms|other",
                 value(),
                 0..3,
@@ -325,8 +325,8 @@ mod tests {
             (r#"{"do":"status","x":1}"#, "`x` is not known; known are do"),
             (r#"{"do":"state","from":-1}"#, "`from` is not a whole number"),
             (r#"{"do":"counters","text":1}"#, "`text` is neither true nor false"),
-            (r#"{"do":"capture"}"#, "lacks `interface`"),
-            (r#"{"do":"capture","interface":"lan","way":"up"}"#, "neither `in` nor `out`"),
+            (r#"{"do":"capture"}"#, "lacks `point`"),
+            (r#"{"do":"capture","point":"lan","way":"up"}"#, "neither `in` nor `out`"),
             (r#"{"do":"trace","count":"all"}"#, "`count` is not a whole number"),
             (r#"{"do":"change"}"#, "lacks `change`"),
             (r#"{"do":"change","change":["a"]}"#, "`change` is no text"),

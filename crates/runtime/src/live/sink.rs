@@ -232,9 +232,9 @@ impl<'a> Sink<'a> {
     }
 
     /// Takes the numbers that interfaces have in another chain ([`Self::interfaces_in`]).
-    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
+    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>, chain: &Chain) {
         self.devices.iter_mut().for_each(|device| renumber(&mut device.interface, numbers));
-        self.watch.renumber(numbers);
+        self.watch.renumber(chain);
         // The engine counts the packets that left by interfaces that are gone.
         let unsent = std::mem::take(&mut self.unsent).into_iter();
         self.unsent = unsent

@@ -1,7 +1,7 @@
 //! The control thread's side of captures and traces.
 
 use super::operator::Operator;
-use super::watch::{Filter, Tap, Trace, Traced};
+use super::watch::{Filter, Place, Tap, Trace, Traced};
 use super::worker::Mailbox;
 use crate::ctl::{Capture, Feed, TraceWanted};
 use braid_ir::chain::Chain;
@@ -31,32 +31,30 @@ pub(super) fn capture(
     operator: &mut dyn Operator,
     workers: &[Mailbox],
 ) -> Option<Result<(), String>> {
-    let Capture { interface: name, enters, leaves, filter, feed } = wanted;
-    let Some(interface) = chain.interfaces.iter().position(|one| one.name == *name) else {
-        return Some(Err(no_interface(name, chain)));
+    let Capture { point: name, enters, leaves, filter, feed } = wanted;
+    let Some(place) = Place::named(name, chain) else {
+        return Some(Err(no_place(name, chain)));
     };
     let filters = match filters(filter.as_deref(), operator, workers) {
         Ok(filters) => filters,
         Err(why) => return Some(Err(why)),
     };
-    let interface = u16::try_from(interface).ok()?;
     for (worker, filter) in workers.iter().zip(filters) {
         let (name, feed) = (name.as_str().into(), feed.clone());
-        let tap = Tap { interface, name, enters: *enters, leaves: *leaves, filter, feed };
+        let tap = Tap { place, name, enters: *enters, leaves: *leaves, filter, feed };
         worker.ask(move |worker| worker.sink.watch.tap(tap))?;
     }
     Some(Ok(()))
 }
 
-fn no_interface(name: &str, chain: &Chain) -> String {
-    if chain.nodes.iter().any(|node| node.name == name) {
-        return format!(
-            "`{name}` is a function: between functions there are no packets, because the chain \
-             runs as one program; `trace` shows what each function does"
-        );
-    }
-    let names: Vec<_> = chain.interfaces.iter().map(|one| &*one.name).collect();
-    format!("there is no interface `{name}`; the chain has {}", names.join(", "))
+fn no_place(name: &str, chain: &Chain) -> String {
+    let list = |names: Vec<&str>| names.join(", ");
+    let interfaces = list(chain.interfaces.iter().map(|one| &*one.name).collect());
+    let functions = list(chain.nodes.iter().map(|node| &*node.name).collect());
+    format!(
+        "there is no interface or function `{name}`; the chain has the interfaces {interfaces} and \
+         the functions {functions}"
+    )
 }
 
 /// Makes memory for the copy of the worker's state that the next trace needs. `None` if the worker

@@ -1,12 +1,12 @@
-//! Clients that watch packets: captures at interfaces ([`Tap`]) and traces ([`Trace`]). While a
-//! client watches an interface, its packets run one by one.
+//! Clients that watch packets: captures at interfaces and functions ([`Tap`]) and traces ([`Trace`]).
+//! While a client watches an interface, its packets run one by one. While a client watches a
+//! function, all packets run one by one, and function by function.
 
 use crate::ctl::{Feed, Sighting};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Event, Later, Outputs, Room};
+use braid_ir::engine::{Engine, Event, Later, Outputs, Room, Watcher};
 use braid_ir::snapshot::Snapshot;
 use braid_packet::{Burst, Packet};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -43,10 +43,35 @@ impl Outputs for Left {
     fn event(&mut self, _: Event) {}
 }
 
-/// A client that gets copies of the packets at an interface.
+/// The most copies of a packet between functions, for all clients. A packet may visit many functions,
+/// and have many copies there.
+const MOST_COPIES: usize = 64;
+
+/// A place where packets are captured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// An interface, by number.
+    Interface(u16),
+    /// A function, by number.
+    Function(u16),
+}
+
+impl Place {
+    /// The interface or the function with this name.
+    pub(crate) fn named(name: &str, chain: &Chain) -> Option<Self> {
+        let interface = (0..).zip(&chain.interfaces).find(|(_, one)| one.name == name);
+        let function = || (0..).zip(&chain.nodes).find(|(_, node)| node.name == name);
+        match interface {
+            Some((number, _)) => Some(Place::Interface(number)),
+            None => function().map(|(number, _)| Place::Function(number)),
+        }
+    }
+}
+
+/// A client that gets copies of the packets at a place.
 pub(crate) struct Tap {
-    pub(crate) interface: u16,
-    /// The interface's name.
+    pub(crate) place: Place,
+    /// The name of the interface or the function.
     pub(crate) name: Arc<str>,
     /// Copies of the packets that enter there.
     pub(crate) enters: bool,
@@ -112,7 +137,16 @@ impl Watch {
     /// gone.
     pub(super) fn enters(&mut self, interface: u16) -> bool {
         self.taps.retain(|tap| !tap.feed.is_over());
-        self.is_tracing() || self.taps.iter().any(|tap| tap.enters && tap.interface == interface)
+        let is_there = |tap: &Tap| match tap.place {
+            Place::Interface(number) => tap.enters && number == interface,
+            Place::Function(_) => true,
+        };
+        self.is_tracing() || self.taps.iter().any(is_there)
+    }
+
+    /// Whether somebody watches packets between functions.
+    pub(super) fn is_between(&self) -> bool {
+        self.taps.iter().any(|tap| matches!(tap.place, Place::Function(_)))
     }
 
     /// Decides whether to trace a packet that enters. If so, returns the most state entries that
@@ -130,13 +164,15 @@ impl Watch {
 
     /// Whether somebody watches packets that leave.
     pub(super) fn leaves(&self) -> bool {
-        self.taps.iter().any(|tap| tap.leaves)
+        let is_there = |tap: &Tap| tap.leaves && matches!(tap.place, Place::Interface(_));
+        self.taps.iter().any(is_there)
     }
 
     /// Shows a packet that was sent at an interface, or was not sent for a reason.
     pub(super) fn left(&mut self, interface: u16, packet: &Packet, unsent: Option<&str>) {
         for tap in &mut self.taps {
-            if tap.leaves && tap.interface == interface && wants(&mut tap.filter, packet) {
+            let is_there = tap.leaves && tap.place == Place::Interface(interface);
+            if is_there && wants(&mut tap.filter, packet) {
                 let mut sighting = Sighting::new(Arc::clone(&tap.name), packet);
                 let name = &tap.name;
                 sighting.what = match unsent {
@@ -152,7 +188,7 @@ impl Watch {
     pub(super) fn sightings(&mut self, packet: &Packet) -> Vec<(usize, Sighting)> {
         let taps = self.taps.iter_mut().enumerate();
         let wanting = taps.filter_map(|(at, tap)| {
-            let is_there = tap.enters && tap.interface == packet.ingress;
+            let is_there = tap.enters && tap.place == Place::Interface(packet.ingress);
             let wants = is_there && wants(&mut tap.filter, packet);
             wants.then(|| (at, Sighting::new(Arc::clone(&tap.name), packet)))
         });
@@ -169,15 +205,60 @@ impl Watch {
         self.ends.1 <= ENDS_PER_SECOND
     }
 
-    /// Switches to the numbers that interfaces have in another chain.
-    pub(super) fn renumber(&mut self, numbers: &BTreeMap<u16, u16>) {
-        self.taps.retain_mut(|tap| match numbers.get(&tap.interface) {
-            Some(number) => {
-                tap.interface = *number;
+    /// Switches to the places of the same names in another chain.
+    pub(super) fn renumber(&mut self, chain: &Chain) {
+        self.taps.retain_mut(|tap| match Place::named(&tap.name, chain) {
+            Some(place) => {
+                tap.place = place;
                 true
             }
             None => false,
         });
+    }
+}
+
+/// Collects what clients see of a packet between functions.
+pub(super) struct Between<'w> {
+    watch: &'w mut Watch,
+    /// By client: copies of the packet. Their text says what happened at the function.
+    pub(super) sightings: Vec<(usize, Sighting)>,
+    /// The function that a packet entered last.
+    pub(super) last: Option<u16>,
+}
+
+impl<'w> Between<'w> {
+    /// Before the packet.
+    pub(super) fn new(watch: &'w mut Watch) -> Self {
+        Self { watch, sightings: Vec::new(), last: None }
+    }
+
+    fn see(&mut self, node: u16, packet: &Packet, is_there: fn(&Tap) -> bool, what: &str) {
+        for (at, tap) in self.watch.taps.iter_mut().enumerate() {
+            if tap.place != Place::Function(node) || !is_there(tap) {
+                continue;
+            }
+            if wants(&mut tap.filter, packet) {
+                if self.sightings.len() == MOST_COPIES {
+                    tap.feed.lose();
+                    continue;
+                }
+                let mut sighting = Sighting::new(Arc::clone(&tap.name), packet);
+                sighting.what = what.replace('_', &tap.name);
+                self.sightings.push((at, sighting));
+            }
+        }
+    }
+}
+
+impl Watcher for Between<'_> {
+    fn enters(&mut self, node: u16, packet: &Packet) {
+        self.last = Some(node);
+        let what = if packet.backward { "entered _ on the right" } else { "entered _ on the left" };
+        self.see(node, packet, |tap| tap.enters, what);
+    }
+
+    fn leaves(&mut self, node: u16, packet: &Packet) {
+        self.see(node, packet, |tap| tap.leaves, "left _");
     }
 }
 
@@ -186,11 +267,14 @@ fn wants(filter: &mut Option<Filter>, packet: &Packet) -> bool {
 }
 
 impl Watch {
-    /// Gives copies of a packet that entered to their clients, with the packet's fate.
+    /// Gives copies of a packet to their clients, with the packet's fate.
     pub(super) fn show(&mut self, sightings: Vec<(usize, Sighting)>, what: &str) {
         for (at, mut sighting) in sightings {
             if let Some(tap) = self.taps.get(at) {
-                sighting.what = format!("entered at {}, {what}", tap.name);
+                sighting.what = match tap.place {
+                    Place::Interface(_) => format!("entered at {}, {what}", tap.name),
+                    Place::Function(_) => format!("{}, {what}", sighting.what),
+                };
                 tap.feed.packet(sighting);
             }
         }

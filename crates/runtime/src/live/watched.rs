@@ -1,8 +1,9 @@
 //! A worker's side of captures and traces: it runs the packets that clients watch.
 
 use super::exchange::Exchange;
-use super::watch::Traced;
+use super::watch::{Between, Traced};
 use super::worker::Worker;
+use crate::ctl::Sighting;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Later, Room};
 use braid_packet::Packet;
@@ -41,6 +42,9 @@ impl Worker<'_> {
     fn run_one(&mut self, mut packet: Packet, now: u64) {
         let sightings = self.sink.watch.sightings(&packet);
         let trace = self.begin_trace(&packet);
+        if self.sink.watch.is_between() {
+            return self.run_between(packet, sightings, trace);
+        }
         if sightings.is_empty() && trace.is_none() {
             return self.run_plain(packet);
         }
@@ -49,20 +53,65 @@ impl Worker<'_> {
         packet.mark = WATCHED;
         let (_, mut out) = self.load.parts();
         let path = self.engine.explained(packet.ingress, packet, &mut out);
+        let left = self.left();
+        if !sightings.is_empty() {
+            let what = self.what_happened(before.as_ref(), &left);
+            self.sink.watch.show(sightings, &what);
+        }
+        if let Some(traced) = trace {
+            self.traced(traced, path, left);
+        }
+    }
+
+    /// Runs the engine on a packet function by function, because clients watch functions.
+    fn run_between(
+        &mut self,
+        mut packet: Packet,
+        mut sightings: Vec<(usize, Sighting)>,
+        trace: Option<Traced>,
+    ) {
+        packet.mark = WATCHED;
+        let (_, mut out) = self.load.parts();
+        let mut between = Between::new(&mut self.sink.watch);
+        self.engine.watched(packet.ingress, packet, &mut out, &mut between);
+        sightings.append(&mut between.sightings);
+        let last = between.last;
+        let left = self.left();
+        if !sightings.is_empty() {
+            let mut what = self.what_happened(None, &left);
+            if left.is_empty()
+                && let Some(node) = last.and_then(|last| self.chain.nodes.get(usize::from(last)))
+            {
+                what = format!("did not leave {}", node.name);
+            }
+            self.sink.watch.show(sightings, &what);
+        }
+        if let Some(traced) = trace {
+            self.traced(traced, None, left);
+        }
+    }
+
+    /// The packets that leave because of a packet: each with its interface, whether it is the packet
+    /// itself or a copy, and its bytes.
+    fn left(&mut self) -> Vec<(u16, bool, Vec<u8>)> {
         let mut left = Vec::new();
         self.load.each_leaving(|interface, packet| {
             let mark = std::mem::take(&mut packet.mark);
             left.push((interface, mark == WATCHED, packet.data().to_vec()));
         });
-        if !sightings.is_empty() {
-            let what = self.what_happened(before.as_ref(), &left);
-            self.sink.watch.show(sightings, &what);
-        }
-        if let Some(mut traced) = trace {
-            traced.path = path;
-            traced.left = left.into_iter().map(|(to, _, bytes)| (to, bytes)).collect();
-            self.sink.watch.found(Ok(traced));
-        }
+        left
+    }
+
+    /// Hands a packet that was traced to the control thread.
+    fn traced(
+        &mut self,
+        mut traced: Traced,
+        path: Option<String>,
+        left: Vec<(u16, bool, Vec<u8>)>,
+    ) {
+        traced.path = path;
+        traced.left = left.into_iter().map(|(to, _, bytes)| (to, bytes)).collect();
+        self.sink.watch.found(Ok(traced));
     }
 
     /// The fate of a packet, as text. `left` has the packets that left because of it, each with its

@@ -568,7 +568,7 @@ impl<'a> Worker<'a> {
                 named.for_each(|interface| renumber(interface, &numbers));
             });
         }
-        self.sink.renumber(&numbers);
+        self.sink.renumber(&numbers, &chain);
         self.newcomers.iter_mut().for_each(|newcomers| newcomers.renumber(&numbers));
         if let (Some(exchange), Some(steerer)) = (&mut self.exchange, steerer) {
             exchange.replace(steerer, &numbers);

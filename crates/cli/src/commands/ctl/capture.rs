@@ -19,7 +19,8 @@ use crate::output::Output;
 /// What to capture, and where to write it.
 #[derive(clap::Args)]
 pub struct Capture {
-    /// The interface: IF for packets that enter and leave there, IF:in or IF:out for one of them
+    /// An interface or a function: NAME for packets that enter and leave there, NAME:in or NAME:out
+    /// for one of them
     point: String,
     /// Only packets for which this condition holds, such as "ip.dst == 10.0.0.1 and has tcp"
     filter: Option<String>,
@@ -40,12 +41,12 @@ pub struct Capture {
 impl Capture {
     /// The request.
     pub fn request(&self) -> Value {
-        let (interface, way) = match self.point.split_once(':') {
-            Some((interface, way)) => (interface, Some(way)),
+        let (point, way) = match self.point.split_once(':') {
+            Some((point, way)) => (point, Some(way)),
             None => (self.point.as_str(), None),
         };
         json!({
-            "do": "capture", "interface": interface, "way": way, "filter": self.filter,
+            "do": "capture", "point": point, "way": way, "filter": self.filter,
             "count": self.count,
         })
     }

@@ -77,7 +77,7 @@ enum Verb {
         #[arg(long)]
         plan: bool,
     },
-    /// Write packets at an interface to a file, each with what happened to it
+    /// Write packets at an interface or a function to a file, each with what happened to it
     Capture(Capture),
     /// Show the paths of the next packets through the chain
     Trace {
