@@ -6,7 +6,7 @@ const SIZES: [usize; 2] = [2048, 3072];
 
 /// Makes the allocator sort freed memory little by little, too.
 ///
-/// glibc's allocator puts freed pieces aside, and joins and sorts all of them at the next allocation
+/// glibc's allocator first only lists freed pieces, and joins and sorts all of them at the next allocation
 /// of more than 1,024 bytes. After many thousand pieces, packets would wait for milliseconds.
 #[derive(Default)]
 pub(crate) struct Freeing {
