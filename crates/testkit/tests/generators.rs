@@ -194,6 +194,123 @@ fn traffic_is_of_every_kind_and_meets_the_edges() {
     assert!(missing.is_empty(), "no packet is {missing:?}");
 }
 
+/// What has happened to a TCP connection, by 5-tuple. The first side is the one with the lower
+/// address and port.
+#[derive(Default)]
+struct Seen {
+    fins: [Option<u128>; 2],
+    is_reset: bool,
+}
+
+/// The events in the lives of connections that traffic for the firewall must contain.
+const LIVES: &[&str] = &[
+    "both sides close",
+    "a FIN comes again",
+    "data comes behind the other side's FIN",
+    "a segment comes after the end",
+    "an end resets",
+    "a segment comes after a reset",
+    "a tuple opens again after FINs",
+    "a tuple opens again after a reset",
+    "a flood of SYNs",
+];
+
+/// The events that this packet of a connection adds.
+fn events(seen: &mut Seen, packet: &Packet, side: usize) -> Vec<&'static str> {
+    let layout = packet.parse();
+    let get = |field| packet.get(&layout, field).unwrap_or(0);
+    let (flags, seq) = (get(Field::TcpFlags), get(Field::TcpSeq));
+    let has_ended = seen.fins.iter().all(Option::is_some);
+    let mut found = Vec::new();
+    let mut add = |is: bool, what| found.extend(is.then_some(what));
+    add(seen.is_reset && flags & 0x06 == 0, "a segment comes after a reset");
+    match flags & 0x17 {
+        0x02 => {
+            add(has_ended, "a tuple opens again after FINs");
+            add(seen.is_reset, "a tuple opens again after a reset");
+            *seen = Seen::default();
+        }
+        0x11 => {
+            add(seen.fins[side] == Some(seq), "a FIN comes again");
+            seen.fins[side].get_or_insert(seq);
+            add(!has_ended && seen.fins.iter().all(Option::is_some), "both sides close");
+        }
+        0x04 | 0x14 => {
+            add(true, "an end resets");
+            seen.is_reset = true;
+        }
+        _ => {
+            let is_data = !packet.payload(&layout).is_empty();
+            let is_half = seen.fins[1 - side].is_some() && seen.fins[side].is_none();
+            add(is_data && is_half, "data comes behind the other side's FIN");
+            add(has_ended, "a segment comes after the end");
+        }
+    }
+    found
+}
+
+#[test]
+fn generated_connections_end_and_open_again() {
+    let rules = "pass proto tcp from 10.0.0.0/24 to 192.0.2.0/24 port 400-500\ndefault drop\n";
+    let files = BTreeMap::from([("rules.txt".to_owned(), rules.to_owned())]);
+    let chain = harness::compile(FIREWALL, &files, Form::AsWritten).expect("compiles");
+    let mut found = BTreeMap::<&str, u32>::new();
+    for seed in 0..braid_cases::at_least(30).into() {
+        let mut connections = BTreeMap::<_, Seen>::new();
+        let (mut last, mut in_row) = (None, 0);
+        for stimulus in stimuli(&chain, seed, 300) {
+            let Stimulus::Packet(_, packet) = stimulus else { continue };
+            let layout = packet.parse();
+            let get = |field| packet.get(&layout, field);
+            let fields = [Field::InetSrc, Field::L4Sport, Field::InetDst, Field::L4Dport];
+            let [Some(src), Some(sport), Some(dst), Some(dport)] = fields.map(get) else {
+                continue;
+            };
+            let Some(flags) = get(Field::TcpFlags) else { continue };
+            let (from, to) = ((src, sport), (dst, dport));
+            let is_next = flags == 0x02 && last == Some(to);
+            (last, in_row) = (Some(to), if is_next { in_row + 1 } else { 0 });
+            let seen = connections.entry((from.min(to), from.max(to))).or_default();
+            let events = events(seen, &packet, usize::from(from > to));
+            let flood = (in_row == 5).then_some("a flood of SYNs");
+            events.into_iter().chain(flood).for_each(|event| *found.entry(event).or_default() += 1);
+        }
+    }
+    let rare: Vec<_> =
+        LIVES.iter().filter(|event| found.get(**event).copied().unwrap_or(0) < 3).collect();
+    assert!(rare.is_empty(), "rare: {rare:?} of {found:?}");
+}
+
+#[test]
+fn packets_that_end_connections_take_records_and_others_run_programs() {
+    let (mut hits, mut others) = (0, 0);
+    for seed in 0..braid_cases::at_least(120).into() {
+        let program = any(seed);
+        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+        let chain = chain.expect("compiles");
+        let options = Options { hash: Hashing::Seeded(seed), ..Options::fused() };
+        let mut engine = Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine");
+        for stimulus in stimuli(&chain, seed, 150) {
+            let is_end = match &stimulus {
+                Stimulus::Packet(_, packet) => {
+                    let flags = packet.get(&packet.parse(), Field::TcpFlags);
+                    flags.is_some_and(|flags| flags & 0x05 != 0)
+                }
+                _ => false,
+            };
+            let before = engine.flows().expect("flow records").hits;
+            step(&mut engine, &stimulus);
+            let is_hit = engine.flows().expect("flow records").hits > before;
+            match is_end {
+                true if is_hit => hits += 1,
+                true => others += 1,
+                false => {}
+            }
+        }
+    }
+    assert!(hits > 30 && others > 100, "{hits} of FINs and RSTs take records, {others} do not");
+}
+
 /// The records that packets can use, with the number of packets that did.
 fn records(engine: &Compiled) -> BTreeMap<String, u64> {
     let table = engine.flow_table().expect("flow records");

@@ -19,6 +19,24 @@ const TALK: &[(bool, u8)] = &[
     (true, 0x10),
 ];
 
+/// The addresses and ports of a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) v6: bool,
+    pub(super) src: u128,
+    pub(super) dst: u128,
+    pub(super) sport: u16,
+    pub(super) dport: u16,
+}
+
+impl Ends {
+    /// The ends of an answer.
+    pub(super) fn turned(self) -> Self {
+        let Self { v6, src, dst, sport, dport } = self;
+        Self { v6, src: dst, dst: src, sport: dport, dport: sport }
+    }
+}
+
 /// A flow.
 pub(super) struct Flow {
     /// The interface where the first end's packets enter.
@@ -74,6 +92,12 @@ impl Flow {
             flow.aim(rng, &rule);
         }
         flow
+    }
+
+    /// The ends of packets from the first end.
+    pub(super) fn ends(&self) -> Ends {
+        let Self { v6, src, dst, sport, dport, .. } = *self;
+        Ends { v6, src, dst, sport, dport }
     }
 
     /// Takes values that a rule matches. Most of them are at the rule's edges, and some are just

@@ -1,7 +1,7 @@
 //! Generates traffic aimed at a chain's boundaries: new flows, their next packets, replies to
 //! packets that left the chain, ICMP errors about them, fragments, malformed packets, rare packets,
 //! and jumps of time. Depending on the seed, the traffic comes in trains, or from one direction for
-//! a long time.
+//! a long time, or consists mainly of short connections.
 
 mod answer;
 mod control;
@@ -11,6 +11,7 @@ mod mangle;
 mod payload;
 mod time;
 mod train;
+mod turnover;
 mod values;
 
 use super::program::limits;
@@ -25,6 +26,7 @@ use exchange::Exchange;
 use flow::Flow;
 use std::collections::VecDeque;
 use train::Train;
+use turnover::Turnover;
 
 /// The number of flows that are remembered.
 const FLOWS: usize = 24;
@@ -53,6 +55,8 @@ pub struct Traffic<'a> {
     train: Option<Train>,
     /// The few hosts that exchange packets, if the traffic mainly consists of that.
     exchange: Option<Exchange>,
+    /// The connections that come and go, if the traffic mainly consists of them.
+    turnover: Option<Turnover>,
     /// Whether packets enter from one direction for some time.
     stays: bool,
     /// Number of further packets from one direction, and the interface where they enter.
@@ -94,13 +98,16 @@ impl<'a> Traffic<'a> {
     pub fn new(chain: &'a Chain, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let restless = rng.one_in(3);
+        let exchanges = limits::is_drawn(seed);
+        let turns_over = !exchanges && turnover::is_drawn(seed);
         Self {
             chain,
             boundaries: Boundaries::of(chain),
             few: restless || rng.one_in(3),
             trains: restless || rng.one_in(2),
             train: None,
-            exchange: limits::is_drawn(seed).then(|| Exchange::draw(&mut rng)),
+            exchange: exchanges.then(|| Exchange::draw(&mut rng)),
+            turnover: turns_over.then(|| Turnover::draw(&mut rng)),
             stays: rng.one_in(2),
             stay: (0, 0),
             changes: *rng.pick(&[1, 8]),
@@ -116,6 +123,9 @@ impl<'a> Traffic<'a> {
 
     /// Records the chain's outputs.
     pub fn observe(&mut self, outputs: &[Output]) {
+        if let Some(turnover) = &mut self.turnover {
+            turnover.observe(outputs);
+        }
         for output in outputs {
             if let Output::Packet(interface, packet) = output {
                 self.left.push_back((*interface, packet.clone()));
@@ -136,6 +146,9 @@ impl<'a> Traffic<'a> {
             return stimulus;
         }
         if let Some(stimulus) = self.next_of_exchange() {
+            return stimulus;
+        }
+        if let Some(stimulus) = self.next_of_turnover() {
             return stimulus;
         }
         if let Some(stimulus) = self.next_of_train() {
@@ -183,6 +196,26 @@ impl<'a> Traffic<'a> {
             _ => self.now.saturating_add(self.rng.range(0, 300_000)),
         };
         let (interface, spec) = exchange.packet(&mut self.rng);
+        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
+    }
+
+    /// The next packet of a connection that comes and goes. `None` if there are none, or if another
+    /// stimulus comes first.
+    fn next_of_turnover(&mut self) -> Option<Stimulus> {
+        if self.turnover.is_none() || self.rng.one_in(8) {
+            return None;
+        }
+        let interface = self.interface();
+        let turnover = self.turnover.as_mut()?;
+        self.now = match self.rng.below(40) {
+            0 => time::next(&mut self.rng, &self.boundaries, self.now),
+            _ => self.now.saturating_add(self.rng.range(0, 300_000)),
+        };
+        let (interface, mut spec) =
+            turnover.packet(&mut self.rng, &self.boundaries, (&self.chain.interfaces, interface));
+        if self.rng.one_in(16) {
+            spec = self.dress(spec);
+        }
         Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
     }
 
