@@ -14,7 +14,7 @@ use crate::path::{Path, Subpath};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
 use braid_packet::field::Where;
-use braid_packet::rewrite::{Outline, WIDE, WIDE_BYTES, Window, widened};
+use braid_packet::rewrite::{Follows, Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::show::format_field;
 use braid_packet::{Base, Field, HEADERS, Header, proto};
 use std::fmt;
@@ -68,14 +68,24 @@ impl fmt::Display for FlowGuard {
     }
 }
 
-/// The first bytes of a record's packets after the rewrite, as far as the record writes them, and
-/// the sums of the amounts that it adds to checksums.
+/// What a record writes.
+pub(crate) struct Written {
+    /// The first bytes of the record's packets after the rewrite, as far as it assigns them.
+    pub(crate) head: [u8; WIDE_BYTES],
+    /// The fields to which it adds amounts, with the amounts.
+    pub(crate) adds: Vec<FlowField>,
+    /// The sums of the amounts that it adds to checksums. Amounts that differ by packet are not
+    /// among them.
+    pub(crate) sums: [Option<u16>; 2],
+}
+
+/// What a record writes.
 pub(crate) fn final_head(
     path: &Path,
     one: &Listed,
     is_narrow: bool,
     bindings: Option<&Bindings>,
-) -> ([u8; WIDE_BYTES], [Option<u16>; 2]) {
+) -> Written {
     let mut written = match is_narrow {
         false => one.head,
         true => widened(&[one.head[0], one.head[1]]),
@@ -83,17 +93,31 @@ pub(crate) fn final_head(
     written.iter_mut().zip(path.first).for_each(|(word, first)| *word |= first);
     let last = HeaderChange { rewrite: path.rewrite, bytes: written, sums: one.sums };
     let before = bindings.into_iter().flat_map(Bindings::changes);
-    let (mut head, mut sums) = ([0; WIDE], [None; 2]);
+    let (mut head, mut sums, mut adds) = ([0; WIDE], [None; 2], Vec::new());
     for HeaderChange { rewrite, bytes, sums: added } in before.chain([&last]) {
         for ((word, keep), bytes) in head.iter_mut().zip(rewrite.keep).zip(bytes) {
-            *word = *word & keep | bytes;
+            *word = *word & keep | bytes & !keep;
         }
+        let new = self::bytes(bytes);
+        adds.extend(rewrite.adds.iter().filter_map(|add| {
+            let amount = new.get(add.from.into()..)?.get(..add.field.whole_bytes()?.into())?;
+            let amount = amount.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+            Some(FlowField { field: add.field.info().name.to_owned(), value: amount.to_string() })
+        }));
         for at in [0, 1].into_iter().filter(|at| rewrite.sums[*at]) {
             let (sum, carry) = added[at].overflowing_add(sums[at].unwrap_or(0));
             sums[at] = Some(sum + u16::from(carry));
         }
     }
-    (bytes(&head), sums)
+    // An amount that changes no sum stands for one that differs by packet.
+    let follows = |at: usize| {
+        let of = if at == 0 { Follows::Ip } else { Follows::Transport };
+        path.rewrites().any(|rewrite| rewrite.adds.iter().any(|add| add.follows == of))
+    };
+    for at in [0, 1].into_iter().filter(|at| follows(*at)) {
+        sums[at] = sums[at].filter(|sum| *sum != u16::MAX);
+    }
+    Written { head: bytes(&head), adds, sums }
 }
 
 /// Fields that the functions of a path load or write, each with the headers that determine its

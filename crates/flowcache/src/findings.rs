@@ -6,6 +6,7 @@ use crate::bindings::Binding;
 use crate::bound::Counters;
 use crate::entry_use::EntryUse;
 use crate::guard::Guards;
+use crate::headers::Added;
 use crate::key::Bits;
 use crate::mutants::Mutants;
 use crate::path::Path;
@@ -112,6 +113,7 @@ pub(crate) struct Image {
     pub(crate) head: [u8; WIDE_BYTES],
     pub(crate) mask: [u8; WIDE_BYTES],
     pub(crate) ttl: u8,
+    pub(crate) added: Vec<Added>,
     pub(crate) vlans: Retag,
     pub(crate) tags: Vec<(Arc<str>, Word)>,
 }

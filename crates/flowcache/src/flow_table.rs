@@ -10,7 +10,8 @@ use crate::batches::{Payload, groups};
 use crate::cache::{FlowCache, Flows};
 use crate::effects::Splice;
 use crate::field_names::{
-    FlowField, FlowGuard, Source, bytes, final_head, key, link, named_guard, shown, written,
+    FlowField, FlowGuard, Source, Written, bytes, final_head, key, link, named_guard, shown,
+    written,
 };
 use crate::host::{Functions, Programs};
 use crate::key::{Bits, OPEN, of_kind, unfolded};
@@ -70,6 +71,8 @@ pub struct FlowTemplate {
     pub is_outdated: bool,
     /// Fields that the records write.
     pub writes: Vec<&'static str>,
+    /// Fields to which the records add amounts, modulo their width.
+    pub adds: Vec<&'static str>,
     /// The number of VLAN tags that packets lose. The outermost tags are lost first.
     pub pops: usize,
     /// VLAN tags that packets get. The outermost tag comes first.
@@ -171,6 +174,8 @@ pub struct FlowRecord {
     pub key: Vec<FlowField>,
     /// Fields that the record writes, with their values.
     pub writes: Vec<FlowField>,
+    /// Fields to which the record adds an amount, modulo their width, with the amounts.
+    pub adds: Vec<FlowField>,
     /// The amounts that the record adds to the checksum of the IPv4 header and to the transport
     /// checksum. `None` where the record does not update the checksum.
     pub sums: [Option<u16>; 2],
@@ -263,12 +268,14 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
                 full_key = unfolded(&[one.key[0], one.key[1]]);
                 mask.iter_mut().zip(path.link.mask).for_each(|(word, link)| *word &= !link);
             }
-            let (head, sums) = final_head(path, &one, is_narrow, self.cache.bindings(one.number));
+            let bindings = self.cache.bindings(one.number);
+            let Written { head, adds, sums } = final_head(path, &one, is_narrow, bindings);
             let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
             Some(FlowRecord {
                 template: one.template,
                 key: key(outline, &bytes(&mask), &bytes(&full_key)),
                 writes: written(path, self.source()).into_iter().map(value).collect(),
+                adds,
                 sums,
                 packets: one.packets,
                 bytes: one.bytes,
@@ -317,6 +324,11 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
             writes: written(path, self.source())
                 .iter()
                 .map(|(field, _)| field.info().name)
+                .collect(),
+            adds: path
+                .rewrites()
+                .flat_map(|rewrite| rewrite.adds.iter())
+                .map(|add| add.field.info().name)
                 .collect(),
             pops: path.effects.vlans.lost,
             pushes: tags(&path.effects.vlans.got),

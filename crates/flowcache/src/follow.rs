@@ -5,7 +5,7 @@ use crate::findings::Findings;
 use crate::guard::{Guard, Number};
 use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
-use crate::value_dependency::ValueDependency;
+use crate::value_dependency::{Origin, ValueDependency};
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -44,6 +44,7 @@ impl Findings {
             ValueDependency::Time
             | ValueDependency::Dynamic(_)
             | ValueDependency::Slot { .. }
+            | ValueDependency::Relative { .. }
             | ValueDependency::Packet => return None,
             ValueDependency::Number { number, shift, add } => {
                 (number, shift, i64::try_from(values.get(id)).ok()?.checked_sub(add)?)
@@ -84,6 +85,7 @@ impl Findings {
     ) -> Option<ValueDependency> {
         match *op {
             Op::InSet { a, ref set, .. } => {
+                self.make_linear(values, a);
                 let ValueDependency::Number { number, shift, add } = self.dependency(a) else {
                     return None;
                 };
@@ -97,6 +99,7 @@ impl Findings {
             Op::Bin { out, op, a, b } => self.follow_bin(values, out, op, (a, b)),
             Op::Cmp { op, a, b, .. } => {
                 self.fix_slots(values, &[a, b])?;
+                [a, b].into_iter().for_each(|id| self.make_linear(values, id));
                 match (self.dependency(a), self.dependency(b)) {
                     (dependency, ValueDependency::Fixed)
                         if dependency != ValueDependency::Fixed =>
@@ -120,6 +123,9 @@ impl Findings {
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
                 let (to, from) = (values.width(out), values.width(a));
+                if to != from {
+                    self.make_linear(values, a);
+                }
                 // A sum wraps or saturates at the width of its slot.
                 let same =
                     to == from || !matches!(self.dependency(a), ValueDependency::Slot { .. });
@@ -161,6 +167,10 @@ impl Findings {
             (ValueDependency::Fixed, _, BinOp::AddWrap | BinOp::AddSat | BinOp::And) => (b, a),
             _ => return None,
         };
+        if let Some(dependency) = self.relative(values, out, op, packet) {
+            return Some(dependency);
+        }
+        self.make_linear(values, packet);
         let ValueDependency::Number { number, shift, add } = self.dependency(packet) else {
             return None;
         };
@@ -180,6 +190,61 @@ impl Findings {
         let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
         self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
         Some(ValueDependency::Number { number, shift, add })
+    }
+
+    /// The dependency of a number in the packet after an operand that is the same for all packets of
+    /// the flow is added to it or subtracted from it, modulo the number's width. The record can add
+    /// this amount to the number whatever the amount is, so the amount is not pinned.
+    fn relative(
+        &self,
+        values: &Values<'_>,
+        out: ValueId,
+        op: BinOp,
+        packet: ValueId,
+    ) -> Option<ValueDependency> {
+        let wraps = matches!(op, BinOp::AddWrap | BinOp::SubWrap);
+        let is_same = values.width(out) == values.width(packet);
+        match self.dependency(packet) {
+            _ if !wraps || !is_same => None,
+            relative @ ValueDependency::Relative { .. } => Some(relative),
+            ValueDependency::Number { number, shift: 0, add: 0 }
+                if number.is_whole() && values.width(out) == 8 * u16::from(number.len) =>
+            {
+                let was = u32::try_from(values.get(packet)).ok()?;
+                Some(ValueDependency::Relative { origin: Origin::First(number), was })
+            }
+            _ => None,
+        }
+    }
+
+    /// The number in the packet, if a value is that number plus an amount that is the same for all
+    /// packets of the flow: its place, and the number in this packet.
+    pub(crate) fn relative_to(&self, values: &Values<'_>, id: ValueId) -> Option<(Origin, u32)> {
+        match self.dependency(id) {
+            ValueDependency::Relative { origin, was } => Some((origin, was)),
+            ValueDependency::Number { number, shift: 0, add } if number.is_whole() => {
+                let was = i64::try_from(values.get(id)).ok()?.checked_sub(add)?;
+                Some((Origin::First(number), u32::try_from(was).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Replaces the dependency of a value that is a number in the packet plus an amount: from now on
+    /// the amount is the same for all flows of the path, and a guard keeps the sum from wrapping in
+    /// another way than for this packet. Other values stay as they are.
+    pub(crate) fn make_linear(&mut self, values: &Values<'_>, id: ValueId) {
+        let ValueDependency::Relative { origin: Origin::First(number), was } = self.dependency(id)
+        else {
+            return;
+        };
+        let Ok(value) = u32::try_from(values.get(id)) else { return };
+        let add = i64::from(value) - i64::from(was);
+        self.recording.pin_amount((number, was), id, value);
+        self.set_dependency(id, ValueDependency::Number { number, shift: 0, add });
+        // The packet itself keeps the sum in this range.
+        let most = i64::from(number.mask) - add;
+        let _holds = self.within(values, id, (number, 0), (-add, most));
     }
 
     /// Pins a value that is the same for all packets of the flow.

@@ -25,6 +25,12 @@ pub(crate) struct Guard {
 }
 
 impl Number {
+    /// Whether this is all of 2 or 4 bytes of the packet.
+    pub(crate) fn is_whole(self) -> bool {
+        let bits = 8 * u32::from(self.len);
+        self.at != WIRE && matches!(self.len, 2 | 4) && self.mask == u32::MAX >> (32 - bits)
+    }
+
     /// The number's value in a packet with these first bytes.
     pub(crate) fn of(self, head: &[u8], wire_len: u32) -> u32 {
         if self.at == WIRE {

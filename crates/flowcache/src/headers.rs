@@ -5,11 +5,13 @@ use crate::bindings::HeaderChange;
 use crate::guard::Guards;
 use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_key};
 use crate::mutants::{Mutants, RecordMutant};
-use crate::value_dependency::ValueDependency;
+use crate::value_dependency::{Origin, ValueDependency};
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::field::Cover;
-use braid_packet::rewrite::{Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wide_window, words};
+use braid_packet::rewrite::{
+    Add, Follows, Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wide_window, words,
+};
 use braid_packet::{Base, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
@@ -24,6 +26,18 @@ pub(crate) enum Place {
     Came(Bits),
     /// In the bytes of VLAN tags that functions have added.
     Got(Bits),
+}
+
+/// A number in the packet to which an amount was added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Added {
+    field: Field,
+    follows: Follows,
+    /// The place of the number in the packet's first bytes, if it has one.
+    place: Option<Bits>,
+    /// The place of the amount in the new bytes of the rewrite.
+    amount_at: Bits,
+    amount: u32,
 }
 
 /// The headers of a packet at some point of its path.
@@ -58,6 +72,11 @@ pub(crate) struct Headers<'a> {
     /// were updated before it.
     pub(crate) written: [u8; WIDE_BYTES],
     summed: [bool; 2],
+    /// The numbers to which amounts were added since the last [`HeaderChange`], and the mask of all
+    /// numbers to which amounts were added.
+    pub(crate) added: Vec<Added>,
+    sums_of: [u8; WIDE_BYTES],
+    mutants: Mutants,
     /// The decrease of the TTL before the current program, and before the last [`HeaderChange`].
     pub(crate) down: u8,
     down_before: u8,
@@ -89,6 +108,9 @@ impl<'a> Headers<'a> {
             writes: false,
             written: none,
             summed: [false; 2],
+            added: Vec::new(),
+            sums_of: none,
+            mutants,
             down: 0,
             down_before: 0,
         }
@@ -131,6 +153,70 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
+    /// Whether a number in the packet is the field with all of its bits.
+    pub(crate) fn is_at(&self, field: Field, origin: Origin) -> bool {
+        match (origin, self.place(field)) {
+            (Origin::Field(one), None) => one == field,
+            (Origin::First(number), Some(Place::Came(bits))) => bits.number() == Some(number),
+            _ => false,
+        }
+    }
+
+    /// Adds an amount to a field, whose value changes from `was` to `value`. Returns the place of
+    /// the amount in the new bytes of the rewrite.
+    pub(crate) fn add(&mut self, field: Field, (was, value): (u32, u32)) -> Option<Bits> {
+        if self.stale || self.added.iter().any(|one| one.field == field) {
+            return None;
+        }
+        let bytes = field.whole_bytes()?;
+        let len = usize::from(bytes);
+        let place = match self.place(field) {
+            Some(Place::Came(bits)) => Some(bits),
+            Some(Place::Got(_)) => return None,
+            None => None,
+        };
+        let is_free = |at: &usize| {
+            let is_behind = |one: &Added| one.amount_at.at >= at + len;
+            let is_before = |one: &Added| one.amount_at.at + one.amount_at.len <= *at;
+            self.added.iter().all(|one| is_behind(one) || is_before(one))
+        };
+        let amount_at = match place {
+            Some(bits) => Some(bits).filter(|bits| is_free(&bits.at))?,
+            None => {
+                let at = (0..=WIDE_BYTES - len).rev().find(is_free)?;
+                Bits { at, len, shift: 0, width: 8 * u32::from(bytes) }
+            }
+        };
+        let follows = self.covering(field)?;
+        let amount = value.wrapping_sub(was);
+        let amount = if len == 2 { amount & 0xffff } else { amount };
+        self.writes = true;
+        if let Some(bits) = place {
+            bits.set(&mut self.head, value.into());
+            bits.set(&mut self.fresh, Word::MAX);
+            bits.set(&mut self.sums_of, Word::MAX);
+        }
+        self.added.push(Added { field, follows, place, amount_at, amount });
+        Some(amount_at)
+    }
+
+    /// The checksum that covers a field to which an amount is added. `None` if no record can update
+    /// it. Marks the checksum as updated.
+    fn covering(&mut self, field: Field) -> Option<Follows> {
+        let info = field.info();
+        let follows = match info.header.info().sum {
+            Cover::Gre | Cover::Quoted => return None,
+            Cover::Transport => Follows::Transport,
+            Cover::None => Follows::Nothing,
+            Cover::Ip4 | Cover::Inet | Cover::Ip6 if info.address.is_some() => return None,
+            Cover::Ip4 | Cover::Inet | Cover::Ip6 if self.outline.is_ip6 => Follows::Nothing,
+            Cover::Ip4 | Cover::Inet | Cover::Ip6 => Follows::Ip,
+        };
+        self.rewrite.sums[0] |= follows == Follows::Ip;
+        self.rewrite.sums[1] |= follows == Follows::Transport;
+        Some(follows)
+    }
+
     /// Brings the packet up to date with the assignments so far. `None` if the packet then has
     /// another layout.
     #[expect(
@@ -138,6 +224,10 @@ impl<'a> Headers<'a> {
         reason = "`len` is at most the length of the packet's data and of `head`"
     )]
     pub(crate) fn renew(&mut self) -> Option<()> {
+        if self.added.iter().any(|one| one.place.is_none()) {
+            // Later programs would find the old value.
+            return None;
+        }
         let rewrite = self.rewrite;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
         self.down = self.down_before + rewrite.ttl;
@@ -165,7 +255,27 @@ impl<'a> Headers<'a> {
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         rewrite.keep = mask.map(|word| !word);
-        let sums = sums(self.layout, self.outline, &self.base, &self.head);
+        let mut assigned = self.head;
+        let mut amounts = [0; WIDE_BYTES];
+        for one in std::mem::take(&mut self.added) {
+            if one.amount_at.are_in(&self.mask).0 {
+                return None;
+            }
+            let is_twice = self.mutants.has(RecordMutant::AmountTwice);
+            one.amount_at.set(&mut amounts, Word::from(one.amount) << u32::from(is_twice));
+            if let Some(bits) = one.place {
+                bits.set(&mut assigned, bits.get(&self.base));
+            }
+            let forgets = self.mutants.has(RecordMutant::AmountUnsummed);
+            let follows = if forgets { Follows::Nothing } else { one.follows };
+            let from = u8::try_from(one.amount_at.at).ok()?;
+            if !rewrite.adds.push(Add { field: one.field, from, follows }) {
+                return None;
+            }
+        }
+        let amounts = words::<WIDE>(&amounts);
+        bytes.iter_mut().zip(amounts).for_each(|(word, amount)| *word |= amount);
+        let sums = sums(self.layout, self.outline, &self.base, &assigned);
         self.down_before += rewrite.ttl;
         (self.base, self.mask) = (self.head, [0; WIDE_BYTES]);
         Some(HeaderChange { rewrite, bytes, sums })
@@ -179,6 +289,9 @@ impl<'a> Headers<'a> {
         bits: Bits,
         value: Word,
     ) -> Option<()> {
+        if bits.are_in(&self.sums_of).0 {
+            return None;
+        }
         self.sums_follow(field)?;
         let is_written = bits.are_in(&self.written).1;
         if in_sum(self.outline, field) && !is_key(field) && !is_written {
@@ -296,6 +409,9 @@ impl<'a> Headers<'a> {
                 return Some((self.packet.get(self.layout, field)?, ValueDependency::Packet, None));
             }
         };
+        if bits.are_in(&self.sums_of).0 {
+            return None;
+        }
         let value = bits.get(&self.head);
         let (some, all) = bits.are_in(&self.fresh);
         if some {

@@ -35,6 +35,10 @@ pub enum RecordMutant {
     OutdatedCountsLost,
     /// A transport checksum changes by one too much.
     WrongDelta,
+    /// An amount is added twice.
+    AmountTwice,
+    /// No checksum follows a number to which an amount is added.
+    AmountUnsummed,
     /// A transport checksum does not follow addresses.
     PseudoHeaderForgotten,
     /// The TTL does not go down.
@@ -105,7 +109,7 @@ pub enum RecordMutant {
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 46] = [
+pub const RECORD_MUTANTS: [RecordMutant; 48] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -120,6 +124,8 @@ pub const RECORD_MUTANTS: [RecordMutant; 46] = [
     RecordMutant::RulesNotMoved,
     RecordMutant::OutdatedCountsLost,
     RecordMutant::WrongDelta,
+    RecordMutant::AmountTwice,
+    RecordMutant::AmountUnsummed,
     RecordMutant::PseudoHeaderForgotten,
     RecordMutant::TtlKept,
     RecordMutant::DueIgnored,

@@ -8,12 +8,14 @@
 
 use crate::bound::Counters;
 use crate::entry_use::EntryUse;
+use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::key::Bits;
 use crate::mutants::{Mutants, RecordMutant};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
-use braid_ir::model::{Op, ParamId, ValueId, Word};
+use crate::value_dependency::Origin;
+use braid_ir::model::{BinOp, Op, ParamId, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
 use braid_packet::Field;
@@ -33,11 +35,13 @@ pub(crate) enum Source {
     Unknown,
 }
 
-/// An assignment to bits of the packet's first bytes.
+/// An assignment to bits of the packet's first bytes, or an amount at these bits of the rewrite's new
+/// bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Write {
     pub(crate) bits: Bits,
     pub(crate) from: ValueId,
+    pub(crate) is_amount: bool,
 }
 
 /// A register.
@@ -371,9 +375,53 @@ impl Recording {
             return;
         }
         match self.register_of(id, value) {
-            Some(from) => self.writes.push(Write { bits, from }),
+            Some(from) => self.writes.push(Write { bits, from, is_amount: false }),
             None => self.give_up(),
         }
+    }
+
+    /// Adds an amount: the difference of a value, which is `value` now, and a number in the packet.
+    /// The amount has this place in the rewrite's new bytes.
+    pub(crate) fn add(&mut self, origin: Origin, bits: Bits, id: ValueId, value: u32) {
+        match self.amount(origin, id, value) {
+            Some(from) => self.writes.push(Write { bits, from, is_amount: true }),
+            None => self.give_up(),
+        }
+    }
+
+    /// Pins the difference of a value, which is `value` now, and a number in the packet, which is
+    /// `was` now.
+    pub(crate) fn pin_amount(&mut self, (number, was): (Number, u32), id: ValueId, value: u32) {
+        match self.amount(Origin::First(number), id, value) {
+            Some(register) => {
+                let amount = value.wrapping_sub(was) & number.mask;
+                self.pin_register(register, amount.into());
+            }
+            None => self.give_up(),
+        }
+    }
+
+    /// The register of such a difference, modulo the number's width.
+    fn amount(&mut self, origin: Origin, id: ValueId, value: u32) -> Option<ValueId> {
+        if !self.is_on {
+            return None;
+        }
+        let value = self.register_of(id, value.into())?;
+        let old = self.register();
+        let (step, width) = match origin {
+            Origin::First(Number { at, len, .. }) => {
+                let (at, width) = (usize::from(at), 8 * u16::from(len));
+                let len = usize::from(len);
+                let bits = Bits { at, len, shift: 0, width: width.into() };
+                (Step::Bits { out: old, bits }, width)
+            }
+            Origin::Field(field) => (Step::Field { out: old, field }, field.info().width),
+        };
+        self.steps.push(Some(step));
+        let out = self.register();
+        let calc = Calc::Bin(BinOp::SubWrap, width, value, old);
+        self.steps.push(Some(Step::Calc { out, calc }));
+        Some(out)
     }
 
     /// The source of bits that the path has assigned.
@@ -381,7 +429,7 @@ impl Recording {
         let is_in =
             |one: &Write| one.bits.at < bits.at + bits.len && bits.at < one.bits.at + one.bits.len;
         match self.writes.iter().rev().find(|one| is_in(one)) {
-            Some(one) if one.bits == bits => Source::Register(one.from),
+            Some(one) if one.bits == bits && !one.is_amount => Source::Register(one.from),
             _ => Source::Unknown,
         }
     }

@@ -261,7 +261,12 @@ impl Scripts {
                 continue;
             }
             let (mut bytes, mut changes) = (run.head, SumChanges::of(layout, outline));
-            for Write { bits, from } in &end.writes {
+            let mut amounts = [0; WIDE_BYTES];
+            for Write { bits, from, is_amount } in &end.writes {
+                if *is_amount {
+                    bits.set(&mut amounts, run.register(*from).ok()?);
+                    continue;
+                }
                 let old = bits.number_in(&bytes);
                 bits.set(&mut bytes, run.register(*from).ok()?);
                 changes.add((bits.at, bits.len), old, bits.number_in(&bytes));
@@ -269,7 +274,9 @@ impl Scripts {
             let keep = path.rewrite.keep;
             findings.sums = changes.sums();
             findings.bytes = words::<WIDE>(&bytes);
-            findings.bytes.iter_mut().zip(keep).for_each(|(word, keep)| *word &= !keep);
+            let amounts = words::<WIDE>(&amounts);
+            let new = findings.bytes.iter_mut().zip(keep).zip(amounts);
+            new.for_each(|((word, keep), amount)| *word = *word & !keep | amount);
             if is_narrow && !has_first(&findings.bytes, path.first) {
                 continue;
             }

@@ -20,7 +20,7 @@ use crate::path::Search;
 use crate::recording::Source;
 use crate::script::Step as ScriptStep;
 use crate::slab::NONE;
-use crate::value_dependency::ValueDependency;
+use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{
@@ -379,7 +379,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 (value, ValueDependency::Fixed)
             }
             field => {
-                let (value, dependency, key) = self.headers.field(field)?;
+                let (value, mut dependency, key) = self.headers.field(field)?;
+                if dependency == ValueDependency::Packet
+                    && field.whole_bytes().is_some()
+                    && self.headers.place(field).is_none()
+                {
+                    let was = u32::try_from(value).ok()?;
+                    dependency = ValueDependency::Relative { origin: Origin::Field(field), was };
+                }
                 self.findings.keys.extend(key.map(|bits| (out, bits)));
                 (value, dependency)
             }
@@ -392,6 +399,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     /// Assigns a field.
     fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
+        if let Some((origin, was)) = self.findings.relative_to(values, id)
+            && self.headers.is_at(field, origin)
+        {
+            let value = u32::try_from(values.get(id)).ok()?;
+            let amount = self.headers.add(field, (was, value))?;
+            self.findings.recording.add(origin, amount, id, value);
+            return Some(());
+        }
         let (place, value) = (self.headers.writable(field)?, values.get(id));
         let bits = match place {
             Place::Came(bits) => bits,
@@ -420,6 +435,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             head: headers.head,
             mask: headers.mask,
             ttl: headers.rewrite.ttl,
+            added: headers.added.clone(),
             vlans: headers.vlans.clone(),
             tags: effects.tags.clone(),
         }
@@ -468,6 +484,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if self.findings.mutants.has(RecordMutant::EventFixed) {
             return Some(Arg::Word(kind, values.get(id)));
         }
+        self.findings.make_linear(values, id);
         Some(match self.findings.dependency(id) {
             ValueDependency::Time => Arg::Time(kind),
             ValueDependency::Dynamic(_) | ValueDependency::Slot { .. } => {
@@ -484,7 +501,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     }
                 }
             }
-            ValueDependency::Packet => return None,
+            ValueDependency::Relative { .. } | ValueDependency::Packet => return None,
         })
     }
 

@@ -14,6 +14,7 @@
 mod list;
 
 mod access;
+mod amounts;
 pub mod build;
 pub mod burst;
 pub mod checksum;

@@ -1,7 +1,9 @@
 //! Masked rewrites: one operation changes all headers of a packet (SpeedyBox §V-B). Bits that all
-//! packets of a flow share are written under a mask, the TTL is decremented, and each checksum is
-//! updated once.
+//! packets of a flow share are written under a mask, the TTL is decremented, amounts are added to
+//! numbers, and each checksum is updated.
 
+use crate::amounts::add_all;
+pub use crate::amounts::{Add, Adds, Follows, MOST_ADDS};
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::Header;
 use crate::layout::{Layout, Sum};
@@ -43,6 +45,8 @@ pub struct Rewrite {
     pub ttl: u8,
     /// Whether the IPv4 header's checksum and the transport checksum are updated, in this order.
     pub sums: [bool; 2],
+    /// The fields to which amounts are added. The amounts are among the new bytes.
+    pub adds: Adds,
 }
 
 /// A masked rewrite for packets with the outline [`Outline::PLAIN`]. It writes the narrow words and
@@ -60,27 +64,30 @@ pub struct NarrowRewrite {
 }
 
 impl Rewrite {
-    /// A masked rewrite that keeps no bits, decrements no TTL and updates no checksum.
-    pub const NONE: Rewrite = Rewrite { keep: [0; WIDE], ttl: 0, sums: [false; 2] };
+    /// A masked rewrite that keeps no bits, decrements no TTL, adds nothing and updates no checksum.
+    pub const NONE: Rewrite =
+        Rewrite { keep: [0; WIDE], ttl: 0, sums: [false; 2], adds: Adds::NONE };
 
     /// Whether the masked rewrite touches only the first two words, the narrow words, TTL and
     /// checksums.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         let may = widened(&[u64::MAX; NARROW]);
-        self.keep[2..].iter().zip(&may[2..]).all(|(keep, may)| keep | may == u64::MAX)
+        let is_in = self.keep[2..].iter().zip(&may[2..]).all(|(keep, may)| keep | may == u64::MAX);
+        is_in && self.adds.is_empty()
     }
 
     /// Whether the masked rewrite changes nothing.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.keep == [u64::MAX; WIDE] && self.ttl == 0 && self.sums == [false; 2]
+        let adds_nothing = self.adds.is_empty() && self.sums == [false; 2];
+        self.keep == [u64::MAX; WIDE] && self.ttl == 0 && adds_nothing
     }
 
     /// The narrow form of this masked rewrite. It writes `first` to the first two words.
     #[must_use]
     pub fn narrow(&self, first: [u64; 2]) -> NarrowRewrite {
-        let Self { keep, ttl, sums } = *self;
+        let Self { keep, ttl, sums, .. } = *self;
         let [one, two, ..] = keep;
         NarrowRewrite { keep: narrowed(&keep), keep_first: [one, two], first, ttl, sums }
     }
@@ -287,10 +294,12 @@ impl Layout {
         }
     }
 
-    /// Does the same as [`Layout::rewrite_narrow`] for any outline.
+    /// Does the same as [`Layout::rewrite_narrow`] for any outline. If the rewrite adds amounts,
+    /// `bytes` holds them, too.
     #[expect(
         clippy::indexing_slicing,
-        reason = "the IP header begins behind at most two tags, and `len` is at most both lengths"
+        reason = "the IP header begins behind at most two tags, `len` is at most both lengths, and \
+                  `at` is the number of a wide word"
     )]
     pub fn rewrite_wide(
         &self,
@@ -300,7 +309,12 @@ impl Layout {
         added: [u16; 2],
     ) {
         let mut head = wide_window(data);
-        write(&mut head, &rewrite.keep, bytes);
+        if rewrite.adds.is_empty() {
+            write(&mut head, &rewrite.keep, bytes);
+        } else {
+            let written = std::array::from_fn::<_, WIDE, _>(|at| bytes[at] & !rewrite.keep[at]);
+            write(&mut head, &rewrite.keep, &written);
+        }
         let ttl = &mut head[outline.ttl()];
         *ttl = ttl.wrapping_sub(rewrite.ttl);
         let len = data.len().min(WIDE_BYTES);
@@ -310,6 +324,10 @@ impl Layout {
         }
         if rewrite.sums[1] {
             self.update_transport(data, added[1]);
+        }
+        if !rewrite.adds.is_empty() {
+            let amounts = bytes.map(u64::to_le_bytes);
+            add_all(self, data, &rewrite.adds, amounts.as_flattened());
         }
     }
 
@@ -512,6 +530,7 @@ mod tests {
                 keep,
                 ttl,
                 sums: [!outline.is_ip6 && assigned.iter().any(is_ip), assigned.iter().any(in_sum)],
+                adds: Adds::NONE,
             };
             let mut bytes: Window<WIDE> = words(&after);
             bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);

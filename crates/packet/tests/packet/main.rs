@@ -1,6 +1,7 @@
 //! Tests of the crate's public interface, in one binary: crafted packets, properties, oracle,
 //! captures.
 
+mod amounts;
 mod build;
 mod captures;
 mod checksums;

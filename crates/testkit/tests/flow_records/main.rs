@@ -7,6 +7,7 @@ mod changes;
 mod counters;
 mod headers;
 mod limits;
+mod lives;
 
 use braid_engine::{Compiled, Flows, Hashing, Options};
 use braid_ir::chain::Chain;

@@ -111,6 +111,7 @@ impl Names<'_> {
             let _ = writeln!(text, "  tag {tag} = {value}");
         }
         let mut writes: Vec<String> = template.writes.iter().map(|field| (*field).into()).collect();
+        writes.extend(template.adds.iter().map(|field| format!("{field} + an amount")));
         if template.ttl > 0 {
             writes.push(format!("ip.ttl - {}", template.ttl));
         }
@@ -175,6 +176,7 @@ impl Names<'_> {
         let _ = writeln!(text, "    {packets}, {bytes} bytes, {taken}");
         let set = |one: &FlowField| format!("{} = {}", one.field, one.value);
         let mut writes: Vec<String> = record.writes.iter().map(set).collect();
+        writes.extend(record.adds.iter().map(|one| format!("{} + {}", one.field, one.value)));
         for (sum, name) in record.sums.iter().zip(["IPv4", "transport"]) {
             if let Some(sum) = sum {
                 writes.push(format!("{name} checksum + {sum:#06x}"));

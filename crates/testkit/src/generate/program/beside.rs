@@ -1,5 +1,5 @@
 //! Small functions between the functions of library chains. They change VLAN tags and packet tags,
-//! and publish events. So these actions happen often, and together with the actions of all other
+//! add amounts to numbers of TCP, and publish events. So these actions happen often, and together with the actions of all other
 //! functions.
 
 use crate::generate::Rng;
@@ -91,6 +91,32 @@ const SORT: &str = "nf sort(least: u8) {
 }
 ";
 
+/// Translates sequence numbers, timestamps and identifiers by amounts per connection.
+const RENUMBER: &str = "nf renumber(step: u32) {
+  state by: { seq: u32, ts: u32, id: u16 } per biflow, idle 900 ms, capacity 20, full evict_oldest;
+  match {
+    tcp.flags & 0x12 == 0x02 or forward and has tcp and not exists by => {
+      by = { seq: wrapping(tcp.seq * step), ts: step, id: u16(step & 0xfff) };
+      tcp.seq = wrapping(tcp.seq + by.seq);
+      output;
+    }
+    forward and exists by and has tcp => {
+      tcp.seq = wrapping(tcp.seq + by.seq);
+      if has tcp.ts { tcp.ts_val = wrapping(tcp.ts_val + by.ts); }
+      if has ip { ip.id = wrapping(ip.id - by.id); }
+      output;
+    }
+    exists by and has tcp => {
+      tcp.ack = wrapping(tcp.ack - by.seq);
+      if has tcp.ts { tcp.ts_ecr = wrapping(tcp.ts_ecr - by.ts); }
+      if tcp.ack < 0x40000000 { tcp.window = wrapping(tcp.window + 3); }
+      output;
+    }
+    else => output;
+  }
+}
+";
+
 /// A function for the end of a path, with a port `side` that leads out of the chain.
 pub(super) const TAP: &str = "nf tap(least: port) {
   port side;
@@ -108,7 +134,7 @@ pub(super) const TAP: &str = "nf tap(least: port) {
 /// A function with its arguments, and its source.
 pub(super) fn one(rng: &mut Rng) -> (String, &'static str) {
     let id = 1 + rng.below(12);
-    match rng.below(12) {
+    match rng.below(18) {
         0 | 1 => (format!("stamp(id: {id})"), STAMP),
         2 => ("strip()".to_owned(), STRIP),
         3 => (format!("swap(id: {id}, pcp: {})", rng.below(8)), SWAP),
@@ -116,6 +142,7 @@ pub(super) fn one(rng: &mut Rng) -> (String, &'static str) {
         5 => ("zone()".to_owned(), ZONE),
         6..9 => (format!("note(by: \"{id}\")"), NOTE),
         9 | 10 => (format!("paint(first: {})", 1 + rng.below(3)), PAINT),
-        _ => (format!("sort(least: {})", 1 + rng.below(3)), SORT),
+        11 => (format!("sort(least: {})", 1 + rng.below(3)), SORT),
+        _ => (format!("renumber(step: {})", rng.word()), RENUMBER),
     }
 }

@@ -81,7 +81,12 @@ impl Stmts<'_> {
         let (name, ty) = (field.info().name, of_field(field));
         let steps = ty.kind == Kind::Uint && self.rng.one_in(4);
         if steps {
-            let op = *self.rng.pick(&["+=", "-=", "&=", "|=", "^="]);
+            let op = *self.rng.pick(&["+=", "-=", "&=", "|=", "^=", "+", "-"]);
+            if let "+" | "-" = op {
+                let amount = self.expr(scope, ty);
+                text.line(&format!("{name} = wrapping({name} {op} {amount});"));
+                return;
+            }
             let step = self.rng.range(1, u64::try_from(ty.max()).unwrap_or(u64::MAX).min(7));
             text.line(&format!("{name} {op} {step};"));
         } else {

@@ -9,10 +9,10 @@ use super::flow::{Ends, Flow};
 use super::values;
 use crate::convert::frame_of;
 use crate::generate::{Boundaries, Rng};
-use crate::packet::{Eth, Ip, Layer, Spec, Tcp, describe};
+use crate::packet::{Layer, Spec, Tcp, describe};
 use crate::record::Output;
 use braid_ir::chain::Interface;
-use life::{Connection, SYN};
+use life::{Connection, SYN, spec};
 
 /// Whether traffic of this seed mainly consists of such connections.
 pub(super) fn is_drawn(seed: u64) -> bool {
@@ -109,14 +109,6 @@ impl Flood {
         let tcp = Tcp { seq: rng.word(), flags: SYN, ..Tcp::new(ends.sport, ends.dport) };
         spec(ends, tcp, Vec::new())
     }
-}
-
-/// A TCP packet.
-fn spec(ends: Ends, tcp: Tcp, body: Vec<u8>) -> Spec {
-    let ip = Ip::new(ends.v6, ends.src, ends.dst);
-    let layers =
-        vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Tcp(tcp), Layer::Payload(body)];
-    Spec { layers, ..Spec::default() }
 }
 
 /// The ends of a TCP packet.

@@ -1,11 +1,10 @@
 //! The life of a connection: what its ends send, in order, from the first SYN to the segments that
 //! arrive after the end.
 
-use super::spec;
 use crate::generate::traffic::flow::Ends;
 use crate::generate::traffic::{payload, values};
 use crate::generate::{Boundaries, Rng};
-use crate::packet::{Spec, Tcp, TcpOption};
+use crate::packet::{Eth, Ip, Layer, Spec, Tcp, TcpOption};
 use std::collections::VecDeque;
 
 const FIN: u8 = 0x01;
@@ -20,7 +19,7 @@ const OTHER: usize = 1;
 
 /// What a side sends.
 #[derive(Clone, Copy)]
-enum Act {
+enum Sending {
     /// A segment with these flags. Data goes with PSH.
     New(u8),
     /// The side's last segment with a FIN, if it sent one, or its last segment.
@@ -40,7 +39,7 @@ pub(super) struct Connection {
     seq: [u32; 2],
     /// Whether segments have timestamps.
     is_timed: bool,
-    acts: VecDeque<(usize, Act)>,
+    acts: VecDeque<(usize, Sending)>,
     /// The segments that each side has sent, and the position of the last FIN among them.
     sent: [Vec<Spec>; 2],
     fins: [Option<usize>; 2],
@@ -97,16 +96,16 @@ impl Connection {
         }
         let twice = rng.one_in(16);
         let next = if twice { self.acts.front().copied() } else { self.acts.pop_front() };
-        let (side, act) = next.unwrap_or((OPENER, Act::New(ACK)));
+        let (side, act) = next.unwrap_or((OPENER, Sending::New(ACK)));
         let all = &self.sent[side];
         let old = match act {
-            Act::New(_) => None,
-            Act::FinAgain => self.fins[side].and_then(|at| all.get(at)).or(all.last()),
-            Act::Late => all.get(rng.below(all.len())),
+            Sending::New(_) => None,
+            Sending::FinAgain => self.fins[side].and_then(|at| all.get(at)).or(all.last()),
+            Sending::Late => all.get(rng.below(all.len())),
         };
         let spec = match (old, act) {
             (Some(old), _) => old.clone(),
-            (None, Act::New(flags)) => self.segment(rng, boundaries, side, flags),
+            (None, Sending::New(flags)) => self.segment(rng, boundaries, side, flags),
             (None, _) => self.segment(rng, boundaries, side, ACK),
         };
         (self.places[side], spec)
@@ -142,53 +141,64 @@ impl Connection {
 }
 
 /// All that both sides send.
-fn life(rng: &mut Rng) -> Vec<(usize, Act)> {
-    let mut all =
-        vec![(OPENER, Act::New(SYN)), (OTHER, Act::New(SYN | ACK)), (OPENER, Act::New(ACK))];
+fn life(rng: &mut Rng) -> Vec<(usize, Sending)> {
+    let mut all = vec![
+        (OPENER, Sending::New(SYN)),
+        (OTHER, Sending::New(SYN | ACK)),
+        (OPENER, Sending::New(ACK)),
+    ];
     let most = *rng.pick(&[2, 6, 14]);
     talk(rng, &mut all, most);
     let (first, second) = if rng.one_in(3) { (OTHER, OPENER) } else { (OPENER, OTHER) };
     match rng.below(8) {
         // Both sides close at the same time.
         0 => {
-            all.extend([first, second].map(|side| (side, Act::New(FIN | ACK))));
-            all.extend([first, second].map(|side| (side, Act::New(ACK))));
+            all.extend([first, second].map(|side| (side, Sending::New(FIN | ACK))));
+            all.extend([first, second].map(|side| (side, Sending::New(ACK))));
         }
-        1 => all.push((first, Act::New(RST))),
-        2 => all.push((first, Act::New(RST | ACK))),
+        1 => all.push((first, Sending::New(RST))),
+        2 => all.push((first, Sending::New(RST | ACK))),
         // A side has closed when the other one resets.
-        3 => all.extend([(first, Act::New(FIN | ACK)), (second, Act::New(RST))]),
+        3 => all.extend([(first, Sending::New(FIN | ACK)), (second, Sending::New(RST))]),
         4 if rng.one_in(2) => {}
         // One side closes after the other.
         _ => {
-            all.extend([(first, Act::New(FIN | ACK)), (second, Act::New(ACK))]);
+            all.extend([(first, Sending::New(FIN | ACK)), (second, Sending::New(ACK))]);
             if rng.one_in(2) {
                 for _ in 0..1 + rng.below(6) {
-                    all.extend([(second, Act::New(PSH | ACK)), (first, Act::New(ACK))]);
+                    all.extend([(second, Sending::New(PSH | ACK)), (first, Sending::New(ACK))]);
                 }
             }
-            all.extend([(second, Act::New(FIN | ACK)), (first, Act::New(ACK))]);
+            all.extend([(second, Sending::New(FIN | ACK)), (first, Sending::New(ACK))]);
         }
     }
     for _ in 0..rng.below(5) {
         let side = rng.below(2);
         all.push(match rng.below(6) {
-            0..3 => (side, Act::FinAgain),
-            3 | 4 => (side, Act::Late),
-            _ => (side, Act::New(RST)),
+            0..3 => (side, Sending::FinAgain),
+            3 | 4 => (side, Sending::Late),
+            _ => (side, Sending::New(RST)),
         });
     }
     all
 }
 
 /// Data and acknowledgements, up to `most` segments.
-fn talk(rng: &mut Rng, all: &mut Vec<(usize, Act)>, most: usize) {
+fn talk(rng: &mut Rng, all: &mut Vec<(usize, Sending)>, most: usize) {
     let mut side = OPENER;
     for _ in 0..rng.below(most + 1) {
         if rng.one_in(3) {
             side = 1 - side;
         }
         let flags = if rng.one_in(3) { ACK } else { PSH | ACK };
-        all.push((side, if rng.one_in(12) { Act::Late } else { Act::New(flags) }));
+        all.push((side, if rng.one_in(12) { Sending::Late } else { Sending::New(flags) }));
     }
+}
+
+/// A TCP packet.
+pub(super) fn spec(ends: Ends, tcp: Tcp, body: Vec<u8>) -> Spec {
+    let ip = Ip::new(ends.v6, ends.src, ends.dst);
+    let layers =
+        vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Tcp(tcp), Layer::Payload(body)];
+    Spec { layers, ..Spec::default() }
 }
