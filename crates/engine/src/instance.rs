@@ -211,20 +211,9 @@ pub(crate) fn count(traffic: &mut Traffic, bytes: u64) {
     traffic.bytes += bytes;
 }
 
-/// The current value of a setting.
-pub(crate) fn setting(params: &[ParamValue], setting: Setting) -> Word {
-    match setting {
-        Setting::Const(value) => value,
-        Setting::Param(param) => match params[param.index()] {
-            ParamValue::Scalar(value) => value,
-            _ => 0,
-        },
-    }
-}
-
 /// A setting as a time, size or count. Values of 2^64 and more become 2^64 - 1.
 pub(crate) fn setting64(params: &[ParamValue], of: Setting) -> u64 {
-    u64::try_from(setting(params, of)).unwrap_or(u64::MAX)
+    u64::try_from(of.value(params)).unwrap_or(u64::MAX)
 }
 
 /// The values of a pool that each of `shards` shards gets, as intervals.

@@ -3,7 +3,6 @@
 #![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
 use crate::exec_context::ExecContext;
-use crate::instance::setting;
 use crate::model_interpreter;
 use crate::work::Role;
 use braid_ir::engine::Fault;
@@ -94,7 +93,7 @@ impl ExecContext<'_> {
         each: &mut dyn FnMut(usize, Word),
     ) -> Result<(), Fault> {
         let slots = self.model.state[state.index()].default.as_ref().ok_or(Fault::NoEntry)?;
-        let slots = slots.iter().map(|slot| setting(self.params, *slot));
+        let slots = slots.iter().map(|slot| slot.value(self.params));
         slots.enumerate().for_each(|(at, value)| each(at, value));
         Ok(())
     }

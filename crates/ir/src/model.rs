@@ -142,6 +142,20 @@ pub enum Setting {
     Param(ParamId),
 }
 
+impl Setting {
+    /// The setting's value, with these values of its function's parameters.
+    #[must_use]
+    pub fn value(self, params: &[crate::value::ParamValue]) -> Word {
+        match self {
+            Setting::Const(value) => value,
+            Setting::Param(param) => match params.get(param.index()) {
+                Some(crate::value::ParamValue::Scalar(value)) => *value,
+                _ => 0,
+            },
+        }
+    }
+}
+
 /// The granularity of a state table: it has one entry for each of these.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Granularity {

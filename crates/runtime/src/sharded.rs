@@ -88,15 +88,32 @@ impl Outputs for Left {
 impl Engine for Sharded {
     fn burst(&mut self, burst: &mut Burst, out: &mut dyn Outputs) {
         let Self { steerer, engines, shares, divided } = self;
-        let begins = !burst.packets().is_empty() && steerer.begins();
         divided.reset();
-        shares.iter_mut().for_each(Share::reset);
-        divided.divide(burst, steerer, shares);
-        divided.finish(shares, 0, begins);
-        for (share, engine) in shares.iter_mut().zip(engines) {
-            share.run(engine.as_mut());
+        let (packets, layouts, _) = burst.parts();
+        let each = packets.iter_mut().zip(layouts);
+        let steered = each.map(|(packet, layout)| {
+            let worker = steerer.steer(packet, layout);
+            (worker, steerer.cuts(packet.time_ns))
+        });
+        let steered: Vec<(u16, bool)> = steered.collect();
+        let mut packets = burst.drain().collect::<Vec<_>>().into_iter().zip(steered).peekable();
+        let mut from = 0;
+        while packets.peek().is_some() {
+            shares.iter_mut().for_each(Share::reset);
+            let mut count = 0;
+            while let Some((packet, (worker, _))) =
+                packets.next_if(|(_, (_, is_cut))| count == 0 || !is_cut)
+            {
+                divided.push(shares, worker, packet);
+                count += 1;
+            }
+            divided.finish(shares, from, steerer.begins());
+            for (share, engine) in shares.iter_mut().zip(&mut *engines) {
+                share.run(engine.as_mut());
+            }
+            divided.unite(shares, burst, out);
+            from += count;
         }
-        divided.unite(shares, burst, out);
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

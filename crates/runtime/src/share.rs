@@ -1,7 +1,6 @@
 //! Shares: a burst is divided among workers, and each worker runs its share. The outputs of all
 //! shares are put together in the order of a single engine.
 
-use crate::steer::Steerer;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Engine, Event, Outputs};
 use braid_packet::{Burst, Packet};
@@ -125,22 +124,6 @@ impl Divided {
     /// Forgets everything about the burst before.
     pub(crate) fn reset(&mut self) {
         self.packets.clear();
-    }
-
-    /// Gives all packets of a burst to their workers.
-    pub(crate) fn divide(
-        &mut self,
-        burst: &mut Burst,
-        steerer: &mut Steerer,
-        shares: &mut [Share],
-    ) {
-        let (packets, layouts, _) = burst.parts();
-        let each = packets.iter_mut().zip(layouts);
-        let workers = each.map(|(packet, layout)| steerer.steer(packet, layout));
-        let workers: Vec<u16> = workers.collect();
-        for (packet, worker) in burst.drain().zip(workers) {
-            self.push(shares, worker, packet);
-        }
     }
 
     /// Gives the next packet of the burst to a worker.

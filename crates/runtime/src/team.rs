@@ -33,8 +33,8 @@ enum Work {
 struct Away {
     load: Load,
     divided: Divided,
-    /// The parts of the load, between which changes of configuration are made: memory for the
-    /// shares of each.
+    /// The parts of the load, with changes of configuration or a leap of time between them: memory
+    /// for the shares of each.
     parts: Vec<Vec<Share>>,
 }
 
@@ -185,8 +185,8 @@ impl Loads for Team<'_> {
 }
 
 impl Team<'_> {
-    /// Finds the worker of each packet. Returns the changes of configuration that must be made
-    /// before packets at some places.
+    /// Finds the worker of each packet. Returns the places where the load must be cut, with the
+    /// changes of configuration that must be made there.
     fn steer(&mut self, burst: &mut Burst) -> Vec<(usize, Vec<Arc<Control>>)> {
         let mut cuts = Vec::new();
         self.owners.clear();
@@ -198,6 +198,9 @@ impl Team<'_> {
                 cuts.push((at, changes.into_iter().map(Arc::new).collect()));
             }
             self.owners.push(self.steerer.steer(packet, layout));
+            if self.steerer.cuts(packet.time_ns) && cuts.last().is_none_or(|(cut, _)| *cut < at) {
+                cuts.push((at, Vec::new()));
+            }
         }
         cuts
     }

@@ -13,6 +13,7 @@ use braid_testkit::compare::difference;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, Engine, Form, USERS, budget};
+use braid_testkit::packet::parse;
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, record_bursts, step};
 use std::path::Path;
 
@@ -140,6 +141,46 @@ fn workers_are_equal_to_shards_on_generated_chains() {
         assert!(found.is_empty(), "seed {seed}\n{program}\n{}", found.join("\n"));
     }
     assert!(by_rule > 0, "no chain has a steering of its own");
+}
+
+/// A timer that may be behind by 10 s before it skips firings.
+const TICKS: &str = "
+nf ticks() {
+  state seen: u32 per flow = 0, capacity 100, full refuse;
+  every 1 ms { }
+  match {
+    has ip => { seen += 1; output; }
+    else => output;
+  }
+}
+chain c {
+  t = ticks();
+  interface lan;
+  interface wan;
+  path lan <-> t <-> wan;
+}";
+
+#[test]
+fn timers_skip_as_many_firings_on_workers_as_on_one_engine() {
+    let chain = harness::compile(TICKS, &Default::default(), Form::AsWritten).expect("a chain");
+    let chain = with_workers(chain, 0).expect("workers");
+    // Small steps, long ones that add up to leaps for a worker without packets, and leaps.
+    let times = [0, 1, 6, 12, 12, 18, 24, 60, 61, 65, 72, 90, 91];
+    let stimuli: Vec<Stimulus> = (0..)
+        .zip(times)
+        .map(|(flow, seconds)| {
+            let text = format!("udp 10.0.0.{}:9 > 10.0.0.1:9", flow * 7 % 11);
+            Stimulus::Packet(0, parse(&text).expect("a packet").at(seconds * 1_000_000_000))
+        })
+        .collect();
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+    let skipped = expected.counters.last().expect("counters").nodes[0].timers_skipped;
+    // 36 s, 18 s: the firings beyond the last 10,000.
+    assert_eq!(skipped, 26_000 + 8_000);
+    for seed in 0..2 {
+        let found = differences(&chain, seed, &stimuli);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
 }
 
 #[test]

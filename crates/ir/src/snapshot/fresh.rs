@@ -5,7 +5,7 @@ use super::data::{EntryState, FunctionState, PoolState, ShardState, Snapshot};
 use super::schema::{is_fifo, is_pool};
 use crate::chain::{Chain, Node};
 use crate::counters::Counters;
-use crate::model::{Granularity, Setting, StateDecl, Word};
+use crate::model::{Granularity, StateDecl, Word};
 use crate::value::ParamValue;
 use braid_externs::Rng;
 use braid_externs::pool::split;
@@ -46,19 +46,8 @@ impl FunctionState {
 
 /// The entry of global state in a shard.
 fn global(decl: &StateDecl, params: &[ParamValue], shard: u16) -> EntryState {
-    let slots = decl.default.iter().flatten().map(|slot| setting(*slot, params));
+    let slots = decl.default.iter().flatten().map(|slot| slot.value(params));
     EntryState { slots: slots.collect(), shard, creator: shard, ..EntryState::default() }
-}
-
-/// The value of a setting.
-pub(super) fn setting(setting: Setting, params: &[ParamValue]) -> Word {
-    match setting {
-        Setting::Const(value) => value,
-        Setting::Param(param) => match params.get(param.index()) {
-            Some(ParamValue::Scalar(value)) => *value,
-            _ => 0,
-        },
-    }
 }
 
 /// The members of a pool that each of `shards` shards gets, as intervals.

@@ -1,7 +1,6 @@
 //! The plan of a change of chains: what of a snapshot a chain can take, and what is lost and why.
 
 use super::data::{FunctionState, ParamState, Snapshot, TableState};
-use super::fresh::setting;
 use super::schema;
 use crate::chain::{Chain, Node};
 use crate::model::{Granularity, Model, ParamDecl, StateDecl, Timer};
@@ -235,7 +234,7 @@ impl Parts<'_> {
         if decl.granularity == Granularity::Global {
             return Fate::Moves;
         }
-        let capacity = setting(decl.capacity, &self.node.params);
+        let capacity = decl.capacity.value(&self.node.params);
         let count = u128::from(self.count(old));
         if count <= capacity {
             return Fate::Moves;

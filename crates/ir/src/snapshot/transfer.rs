@@ -2,7 +2,7 @@
 
 use super::check::check;
 use super::data::{FunctionState, ImportError, ParamState, Snapshot, TableState, Totals};
-use super::fresh::{fresh, setting};
+use super::fresh::fresh;
 use super::plan::{FunctionPlan, Part, Plan, What};
 use crate::chain::{Chain, Change, Control, Node};
 use crate::model::ParamId;
@@ -194,7 +194,7 @@ impl FunctionState {
         for (at, (timer, decl)) in timers {
             let is_it = |part: &&Part| part.what == What::Timer && part.from == Some(at);
             if plan.parts.iter().find(is_it).is_none_or(|part| !part.fate.moves()) {
-                let period = setting(decl.period, &config.params);
+                let period = decl.period.value(&config.params);
                 let period = u64::try_from(period).unwrap_or(u64::MAX).max(1);
                 timer.next_ns = now.checked_add(period);
             }
