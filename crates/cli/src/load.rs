@@ -199,7 +199,7 @@ impl Program {
     /// The number of errors, including those beyond the limit of messages.
     pub fn errors(&self) -> usize {
         let shown = self.found.iter().filter(|found| found.is_error()).count();
-        shown + self.found.left_out()
+        shown + self.found.left_out_errors()
     }
 
     /// The number of warnings.

@@ -6,17 +6,19 @@ pub mod hash;
 pub mod maglev;
 pub mod pick;
 pub mod random;
+pub mod siphash;
 
 use crate::signature::Extern;
 
 /// All operators by name. A new operator is added here and nowhere else.
-static ALL: [&Extern; 6] = [
+static ALL: [&Extern; 7] = [
     &checksum::CHECKSUM,
     &crc32::CRC32,
     &hash::HASH,
     &maglev::MAGLEV,
     &pick::PICK,
     &random::RANDOM,
+    &siphash::SIPHASH,
 ];
 
 /// All operators, sorted by name.

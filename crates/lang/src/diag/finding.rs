@@ -93,6 +93,7 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
     errors: usize,
     left_out: usize,
+    left_out_errors: usize,
 }
 
 impl Diagnostics {
@@ -103,23 +104,29 @@ impl Diagnostics {
     }
 
     /// Adds a finding. A finding with the same code at the same place is kept once. Beyond
-    /// [`MAX_DIAGNOSTICS`], findings are only counted.
+    /// [`MAX_DIAGNOSTICS`], findings are only counted, warnings before errors.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.is_error());
         let same = |d: &Diagnostic| d.code == diagnostic.code && d.labels == diagnostic.labels;
         if self.list.iter().any(same) {
             return;
         }
-        if self.list.len() < MAX_DIAGNOSTICS {
-            self.list.push(diagnostic);
-        } else {
+        if self.list.len() >= MAX_DIAGNOSTICS {
             self.left_out += 1;
+            let warning = self.list.iter().rposition(|d| !d.is_error());
+            let Some(warning) = warning.filter(|_| diagnostic.is_error()) else {
+                self.left_out_errors += usize::from(diagnostic.is_error());
+                return;
+            };
+            self.list.remove(warning);
         }
+        self.list.push(diagnostic);
     }
 
     /// Adds all findings of another run.
     pub fn extend(&mut self, other: Diagnostics) {
         self.left_out += other.left_out;
+        self.left_out_errors += other.left_out_errors;
         let kept = other.list.iter().filter(|d| d.is_error()).count();
         self.errors += other.errors - kept;
         for diagnostic in other.list {
@@ -151,17 +158,23 @@ impl Diagnostics {
         self.left_out
     }
 
+    /// Number of errors among the findings beyond the limit.
+    #[must_use]
+    pub fn left_out_errors(&self) -> usize {
+        self.left_out_errors
+    }
+
     /// The findings in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }
 
-    /// Sorts by file and place. Findings at one place keep their order.
+    /// Sorts by file and place, errors before warnings. Findings at one place keep their order.
     #[must_use]
     pub fn sorted(mut self) -> Self {
         self.list.sort_by_key(|d| {
             let span = d.span();
-            (span.file, span.start, span.end)
+            (!d.is_error(), span.file, span.start, span.end)
         });
         self
     }
@@ -195,13 +208,32 @@ mod tests {
         Diagnostic::new(codes::UNEXPECTED_TOKEN, "m", span, "")
     }
 
+    fn warning(start: u32) -> Diagnostic {
+        let span = Span { file: 0, start, end: start + 1 };
+        Diagnostic::new(codes::UNUSED_PARAMETER, "m", span, "")
+    }
+
     #[test]
-    fn sorted_orders_by_place() {
+    fn sorted_orders_by_place_and_puts_warnings_last() {
         let mut all = Diagnostics::new();
+        all.push(warning(1));
         all.push(at(9));
         all.push(at(3));
         let starts: Vec<u32> = all.sorted().iter().map(|d| d.span().start).collect();
-        assert_eq!(starts, [3, 9]);
+        assert_eq!(starts, [3, 9, 1]);
+    }
+
+    #[test]
+    fn errors_beyond_the_limit_are_kept_before_warnings() {
+        let mut all = Diagnostics::new();
+        (0..).take(MAX_DIAGNOSTICS).for_each(|place| all.push(warning(place)));
+        (0..).take(MAX_DIAGNOSTICS - 1).for_each(|place| all.push(at(place)));
+        assert_eq!(all.iter().filter(|d| d.is_error()).count(), MAX_DIAGNOSTICS - 1);
+        assert_eq!((all.len(), all.left_out()), (MAX_DIAGNOSTICS, MAX_DIAGNOSTICS - 1));
+        assert_eq!(all.left_out_errors(), 0);
+        all.push(at(7_000));
+        all.push(at(8_000));
+        assert_eq!((all.left_out(), all.left_out_errors()), (MAX_DIAGNOSTICS + 1, 1));
     }
 
     #[test]

@@ -108,12 +108,12 @@ nf f() { if has inet { emit SEEN { proto: inet.proto }; } output; }";
     wrong: "nf f(limit: size) { let limit = 3 KiB; if pkt.len > limit { drop; } output; }",
     right: "nf f(limit: size) { let most = limit + 3 KiB; if pkt.len > most { drop; } output; }";
 
-    UNUSED_PARAMETER = 211, Error, "unused parameter",
+    UNUSED_PARAMETER = 211, Warning, "unused parameter",
     "Nothing reads this parameter, so a chain that sets it changes nothing. Remove it, or start its name with an underscore to keep it.",
     wrong: "nf f(limit: size) { output; }",
     right: "nf f(limit: size) { if pkt.len > limit { drop; } output; }";
 
-    UNUSED_STATE = 212, Error, "unused state",
+    UNUSED_STATE = 212, Warning, "unused state",
     "This state is declared but never used. Remove it, or start its name with an underscore to keep it.",
     wrong: "nf f() {
   state seen: bool per flow = false;
@@ -121,12 +121,12 @@ nf f() { if has inet { emit SEEN { proto: inet.proto }; } output; }";
 }",
     right: "nf f() { output; }";
 
-    UNUSED_LOCAL = 213, Error, "unused local",
+    UNUSED_LOCAL = 213, Warning, "unused local",
     "The value of this local is never used. Remove it, or start its name with an underscore to keep it.",
     wrong: "nf f() { let limit = 3 KiB; output; }",
     right: "nf f() { let limit = 3 KiB; if pkt.len > limit { drop; } output; }";
 
-    UNUSED_DECLARATION = 214, Error, "unused declaration",
+    UNUSED_DECLARATION = 214, Warning, "unused declaration",
     "This port, tag, queue, constant, function or action is never used. Remove it, or start its name with an underscore to keep it.",
     wrong: "nf f() {
   port monitor;
@@ -138,7 +138,7 @@ nf f() { if has inet { emit SEEN { proto: inet.proto }; } output; }";
   output;
 }";
 
-    STATE_NEVER_READ = 215, Error, "state is written and never read",
+    STATE_NEVER_READ = 215, Warning, "state is written and never read",
     "The function assigns this state, but never reads its entries or tests whether they exist. An assignment such as `count += 1` counts as a read. If only a person is to look at the state, start its name with an underscore.",
     wrong: "nf f() {
   state last: time per flow;
@@ -151,7 +151,7 @@ nf f() { if has inet { emit SEEN { proto: inet.proto }; } output; }";
   output;
 }";
 
-    STATE_NEVER_WRITTEN = 216, Error, "state is read and never written",
+    STATE_NEVER_WRITTEN = 216, Warning, "state is read and never written",
     "No statement assigns this state, so its value never changes, or it never has entries. Use a parameter or a constant instead.",
     wrong: "nf f() {
   state limit: size global = 1500;

@@ -96,8 +96,8 @@ impl Exprs<'_> {
         if self.rng.one_in(4)
             && let Some(value) = self.leaf(from)
         {
-            let hash = *self.rng.pick(&["hash", "crc32"]);
-            return Some(format!("{}({hash}({value}))", name(ty)));
+            let hash = *self.rng.pick(&["hash(", "crc32(", "siphash(9, "]);
+            return Some(format!("{}({hash}{value}))", name(ty)));
         }
         let value = self.typed(from, depth - 1)?;
         Some(format!("{}({value})", name(ty)))
