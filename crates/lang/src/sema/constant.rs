@@ -286,7 +286,8 @@ impl<'a> Eval<'a> {
             return Some((low, high));
         }
         let found = if family == IP4 { "an IPv4 prefix" } else { "an IPv6 prefix" };
-        self.report(say::expected_type(&types::name(ty), found, expr.span));
+        let wrong = say::expected_type(&types::name(ty), found, expr.span);
+        self.report(wrong.help_if(say::versions(ty, family)));
         None
     }
 }

@@ -25,7 +25,29 @@ pub fn mismatch(expected: Ty, found: Ty, span: Span) -> Diagnostic {
         span,
         format!("this is of type {have}"),
     )
-    .help_if(castable(expected, found).then(|| format!("write `{want}(…)` to convert it")))
+    .help_if(
+        versions(expected, found).or_else(|| {
+            castable(expected, found).then(|| format!("write `{want}(…)` to convert it"))
+        }),
+    )
+}
+
+/// The help where an address of one IP version meets a number that may hold an address of either
+/// one. A cast would compare a part of the number.
+pub fn versions(a: Ty, b: Ty) -> Option<String> {
+    let address = match (a, b) {
+        (number, address) | (address, number) if number == Ty::uint(128) => address,
+        _ => return None,
+    };
+    let header = match address.kind {
+        Kind::Ip4 => "ip",
+        Kind::Ip6 => "ip6",
+        _ => return None,
+    };
+    Some(format!(
+        "`inet.src` and `inet.dst` are numbers, because they hold addresses of both versions; \
+         for one version, write `has {header} and {header}.src …`"
+    ))
 }
 
 fn castable(to: Ty, from: Ty) -> bool {
@@ -56,13 +78,17 @@ pub fn operands(wrong: Wrong, op: BinOp, a: Option<Ty>, b: Option<Ty>, span: Spa
             "different widths",
         )
         .help_if(wider(a, b).map(|wide| format!("convert the narrower one: `{wide}(…)`"))),
-        Wrong::Types => Diagnostic::new(
-            codes::TYPE_MISMATCH,
-            format!("both sides of `{symbol}` need one type, found {left} and {right}"),
-            span,
-            "different types",
-        )
-        .help_if(number_side(a, b).map(|other| format!("convert the number: `{other}(…)`"))),
+        Wrong::Types => {
+            Diagnostic::new(
+                codes::TYPE_MISMATCH,
+                format!("both sides of `{symbol}` need one type, found {left} and {right}"),
+                span,
+                "different types",
+            )
+            .help_if(a.zip(b).and_then(|(a, b)| versions(a, b)).or_else(|| {
+                number_side(a, b).map(|other| format!("convert the number: `{other}(…)`"))
+            }))
+        }
         Wrong::Operator => Diagnostic::new(
             codes::BAD_OPERANDS,
             format!("`{symbol}` is not defined for {left} and {right}"),
