@@ -94,9 +94,18 @@ pub fn operands(wrong: Wrong, op: BinOp, a: Option<Ty>, b: Option<Ty>, span: Spa
             format!("`{symbol}` is not defined for {left} and {right}"),
             span,
             "",
-        ),
+        )
+        .help_if(as_numbers(a, b)),
         Wrong::Unclear => unclear(span),
     }
+}
+
+/// The help to calculate with the numbers behind values of other types.
+fn as_numbers(a: Option<Ty>, b: Option<Ty>) -> Option<String> {
+    let sides = [a, b].into_iter().flatten();
+    let mut others = sides.filter(|ty| !matches!(ty.kind, Kind::Uint | Kind::Bool));
+    let number = types::name(Ty::uint(others.next()?.width));
+    Some(format!("to calculate with the number behind a value, write `{number}(…)`"))
 }
 
 fn wider(a: Option<Ty>, b: Option<Ty>) -> Option<String> {
