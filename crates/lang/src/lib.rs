@@ -11,6 +11,7 @@ pub mod control;
 pub mod diag;
 pub mod fmt;
 pub mod import;
+pub mod index;
 mod lexer;
 mod parse;
 mod sema;

@@ -18,7 +18,7 @@ use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::{self, Inputs, Named};
+use crate::captures::{Inputs, Named};
 use crate::engines;
 use crate::load::{self, Choice, Program};
 use crate::native;
@@ -38,7 +38,8 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// A capture whose packets enter the chain; with IF=, all of them at this interface
+    /// A capture whose packets enter the chain, `-` for standard input; with IF=, all of them at this
+    /// interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
     #[arg(conflicts_with = "devices")]
     inputs: Vec<String>,
@@ -70,7 +71,8 @@ pub struct Args {
     /// With --if: do not limit the files and system calls that the run may use
     #[arg(long, requires = "devices", conflicts_with = "inputs")]
     no_sandbox: bool,
-    /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
+    /// Where to write the packets that leave; with IF=, only the packets that leave by this
+    /// interface; `-` is standard output, and the summary then goes to standard error
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
     /// Rewrite each captured reply so that it answers the request as the chain sent it
@@ -114,8 +116,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         native::check_records(&mut chain);
     }
     let inputs = Inputs::open(&args.inputs, &chain)?;
-    let outputs: Vec<Named> =
-        args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
+    let outputs = outputs::named(&args.outputs, &chain, output)?;
     let captures = live::captures(&args.devices, &chain)?;
     check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();
