@@ -16,7 +16,7 @@ fn folder() -> Folder {
 fn completions_have_all_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let script = braid(&["completions", shell]).code(0).out;
-        for word in ["run", "test", "completions", "junit"] {
+        for word in ["run", "test", "lsp", "completions", "junit"] {
             assert!(script.contains(word), "{shell} lacks {word}");
         }
     }

@@ -20,5 +20,5 @@ pub mod source;
 mod tests;
 
 pub use sema::arith::duration_unit_ns;
-pub use sema::types::of_field;
+pub use sema::types::{name as type_name, of_field};
 pub use sema::{Compiled, Loader, Unit, compile};

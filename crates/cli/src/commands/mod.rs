@@ -16,6 +16,7 @@ mod r#gen;
 mod graph;
 mod inspect;
 mod ir;
+mod lsp;
 mod man;
 mod new;
 mod nfs;
@@ -34,6 +35,7 @@ use crate::output::Output;
 pub enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
+    Lsp(lsp::Args),
     Run(run::Args),
     Test(test::Args),
     New(new::Args),
@@ -62,6 +64,7 @@ impl Command {
         match self {
             Command::Check(args) => check::run(&args, output),
             Command::Fmt(args) => fmt::run(&args, output),
+            Command::Lsp(args) => lsp::run(&args),
             Command::Run(args) => run::run(&args, output),
             Command::Test(args) => test::run(&args, output),
             Command::New(args) => new::run(&args, output),
