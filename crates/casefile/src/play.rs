@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use braid_io::{CaptureReader, PacketSource as _};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine};
 use braid_packet::Packet;
@@ -160,11 +161,23 @@ impl Player<'_> {
     }
 }
 
+/// The most packets of a capture in a case: all of them and their outcomes are in memory.
+const MOST_PACKETS: usize = 1 << 20;
+
 fn read_capture(path: &Path) -> Result<Vec<Packet>, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let (packets, _, error) = braid_io::read_all(&bytes);
-    match error {
-        Some(error) => Err(format!("{}: {error}", path.display())),
+    let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+    let mut reader = CaptureReader::open(path).map_err(|why| wrong(&why))?;
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().map_err(|why| wrong(&why))? {
+        if packets.len() == MOST_PACKETS {
+            return Err(wrong(&format!(
+                "a case takes at most {MOST_PACKETS} packets of a capture"
+            )));
+        }
+        packets.push(packet);
+    }
+    match reader.warning() {
+        Some(warning) => Err(wrong(&warning)),
         None => Ok(packets),
     }
 }

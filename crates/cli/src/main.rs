@@ -32,7 +32,7 @@ use output::{Output, tell};
 /// Exit codes:
 ///
 ///   0   done, and the answer is yes
-///   1   done, and the answer is no: captures differ, a checked file has errors
+///   1   done, and the answer is no: captures differ, a case differs, a checked file has errors
 ///   2   wrong usage
 ///   3   a file cannot be read, understood or written
 ///   4   Braid contradicts itself

@@ -121,7 +121,9 @@ fn mistakes_name_their_file_and_line() {
     add(&folder, "interface", "0s dmz: udp 10.0.0.1:1 > 8.8.8.8:53\n");
     add(&folder, "control", "0s set door.idel 3 s\n");
     add(&folder, "capture", "lan: capture none.pcap\n");
-    let text = folder.braid(&["test", "guard"]).code(3).warns("4 cases cannot be run");
+    add(&folder, "endless", "lan: capture /dev/zero\n");
+    add(&folder, "huge", "0s lan: udp 10.0.0.1:1 > 8.8.8.8:53 bytes=99999999999\n");
+    let text = folder.braid(&["test", "guard"]).code(3).warns("6 cases cannot be run");
     let text = text.says("step/case.txt:3: expected a time").says("there is no interface `dmz`");
     text.says("did you mean `idle`").says("none.pcap");
     let folder = new();

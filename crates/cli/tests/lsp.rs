@@ -252,8 +252,16 @@ fn completion_offers_names_fields_and_words() {
     for word in ["output", "drop", "seen", "most", "tcp.flags"] {
         assert!(words.contains(&word.to_owned()), "{word} is not in {words:?}");
     }
+    let record =
+        MODEL.replace("seen: u32 per ip.src = 0", "seen: { times: u32 } per ip.src = { times: 0 }");
+    assert_eq!(labels(&record.replace("seen + 1", "seen."), "= seen.", 7), ["times"]);
     let outside = labels(&format!("{MODEL}\nn"), "\nn", 0);
     assert!(!outside.contains(&"seen".to_owned()));
+    let args = CHAIN.replace("most: 3", "mo");
+    client.change("chain.braid", &args);
+    let found = client.at("textDocument/completion", "chain.braid", &args, "(mo", 3);
+    let most = found.as_array().expect("a list").iter().find(|item| item["label"] == "most");
+    assert_eq!(most.expect("the parameter")["insertText"], "most: ");
     client.end();
 }
 

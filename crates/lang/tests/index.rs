@@ -203,9 +203,11 @@ fn names_mean_the_same_in_a_file_with_everything() {
 #[test]
 fn any_text_has_an_index() {
     for end in 0..ALL.len() {
-        let (found, _) = of(&ALL[..end]);
-        for (span, at) in &found.uses {
-            assert!(found.definitions.get(*at).is_some() && span.range().end <= end);
+        let (found, sources) = of(&ALL[..end]);
+        for (at, definition) in found.definitions.iter().enumerate() {
+            for place in found.places(at) {
+                assert_eq!(sources.slice(place), definition.name);
+            }
         }
     }
     of(&"nf f() { match { ".repeat(2000));

@@ -138,3 +138,15 @@ fn arbitrary_bytes_survive_the_text_form() {
         assert_eq!(packet(&text).frame(), frame, "{text}");
     }
 }
+
+#[test]
+fn packets_of_hostile_texts_stay_small() {
+    let many = format!("udp 10.0.0.1:1 > 8.8.8.8:53 {}", "bytes=65535 ".repeat(1000));
+    for text in [
+        many.as_str(),
+        "udp 1.1.1.1:1 > 2.2.2.2:2 bytes=65536",
+        "udp 1.1.1.1:1 > 2.2.2.2:2 pad=65536",
+    ] {
+        assert!(parse(text).is_err(), "{text:.60}");
+    }
+}

@@ -14,11 +14,15 @@ pub fn complete(index: &Index, sources: &SourceMap, file: u32, byte: u32) -> Vec
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let start = before.trim_end_matches(is_word).len();
     let word = &before[start..];
+    let visible = || index.visible(file, byte);
     if let Some(dot) = word.rfind('.') {
-        return behind_a_dot(&word[..=dot]);
+        let named = visible().filter(|found| found.name == word[..dot]);
+        let mut items = behind_a_dot(&word[..=dot]);
+        items.extend(named.flat_map(|found| parts(index, found)));
+        return items;
     }
-    let mut items: Vec<CompletionItem> =
-        index.visible(file, byte).map(|found| of_name(found, sources)).collect();
+    let mut items: Vec<CompletionItem> = visible().map(|found| of_name(found, sources)).collect();
+    items.extend(arguments(index, &before[..start]));
     let words = words();
     items.extend(words.keywords.iter().map(|word| item(word, CompletionItemKind::KEYWORD)));
     items.extend(words.types.iter().map(|word| item(word, CompletionItemKind::STRUCT)));
@@ -40,6 +44,52 @@ pub fn complete(index: &Index, sources: &SourceMap, file: u32, byte: u32) -> Vec
 fn behind_a_dot(start: &str) -> Vec<CompletionItem> {
     let rest = FIELDS.iter().filter_map(|info| Some((info.name.strip_prefix(start)?, info)));
     rest.map(|(rest, info)| of_field(rest, info.name, info.doc)).collect()
+}
+
+/// The parts of a name: those of its record, or the declared ports of a function of a chain.
+fn parts(index: &Index, found: &Definition) -> Vec<CompletionItem> {
+    let ty = found.ty.as_deref().unwrap_or("");
+    if found.kind == Kind::Instance {
+        let nf = index.definitions.iter().position(|nf| nf.kind == Kind::Nf && nf.name == ty);
+        let ports = index.definitions.iter();
+        let ports = ports.filter(|port| port.kind == Kind::Port && port.owner == nf);
+        return ports.map(|port| item(&port.name, CompletionItemKind::INTERFACE)).collect();
+    }
+    let Some(record) = ty.strip_prefix('{') else { return Vec::new() };
+    let parts = record.trim_end_matches('}').split(',').filter_map(|part| part.split_once(':'));
+    let part = |(name, ty): (&str, &str)| CompletionItem {
+        detail: Some(ty.trim().to_owned()),
+        ..item(name.trim(), CompletionItemKind::FIELD)
+    };
+    parts.map(part).collect()
+}
+
+/// The parameters of the function in whose arguments the text ends.
+fn arguments(index: &Index, before: &str) -> Vec<CompletionItem> {
+    let mut depth = 0;
+    // Arguments are short, and nothing else is looked through.
+    let open = before.char_indices().rev().take(4096).find_map(|(at, c)| {
+        depth += match c {
+            ')' => 1,
+            '(' => -1,
+            _ => 0,
+        };
+        (depth < 0).then_some(at)
+    });
+    let Some(open) = open else { return Vec::new() };
+    let name = before[..open].trim_end();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = &name[name.trim_end_matches(is_word).len()..];
+    let is_it = |found: &Definition| matches!(found.kind, Kind::Nf) && found.name == name;
+    let Some(of) = index.definitions.iter().position(is_it) else { return Vec::new() };
+    let params = index.definitions.iter();
+    let params = params.filter(|found| found.kind == Kind::Param && found.owner == Some(of));
+    let param = |found: &Definition| CompletionItem {
+        detail: Some(format!("{}: {}", found.name, found.ty.as_deref().unwrap_or("?"))),
+        insert_text: Some(format!("{}: ", found.name)),
+        ..item(&found.name, CompletionItemKind::PROPERTY)
+    };
+    params.map(param).collect()
 }
 
 fn of_name(found: &Definition, sources: &SourceMap) -> CompletionItem {

@@ -1,5 +1,6 @@
 //! The documents that the editor shows, and programs made of them and of files on disk.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -53,11 +54,6 @@ impl Documents {
         self.open.get(uri).map(|document| document.version)
     }
 
-    /// The URIs of the open documents.
-    pub fn uris(&self) -> impl Iterator<Item = &String> {
-        self.open.keys()
-    }
-
     /// The text of an open document, or of a file.
     pub fn read(&self, path: &Path) -> Option<String> {
         self.texts(&BTreeMap::new()).of(path).ok()
@@ -67,7 +63,7 @@ impl Documents {
     pub fn texts<'a>(&'a self, instead: &'a BTreeMap<PathBuf, String>) -> Texts<'a> {
         let open = self.open.iter();
         let open = open.filter_map(|(uri, document)| Some((path(uri)?, document.text.as_str())));
-        Texts { open: open.collect(), instead }
+        Texts { open: open.collect(), instead, asked: RefCell::default() }
     }
 
     /// The files of the language in the folders that the editor shows, and the open ones.
@@ -102,9 +98,16 @@ fn search(folder: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
 pub struct Texts<'a> {
     open: BTreeMap<PathBuf, &'a str>,
     instead: &'a BTreeMap<PathBuf, String>,
+    /// The files that programs asked for.
+    asked: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Texts<'_> {
+    /// The files that programs asked for, also ones that cannot be read.
+    pub fn asked(self) -> BTreeSet<PathBuf> {
+        self.asked.into_inner()
+    }
+
     /// The text of a file.
     pub fn of(&self, path: &Path) -> Result<String, String> {
         if let Some(text) = self.instead.get(path) {
@@ -130,7 +133,10 @@ impl Texts<'_> {
 impl Loader for Texts<'_> {
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
         let beside = Path::new(relative_to).parent().unwrap_or(Path::new(""));
-        self.of(&tidy(&beside.join(path))).map(String::into_bytes)
+        let path = tidy(&beside.join(path));
+        let text = self.of(&path).map(String::into_bytes);
+        self.asked.borrow_mut().insert(path);
+        text
     }
 }
 

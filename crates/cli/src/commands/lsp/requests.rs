@@ -1,7 +1,7 @@
 //! Answers the requests about documents.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
 use braid_lang::index::{Definition, Index, Kind};
 use braid_lang::source::{SourceMap, Span};
@@ -41,12 +41,15 @@ impl Place {
     }
 }
 
-/// The errors and warnings of a document.
-pub fn diagnostics(documents: &Documents, uri: &str) -> Vec<lsp::Diagnostic> {
-    let Some(text) = documents.text(uri) else { return Vec::new() };
+/// The errors and warnings of a document, and the files that its program asks for.
+pub fn diagnostics(documents: &Documents, uri: &str) -> (Vec<lsp::Diagnostic>, BTreeSet<PathBuf>) {
+    let Some(text) = documents.text(uri) else { return Default::default() };
     let name = name(uri);
-    let compiled = documents.texts(&BTreeMap::new()).compile(&name, text);
-    findings::findings(compiled.diagnostics.iter(), &compiled.sources, &name)
+    let instead = BTreeMap::new();
+    let texts = documents.texts(&instead);
+    let compiled = texts.compile(&name, text);
+    let found = findings::findings(compiled.diagnostics.iter(), &compiled.sources, &name);
+    (found, texts.asked())
 }
 
 /// What is known about the name or field at a place.

@@ -1,6 +1,7 @@
 //! The server: what it answers to each message.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use lsp_types as lsp;
 use serde::Serialize;
@@ -36,6 +37,8 @@ pub struct Server {
     documents: Documents,
     /// Documents whose diagnostics are out of date.
     changed: BTreeSet<String>,
+    /// The files that the programs of documents asked for.
+    asked: BTreeMap<String, BTreeSet<PathBuf>>,
     /// Whether the client asked for an orderly end first, once it has ended the dialogue.
     pub ended: Option<bool>,
 }
@@ -70,18 +73,22 @@ impl Server {
     /// The diagnostics of documents that have changed.
     pub fn findings(&mut self) -> Vec<Value> {
         let changed = std::mem::take(&mut self.changed);
-        let publish = |uri: &String| {
-            let mut params = json!({
-                "uri": uri, "diagnostics": requests::diagnostics(&self.documents, uri),
-            });
-            if let Some(version) = self.documents.version(uri) {
+        changed.iter().map(|uri| self.publish(uri)).collect()
+    }
+
+    fn publish(&mut self, uri: &str) -> Value {
+        let (found, asked) = requests::diagnostics(&self.documents, uri);
+        let mut params = json!({ "uri": uri, "diagnostics": found });
+        match self.documents.version(uri) {
+            Some(version) => {
                 params["version"] = json!(version);
+                self.asked.insert(uri.to_owned(), asked);
             }
-            json!({
-                "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params,
-            })
-        };
-        changed.iter().map(publish).collect()
+            None => {
+                self.asked.remove(uri);
+            }
+        }
+        json!({ "jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params })
     }
 
     fn request(&mut self, method: &str, params: Value) -> Result<Value, Refused> {
@@ -168,7 +175,7 @@ impl Server {
                 read(params).map(|params: lsp::DidCloseTextDocumentParams| {
                     let uri = params.text_document.uri.as_str();
                     self.documents.close(uri);
-                    self.touch_all(uri);
+                    self.touch(uri);
                 })
             }
             _ => Ok(()),
@@ -196,14 +203,16 @@ impl Server {
         if !self.documents.set(uri, text, version) {
             return Err((REQUEST_FAILED, "too many documents are open".to_owned()));
         }
-        self.touch_all(uri);
+        self.touch(uri);
         Ok(())
     }
 
-    /// Other documents may use the one that has changed.
-    fn touch_all(&mut self, uri: &str) {
+    /// A document has changed, and with it the programs that use it.
+    fn touch(&mut self, uri: &str) {
         self.changed.insert(uri.to_owned());
-        self.changed.extend(self.documents.uris().cloned());
+        let Some(path) = path(uri) else { return };
+        let using = self.asked.iter().filter(|(_, asked)| asked.contains(&path));
+        self.changed.extend(using.map(|(uri, _)| uri.clone()));
     }
 }
 

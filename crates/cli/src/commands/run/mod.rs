@@ -14,6 +14,7 @@ use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
 use braid_runtime::{Engines, Run, RunError, Sinks, Summary, Unwritten, report};
+use clap::ValueHint;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
@@ -41,7 +42,7 @@ pub struct Args {
     /// A capture whose packets enter the chain, `-` for standard input; with IF=, all of them at this
     /// interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
-    #[arg(conflicts_with = "devices")]
+    #[arg(conflicts_with = "devices", value_hint = ValueHint::FilePath)]
     inputs: Vec<String>,
     /// A live device where packets enter and leave: af_packet:DEVICE, xdp:DEVICE, tap:DEVICE,
     /// replay:CAPTURE[,speed=FACTOR], memory:CAPTURE, or memory, where nothing enters
@@ -74,6 +75,7 @@ pub struct Args {
     /// Where to write the packets that leave; with IF=, only the packets that leave by this
     /// interface; `-` is standard output, and the summary then goes to standard error
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
+    #[arg(value_hint = ValueHint::FilePath)]
     outputs: Vec<String>,
     /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]

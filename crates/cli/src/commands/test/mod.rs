@@ -102,6 +102,7 @@ fn cases(args: &Args) -> Result<Vec<Case>, Failure> {
         cases.extend(found);
     }
     cases.retain(|case| case.name.contains(&args.case));
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
     cases.dedup();
     if cases.is_empty() {
         return Err(Failure::usage(format!("no case has `{}` in its path", args.case)));
