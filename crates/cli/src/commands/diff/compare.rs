@@ -187,7 +187,7 @@ fn settled(aligned: Aligned, all: Pair) -> (Vec<Pair>, Pair) {
     let end = match anchor {
         Some(at) => (anchors[at].0 + 1, anchors[at].1 + 1),
         // One capture may have ended, or be shorter.
-        None => (all.0.div_ceil(2), all.1.div_ceil(2)),
+        None => ((all.0 * 3).div_ceil(4), (all.1 * 3).div_ceil(4)),
     };
     pairs.retain(|pair| pair.0 < end.0 && pair.1 < end.1);
     (pairs, end)

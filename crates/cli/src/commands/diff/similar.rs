@@ -38,7 +38,8 @@ pub const LEAST: u32 = 500;
 
 /// What of a packet counts.
 pub struct Features {
-    values: [Option<u128>; FIELDS.len()],
+    /// The values of the fields, folded to fit. 0 stands for an absent field.
+    values: [u64; FIELDS.len()],
     len: u32,
     /// The hash of the payload, if there is one.
     payload: Option<u64>,
@@ -51,7 +52,7 @@ impl Features {
         let mut hash = DefaultHasher::new();
         payload.hash(&mut hash);
         Self {
-            values: FIELDS.map(|(field, _)| packet.get(&layout, field)),
+            values: FIELDS.map(|(field, _)| packet.get(&layout, field).map_or(0, folded)),
             len: packet.wire_len,
             payload: (!payload.is_empty()).then(|| hash.finish()),
         }
@@ -65,11 +66,17 @@ impl Features {
             same += if is_there && is_same { weight } else { 0 };
         };
         for ((_, weight), (a, b)) in FIELDS.iter().zip(self.values.iter().zip(&other.values)) {
-            count(*weight, a.is_some() || b.is_some(), a == b);
+            count(*weight, (a | b) != 0, a == b);
         }
         count(LENGTH, true, self.len == other.len);
         let has_payload = self.payload.is_some() || other.payload.is_some();
         count(PAYLOAD, has_payload, self.payload == other.payload);
         same * EQUAL / all.max(1)
     }
+}
+
+/// A value in 64 bits, never 0. Only IPv6 addresses lose bits.
+fn folded(value: u128) -> u64 {
+    let [low, high] = [value, value >> 64].map(|half| (half & u128::from(u64::MAX)) as u64);
+    (low ^ high.rotate_left(31)) | 1 << 63
 }
