@@ -1,8 +1,10 @@
 #![no_main]
 //! Compiles and formats any text. Compiling must end with a program or with diagnostics that can be
-//! printed. Formatting must be idempotent and keep the meaning of the syntax tree.
+//! printed. Formatting must be idempotent and keep the meaning of the syntax tree. The names that
+//! editors are told of must be in the text.
 
 use braid_lang::diag::{Style, render, to_json};
+use braid_lang::index::index;
 use braid_lang::{Loader, compile, fmt};
 use libfuzzer_sys::fuzz_target;
 
@@ -24,6 +26,12 @@ fuzz_target!(|source: &str| {
     let compiled = compile(("fuzz.braid", source), &[], &Files);
     let _ = render(&compiled.diagnostics, &compiled.sources, Style { color: false, ascii: true });
     let _ = to_json(&compiled.diagnostics, &compiled.sources);
+    let (names, sources) = index(("fuzz.braid", source), &[], &Files);
+    for (at, definition) in names.definitions.iter().enumerate() {
+        for place in names.places(at) {
+            assert_eq!(sources.slice(place), definition.name, "a name is somewhere else");
+        }
+    }
     let Ok(formatted) = fmt::format(source) else { return };
     assert_eq!(
         fmt::format(&formatted).as_ref(),

@@ -1,10 +1,11 @@
 //! Captures named on the command line as `[IF=]FILE`: opening and creating them.
 
+use std::io::IsTerminal as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use braid_io::{
-    CaptureReader, CaptureWriter, PacketSource, Precision, Progress, ReadError, Warning,
+    CaptureReader, CaptureWriter, Format, PacketSource, Precision, Progress, ReadError, Warning,
 };
 use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::did_you_mean_help;
@@ -48,7 +49,7 @@ pub struct Capture {
 impl Capture {
     /// Opens a file, or standard input for `-`, and reads its first packet.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let reader = match path.as_os_str() == "-" {
+        let reader = match is_standard(path) {
             true => CaptureReader::new(std::io::stdin()),
             false => CaptureReader::open(path),
         };
@@ -179,7 +180,8 @@ impl Inputs {
 
     /// Refuses an output that is also an input. Creating it would empty it before it is read.
     pub fn is_apart(&self, output: &Path) -> Result<(), Failure> {
-        match self.captures.iter().any(|(named, _)| same_file(output, &named.path)) {
+        let is_same = |named: &Named| !is_standard(output) && same_file(output, &named.path);
+        match self.captures.iter().any(|(named, _)| is_same(named)) {
             true => Err(Failure::usage(format!(
                 "{} is an input, so it cannot be an output",
                 output.display()
@@ -215,7 +217,21 @@ impl Identity {
     }
 }
 
-/// Creates a capture.
+/// Whether a path stands for standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Creates a capture, or writes one to standard output for `-`.
 pub fn create(path: &Path, precision: Precision) -> Result<CaptureWriter, Failure> {
+    if is_standard(path) {
+        let out = std::io::stdout();
+        if out.is_terminal() {
+            return Err(Failure::usage(
+                "standard output is a terminal, which cannot hold a capture",
+            ));
+        }
+        return Ok(CaptureWriter::new(out, Format::Pcap(precision), false));
+    }
     CaptureWriter::create(path, precision).map_err(|why| Failure::file(path, why))
 }

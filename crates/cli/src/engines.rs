@@ -24,6 +24,11 @@ const ENGINES: &[(&str, &str)] = &[
     (REFERENCE, "function by function, interpreted; this engine defines what a chain does"),
 ];
 
+/// The names of the engines. The reference engine is the last.
+pub fn names() -> impl DoubleEndedIterator<Item = &'static str> {
+    ENGINES.iter().map(|(name, _)| *name)
+}
+
 /// Refuses unknown names of engines.
 pub fn check(name: &str) -> Result<(), Failure> {
     if ENGINES.iter().any(|(known, _)| *known == name) {

@@ -170,11 +170,16 @@ fn style() -> Style {
 /// Reads a change of configuration as a line of a control file has it, without its time. It names
 /// files as the chain's file does.
 pub fn change(text: &str, chain: &Chain, path: &Path) -> Result<Control, String> {
+    change_at(0, text, chain, path)
+}
+
+/// The same, for a time (ns). It names files beside `path`.
+pub fn change_at(time_ns: u64, text: &str, chain: &Chain, path: &Path) -> Result<Control, String> {
     let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
     let file = sources.add(path.with_file_name("change").display().to_string(), text);
     let change = control::change(file, chain, &Files::default(), &sources, &mut found);
     match change.filter(|_| !found.has_errors()) {
-        Some(change) => Ok(change.resolve(0)),
+        Some(change) => Ok(Control { time_ns, ..change.resolve(0) }),
         None => Err(render(&found, &sources, Style::default())),
     }
 }
@@ -215,6 +220,11 @@ impl Program {
     /// The names of the chains that the file defines.
     pub fn chain_names(&self) -> &[String] {
         &self.chains
+    }
+
+    /// Whether a function is the library's.
+    pub fn is_of_library(&self, function: &str) -> bool {
+        self.sources.find(&format!("library/{function}.braid")).is_some()
     }
 
     /// The folders of the file, and of the files that it names.

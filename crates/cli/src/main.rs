@@ -14,12 +14,14 @@ mod progress;
 mod read;
 mod summary;
 mod table;
+mod write;
 
 use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory as _, Parser};
 use serde_json::json;
 
 use answer::{BAD_FILE, Failure, USAGE};
@@ -30,7 +32,7 @@ use output::{Output, tell};
 /// Exit codes:
 ///
 ///   0   done, and the answer is yes
-///   1   done, and the answer is no: captures differ, a checked file has errors
+///   1   done, and the answer is no: captures differ, a case differs, a checked file has errors
 ///   2   wrong usage
 ///   3   a file cannot be read, understood or written
 ///   4   Braid contradicts itself
@@ -54,7 +56,7 @@ fn main() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     let output = Output::new(cli.json);
-    let code = match cli.command.run(&output) {
+    let code = match cli.command.run(Cli::command, &output) {
         Ok(answer) => answer.code(),
         Err(failure) => fail(&failure, &output),
     };
@@ -71,11 +73,31 @@ fn main() -> ExitCode {
 fn not_understood(error: &clap::Error) -> ExitCode {
     // If standard error is closed, nobody reads the message.
     let _ = error.print();
+    if let Some(hint) = hint(error) {
+        tell(format!("\n  tip: {hint}\n"));
+    }
     let asked = |arg: OsString| arg == "--json";
     if error.use_stderr() && env::args_os().any(asked) {
         Output::new(true).value(&json!({ "error": error.to_string().trim_end() }));
     }
     if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+}
+
+/// The ends of the names of captures.
+const CAPTURES: &[&str] = &[".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".pcap.zst"];
+
+/// The remedy where a capture stands alone behind a command that takes `--in`.
+fn hint(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let arg = error.get(ContextKind::InvalidArg)?.to_string();
+    let command = env::args().nth(1)?;
+    let definition = Cli::command();
+    let command = definition.find_subcommand(&command)?;
+    let takes_in = command.get_arguments().any(|arg| arg.get_long() == Some("in"));
+    let is_capture = CAPTURES.iter().any(|end| arg.ends_with(end));
+    (takes_in && is_capture).then(|| format!("name a capture with '--in': --in {arg}"))
 }
 
 fn fail(failure: &Failure, output: &Output) -> u8 {

@@ -21,6 +21,8 @@ pub fn warn(text: impl std::fmt::Display) {
 pub struct Output {
     /// Whether the user asked for JSON.
     pub json: bool,
+    /// Whether standard output holds a capture, so that results go to standard error.
+    on_stderr: Cell<bool>,
     closed: Cell<bool>,
     failed: Cell<Option<ErrorKind>>,
 }
@@ -28,11 +30,24 @@ pub struct Output {
 impl Output {
     /// Standard output.
     pub fn new(json: bool) -> Self {
-        Self { json, closed: Cell::new(false), failed: Cell::new(None) }
+        Self {
+            json,
+            on_stderr: Cell::new(false),
+            closed: Cell::new(false),
+            failed: Cell::new(None),
+        }
+    }
+
+    /// Leaves standard output to a capture: results go to standard error.
+    pub fn use_stderr(&self) {
+        self.on_stderr.set(true);
     }
 
     /// Prints text as it is.
     pub fn text(&self, text: impl AsRef<str>) {
+        if self.on_stderr.get() {
+            return tell(text);
+        }
         if self.closed.get() {
             return;
         }

@@ -76,25 +76,32 @@ fn diff_of_equal_captures_ends_with_0() {
     let ended = folder.braid(&["diff", "in.pcap", "in.pcap"]).code(0);
     assert_eq!(ended.out, "4 packets: equal\n");
     let value = folder.braid(&["diff", "in.pcap", "in.pcap", "--json"]).code(0).json();
-    let equal = json!({ "equal": true, "packets": [4, 4], "different": 0, "differences": [] });
+    let equal = json!({
+        "equal": true, "packets": [4, 4], "different": 0, "changed": 0, "only": [0, 0],
+        "differences": [],
+    });
     assert_eq!(value, equal);
 }
 
 #[test]
-fn diff_names_packet_and_field_and_ends_with_1() {
+fn diff_aligns_and_names_fields_and_ends_with_1() {
     let folder = Folder::new();
-    folder.capture("a.pcap", &[request(S, 1, 1), request(2 * S, 1, 1)]);
-    folder.capture("b.pcap", &[request(S + 1, 1, 1), request(2 * S, 2, 1), request(3 * S, 1, 1)]);
+    folder.capture("a.pcap", &[request(S, 1, 1), request(2 * S, 1, 2), request(3 * S, 1, 3)]);
+    folder.capture("b.pcap", &[request(S + 1, 1, 1), request(3 * S, 2, 3), request(4 * S, 1, 9)]);
     let text = folder.braid(&["diff", "a.pcap", "b.pcap"]).code(1);
     text.says("packet 1\n  time: 1000000000 -> 1000000001\n")
-        .says("  ip.src: 10.0.0.1 -> 10.0.0.2\n")
-        .says("packet 3\n  only in the second: 10.0.0.1:1000 > 192.0.2.1:53")
-        .says("2 and 3 packets: 3 differ\n");
+        .says("- packet 2: 10.0.0.1:1000 > 192.0.2.1:53")
+        .says("packet 3 -> 2\n  ip.src: 10.0.0.1 -> 10.0.0.2\n")
+        .says("+ packet 3: 10.0.0.1:1000 > 192.0.2.1:53")
+        .says("3 packets: 4 differ: 2 changed, 1 only in the first, 1 only in the second\n");
     let args = ["diff", "a.pcap", "b.pcap", "--ignore-time", "--json"];
     let value = folder.braid(&args).code(1).json();
-    assert_eq!((&value["equal"], &value["different"]), (&json!(false), &json!(2)));
-    assert_eq!(value["differences"][0]["packet"], 2);
-    assert_eq!(value["differences"][1]["only"], "b");
+    assert_eq!((&value["equal"], &value["different"]), (&json!(false), &json!(3)));
+    assert_eq!((&value["changed"], &value["only"]), (&json!(1), &json!([1, 1])));
+    let found = &value["differences"];
+    assert_eq!((&found[0]["a"], &found[0]["b"]), (&json!(2), &json!(null)));
+    assert_eq!((&found[1]["a"], &found[1]["b"]), (&json!(3), &json!(2)));
+    assert_eq!(found[2]["b"], 3);
 }
 
 #[test]

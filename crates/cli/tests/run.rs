@@ -200,7 +200,7 @@ fn outputs_never_overwrite_each_other_or_the_chain() {
     run(&["--state-out", "s", "--events-out", "s"]).warns("is named for two outputs");
     run(&["--out", "chain.braid"]).warns("chain.braid is read");
     run(&["--state-out", "in.pcap"]).warns("is an input");
-    run(&["--out", "-"]).warns("name a file");
+    run(&["--state-out", "-"]).warns("name a file");
     assert!(!folder.path("o.pcap").exists());
 }
 

@@ -11,6 +11,7 @@ pub mod control;
 pub mod diag;
 pub mod fmt;
 pub mod import;
+pub mod index;
 mod lexer;
 mod parse;
 mod sema;
@@ -19,5 +20,5 @@ pub mod source;
 mod tests;
 
 pub use sema::arith::duration_unit_ns;
-pub use sema::types::of_field;
+pub use sema::types::{name as type_name, of_field};
 pub use sema::{Compiled, Loader, Unit, compile};

@@ -37,6 +37,7 @@ pub mod split;
 pub mod state_files;
 mod steer;
 mod steering_program;
+mod stray;
 mod team;
 
 pub use engines::Engines;

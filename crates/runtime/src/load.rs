@@ -11,6 +11,8 @@ pub(crate) struct Load {
     pub(crate) read: u64,
     /// The number of these packets that enter nowhere. They are not in the burst.
     pub(crate) no_interface: u64,
+    /// The first of them.
+    pub(crate) stray: Option<Packet>,
     /// The bytes of the inputs that were read so far, and the bytes of all inputs.
     pub(crate) progress: (u64, u64),
     /// The packets that left by themselves, in order.
@@ -37,6 +39,9 @@ impl Load {
     /// Makes the load empty. Frames of `pool` return to it.
     pub(crate) fn reset(&mut self, pool: &mut Pool) {
         self.burst.recycle(pool);
+        if let Some(stray) = self.stray.take() {
+            pool.put(stray.into_frame());
+        }
         self.beside.clear();
         self.events.clear();
         (self.read, self.no_interface, self.place) = (0, 0, 0);

@@ -163,7 +163,10 @@ fn fill(
         };
         load.burst.remove(enters_nowhere, |(), packet| {
             load.no_interface += 1;
-            pool.put(packet.into_frame());
+            match load.stray {
+                None => load.stray = Some(packet),
+                Some(_) => pool.put(packet.into_frame()),
+            }
         });
     }
     match filled {

@@ -11,9 +11,11 @@ use crate::reading::{End, LOADS, Reader};
 use crate::script::Script;
 use crate::sharded::Sharded;
 use crate::split::{NO_INTERFACE, Splitter};
+use crate::stray::lost_everything;
 use crate::team;
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
+use braid_packet::Packet;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -143,8 +145,7 @@ impl<'a> Run<'a> {
         let mut reader =
             Reader::start(self.inputs, (!self.follow).then(|| splitter.clone()), loads);
         let used = reader.used();
-        let mut feed =
-            Feed { progress: self.progress, shown: self.shown, packets: 0, no_interface: 0 };
+        let mut feed = Feed::new(self.progress, self.shown);
         let is_stopped = || self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         let mut control = Script::new(self.control);
         let mut follow = self.follow.then(Follow::default);
@@ -180,7 +181,7 @@ impl<'a> Run<'a> {
             }
         };
         warnings.extend(ran?);
-        let Feed { packets, no_interface, .. } = feed;
+        let Feed { packets, no_interface, stray, .. } = feed;
         let counters = with_lost(counters, no_interface);
         if is_stopped() {
             warnings.push(format!("ended by a signal after {packets} packets"));
@@ -193,7 +194,7 @@ impl<'a> Run<'a> {
         }
         let lost = counters.lost.get(NO_INTERFACE).copied().unwrap_or(0);
         if lost > 0 && lost == packets && !splitter.is_blind() {
-            warnings.push(lost_everything(chain, packets));
+            warnings.push(lost_everything(chain, packets, stray.as_ref()));
         }
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
@@ -209,9 +210,15 @@ struct Feed<'a> {
     shown: Option<Shown<'a>>,
     packets: u64,
     no_interface: u64,
+    /// The first packet that entered nowhere.
+    stray: Option<Packet>,
 }
 
-impl Feed<'_> {
+impl<'a> Feed<'a> {
+    fn new(progress: Option<Box<dyn FnMut(Progress) + 'a>>, shown: Option<Shown<'a>>) -> Self {
+        Self { progress, shown, packets: 0, no_interface: 0, stray: None }
+    }
+
     /// Feeds packets while `goes_on` is true. Returns the inputs' warnings.
     fn packets(
         &mut self,
@@ -222,7 +229,7 @@ impl Feed<'_> {
         let mut due = 0;
         while goes_on() {
             let is_asked = || self.shown.as_ref().is_some_and(Shown::is_asked);
-            let load = match reader.next_while(|| goes_on() && !is_asked()) {
+            let mut load = match reader.next_while(|| goes_on() && !is_asked()) {
                 Ok(Some(load)) => load,
                 Ok(None) => {
                     self.show(to);
@@ -244,6 +251,9 @@ impl Feed<'_> {
             }
             self.packets += load.read;
             self.no_interface += load.no_interface;
+            if self.stray.is_none() {
+                self.stray = load.stray.take();
+            }
             to.load(load)?;
             self.show(to);
         }
@@ -272,13 +282,4 @@ fn blind_split(chain: &Chain, splitter: &Splitter, inputs: &[Input]) -> Vec<Stri
         )
     };
     common.map(warn).collect()
-}
-
-fn lost_everything(chain: &Chain, packets: u64) -> String {
-    format!(
-        "no packet entered: all {packets} were lost as {NO_INTERFACE}, because neither their \
-         source nor their destination address belongs to an interface of chain `{}`; correct the \
-         `behind` prefixes, or name the interface with --in NAME=FILE",
-        chain.name
-    )
 }

@@ -5,14 +5,14 @@
 pub mod breaks;
 pub mod case;
 pub mod compare;
-pub mod convert;
 pub mod generate;
 pub mod harness;
 pub mod hostile;
-pub mod packet;
 pub mod pairs;
 pub mod record;
 pub mod requests;
 pub mod saved;
 pub mod soundness;
 pub mod wrong;
+
+pub use braid_casefile::{convert, packet};

@@ -6,6 +6,7 @@ use super::{File, files, files_below, folders};
 /// the pairs in `NEVER`.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("cases", &[]),
+    ("casefile", &["packet", "ir", "io", "runtime"]),
     ("packet", &[]),
     ("externs", &["packet"]),
     ("native", &["packet", "externs", "ir"]),
@@ -32,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "casefile",
             "packet",
             "externs",
             "native",
@@ -53,6 +55,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "testkit",
         &[
             "cases",
+            "casefile",
             "packet",
             "externs",
             "native",

@@ -1,6 +1,6 @@
 //! `braid fmt`: formats files.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::load;
 use crate::output::Output;
+use crate::write::replace;
 
 /// Format files in place
 #[derive(clap::Args)]
@@ -44,7 +45,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
                 output.text(new);
             }
         } else if changed {
-            write(path, new)?;
+            replace(path, new).map_err(|why| Failure::file(path, why))?;
         }
     }
     if output.json {
@@ -63,26 +64,4 @@ fn stdin() -> Result<String, Failure> {
     let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
     read.map_err(|why| Failure::input(format!("standard input: {why}")))?;
     Ok(text)
-}
-
-/// Writes a new file beside the old one and moves it into place, so that a full disk destroys
-/// nothing.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failure = |why: std::io::Error| Failure::file(path, why);
-    // A link is followed, so that it stays a link.
-    let path = path.canonicalize().map_err(failure)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".braid-fmt");
-    let beside = path.with_file_name(name);
-    let done = (|| {
-        let mut file = std::fs::File::create(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(std::fs::metadata(&path)?.permissions())?;
-        std::fs::rename(&beside, &path)
-    })();
-    if done.is_err() {
-        // The incomplete file is useless. If it cannot be removed, nothing else changes.
-        let _ = std::fs::remove_file(&beside);
-    }
-    done.map_err(failure)
 }

@@ -130,7 +130,7 @@ struct FlowsArgs {
 /// The options that all sources have.
 #[derive(clap::Args)]
 struct Common {
-    /// Where to write the capture
+    /// Where to write the capture; `-` is standard output
     #[arg(long, value_name = "CAPTURE")]
     out: PathBuf,
     /// The same seed gives the same capture
@@ -143,10 +143,18 @@ struct Common {
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
-    let (common, summary) = match &args.source {
-        Source::Template(args) => (&args.common, from_template(args)?),
-        Source::Repeat(args) => (&args.common, from_repeat(args)?),
-        Source::Flows(args) => (&args.common, from_flows(args)?),
+    let common = match &args.source {
+        Source::Template(args) => &args.common,
+        Source::Repeat(args) => &args.common,
+        Source::Flows(args) => &args.common,
+    };
+    if captures::is_standard(&common.out) {
+        output.use_stderr();
+    }
+    let summary = match &args.source {
+        Source::Template(args) => from_template(args)?,
+        Source::Repeat(args) => from_repeat(args)?,
+        Source::Flows(args) => from_flows(args)?,
     };
     if summary.packets == 0 {
         warn("no connection begins in this time, so there is no packet");

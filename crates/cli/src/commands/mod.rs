@@ -5,6 +5,7 @@ mod actions;
 mod bench;
 mod check;
 mod classes;
+mod completions;
 mod ctl;
 mod diff;
 mod doctor;
@@ -15,8 +16,12 @@ mod r#gen;
 mod graph;
 mod inspect;
 mod ir;
+mod lsp;
+mod man;
+mod new;
 mod nfs;
 mod run;
+mod test;
 mod trace;
 mod verify;
 
@@ -30,7 +35,10 @@ use crate::output::Output;
 pub enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
+    Lsp(lsp::Args),
     Run(run::Args),
+    Test(test::Args),
+    New(new::Args),
     Ctl(ctl::Args),
     Trace(trace::Args),
     Diff(diff::Args),
@@ -46,15 +54,20 @@ pub enum Command {
     Explain(explain::Args),
     Ir(ir::Args),
     Verify(verify::Args),
+    Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Command {
-    /// Runs the command.
-    pub fn run(self, output: &Output) -> Outcome {
+    /// Runs the command. `definition` makes the definition of the whole command line.
+    pub fn run(self, definition: fn() -> clap::Command, output: &Output) -> Outcome {
         match self {
             Command::Check(args) => check::run(&args, output),
             Command::Fmt(args) => fmt::run(&args, output),
+            Command::Lsp(args) => lsp::run(&args),
             Command::Run(args) => run::run(&args, output),
+            Command::Test(args) => test::run(&args, output),
+            Command::New(args) => new::run(&args, output),
             Command::Ctl(args) => ctl::run(&args, output),
             Command::Trace(args) => trace::run(&args, output),
             Command::Diff(args) => diff::run(&args, output),
@@ -70,6 +83,8 @@ impl Command {
             Command::Explain(args) => explain::run(&args, output),
             Command::Ir(args) => ir::run(&args, output),
             Command::Verify(args) => verify::run(&args, output),
+            Command::Completions(args) => completions::run(&args, definition, output),
+            Command::Man(args) => man::run(&args, definition, output),
         }
     }
 }

@@ -41,6 +41,11 @@ pub(super) const INTERFACE_ITEMS: &[&str] = &["behind", "address", "gateway", "m
 pub(super) const STATE_OPTIONS: &[&str] =
     &["idle", "hard", "tick", "capacity", "full", "lives", "sharded", "portions"];
 
+/// Words that start a part of something, but may be names elsewhere.
+pub(crate) fn openers() -> impl Iterator<Item = &'static &'static str> {
+    [NF_ITEMS, FILE_ITEMS, CHAIN_ITEMS, INTERFACE_ITEMS, STATE_OPTIONS].into_iter().flatten()
+}
+
 pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }

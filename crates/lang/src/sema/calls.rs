@@ -20,6 +20,12 @@ const BUILT_IN: &[&str] =
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
 const FALLIBLE: &[&str] = &["take", "route", "which"];
 
+/// The names of the built-in functions and of the operators.
+pub fn functions() -> Vec<&'static str> {
+    let operators = ops::all().iter().map(|op| op.signature.name);
+    BUILT_IN.iter().copied().chain(operators).collect()
+}
+
 /// The value of a call.
 pub fn call(
     lower: &mut Lower<'_>,

@@ -53,6 +53,32 @@ pub struct Compiled {
 /// does not define it. `loader` reads the files that the program names.
 #[must_use]
 pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader) -> Compiled {
+    let Gathered { program, groups, damaged, mut diags, sources } = gather(root, library, loader);
+    let parts = Parts { program: &program, groups: &groups, library, damaged: &damaged };
+    let unit = link(&parts, &sources, loader, &mut diags);
+    let unit = if diags.has_errors() { None } else { Some(unit) };
+    let (functions, chains) = program.last().map(names).unwrap_or_default();
+    Compiled { unit, functions, chains, diagnostics: diags.sorted(), sources }
+}
+
+/// The parsed files of a program.
+pub(crate) struct Gathered {
+    /// The root file and the files that it uses. The root is the last.
+    pub program: Vec<File>,
+    /// The library functions that the program needs, each with its files.
+    pub groups: Vec<(String, Vec<File>)>,
+    /// Items with syntax errors.
+    damaged: Vec<Span>,
+    diags: Diagnostics,
+    pub sources: SourceMap,
+}
+
+/// Parses the files of a program.
+pub(crate) fn gather(
+    root: (&str, &str),
+    library: &[(&str, &str)],
+    loader: &dyn Loader,
+) -> Gathered {
     let mut diags = Diagnostics::new();
     let mut sources = SourceMap::new();
     let mut files = Files {
@@ -72,11 +98,7 @@ pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader
         groups.push((name.to_owned(), group));
     }
     let damaged = files.damaged;
-    let parts = Parts { program: &program, groups: &groups, library, damaged: &damaged };
-    let unit = link(&parts, &sources, loader, &mut diags);
-    let unit = if diags.has_errors() { None } else { Some(unit) };
-    let (functions, chains) = program.last().map(names).unwrap_or_default();
-    Compiled { unit, functions, chains, diagnostics: diags.sorted(), sources }
+    Gathered { program, groups, damaged, diags, sources }
 }
 
 /// Names of the functions and chains that a file defines.

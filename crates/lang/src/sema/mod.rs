@@ -50,5 +50,7 @@ pub(crate) mod types;
 mod unused;
 mod walk;
 
+pub(crate) use calls::functions;
+pub(crate) use compile::gather;
 pub use compile::{Compiled, Unit, compile};
 pub use env::Loader;

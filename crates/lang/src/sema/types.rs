@@ -104,6 +104,11 @@ pub fn scalar(name: &str) -> Option<Ty> {
     digits.parse().ok().filter(|width| (1..=128).contains(width)).map(uint)
 }
 
+/// The names of types that have one.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCALARS.iter().map(|(name, _)| *name).chain(OTHERS.iter().copied())
+}
+
 /// A type's name in messages.
 #[must_use]
 pub fn name(ty: Ty) -> String {

@@ -1,6 +1,9 @@
 //! `braid diff`: compares two captures packet by packet and field by field.
 
+mod ahead;
+mod align;
 mod compare;
+mod similar;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +19,9 @@ use crate::progress::Shown;
 use crate::table::count;
 use compare::{Comparison, Options, PacketDifference, What, compare};
 
-/// Compare two captures packet by packet, field by field; exit code 0 when they are equal, 1 when
-/// they differ
+/// Compare two captures: packets that only one of them has, and the fields of packets that differ
+///
+/// Exit code 0 when they are equal, 1 when they differ.
 #[derive(clap::Args)]
 pub struct Args {
     /// The first capture
@@ -53,34 +57,43 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 
 fn text(found: &Comparison) -> String {
     let mut text = String::new();
-    for PacketDifference { number, what } in &found.shown {
-        match what {
-            What::Fields(fields) => {
-                let _ = writeln!(text, "packet {number}");
-                for field in fields {
-                    let _ = writeln!(text, "  {}: {} -> {}", field.what, field.a, field.b);
-                }
-            }
-            What::OnlyFirst(packet) => {
-                let _ = writeln!(text, "packet {number}\n  only in the first: {packet}");
-            }
-            What::OnlySecond(packet) => {
-                let _ = writeln!(text, "packet {number}\n  only in the second: {packet}");
-            }
+    for PacketDifference { numbers, what } in &found.shown {
+        let _ = match (numbers, what) {
+            ([Some(a), Some(b)], _) if a == b => writeln!(text, "packet {a}"),
+            ([Some(a), Some(b)], _) => writeln!(text, "packet {a} -> {b}"),
+            ([Some(a), _], What::Only(packet)) => writeln!(text, "- packet {a}: {packet}"),
+            ([_, Some(b)], What::Only(packet)) => writeln!(text, "+ packet {b}: {packet}"),
+            _ => Ok(()),
+        };
+        let fields = if let What::Fields(fields) = what { fields.as_slice() } else { &[] };
+        for field in fields {
+            let _ = writeln!(text, "  {}: {} -> {}", field.what, field.a, field.b);
         }
     }
-    let hidden = found.different - found.shown.len() as u64;
+    let hidden = found.different() - found.shown.len() as u64;
     if hidden > 0 {
         let _ = writeln!(text, "{} more packets differ (--limit shows more)", count(hidden));
     }
     let [a, b] = found.packets;
     let packets = if a == b { count(a) } else { format!("{} and {}", count(a), count(b)) };
-    let verdict = match found.different {
-        0 => "equal".to_owned(),
-        different => format!("{} differ", count(different)),
-    };
-    let _ = writeln!(text, "{packets} packets: {verdict}");
+    let _ = writeln!(text, "{packets} packets: {}", verdict(found));
     text
+}
+
+/// `3 differ: 1 changed, 2 only in the first`
+fn verdict(found: &Comparison) -> String {
+    let [first, second] = found.only;
+    let parts =
+        [(found.changed, "changed"), (first, "only in the first"), (second, "only in the second")];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(*number)))
+        .collect();
+    match found.different() {
+        0 => "equal".to_owned(),
+        different => format!("{} differ: {}", count(different), parts.join(", ")),
+    }
 }
 
 fn value(found: &Comparison) -> Value {
@@ -88,19 +101,20 @@ fn value(found: &Comparison) -> Value {
     json!({
         "equal": found.is_equal(),
         "packets": found.packets,
-        "different": found.different,
+        "different": found.different(),
+        "changed": found.changed,
+        "only": found.only,
         "differences": differences,
     })
 }
 
 fn difference(difference: &PacketDifference) -> Value {
-    let packet = difference.number;
+    let [a, b] = difference.numbers;
     match &difference.what {
         What::Fields(fields) => {
             let field = |field: &braid_packet::Difference| json!({ "field": field.what, "a": field.a, "b": field.b });
-            json!({ "packet": packet, "fields": fields.iter().map(field).collect::<Vec<_>>() })
+            json!({ "a": a, "b": b, "fields": fields.iter().map(field).collect::<Vec<_>>() })
         }
-        What::OnlyFirst(text) => json!({ "packet": packet, "only": "a", "summary": text }),
-        What::OnlySecond(text) => json!({ "packet": packet, "only": "b", "summary": text }),
+        What::Only(text) => json!({ "a": a, "b": b, "summary": text }),
     }
 }

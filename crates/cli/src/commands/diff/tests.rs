@@ -46,7 +46,9 @@ fn fields_that_differ_are_named() {
     b.set(&layout, Field::L4Dport, 54);
     let comparison = compared(from_ref(&a), from_ref(&b), Options::default());
     assert!(!comparison.is_equal());
-    let [PacketDifference { number: 1, what: What::Fields(fields) }] = &comparison.shown[..] else {
+    let [PacketDifference { numbers: [Some(1), Some(1)], what: What::Fields(fields) }] =
+        &comparison.shown[..]
+    else {
         panic!("{comparison:?}");
     };
     let named: Vec<_> =
@@ -67,7 +69,7 @@ fn fields_that_differ_are_named() {
 #[test]
 fn times_alone_differ_unless_they_are_ignored() {
     let (a, b) = (udp(5, A, B), udp(6, A, B));
-    assert_eq!(compared(from_ref(&a), from_ref(&b), Options::default()).different, 1);
+    assert_eq!(compared(from_ref(&a), from_ref(&b), Options::default()).changed, 1);
     let ignoring = Options { ignore_time: true, ..Options::default() };
     assert!(compared(&[a], &[b], ignoring).is_equal());
 }
@@ -77,18 +79,111 @@ fn packets_of_one_capture_only_are_told_with_their_number() {
     let (a, b) = (udp(0, A, B), udp(1, B, A));
     let longer = [a.clone(), b.clone()];
     let comparison = compared(&longer, &longer[..1], Options::default());
-    assert_eq!((comparison.packets, comparison.different), ([2, 1], 1));
-    let what = What::OnlyFirst(b.to_string());
-    assert_eq!(comparison.shown, [PacketDifference { number: 2, what }]);
+    assert_eq!((comparison.packets, comparison.only), ([2, 1], [1, 0]));
+    let only = |numbers, packet: &Packet| PacketDifference {
+        numbers,
+        what: What::Only(packet.to_string()),
+    };
+    assert_eq!(comparison.shown, [only([Some(2), None], &b)]);
     let comparison = compared(&[], &longer[..1], Options::default());
-    let what = What::OnlySecond(a.to_string());
-    assert_eq!(comparison.shown, [PacketDifference { number: 1, what }]);
+    assert_eq!(comparison.shown, [only([None, Some(1)], &a)]);
 }
 
 #[test]
 fn differences_past_the_limit_are_counted_only() {
     let a: Vec<Packet> = (0..5).map(|time| udp(time, A, B)).collect();
-    let b: Vec<Packet> = (1..6).map(|time| udp(time, A, B)).collect();
+    let b: Vec<Packet> = (5..10).map(|time| udp(time, A, B)).collect();
     let comparison = compared(&a, &b, Options { limit: 2, ..Options::default() });
-    assert_eq!((comparison.different, comparison.shown.len()), (5, 2));
+    assert_eq!((comparison.different(), comparison.shown.len()), (5, 2));
+}
+
+/// A packet with a payload of its own.
+fn numbered(number: u64, from: End) -> Packet {
+    let fields = [
+        (Field::IpSrc, from.0),
+        (Field::IpDst, B.0),
+        (Field::UdpSport, from.1),
+        (Field::UdpDport, B.1),
+    ];
+    build_fresh(Link::Ethernet, number, Shape::Udp4, &fields, &number.to_be_bytes()).unwrap()
+}
+
+/// What a function that drops and adds packets and rewrites the others does is found exactly.
+fn found_exactly(count: u64, is_dropped: impl Fn(u64) -> bool, is_added: impl Fn(u64) -> bool) {
+    let a: Vec<Packet> = (0..count).map(|number| numbered(number, A)).collect();
+    let mut b = Vec::new();
+    for number in 0..count {
+        if is_added(number) {
+            b.push(udp(number, B, A));
+        }
+        if !is_dropped(number) {
+            b.push(numbered(number, (0xc633_6401, 5000 + u128::from(number % 7))));
+        }
+    }
+    let found = compared(&a, &b, Options { limit: usize::MAX, ..Options::default() });
+    let dropped = (0..count).filter(|number| is_dropped(*number)).count() as u64;
+    let added = (0..count).filter(|number| is_added(*number)).count() as u64;
+    assert_eq!((found.changed, found.only), (count - dropped, [dropped, added]));
+    for difference in &found.shown {
+        if let [Some(a), None] = difference.numbers {
+            assert!(is_dropped(a - 1));
+        }
+    }
+}
+
+#[test]
+fn drops_and_insertions_are_found_among_rewritten_packets() {
+    found_exactly(40, |number| number % 7 == 3, |number| number % 11 == 5);
+    found_exactly(3000, |number| number % 100 == 3, |_| false);
+    found_exactly(3000, |number| (500..1500).contains(&number), |number| number == 2000);
+}
+
+#[test]
+fn long_runs_are_found_as_far_as_packets_are_read_ahead() {
+    found_exactly(70_000, |number| (10..30_000).contains(&number), |_| false);
+}
+
+#[test]
+fn equal_packets_among_many_are_told_apart_by_their_times() {
+    let a: Vec<Packet> = (0..9).map(|time| udp(time, A, B)).collect();
+    let b: Vec<Packet> = a.iter().filter(|packet| packet.time_ns != 4).cloned().collect();
+    let found = compared(&a, &b, Options::default());
+    assert_eq!((found.changed, found.only), (0, [1, 0]));
+    assert_eq!(found.shown[0].numbers, [Some(5), None]);
+}
+
+#[test]
+fn unlike_packets_are_not_one_that_was_changed() {
+    let other = Packet::new(Link::RawIp, 0, vec![0x60; 40]);
+    let found = compared(&[udp(0, A, B)], &[other], Options::default());
+    assert_eq!((found.changed, found.only), (0, [1, 1]));
+}
+
+/// Whatever the captures hold, each packet is compared once, and the end comes.
+#[test]
+fn every_packet_is_accounted_for() {
+    let mut rng = braid_externs::rng::Rng::new(1);
+    for round in 0..300 {
+        let mut draw = |below: u64| rng.next_u64() % below;
+        let kinds = 1 + draw(6);
+        let lens = [draw(300), draw(300)];
+        let mut capture = |len: u64| -> Vec<Packet> {
+            let one = |_| {
+                let end = (A.0 + u128::from(draw(kinds)), A.1);
+                if draw(2) == 0 { udp(draw(3), end, B) } else { numbered(draw(kinds), end) }
+            };
+            (0..len).map(one).collect()
+        };
+        let (a, b) = (capture(lens[0]), capture(lens[1]));
+        let options = Options { ignore_time: round % 2 == 0, limit: usize::MAX };
+        let found = compared(&a, &b, options);
+        assert_eq!(found.packets, lens);
+        assert_eq!(lens[0] - found.only[0], lens[1] - found.only[1]);
+        let both = compared(&a, &a, options);
+        assert!(both.is_equal());
+        for side in [0, 1] {
+            let numbers = found.shown.iter().filter_map(|shown| shown.numbers[side]);
+            assert!(numbers.is_sorted_by(|x, y| x < y), "{found:?}");
+        }
+    }
 }

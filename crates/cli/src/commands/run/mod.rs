@@ -14,11 +14,12 @@ use braid_ir::engine::Engine;
 use braid_runtime::ctl::Socket;
 use braid_runtime::live::{Clock, Done, Limits, Live, Ports};
 use braid_runtime::{Engines, Run, RunError, Sinks, Summary, Unwritten, report};
+use clap::ValueHint;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::{self, Inputs, Named};
+use crate::captures::{Inputs, Named};
 use crate::engines;
 use crate::load::{self, Choice, Program};
 use crate::native;
@@ -38,9 +39,10 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// A capture whose packets enter the chain; with IF=, all of them at this interface
+    /// A capture whose packets enter the chain, `-` for standard input; with IF=, all of them at this
+    /// interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
-    #[arg(conflicts_with = "devices")]
+    #[arg(conflicts_with = "devices", value_hint = ValueHint::FilePath)]
     inputs: Vec<String>,
     /// A live device where packets enter and leave: af_packet:DEVICE, xdp:DEVICE, tap:DEVICE,
     /// replay:CAPTURE[,speed=FACTOR], memory:CAPTURE, or memory, where nothing enters
@@ -70,8 +72,10 @@ pub struct Args {
     /// With --if: do not limit the files and system calls that the run may use
     #[arg(long, requires = "devices", conflicts_with = "inputs")]
     no_sandbox: bool,
-    /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
+    /// Where to write the packets that leave; with IF=, only the packets that leave by this
+    /// interface; `-` is standard output, and the summary then goes to standard error
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
+    #[arg(value_hint = ValueHint::FilePath)]
     outputs: Vec<String>,
     /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]
@@ -114,8 +118,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         native::check_records(&mut chain);
     }
     let inputs = Inputs::open(&args.inputs, &chain)?;
-    let outputs: Vec<Named> =
-        args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
+    let outputs = outputs::named(&args.outputs, &chain, output)?;
     let captures = live::captures(&args.devices, &chain)?;
     check(args, &program, &captures, &outputs, &inputs)?;
     let is_live = !args.devices.is_empty();

@@ -12,17 +12,32 @@ use braid_runtime::{Sinks, Unwritten, json};
 
 use crate::answer::Failure;
 use crate::captures::{self, Inputs, Named, same_file};
+use crate::output::Output;
+
+/// The captures that the run writes. If one goes to standard output, results go to standard error.
+pub fn named(texts: &[String], chain: &Chain, output: &Output) -> Result<Vec<Named>, Failure> {
+    let named: Result<Vec<Named>, Failure> =
+        texts.iter().map(|text| captures::named(text, chain)).collect();
+    let named = named?;
+    if named.iter().any(|named| captures::is_standard(&named.path)) {
+        output.use_stderr();
+    }
+    Ok(named)
+}
 
 /// Refuses outputs that would overwrite a file that is read, or each other.
 pub fn check(
     read: &[&Path],
     written: &[&Option<PathBuf>],
-    captures: &[Named],
+    outputs: &[Named],
     inputs: &Inputs,
 ) -> Result<(), Failure> {
+    if written.iter().copied().flatten().any(|path| captures::is_standard(path)) {
+        return Err(Failure::usage("standard output is for results: name a file to write"));
+    }
     let others = written.iter().copied().flatten();
     let mut seen: Vec<&Path> = Vec::new();
-    for path in captures.iter().map(|named| &named.path).chain(others) {
+    for path in outputs.iter().map(|named| &named.path).chain(others) {
         inputs.is_apart(path)?;
         let shown = path.display();
         if read.iter().any(|read| same_file(path, read)) {
@@ -30,9 +45,6 @@ pub fn check(
         }
         if seen.iter().any(|other| same_file(path, other)) {
             return Err(Failure::usage(format!("{shown} is named for two outputs")));
-        }
-        if path.as_os_str() == "-" {
-            return Err(Failure::usage("standard output is for results: name a file to write"));
         }
         seen.push(path);
     }

@@ -1,9 +1,9 @@
 //! The outcomes of a step: printed as text and compared with text.
 
-use super::times::{parse_time, show_time};
 use crate::convert::frame_of;
 use crate::packet::{Frame, describe, parse};
-use crate::record::Output;
+use crate::stimulus::Output;
+use crate::times::{parse_time, show_time};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Event, EventValue, StateEntry};
 
@@ -58,8 +58,23 @@ impl Outcome {
     }
 }
 
+/// Why a line that should describe a packet does not. `None`: it does, or it should not.
+pub(crate) fn unreadable(text: &str) -> Option<String> {
+    let rest = match text.strip_prefix('#') {
+        Some(rest) => rest.split_once(' ')?.1,
+        None => text,
+    };
+    let rest =
+        rest.strip_prefix("at ").and_then(|rest| rest.split_once(' ')).map_or(rest, |at| at.1);
+    let (interface, packet) = rest.split_once(": ")?;
+    if interface.contains(char::is_whitespace) {
+        return None;
+    }
+    parse(packet).err().map(|error| error.to_string())
+}
+
 /// Reads `[#3] [at 5s] lan: PACKET`.
-fn read_packet(text: &str) -> Option<(Option<usize>, Option<u64>, &str, Frame)> {
+pub(crate) fn read_packet(text: &str) -> Option<(Option<usize>, Option<u64>, &str, Frame)> {
     let (number, text) = match text.strip_prefix('#') {
         Some(rest) => {
             let (number, rest) = rest.split_once(' ')?;
@@ -79,7 +94,7 @@ fn read_packet(text: &str) -> Option<(Option<usize>, Option<u64>, &str, Frame)> 
 }
 
 /// The outputs of a stimulus, in order.
-pub(super) fn outputs(
+pub(crate) fn outputs(
     chain: &Chain,
     outputs: &[Output],
     now: u64,
@@ -126,7 +141,7 @@ fn event_line(chain: &Chain, event: &Event) -> String {
 }
 
 /// The fates of packets that did not leave: the difference of two counter readings.
-pub(super) fn endings(
+pub(crate) fn endings(
     chain: &Chain,
     before: &Counters,
     after: &Counters,
@@ -159,7 +174,7 @@ fn add(lines: &mut Vec<String>, line: &str, times: u64) {
 }
 
 /// A state entry: `nat.map[17, 10.0.0.1, 1234] = 1024 expires 120.1s`.
-pub(super) fn state_line(chain: &Chain, entry: &StateEntry) -> String {
+pub(crate) fn state_line(chain: &Chain, entry: &StateEntry) -> String {
     let mut line = format!("{}.{}", node_name(chain, entry.node), entry.table);
     if !entry.key.is_empty() {
         let key: Vec<_> = entry.key.iter().map(|(kind, word)| kind.show(*word)).collect();
@@ -186,7 +201,7 @@ pub(super) fn state_line(chain: &Chain, entry: &StateEntry) -> String {
 }
 
 /// All counters that are not 0.
-pub(super) fn counter_lines(chain: &Chain, counters: &Counters) -> Vec<String> {
+pub(crate) fn counter_lines(chain: &Chain, counters: &Counters) -> Vec<String> {
     let mut lines = Vec::new();
     let mut plain = |name: &str, value: u64| {
         if value != 0 {

@@ -1,7 +1,7 @@
 //! Reads and writes `case.txt`: steps in the first column, outcomes indented below them.
 
-use super::times::parse_time;
 use crate::packet::{Spec, parse};
+use crate::times::parse_time;
 
 /// A `case.txt`.
 #[derive(Clone, Debug, Default)]

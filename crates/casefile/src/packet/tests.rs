@@ -1,6 +1,6 @@
 //! Compares the text form with handmade bytes, in both directions.
 
-use crate::generate::Rng;
+use braid_externs::rng::Rng;
 
 use super::{Frame, LinkKind, describe, icmp, packet, parse, tcp, udp};
 
@@ -122,7 +122,7 @@ fn described_text_leaves_out_what_is_usual() {
 #[test]
 fn arbitrary_bytes_survive_the_text_form() {
     let mut rng = Rng::new(1);
-    let mut next = || rng.byte();
+    let mut next = || rng.next_u64().to_le_bytes()[0];
     let start = tcp("10.0.0.1:1 > 10.0.0.2:2 S mss=5").payload(b"xyz").frame().data;
     let error = icmp("1.1.1.1 > 2.2.2.2 unreachable / udp 2.2.2.2:1 > 3.3.3.3:2").frame().data;
     for round in 0..braid_cases::cases(4000) {
@@ -136,5 +136,17 @@ fn arbitrary_bytes_survive_the_text_form() {
         let frame = Frame { link: LinkKind::Ethernet, data, wire_len };
         let text = describe(&frame).to_string();
         assert_eq!(packet(&text).frame(), frame, "{text}");
+    }
+}
+
+#[test]
+fn packets_of_hostile_texts_stay_small() {
+    let many = format!("udp 10.0.0.1:1 > 8.8.8.8:53 {}", "bytes=65535 ".repeat(1000));
+    for text in [
+        many.as_str(),
+        "udp 1.1.1.1:1 > 2.2.2.2:2 bytes=65536",
+        "udp 1.1.1.1:1 > 2.2.2.2:2 pad=65536",
+    ] {
+        assert!(parse(text).is_err(), "{text:.60}");
     }
 }

@@ -16,12 +16,20 @@ pub(in crate::packet) const ICMP_NAMES: &[(&str, u8, u8)] = &[
     ("param-problem", 12, 4),
 ];
 
+/// The most layers of a packet. Each payload is one.
+const MOST_LAYERS: usize = 64;
+
 /// Applies a word to the innermost layer that accepts it.
 pub(super) fn apply(spec: &mut Spec, word: &Word) -> Parsed<()> {
+    if spec.layers.len() > MOST_LAYERS {
+        return error(format!("a packet has at most {MOST_LAYERS} layers"));
+    }
     match word {
         Word::Text(bytes) => payload(spec, bytes.clone()),
         Word::Attribute(name, value) if name == "hex" => payload(spec, hex(value)?),
-        Word::Attribute(name, value) if name == "bytes" => payload(spec, pattern(number(value)?)),
+        Word::Attribute(name, value) if name == "bytes" => {
+            payload(spec, pattern(number::<u16>(value)?.into()));
+        }
         Word::Attribute(name, value) => attribute(spec, name, value)?,
         Word::Bare(word) => bare(spec, word)?,
     }

@@ -1,0 +1,89 @@
+//! Names in expressions and types.
+
+use braid_packet::Field;
+
+use super::scope::Walk;
+use crate::ast::{Arg, Expr, ExprKind, KeyPart, Path, Type, TypeKind, joined};
+
+pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
+    match &expr.kind {
+        ExprKind::Path(path) => in_path(walk, path),
+        ExprKind::Set(all) | ExprKind::List(all) => all.iter().for_each(|one| in_expr(walk, one)),
+        ExprKind::Record(parts) => parts.iter().for_each(|(_, value)| in_expr(walk, value)),
+        ExprKind::Index(base, keys) => {
+            in_expr(walk, base);
+            keys.iter().for_each(|key| in_expr(walk, key));
+        }
+        ExprKind::Member(one, _)
+        | ExprKind::Not(one)
+        | ExprKind::Complement(one)
+        | ExprKind::Exists(one) => in_expr(walk, one),
+        ExprKind::Range(a, b)
+        | ExprKind::Binary(_, a, b)
+        | ExprKind::In(a, b)
+        | ExprKind::Matches(a, b) => {
+            in_expr(walk, a);
+            in_expr(walk, b);
+        }
+        ExprKind::If(cond, a, b) => [cond, a, b].into_iter().for_each(|one| in_expr(walk, one)),
+        ExprKind::At(_, offset) => offset.iter().for_each(|offset| in_expr(walk, offset)),
+        ExprKind::Call(name, args) => {
+            let of = walk.value(&name.text);
+            walk.used(name, of);
+            in_args(walk, of, args);
+        }
+        ExprKind::Int(_)
+        | ExprKind::Quantity(..)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::Ip4(_)
+        | ExprKind::Ip6(_)
+        | ExprKind::Mac(_)
+        | ExprKind::Prefix4(..)
+        | ExprKind::Prefix6(..)
+        // A header is no name of the program, even if a parameter has its name.
+        | ExprKind::Has(_)
+        | ExprKind::Error => {}
+    }
+}
+
+/// The arguments of a call of something.
+pub(super) fn in_args(walk: &mut Walk<'_>, of: Option<usize>, args: &[Arg]) {
+    for arg in args {
+        if let Some(name) = &arg.name {
+            walk.used_part(of, name);
+        }
+        in_expr(walk, &arg.value);
+    }
+}
+
+/// A dotted name: a field, or a name with parts of its record.
+pub(super) fn in_path(walk: &mut Walk<'_>, path: &Path) {
+    let name = joined(path);
+    if path.parts.len() > 1 && Field::by_name(&name).is_some() {
+        walk.index.fields.push((path.span, name));
+    } else if let Some(first) = path.parts.first() {
+        let found = walk.value(&first.text);
+        walk.used(first, found);
+    }
+}
+
+pub(super) fn in_type(walk: &mut Walk<'_>, ty: &Type) {
+    match &ty.kind {
+        TypeKind::Named { args, of, .. } => {
+            args.iter().for_each(|arg| in_type(walk, arg));
+            if let Some(of) = of {
+                let found = walk.own(&of.text);
+                walk.used(of, found);
+            }
+        }
+        TypeKind::Record(parts) => parts.iter().for_each(|(_, ty)| in_type(walk, ty)),
+    }
+}
+
+pub(super) fn in_key(walk: &mut Walk<'_>, part: &KeyPart) {
+    match part {
+        KeyPart::Field(path) => in_path(walk, path),
+        KeyPart::Type(ty) => in_type(walk, ty),
+    }
+}
