@@ -294,7 +294,7 @@ impl Both {
         assert!(self.store.next_due() > time);
     }
 
-    /// As [`Both::advance`], with programs of which some run at once: those of entries with an even
+    /// As [`Both::advance`], where the programs of some entries run at once: those with an even
     /// first slot.
     fn advance_until_program(&mut self, time: u64) {
         let count = self.store.tables().count() as u32;
