@@ -51,6 +51,8 @@ impl Compiled {
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
+        // The packets up to here enter at the same place.
+        let mut same = 0;
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_mut().filter(|_| executor.started);
@@ -59,9 +61,12 @@ impl Compiled {
                 at += cache.run_records(&mut executor.host(walk.out), at, rest, reached);
             }
             let Some(packet) = packets.get(at) else { break };
-            // The packets that must run their programs. They enter at the same place.
+            // The packets that must run their programs.
             let entry = executor.entry(packet.ingress);
-            let mut slow = at..at + same_ingress(&packets[at..]);
+            if same <= at {
+                same = at + same_ingress(&packets[at..]);
+            }
+            let mut slow = at..same;
             if let Some(cache) = &mut cache {
                 let (packets, layouts) = (&packets[at..], &layouts[at..]);
                 let count = cache.slow_path(&mut executor.host(walk.out), at, packets, layouts);

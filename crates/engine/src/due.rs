@@ -14,6 +14,7 @@ use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
+use braid_state::{EndedEntry, SlotShape};
 
 /// The kinds of due work besides expiries. The order of the variants is the order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +53,13 @@ impl Executor {
     /// Ends all entries that are due by a time, and runs their programs.
     fn run_expiries(&mut self, until: u64, out: &mut dyn Outputs) {
         let mut ended = std::mem::take(&mut self.functions.scratch.ended);
-        while let Some(at) = self.functions.store.expire(until, &mut ended) {
+        loop {
+            let Functions { store, instances, .. } = &mut self.functions;
+            let mut release = |entry: EndedEntry<'_>, shape: &SlotShape| {
+                instances[usize::from(entry.node)].release_slots(&entry, shape)
+            };
+            let next = store.expire_until_program(until, &mut ended, &mut release);
+            let Some(at) = next else { break };
             self.functions.now = self.functions.now.max(at);
             // All entries of a group belong to one function.
             if let Some(node) = ended.entries().next().map(|entry| entry.node) {

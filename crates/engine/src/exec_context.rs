@@ -53,6 +53,10 @@ pub(crate) struct NearTable {
     pub(crate) table: TableRef,
     /// Whether entries of other tables live with the entries of this table.
     pub(crate) is_partner: bool,
+    /// The table with whose entries the entries of this table live.
+    pub(crate) partner: Option<TableRef>,
+    /// The shard of the table's function that the worker uses.
+    pub(crate) shard: u16,
 }
 
 /// All functions of a chain, with their state.
@@ -102,30 +106,40 @@ impl Functions {
             owners.extend(states.map(|state| (place, state)));
         }
         let touched = Touched::new(store.tables().count());
-        let workers = 0..chain.workers.clamp(1, NEAR_WORKERS);
-        let tables = workers.flat_map(|worker| {
-            let near = |locator: &TableLocator| NearTable {
-                table: locator.table(worker),
-                is_partner: locator.is_partner(),
-            };
-            locators.iter().map(near).collect::<Vec<_>>()
-        });
-        let tables = tables.collect();
+        let workers = chain.workers.clamp(1, NEAR_WORKERS);
         let (address_groups, scratch) = (Combinations::default(), Scratch::default());
         let prefetch = Prefetch::default();
-        Self {
+        let mut functions = Self {
             chain,
             configured: BTreeMap::new(),
             instances,
             store,
             locators,
-            tables,
+            tables: Vec::new(),
             owners,
             touched,
             scratch,
             address_groups,
             prefetch,
             now: 0,
+        };
+        let (all, count) = (&functions, functions.locators.len());
+        let near = (0..workers)
+            .flat_map(|worker| (0..count).map(move |number| all.near_table(number, worker)));
+        functions.tables = near.collect();
+        functions
+    }
+
+    /// A worker's table, by its number in `locators`.
+    pub(crate) fn near_table(&self, number: usize, worker: u16) -> NearTable {
+        let locator = self.locators[number];
+        let table = locator.table(worker);
+        let (node, _) = self.owners[number];
+        NearTable {
+            table,
+            is_partner: locator.is_partner(),
+            partner: self.store.partner(table),
+            shard: self.instances[usize::from(node)].shard(worker),
         }
     }
 

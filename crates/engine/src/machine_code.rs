@@ -6,7 +6,7 @@
 )]
 
 use crate::exec::Exec;
-use crate::exec_context::{ExecContext, Functions};
+use crate::exec_context::{ExecContext, Functions, NearTable};
 use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
@@ -277,16 +277,61 @@ impl<'m> Machine<'m> {
         self.functions.queue_has_room(node, queue, self.worker)
     }
 
+    /// The table with this number of the worker whose packet runs.
+    #[inline(always)]
+    fn near(&self, number: u32) -> NearTable {
+        let place = self.first_table.wrapping_add(number as usize);
+        match self.functions.tables.get(place) {
+            Some(near) => *near,
+            None => self.functions.near_table(number as usize, self.worker),
+        }
+    }
+
     /// Finds an entry and its slots.
+    #[inline(always)]
     fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
-        let Functions { locators, store, touched, now, .. } = &mut *self.functions;
-        let locator = locators[number as usize];
-        let table = locator.table(self.worker);
-        let (entry, slots) = store.find_hinted(table, key, *now)?;
-        if locator.is_partner() {
-            touched.set(table, entry);
+        let near = self.near(number);
+        let Functions { store, touched, now, .. } = &mut *self.functions;
+        let (entry, slots) = store.find_hinted(near.table, key, *now)?;
+        if near.is_partner {
+            touched.set(near.table, entry);
         }
         Some((entry.to_bits(), slots))
+    }
+
+    /// As [`Host::set`]. Inlined, so that the compiler knows the key's size.
+    #[inline(always)]
+    fn set_entry(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
+        let near = self.near(number);
+        let table = near.table;
+        let Functions { store, touched, now, .. } = &mut *self.functions;
+        let hash = match store.find_or_hash(table, key, *now) {
+            Ok(entry) => {
+                if near.is_partner {
+                    touched.set(table, entry);
+                }
+                return store.assign(table, entry, slots, *now);
+            }
+            Err(hash) => hash,
+        };
+        if !store.has_room(table) {
+            return self.set_full(number, key, slots);
+        }
+        let partner = near.partner.and_then(|partner| touched.get(partner));
+        let new = New { key, slots, partner, now: *now, shard: near.shard, renews: true };
+        let Created::Entry(entry) = store.create_in_room(table, &new, hash) else { return false };
+        if near.is_partner {
+            touched.set(table, entry);
+        }
+        true
+    }
+
+    /// As [`Host::set`] for a new entry of a table without room: entries end first, and their
+    /// programs run.
+    #[inline(never)]
+    fn set_full(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
+        let (node, state) = self.functions.owners[number as usize];
+        self.context(node).assign_packed(state, key, slots)
     }
 
     /// The context in which a function's state changes.
@@ -349,6 +394,11 @@ impl Host for Machine<'_> {
     }
 
     #[inline(always)]
+    fn find_words<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
+        self.look_up(number, key)
+    }
+
+    #[inline(always)]
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         let Functions { tables, store, touched, now, .. } = &mut *self.functions;
         let near = tables.get(self.first_table.wrapping_add(number as usize))?;
@@ -365,31 +415,11 @@ impl Host for Machine<'_> {
     }
 
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
-        let Functions { locators, owners, instances, store, touched, now, .. } =
-            &mut *self.functions;
-        let (locator, (node, state)) = (locators[number as usize], owners[number as usize]);
-        let table = locator.table(self.worker);
-        let hash = match store.find_or_hash(table, key, *now) {
-            Ok(entry) => {
-                if locator.is_partner() {
-                    touched.set(table, entry);
-                }
-                return store.assign(table, entry, slots, *now);
-            }
-            Err(hash) => hash,
-        };
-        if !store.has_room(table) {
-            // Entries end first, and their programs run.
-            return self.context(node).assign_packed(state, key, slots);
+        match *key {
+            [a] => self.set_entry(number, &[a], slots),
+            [a, b] => self.set_entry(number, &[a, b], slots),
+            _ => self.set_entry(number, key, slots),
         }
-        let partner = store.partner(table).and_then(|partner| touched.get(partner));
-        let shard = instances[usize::from(node)].shard(self.worker);
-        let new = New { key, slots, partner, now: *now, shard, renews: true };
-        let Created::Entry(entry) = store.create_in_room(table, &new, hash) else { return false };
-        if locator.is_partner() {
-            touched.set(table, entry);
-        }
-        true
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
@@ -439,6 +469,7 @@ impl Host for Machine<'_> {
         ops::list_get(params, ParamId(param), index.into(), column).ok()
     }
 
+    #[inline(always)]
     fn take(&mut self, number: u32) -> Option<u128> {
         let (node, pool) = resource(number);
         let instance = &mut self.functions.instances[node];

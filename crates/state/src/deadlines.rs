@@ -20,6 +20,10 @@ use std::collections::BinaryHeap;
 /// the entry's place.
 pub(crate) type Item = (u64, u64, u32);
 
+/// The first item of a queue: a time before which no place is due, and the id of the entry that is
+/// due at that time. The id is `None` if a slot must be opened first.
+pub(crate) type First = (u64, Option<u64>);
+
 /// Time-outs and tick (ns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Times {
@@ -71,23 +75,16 @@ impl Queue {
         queue
     }
 
-    /// A time before which no place is due, and the id of the entry that is due at that time. The
-    /// id is `None` if a slot must be opened first.
-    pub(crate) fn first(&self) -> Option<(u64, Option<u64>)> {
-        let soon = self.next().map(|(due, id, _)| (due, Some(id)));
-        // `None` sorts first, so at equal times the slot comes first.
-        let slot = self.first.map(|slot| (slot << self.shift, None));
-        slot.into_iter().chain(soon).min()
-    }
-
-    /// Whether a slot has to be opened before anything else.
-    pub(crate) fn opens_first(&self) -> bool {
-        self.first().is_some_and(|(_, id)| id.is_none())
-    }
-
-    /// The place that is due first.
-    pub(crate) fn first_number(&self) -> Option<u32> {
-        self.next().map(|item| item.2)
+    /// The first item, or the first slot.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<First> {
+        let slot = self.first.map(|slot| slot << self.shift);
+        match (self.next(), slot) {
+            (Some((due, id, _)), None) => Some((due, Some(id))),
+            (Some((due, id, _)), Some(slot)) if due < slot => Some((due, Some(id))),
+            // At equal times the slot comes first.
+            (_, slot) => Some((slot?, None)),
+        }
     }
 
     /// The item that is due first, if no slot has to be opened before.
@@ -143,15 +140,22 @@ impl Queue {
     }
 
     /// Removes the first item.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Item> {
-        let item = self.next()?;
-        if self.soon.last() == Some(&item) {
-            self.soon.pop();
-        } else {
-            self.late.pop();
-        }
+        let item = match self.soon.last() {
+            Some(_) if self.late.is_empty() => self.soon.pop(),
+            Some(soon) if self.late.peek().is_none_or(|late| *soon < late.0) => self.soon.pop(),
+            _ => self.late.pop().map(|late| late.0),
+        }?;
         self.behind[item.2 as usize] = FREE;
         Some(item)
+    }
+
+    /// Whether the next item is due at this time, which is that of an item that was removed. No
+    /// slot has to be opened before such an item.
+    #[inline]
+    pub(crate) fn has_more(&self, due: u64) -> bool {
+        self.next().is_some_and(|item| item.0 == due)
     }
 
     /// Opens the first slot that is not empty. `item` gives the present item of each place in it,

@@ -41,6 +41,21 @@ pub struct EndedEntry<'a> {
     pub slots: &'a [u64],
 }
 
+impl<'a> EndedEntry<'a> {
+    /// The entry at a place of a table.
+    #[inline]
+    pub(crate) fn of(at: usize, table: &'a Table, place: u32) -> Self {
+        Self {
+            table: TableRef::at(at),
+            node: table.site.node,
+            state: table.site.state,
+            shard: table.creator(place),
+            key: table.key(place),
+            slots: table.slots(place),
+        }
+    }
+}
+
 impl Ended {
     /// Whether there are no entries.
     #[must_use]
@@ -66,17 +81,11 @@ impl Ended {
         self.words.clear();
     }
 
-    /// Adds the entry at a place, which is still in its table.
-    pub(crate) fn push(&mut self, at: usize, table: &Table, place: u32) {
-        let (key, slots) = (self.copy(table.key(place)), self.copy(table.slots(place)));
-        self.entries.push(Member {
-            table: TableRef::at(at),
-            node: table.site.node,
-            state: table.site.state,
-            shard: table.creator(place),
-            key,
-            slots,
-        });
+    /// Adds an entry, which is still in its table.
+    pub(crate) fn push(&mut self, entry: &EndedEntry<'_>) {
+        let EndedEntry { table, node, state, shard, .. } = *entry;
+        let (key, slots) = (self.copy(entry.key), self.copy(entry.slots));
+        self.entries.push(Member { table, node, state, shard, key, slots });
     }
 
     fn copy(&mut self, words: &[u64]) -> Range<usize> {

@@ -66,6 +66,8 @@ pub struct Index {
     chained: Vec<Line>,
     /// The number of entries.
     len: usize,
+    /// The number of entries from which on the next one makes the index grow.
+    most: usize,
     /// The unused lines of `chained`.
     spare: Vec<u32>,
     /// Scratch memory for the places that a split moves.
@@ -90,7 +92,8 @@ impl Index {
     #[must_use]
     pub fn new() -> Self {
         let (chained, spare, moved) = (Vec::new(), Vec::new(), Vec::new());
-        Self { lines: vec![Line::EMPTY], base: 1, mask: 1, chained, len: 0, spare, moved }
+        let lines = vec![Line::EMPTY];
+        Self { lines, base: 1, mask: 1, chained, len: 0, most: FILL, spare, moved }
     }
 
     /// Calls `is` with each place that has this hash's tag in the lines for this hash. Returns the
@@ -131,8 +134,9 @@ impl Index {
     }
 
     /// Adds a place. `rehash` returns the hash of any place in the index.
+    #[inline]
     pub fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
-        if self.len >= self.lines.len() * FILL {
+        if self.len >= self.most {
             self.split(rehash);
         }
         self.put(hash, place);
@@ -259,6 +263,7 @@ impl Index {
     }
 
     /// Adds a line and moves its part of the entries from the line whose turn it is.
+    #[inline(never)]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "there are fewer chained lines than places, which have 32 bits"
@@ -283,6 +288,7 @@ impl Index {
         }
         make_room(&mut self.lines, 1);
         self.lines.push(Line::EMPTY);
+        self.most += FILL;
         if self.lines.len() == 2 * self.base {
             self.base = self.lines.len();
             self.mask = 2 * self.base - 1;

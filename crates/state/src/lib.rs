@@ -90,12 +90,14 @@
 
 mod deadlines;
 mod dependents;
+mod earliest;
 mod ended;
 mod expiry;
 mod handle;
 mod hash;
 mod hints;
 mod index;
+mod lives;
 mod memory;
 mod moving;
 mod mutants;

@@ -64,12 +64,12 @@ impl Words {
         self.buffer.resize(self.buffer.len() + count, 0);
     }
 
-    /// Makes sure that there are this many words. Appends some more at a time, because each time
-    /// takes longer than a word.
+    /// Makes sure that there are this many words. Appends whole lines, and some more at a time,
+    /// because each time takes longer than a word.
     pub(crate) fn cover(&mut self, count: usize) {
         let missing = count.saturating_sub(self.buffer.len() - self.lead);
         if missing > 0 {
-            self.grow(missing.max(AHEAD));
+            self.grow(missing.max(AHEAD).next_multiple_of(LINE));
         }
     }
 
@@ -139,6 +139,18 @@ impl Words {
     #[inline(always)]
     pub(crate) fn try_line_mut(&mut self, line: usize) -> Option<&mut [u64; LINE]> {
         self.buffer.get_mut(self.lead..)?.as_chunks_mut().0.get_mut(line)
+    }
+
+    /// As [`Words::try_line_mut`], for a line that exists.
+    #[inline(always)]
+    pub(crate) fn line_mut(&mut self, line: usize) -> &mut [u64; LINE] {
+        &mut self.buffer[self.lead..].as_chunks_mut().0[line]
+    }
+
+    #[inline]
+    pub(crate) fn word_mut(&mut self, at: usize) -> &mut u64 {
+        let index = self.index(at);
+        &mut self.buffer[index]
     }
 
     #[inline]

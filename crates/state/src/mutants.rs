@@ -1,7 +1,8 @@
-//! Mutants: deliberate mistakes in moving state. Tests show that the comparison of engines finds each
-//! of them. A mutant can be active only with the feature `mutants`.
+//! Mutants: deliberate mistakes in moving state, and in creating and ending entries. Tests show that
+//! the comparison of engines finds each of them. A mutant can be active only with the feature
+//! `mutants`.
 
-/// A mutant of moving state.
+/// A mutant of moving state, or of creating and ending entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "no mutant is active then"))]
 pub enum MoveMutant {
@@ -23,11 +24,17 @@ pub enum MoveMutant {
     MembersKept,
     /// The counts of flow records are not added to entries that move.
     Unsettled,
+    /// New entries get no deadlines.
+    DeadlinesForgotten,
+    /// A lookup that found nothing still counts after the entry was created.
+    MissesKept,
+    /// The programs of expired entries do not run.
+    ProgramsForgotten,
 }
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const MOVE_MUTANTS: [MoveMutant; 9] = [
+pub const MOVE_MUTANTS: [MoveMutant; 12] = [
     MoveMutant::DeadlinesLeft,
     MoveMutant::DeadlinesKept,
     MoveMutant::OrderLeft,
@@ -37,6 +44,9 @@ pub const MOVE_MUTANTS: [MoveMutant; 9] = [
     MoveMutant::PoolsLeft,
     MoveMutant::MembersKept,
     MoveMutant::Unsettled,
+    MoveMutant::DeadlinesForgotten,
+    MoveMutant::MissesKept,
+    MoveMutant::ProgramsForgotten,
 ];
 
 /// The mutant that a store has, if any.

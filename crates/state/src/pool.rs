@@ -60,6 +60,7 @@ impl Pool {
 
     /// Takes the member whose turn it is; `None` when none is free. Only pools in random order draw
     /// from `rng`, and only when a member is free.
+    #[inline]
     pub fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         match &mut self.0 {
             Kind::Dense(pool) => pool.take(rng),
@@ -77,6 +78,7 @@ impl Pool {
 
     /// Returns a member. The result is false, without any change, when the member is not taken. A
     /// member that a change has removed from the pool since it was taken is forgotten.
+    #[inline]
     pub fn release(&mut self, value: u128) -> bool {
         match &mut self.0 {
             Kind::Dense(pool) => pool.release(value),
@@ -173,6 +175,7 @@ impl Dense {
         clippy::cast_possible_truncation,
         reason = "the random number is below the number of free members"
     )]
+    #[inline]
     fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         let rank = match &mut self.free {
             Free::Lowest(free) => free.first()?,
@@ -187,6 +190,7 @@ impl Dense {
     }
 
     /// Marks a free member as taken.
+    #[inline]
     fn mark(&mut self, rank: u32) {
         self.taken[rank as usize / 64] |= 1 << (rank % 64);
         self.free_count -= 1;
@@ -209,6 +213,7 @@ impl Dense {
         })
     }
 
+    #[inline]
     fn release(&mut self, value: u128) -> bool {
         let Some(rank) = self.members.rank(value) else { return self.strays.remove(&value) };
         if !self.is_marked(rank) {

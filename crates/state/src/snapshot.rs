@@ -100,7 +100,7 @@ impl Tables {
             shard: entry.creator,
             root,
         };
-        let place = table.insert(&fresh, hash);
+        let (place, ..) = table.insert(&fresh, hash);
         match root {
             None => {
                 table.renew(place, entry.last_seen_ns);
@@ -115,6 +115,8 @@ impl Tables {
 /// Adds an entry to the group of a root.
 fn join(all: &mut [Table], at: usize, place: u32, root: u32) {
     let site = all[at].site;
-    let rest = all[site.root].follow(root, (place, site.state.0));
-    all[at].follow(place, rest);
+    let up = &mut all[site.root];
+    let rest = up.follow(up.number(root), (place, site.state.0));
+    let number = all[at].number(place);
+    all[at].follow(number, rest);
 }

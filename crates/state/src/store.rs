@@ -2,10 +2,11 @@
 #![expect(clippy::indexing_slicing, reason = "callers name tables of this store")]
 
 use crate::dependents::Dependents;
-use crate::ended::Ended;
+use crate::ended::{Ended, EndedEntry};
 use crate::handle::{Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::hints::Hints;
+use crate::mutants::MoveMutant;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::root_in;
 use crate::tables::{Cause, New, Tables};
@@ -23,7 +24,31 @@ const LARGE: u64 = 4096;
 pub struct Store<D = ()> {
     tables: Tables,
     hints: Hints,
+    missed: Missed,
     dependents: D,
+}
+
+/// The latest lookup of a run ([`Store::find_hinted`]) that found nothing, for programs that then
+/// create the entry.
+#[derive(Debug, Default)]
+struct Missed {
+    /// The table, and the number of entries that had been created before. `None` if there was no
+    /// such lookup.
+    at: Option<(TableRef, u64)>,
+    key: [u64; 2],
+    hash: u64,
+}
+
+impl Missed {
+    /// A key of one or two words; others are not kept.
+    #[inline(always)]
+    fn short(key: &[u64]) -> Option<[u64; 2]> {
+        match *key {
+            [a] => Some([a, 0]),
+            [a, b] => Some([a, b]),
+            _ => None,
+        }
+    }
 }
 
 /// The result of [`Store::create`].
@@ -63,7 +88,7 @@ impl<D: Dependents> Store<D> {
     ) -> Self {
         let tables = Tables::new(chain, hash);
         let (hints, dependents) = (Hints::new(tables.count()), dependents(&tables));
-        Self { tables, hints, dependents }
+        Self { tables, hints, missed: Missed::default(), dependents }
     }
 
     /// The tables without their dependents.
@@ -148,6 +173,7 @@ impl<D: Dependents> Store<D> {
     #[inline]
     pub fn begin(&mut self) {
         self.hints.begin();
+        self.missed.at = None;
     }
 
     /// As [`Store::find_seen`], for runs that look up several entries. Also returns the entry's
@@ -160,14 +186,36 @@ impl<D: Dependents> Store<D> {
         key: &[u64],
         now: u64,
     ) -> Option<(Handle, &[u64])> {
-        let entry = self.find_or_hash(table, key, now).ok()?;
-        Some((entry, self.tables.at(table).slots(entry.place())))
+        match self.search(table, key, now) {
+            Ok(entry) => Some((entry, self.tables.at(table).slots(entry.place()))),
+            Err(hash) => {
+                if let Some(key) = Missed::short(key) {
+                    self.missed = Missed { at: Some((table, self.tables.ids)), key, hash };
+                }
+                None
+            }
+        }
     }
 
     /// As [`Store::find_hinted`], without the slots. If the table has no such entry, returns the
-    /// hash of the key, for [`Store::create_in_room`].
+    /// hash of the key, for [`Store::create_in_room`]. A lookup of a short key that repeats the
+    /// run's latest one needs no search if that one has found nothing and no entry was created
+    /// since.
     #[inline(always)]
     pub fn find_or_hash(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
+        let is_last = self.missed.at.is_some_and(|(at, ids)| {
+            let is_kept = self.tables.mutants.has(MoveMutant::MissesKept);
+            at == table && (ids == self.tables.ids || is_kept)
+        });
+        if is_last && Missed::short(key) == Some(self.missed.key) {
+            return Err(self.missed.hash);
+        }
+        self.search(table, key, now)
+    }
+
+    /// Finds an entry by the hint or by the index. The error is the hash of the key.
+    #[inline(always)]
+    fn search(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
         let at = table.index();
         if let Some(number) = self.hints.next()
             && let Some((place, head)) = self.tables.all[at].find_at(number, key)
@@ -327,7 +375,7 @@ impl<D: Dependents> Store<D> {
     /// others, the partner must exist. `ended` receives the evicted entries if the result is
     /// [`Created::Evicted`].
     pub fn create(&mut self, table: TableRef, new: &New<'_>, ended: &mut Ended) -> Created {
-        if self.tables.lacks_partner(table, new) {
+        if self.tables.root_for(table, new).is_err() {
             return self.refuse(table);
         }
         self.create_after_eviction(table, new, ended)
@@ -360,7 +408,7 @@ impl<D: Dependents> Store<D> {
             let oldest = at.oldest().filter(|_| at.limits.capacity > 0);
             let Some(place) = oldest else { return self.refuse(table) };
             let (root, place) = (at.site.root, root_in(at.head(place)));
-            self.end_group(root, place, Cause::Evicted, ended);
+            self.end_group((root, place), Cause::Evicted, ended, &mut |_, _| false);
             if !ended.is_empty() {
                 return Created::Evicted;
             }
@@ -370,16 +418,16 @@ impl<D: Dependents> Store<D> {
     }
 
     /// As [`Store::create`], for a table that has room. `hash` is the hash of the key.
+    #[inline(always)]
     pub fn create_in_room(&mut self, table: TableRef, new: &New<'_>, hash: u64) -> Created {
         // The partner may have been evicted.
-        if self.tables.lacks_partner(table, new) {
-            return self.refuse(table);
-        }
+        let Ok(root) = self.tables.root_for(table, new) else { return self.refuse(table) };
         self.dependents.entry_will_appear(&mut self.tables, table, new.key);
-        Created::Entry(self.tables.insert(table.index(), new, hash))
+        Created::Entry(self.tables.insert(table, new, hash, root))
     }
 
     /// Counts a refused entry. New entries of `expire` programs are always refused.
+    #[inline(never)]
     pub fn refuse(&mut self, table: TableRef) -> Created {
         self.tables.at_mut(table).counters.refused += 1;
         Created::Refused
@@ -390,15 +438,23 @@ impl<D: Dependents> Store<D> {
         if self.exists(table, entry) {
             let at = self.tables.at(table);
             let (root, place) = (at.site.root, root_in(at.head(entry.place())));
-            self.end_group(root, place, Cause::Deleted, &mut Ended::default());
+            let ended = &mut Ended::default();
+            self.end_group((root, place), Cause::Deleted, ended, &mut |_, _| false);
         }
     }
 
-    /// Ends the group with this root.
-    fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
+    /// Ends the group with this root, as [`Tables::end_group`].
+    #[inline(always)]
+    fn end_group(
+        &mut self,
+        (root, place): (usize, u32),
+        cause: Cause,
+        ended: &mut Ended,
+        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+    ) {
         let group = (root, self.tables.all[root].number(place));
         self.dependents.group_will_end(&mut self.tables, group);
-        self.tables.end_group(root, place, cause, ended);
+        self.tables.end_group((root, place), cause, ended, run);
     }
 
     /// A time before which no entry is due (ns). `u64::MAX` if no entry will ever be due.
@@ -413,19 +469,58 @@ impl<D: Dependents> Store<D> {
     /// end in the order of their roots' function, table and creation.
     pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
         ended.clear();
-        let Self { tables, dependents, .. } = self;
-        while let Some((due, at)) = tables.first_due(until, |group| dependents.last_used(group)) {
-            if let Some(group) = tables.first_group(at)
-                && let Some(seen) = dependents.last_used(group)
-            {
-                tables.renew(group, seen);
-            }
-            if let Some(place) = tables.next_expired(at) {
-                self.end_group(at, place, Cause::Expired, ended);
+        loop {
+            let (due, at) = self.first_due(until)?;
+            let expired = self.take_due(at);
+            self.tables.update_first(at);
+            if let Some(place) = expired {
+                self.end_group((at, place), Cause::Expired, ended, &mut |_, _| false);
                 return Some(due);
             }
         }
-        None
+    }
+
+    /// As [`Tables::first_due`].
+    #[inline]
+    fn first_due(&mut self, until: u64) -> Option<(u64, usize)> {
+        let Self { tables, dependents, .. } = self;
+        tables.first_due(until, |group| dependents.last_used(group))
+    }
+
+    /// Takes the first item out of a table's queue. Returns the place of its entry if it is due.
+    #[inline]
+    fn take_due(&mut self, at: usize) -> Option<u32> {
+        let Self { tables, dependents, .. } = self;
+        tables.all[at].take_due(|number| dependents.last_used((at, number as usize)))
+    }
+
+    /// As [`Store::expire`], for a caller that can run the programs of some entries at once. Ends
+    /// groups up to the first one that has another program. `run` gets the entry and the layout of
+    /// its slots, and returns whether it has run the program. The program must not depend on state,
+    /// because the entry is still in its table.
+    #[inline]
+    pub fn expire_until_program(
+        &mut self,
+        until: u64,
+        ended: &mut Ended,
+        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+    ) -> Option<u64> {
+        ended.clear();
+        loop {
+            let (due, at) = self.first_due(until)?;
+            loop {
+                if let Some(place) = self.take_due(at) {
+                    self.end_group((at, place), Cause::Expired, ended, run);
+                }
+                if !ended.is_empty() || !self.tables.goes_on(at, due) {
+                    break;
+                }
+            }
+            self.tables.update_first(at);
+            if !ended.is_empty() {
+                return Some(due);
+            }
+        }
     }
 
     /// Takes over a function's new parameter values. New capacities and time-outs apply at once.

@@ -1,6 +1,7 @@
 //! A table: entries with stable places, found by key.
 
 use crate::deadlines::{Queue, Times};
+use crate::handle::Handle;
 use crate::hash::HashKey;
 use crate::index::Index;
 use crate::memory::{LINE, NONE, Words, lengthen};
@@ -30,7 +31,7 @@ pub(crate) struct Cold {
 pub(crate) type Next = (u32, u32);
 
 /// The offset of the key in an entry.
-const KEY: usize = 1;
+pub(crate) const KEY: usize = 1;
 
 /// The number of places that are added at a time.
 const PLACES: usize = 64;
@@ -44,13 +45,13 @@ const PLACES: usize = 64;
 pub(crate) struct Table {
     // The fields that lookups read come first, next to each other.
     pub(crate) hot: Words,
-    index: Index,
-    key_words: usize,
-    slot_words: usize,
-    slots_at: usize,
-    seen_at: usize,
+    pub(crate) index: Index,
+    pub(crate) key_words: usize,
+    pub(crate) slot_words: usize,
+    pub(crate) slots_at: usize,
+    pub(crate) seen_at: usize,
     /// The distance from one entry to the next, in words.
-    stride: usize,
+    pub(crate) stride: usize,
     /// The stride as a power of two, if it is one.
     shift: Option<u32>,
     /// The largest number of entries, because places have 32 bits. So a table has at most 32 GiB,
@@ -69,15 +70,15 @@ pub(crate) struct Table {
     /// For tables with time-outs: the place in the store's list of such tables.
     pub(crate) timed: usize,
     /// For tables that evict.
-    order: Option<Order>,
+    pub(crate) order: Option<Order>,
     pub(crate) cold: Vec<Cold>,
     /// The entry after each entry in its group, in functions with groups of several entries.
-    next: Vec<Next>,
+    pub(crate) next: Vec<Next>,
     /// The shard that created each entry, in functions with several shards.
-    creators: Vec<u16>,
+    pub(crate) creators: Vec<u16>,
     /// The first free place.
-    free: u32,
-    len: u64,
+    pub(crate) free: u32,
+    pub(crate) len: u64,
 }
 
 /// The layout for [`Table::see_at`] of a table of roots whose entries lie within one cache line.
@@ -270,6 +271,13 @@ impl Table {
         generation % 2 == 1 && (head >> 32) as u32 == generation
     }
 
+    /// The first word of an entry, unless it has ended.
+    #[inline]
+    pub(crate) fn head_of(&self, entry: Handle) -> Option<u64> {
+        let head = self.hot.try_word(entry.place() as usize)?;
+        (exists(head) && (head >> 32) as u32 == entry.generation()).then_some(head)
+    }
+
     #[inline]
     pub(crate) fn key(&self, place: u32) -> &[u64] {
         self.hot.get(place as usize + KEY, self.key_words)
@@ -308,7 +316,7 @@ impl Table {
     pub(crate) fn number(&self, place: u32) -> usize {
         // In most tables, the stride is a power of two, so this needs no division.
         match self.shift {
-            Some(shift) => place as usize >> shift,
+            Some(shift) => (place as usize).wrapping_shr(shift),
             None => place as usize / self.stride,
         }
     }
@@ -357,47 +365,9 @@ impl Table {
         (first != NONE).then(|| self.place(first as usize))
     }
 
-    /// Adds an entry. The table must have room and no entry with the same key.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "an entry has `stride` words, and each place has cold data"
-    )]
-    pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
-        if self.free == NONE {
-            self.add_places();
-        }
-        let place = self.free;
-        let entry = self.hot.get_mut(place as usize, self.stride);
-        let head = entry[0];
-        self.free = root_in(head);
-        let generation = (head >> 32).wrapping_add(1);
-        entry[0] = generation << 32 | u64::from(fresh.root.unwrap_or(place));
-        copy_words(&mut entry[KEY..self.slots_at], fresh.key);
-        copy_words(&mut entry[self.slots_at..self.seen_at], fresh.slots);
-        if self.site.is_root {
-            entry[self.seen_at] = fresh.now;
-        }
-        let number = self.number(place);
-        self.cold[number] = Cold { created_ns: fresh.now, id: fresh.id };
-        if let Some(next) = self.next.get_mut(number) {
-            *next = (NONE, 0);
-        }
-        if let Some(creator) = self.creators.get_mut(number) {
-            *creator = fresh.shard;
-        }
-        if let Some(order) = &mut self.order {
-            order.append(number);
-        }
-        let (hot, words) = (&self.hot, self.key_words);
-        self.index
-            .insert(fresh.hash, place, |place| hash_key.hash(hot.get(place as usize + KEY, words)));
-        self.len += 1;
-        place
-    }
-
     /// Adds some free places. The table must have room for one more entry.
     #[inline(never)]
-    fn add_places(&mut self) {
+    pub(crate) fn add_places(&mut self) {
         let first = self.cold.len();
         let most = usize::try_from(self.limits.capacity.min(self.most)).unwrap_or(usize::MAX);
         let room = most.saturating_sub(first);
@@ -417,31 +387,18 @@ impl Table {
         }
     }
 
-    /// Removes an entry.
-    pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
-        self.index.remove(hash_key.hash(self.key(place)), place);
-        let (number, generation) = (self.number(place), self.head(place) >> 32);
-        // The shift removes the carry out of the 32 bits of the generation.
-        self.hot.set(place as usize, generation.wrapping_add(1) << 32 | u64::from(self.free));
-        self.free = place;
-        if let Some(order) = &mut self.order {
-            order.remove(number);
-        }
-        self.len -= 1;
-    }
-
     /// The entry after an entry in its group.
     pub(crate) fn next(&self, place: u32) -> Next {
         self.next.get(self.number(place)).copied().unwrap_or((NONE, 0))
     }
 
-    /// Sets the entry after an entry in its group. Returns the previous one.
+    /// Sets the entry after the entry with a number in its group. Returns the previous one.
     #[expect(
         clippy::indexing_slicing,
         reason = "in functions with groups, `next` has an element for each place"
     )]
-    pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
-        let number = self.number(place);
+    #[inline]
+    pub(crate) fn follow(&mut self, number: usize, next: Next) -> Next {
         std::mem::replace(&mut self.next[number], next)
     }
 
@@ -536,26 +493,6 @@ pub(crate) fn root_in(head: u64) -> u32 {
 pub(crate) fn exists(head: u64) -> bool {
     // The generation in the upper half is odd while the entry exists.
     head >> 32 & 1 == 1
-}
-
-/// Copies words to a slice of the same length. Short copies are written out, because a copy of
-/// unknown length is a call.
-#[inline(always)]
-fn copy_words(to: &mut [u64], from: &[u64]) {
-    #[inline(always)]
-    fn some<const N: usize>(to: &mut [u64], from: &[u64]) {
-        if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk()) {
-            *to = *from;
-        }
-    }
-    match from.len() {
-        1 => some::<1>(to, from),
-        2 => some::<2>(to, from),
-        3 => some::<3>(to, from),
-        4 => some::<4>(to, from),
-        5 => some::<5>(to, from),
-        _ => to.copy_from_slice(from),
-    }
 }
 
 /// The stride of entries with this number of words. Small entries do not straddle cache lines.

@@ -5,11 +5,12 @@
 )]
 
 use crate::deadlines::{Queue, Times};
-use crate::ended::Ended;
+use crate::earliest::Earliest;
+use crate::ended::{Ended, EndedEntry};
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::memory::NONE;
-use crate::mutants::Mutants;
+use crate::mutants::{MoveMutant, Mutants};
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
 use crate::table::{Fresh, Limits, Table, root_in};
@@ -25,8 +26,8 @@ pub struct Tables {
     pub(crate) functions: Vec<Function>,
     pub(crate) all: Vec<Table>,
     pub(crate) hash: HashKey,
-    /// The tables with time-outs, in order.
-    timed: Vec<Timed>,
+    /// The first items in the queues of the tables with time-outs.
+    earliest: Earliest,
     /// The time before which no entry is due (ns).
     next: u64,
     /// The id of the next entry.
@@ -34,25 +35,6 @@ pub struct Tables {
     /// Scratch memory for the members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
     pub(crate) mutants: Mutants,
-}
-
-/// The first item in the queue of a table with time-outs. These are next to each other, so that the
-/// search for the first one of all tables reads few cache lines.
-#[derive(Clone, Copy, Debug)]
-struct Timed {
-    table: usize,
-    node: u16,
-    state: StateId,
-    /// As [`Queue::first`].
-    first: Option<(u64, Option<u64>)>,
-}
-
-impl Timed {
-    /// The order of tables whose first items have equal times. Slots are opened before entries end.
-    fn rank(&self) -> (bool, u16, StateId, Option<u64>) {
-        let id = self.first.and_then(|(_, id)| id);
-        (id.is_some(), self.node, self.state, id)
-    }
 }
 
 /// The tables of one function.
@@ -98,13 +80,10 @@ impl Tables {
             tables.add_function(position, node, chain.workers);
         }
         let timed = tables.all.iter().enumerate().filter(|(_, table)| table.queue.is_some());
-        let timed = timed.map(|(at, table)| {
-            let Site { node, state, .. } = table.site;
-            Timed { table: at, node, state, first: None }
-        });
-        tables.timed = timed.collect();
-        for (place, one) in tables.timed.iter().enumerate() {
-            tables.all[one.table].timed = place;
+        tables.earliest =
+            Earliest::new(timed.map(|(at, table)| (at, table.site.node, table.site.state)));
+        for (number, at) in tables.earliest.tables().enumerate() {
+            tables.all[at].timed = number;
         }
         tables.find_next();
         tables
@@ -116,7 +95,7 @@ impl Tables {
             functions: Vec::new(),
             all: Vec::new(),
             hash,
-            timed: Vec::new(),
+            earliest: Earliest::default(),
             next: u64::MAX,
             ids: 0,
             members: Vec::new(),
@@ -182,7 +161,7 @@ impl Tables {
                 root: None,
             };
             self.ids += 1;
-            self.all[at].insert(&fresh, &self.hash);
+            let _ = self.all[at].insert(&fresh, &self.hash);
         }
     }
 
@@ -342,60 +321,98 @@ impl Tables {
         self.next
     }
 
-    /// Whether the new entry needs a partner that does not exist.
-    pub(crate) fn lacks_partner(&self, table: TableRef, new: &New<'_>) -> bool {
-        let Some(with) = self.at(table).site.partner else { return false };
-        !new.partner.is_some_and(|entry| self.exists(TableRef::at(with), entry))
+    /// The root of the group to which a new entry will belong: the place of an existing entry, or
+    /// `None` if the new entry is a root. The error is that it needs a partner that does not exist.
+    #[inline(always)]
+    pub(crate) fn root_for(&self, table: TableRef, new: &New<'_>) -> Result<Option<u32>, ()> {
+        let Some(with) = self.at(table).site.partner else { return Ok(None) };
+        let partner = new.partner.ok_or(())?;
+        let head = self.all[with].head_of(partner).ok_or(())?;
+        Ok(Some(root_in(head)))
     }
 
-    /// Adds an entry. `hash` is the hash of its key. The table must have room and no entry with the
-    /// same key, and the partner must exist.
-    #[inline]
-    pub(crate) fn insert(&mut self, at: usize, new: &New<'_>, hash: u64) -> Handle {
+    /// Adds an entry to the group of a root ([`Tables::root_for`]). `hash` is the hash of its key.
+    /// The table must have room and no entry with the same key.
+    #[inline(always)]
+    pub(crate) fn insert(
+        &mut self,
+        table: TableRef,
+        new: &New<'_>,
+        hash: u64,
+        root: Option<u32>,
+    ) -> Handle {
         let New { key, slots, now, shard, .. } = *new;
-        let partner = self.all[at].site.partner.zip(new.partner);
-        let root = partner.map(|(with, entry)| root_in(self.all[with].head(entry.place())));
         let fresh = Fresh { key, slots, hash, now, id: self.ids, shard, root };
         self.ids += 1;
+        let at = table.index();
         let table = &mut self.all[at];
-        let place = table.insert(&fresh, &self.hash);
+        let (place, head, number) = table.insert(&fresh, &self.hash);
         table.counters.created += 1;
-        let handle = Handle::of(table.head(place), place);
-        let Some(root) = root else {
-            if let Some(due) = table.schedule(place) {
-                self.next = self.next.min(due);
-                // Every item of the queue is due at its first item's time or later.
-                if self.timed[table.timed].first.is_none_or(|(first, _)| due < first) {
-                    self.update_first(at);
-                }
-            }
-            return handle;
-        };
         let (state, up) = (table.site.state.0, table.site.root);
-        let up = &mut self.all[up];
-        let rest = up.follow(root, (place, state));
-        if new.renews {
-            up.renew(root, now);
+        match root {
+            None if table.queue.is_some() => self.schedule(at, place),
+            None => {}
+            Some(root) => {
+                let up = &mut self.all[up];
+                let rest = up.follow(up.number(root), (place, state));
+                if new.renews {
+                    up.renew(root, now);
+                }
+                let _ = self.all[at].follow(number, rest);
+            }
         }
-        self.all[at].follow(place, rest);
-        handle
+        Handle::of(head, place)
+    }
+
+    /// Queues a new root.
+    #[inline]
+    fn schedule(&mut self, at: usize, place: u32) {
+        let table = &mut self.all[at];
+        if self.mutants.has(MoveMutant::DeadlinesForgotten) {
+            return;
+        }
+        let Some(due) = table.schedule(place) else { return };
+        self.next = self.next.min(due);
+        // Every item of the queue is due at its first item's time or later.
+        if due <= self.earliest.due(table.timed) {
+            self.update_first(at);
+        }
     }
 
     /// Ends the group with this root. `ended` receives the members whose programs must run: the
-    /// root first, then the others in the order of table and creation.
-    pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
+    /// root first, then the others in the order of table and creation. `run` may run such a program
+    /// at once and return true, as long as no program before it waits.
+    #[inline]
+    pub(crate) fn end_group(
+        &mut self,
+        (root, place): (usize, u32),
+        cause: Cause,
+        ended: &mut Ended,
+        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+    ) {
         let row = self.all[root].site.row;
         let (second, state) = self.all[root].next(place);
         let at = row + state as usize;
         if second == NONE || self.all[at].next(second).0 == NONE {
             // Most groups have one or two members.
-            self.end(root, place, cause, ended);
+            self.end((root, place), cause, ended, run);
             if second != NONE {
-                self.end(at, second, cause, ended);
+                self.end((at, second), cause, ended, run);
             }
             return;
         }
         let mut members = std::mem::take(&mut self.members);
+        self.list_members(root, place, &mut members);
+        for (state, _, place) in members.drain(..) {
+            self.end((row + state, place), cause, ended, run);
+        }
+        self.members = members;
+    }
+
+    /// Lists the members of the group with this root, in the order in which they end.
+    #[inline(never)]
+    fn list_members(&self, root: usize, place: u32, members: &mut Vec<(usize, u64, u32)>) {
+        let row = self.all[root].site.row;
         let mut at = (root - row, place);
         loop {
             let table = &self.all[row + at.0];
@@ -409,75 +426,65 @@ impl Tables {
         if let Some((_, others)) = members.split_first_mut() {
             others.sort_unstable();
         }
-        for (state, _, place) in members.drain(..) {
-            self.end(row + state, place, cause, ended);
-        }
-        self.members = members;
     }
 
-    fn end(&mut self, at: usize, place: u32, cause: Cause, ended: &mut Ended) {
+    #[inline]
+    fn end(
+        &mut self,
+        (at, place): (usize, u32),
+        cause: Cause,
+        ended: &mut Ended,
+        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+    ) {
         let table = &mut self.all[at];
         match cause {
             Cause::Expired => table.counters.expired += 1,
             Cause::Evicted => table.counters.evicted += 1,
             Cause::Deleted => {}
         }
-        if cause != Cause::Deleted && table.site.runs {
-            ended.push(at, table, place);
+        let is_silent = cause == Cause::Expired && self.mutants.has(MoveMutant::ProgramsForgotten);
+        if cause != Cause::Deleted && table.site.runs && !is_silent {
+            let entry = EndedEntry::of(at, table, place);
+            if !ended.is_empty() || !run(entry, &table.slots) {
+                ended.push(&entry);
+            }
         }
         table.remove(place, &self.hash);
     }
 
-    /// The table that may have the first due entry by `until`, and the time. The time is a lower
-    /// bound. `last_used` gives the time at which the dependents of a group were last used.
+    /// The table whose queue has the first entry that is due by `until`, and the time of this entry.
+    /// `last_used` gives the time at which the dependents of a group were last used.
+    #[inline]
     pub(crate) fn first_due(
         &mut self,
         until: u64,
         last_used: impl Fn(Group) -> Option<u64>,
     ) -> Option<(u64, usize)> {
         loop {
-            let first = self.earliest();
-            self.next = first.map_or(u64::MAX, |(due, _)| due);
-            let (due, at) = first.filter(|(due, _)| *due <= until)?;
-            if !self.all[at].open_slot(|number| last_used((at, number as usize))) {
+            let first = self.earliest.first();
+            self.next = first.map_or(u64::MAX, |(due, ..)| due);
+            let (due, at, opens) = first.filter(|(due, ..)| *due <= until)?;
+            if !opens {
                 return Some((due, at));
             }
+            self.all[at].open_slot(|number| last_used((at, number as usize)));
             self.update_first(at);
         }
     }
 
-    /// The group of the first entry in a table's queue.
-    pub(crate) fn first_group(&self, at: usize) -> Option<Group> {
-        let number = self.all[at].queue.as_ref().and_then(Queue::first_number)?;
-        Some((at, number as usize))
-    }
-
-    /// Takes the first item out of a table's queue. Returns the entry's place if the entry is due.
-    pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
-        let expired = self.all[at].next_expired();
-        self.update_first(at);
-        expired
-    }
-
-    /// The time and table of the first item among all queues.
-    fn earliest(&self) -> Option<(u64, usize)> {
-        let mut earliest: Option<(u64, &Timed)> = None;
-        for one in &self.timed {
-            let Some((due, _)) = one.first else { continue };
-            let is_earlier = earliest.is_none_or(|(first, other)| {
-                due < first || due == first && one.rank() < other.rank()
-            });
-            if is_earlier {
-                earliest = Some((due, one));
-            }
-        }
-        earliest.map(|(due, one)| (due, one.table))
+    /// Whether the queue of a table, from which the first entry was taken, comes first again at the
+    /// same time. Tables with several shards may say no, because their entries take turns.
+    #[inline]
+    pub(crate) fn goes_on(&self, at: usize, due: u64) -> bool {
+        let table = &self.all[at];
+        !table.site.sharded && table.queue.as_ref().is_some_and(|queue| queue.has_more(due))
     }
 
     /// Reads the first item in the queue of a table with time-outs again.
-    fn update_first(&mut self, at: usize) {
+    #[inline]
+    pub(crate) fn update_first(&mut self, at: usize) {
         let table = &self.all[at];
-        self.timed[table.timed].first = table.queue.as_ref().and_then(Queue::first);
+        self.earliest.set(table.timed, table.queue.as_ref().and_then(Queue::first));
     }
 
     /// Takes over a function's new parameter values. New capacities and time-outs apply at once.
@@ -497,10 +504,9 @@ impl Tables {
 
     /// Computes again the time before which no entry is due.
     pub(crate) fn find_next(&mut self) {
-        for one in &mut self.timed {
-            one.first = self.all[one.table].queue.as_ref().and_then(Queue::first);
-        }
-        self.next = self.earliest().map_or(u64::MAX, |(due, _)| due);
+        let timed: Vec<usize> = self.earliest.tables().collect();
+        timed.into_iter().for_each(|at| self.update_first(at));
+        self.next = self.earliest.first().map_or(u64::MAX, |(due, ..)| due);
     }
 }
 

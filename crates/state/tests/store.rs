@@ -4,7 +4,10 @@ mod naive;
 
 use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
-use braid_state::{Created, Ended, Handle, HashKey, New, Store, example_chain};
+use braid_state::{
+    Created, Ended, EndedEntry, Handle, HashKey, KeyShape, New, SlotShape, Store, TableRef,
+    example_chain,
+};
 use naive::{Naive, Removed};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -191,6 +194,14 @@ impl Both {
     fn set(&mut self, at: &Where, key: u8, value: u8, seen: bool, then: u8) {
         let table = self.store.table(at.node, at.state, at.shard);
         let values = slots_of(at, value);
+        if seen {
+            // As machine code does, which mostly looks a key up before it creates the entry.
+            if value < 128 {
+                self.find_hinted(at, key);
+            }
+            let found = self.store.find_or_hash(table, &self.packed(at, key), self.now);
+            assert_eq!(found.ok(), self.find(at, key, true).map(|both| both.0));
+        }
         if let Some((entry, id)) = self.find(at, key, seen) {
             let old = &mut self.naive.entries.get_mut(&id).unwrap().slots;
             if value.is_multiple_of(2) {
@@ -233,7 +244,12 @@ impl Both {
         let step = |naive: &mut Naive, first| {
             naive.create(place, &key_of(at, key), values, id, self.now, at.shard, seen, first)
         };
-        let mut created = self.store.create(table, &new, &mut ended);
+        let mut created = match self.store.find_or_hash(table, &words, self.now) {
+            Err(hash) if seen && self.store.has_room(table) => {
+                self.store.create_in_room(table, &new, hash)
+            }
+            _ => self.store.create(table, &new, &mut ended),
+        };
         let mut expected = step(&mut self.naive, true);
         loop {
             match (created, expected) {
@@ -278,6 +294,44 @@ impl Both {
         assert!(self.store.next_due() > time);
     }
 
+    /// As [`Both::advance`], where the programs of some entries run at once: those with an even
+    /// first slot.
+    fn advance_until_program(&mut self, time: u64) {
+        let count = self.store.tables().count() as u32;
+        let shape = |at| self.store.key_shape(TableRef::from_bits(at)).clone();
+        let keys: Vec<KeyShape> = (0..count).map(shape).collect();
+        let mut ended = Ended::default();
+        loop {
+            let mut all = Vec::new();
+            let mut run = |entry: EndedEntry<'_>, shape: &SlotShape| {
+                let slots: Vec<Word> = shape.unpack(entry.slots).collect();
+                let runs = slots[0].is_multiple_of(2);
+                if runs {
+                    let key = keys[entry.table.index()].unpack(entry.key).collect();
+                    all.push((entry.node, entry.state, entry.shard, key, slots));
+                }
+                runs
+            };
+            let at = self.store.expire_until_program(time, &mut ended, &mut run);
+            all.extend(gone(&self.store, &ended));
+            let (mut expected, mut last) = (Vec::new(), None);
+            while let Some((due, removed)) = self.naive.expire(time) {
+                let waits = removed.iter().any(|(.., slots)| !slots[0].is_multiple_of(2));
+                expected.extend(removed);
+                if waits {
+                    last = Some(due);
+                    break;
+                }
+            }
+            assert_eq!((at, all), (last, expected));
+            if at.is_none() {
+                break;
+            }
+        }
+        self.now = time;
+        assert!(self.store.next_due() > time);
+    }
+
     fn step(&mut self, step: &Step) {
         match step {
             Step::Find(at, key, true) => self.find_hinted(at, *key),
@@ -286,7 +340,10 @@ impl Both {
             }
             Step::Set(at, key, value, seen, then) => self.set(at, *key, *value, *seen, *then),
             Step::Delete(at, key) => delete(&mut self.store, &mut self.naive, at, *key),
-            Step::Wait(time) => self.advance(self.now.saturating_add(*time)),
+            Step::Wait(time) if time.is_multiple_of(2) => {
+                self.advance(self.now.saturating_add(*time));
+            }
+            Step::Wait(time) => self.advance_until_program(self.now.saturating_add(*time)),
             Step::Change(node, param, value) => {
                 // Small and very large times and capacities.
                 let value = [0, 1, 2, 5, 30, 120, 500, 1 << 41, u64::MAX][usize::from(*value)];

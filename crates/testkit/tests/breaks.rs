@@ -192,7 +192,7 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
 }
 
 #[test]
-fn breaks_find_each_mutant_of_moving_state() {
+fn breaks_find_each_mutant_of_state() {
     let mut left = MOVE_MUTANTS.to_vec();
     // These need a chain with new values, as in `reload.rs`.
     left.retain(|one| !matches!(one, MoveMutant::DeadlinesKept | MoveMutant::MembersKept));

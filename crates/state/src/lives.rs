@@ -1,0 +1,120 @@
+//! The beginning and the end of an entry in its table. Flows that come and go spend most of their
+//! time here, so callers whose keys have a known size get code for this size.
+
+use crate::hash::HashKey;
+use crate::memory::{LINE, NONE};
+use crate::table::{Cold, Fresh, KEY, Table, root_in};
+
+impl Table {
+    /// Adds an entry. The table must have room and no entry with the same key. Returns the place,
+    /// the entry's first word and the place's number. In functions with groups, the caller sets the next member of an
+    /// entry that is not a root.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
+    pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> (u32, u64, usize) {
+        if self.free == NONE {
+            self.add_places();
+        }
+        let place = self.free;
+        let head = self.write(place, fresh);
+        let number = self.number(place);
+        self.cold[number] = Cold { created_ns: fresh.now, id: fresh.id };
+        if fresh.root.is_none()
+            && let Some(next) = self.next.get_mut(number)
+        {
+            *next = (NONE, 0);
+        }
+        if let Some(creator) = self.creators.get_mut(number) {
+            *creator = fresh.shard;
+        }
+        if let Some(order) = &mut self.order {
+            order.append(number);
+        }
+        let (hot, words) = (&self.hot, self.key_words);
+        self.index
+            .insert(fresh.hash, place, |place| hash_key.hash(hot.get(place as usize + KEY, words)));
+        self.len += 1;
+        (place, head, number)
+    }
+
+    /// Writes an entry to a free place. Returns the entry's first word.
+    #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "`word` is below `LINE`")]
+    fn write(&mut self, place: u32, fresh: &Fresh<'_>) -> u64 {
+        if self.stride > LINE {
+            // A copy, so that the original needs no memory on the other path.
+            return self.write_long(place, &Fresh { ..*fresh });
+        }
+        let (slots_at, seen_at) = (self.slots_at, self.seen_at);
+        let (line, at) = (place as usize / LINE, place as usize % LINE);
+        // An entry lies within one cache line, so no further bounds checks are necessary.
+        let word = |offset: usize| at.wrapping_add(offset) % LINE;
+        let is_root = self.site.is_root;
+        let line = self.hot.line_mut(line);
+        let (head, free) = begun(line[word(0)], place, fresh.root);
+        line[word(0)] = head;
+        for (number, part) in fresh.key.iter().enumerate() {
+            line[word(KEY.wrapping_add(number))] = *part;
+        }
+        for (number, slot) in fresh.slots.iter().enumerate() {
+            line[word(slots_at.wrapping_add(number))] = *slot;
+        }
+        if is_root {
+            line[word(seen_at)] = fresh.now;
+        }
+        self.free = free;
+        head
+    }
+
+    /// As [`Table::write`], for entries that do not fit into a cache line.
+    #[inline(never)]
+    #[expect(clippy::indexing_slicing, reason = "an entry has `stride` words")]
+    fn write_long(&mut self, place: u32, fresh: &Fresh<'_>) -> u64 {
+        let entry = self.hot.get_mut(place as usize, self.stride);
+        let (head, free) = begun(entry[0], place, fresh.root);
+        entry[0] = head;
+        entry[KEY..self.slots_at].copy_from_slice(fresh.key);
+        entry[self.slots_at..self.seen_at].copy_from_slice(fresh.slots);
+        if self.site.is_root {
+            entry[self.seen_at] = fresh.now;
+        }
+        self.free = free;
+        head
+    }
+
+    /// A key of few words.
+    #[inline(always)]
+    fn short_key<const N: usize>(&self, place: u32) -> [u64; N] {
+        let key = self.hot.get(place as usize + KEY, N);
+        key.try_into().unwrap_or([0; N])
+    }
+
+    /// Removes an entry.
+    #[inline]
+    pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
+        let hash = match self.key_words {
+            1 => hash_key.hash_words(&self.short_key::<1>(place)),
+            2 => hash_key.hash_words(&self.short_key::<2>(place)),
+            _ => hash_key.hash(self.key(place)),
+        };
+        self.index.remove(hash, place);
+        let head = self.hot.word_mut(place as usize);
+        // The shift removes the carry out of the 32 bits of the generation.
+        *head = (*head >> 32).wrapping_add(1) << 32 | u64::from(self.free);
+        self.free = place;
+        if self.order.is_some() {
+            let number = self.number(place);
+            if let Some(order) = &mut self.order {
+                order.remove(number);
+            }
+        }
+        self.len -= 1;
+    }
+}
+
+/// The first word of a new entry at a place that has this first word, and the next free place.
+#[inline(always)]
+fn begun(free: u64, place: u32, root: Option<u32>) -> (u64, u32) {
+    let generation = (free >> 32).wrapping_add(1);
+    (generation << 32 | u64::from(root.unwrap_or(place)), root_in(free))
+}
