@@ -29,11 +29,29 @@ pub fn page() -> String {
 
 fn section(page: &mut String, signature: &Signature) -> std::fmt::Result {
     writeln!(page, "\n## {}\n\n    {}\n", signature.name, signature.usage())?;
-    writeln!(page, "{}\n\nTouches: {}.\n", signature.doc, touches(signature))?;
+    writeln!(page, "{}\n\nTouches: {}.\n", wrapped(signature.doc), touches(signature))?;
     for example in signature.examples {
         writeln!(page, "    {}", line(signature, example))?;
     }
     Ok(())
+}
+
+/// A text in lines of at most 100 columns.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        let (gap, start) = match column {
+            0 => ("", 0),
+            _ if column + 1 + length > 100 => ("\n", 0),
+            _ => (" ", column + 1),
+        };
+        lines += gap;
+        lines += word;
+        column = start + length;
+    }
+    lines
 }
 
 fn touches(signature: &Signature) -> String {

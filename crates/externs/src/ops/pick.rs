@@ -13,7 +13,7 @@ pub static PICK: Extern = Extern {
               answer when none is up. When a backend fails most flows move: see `maglev`.",
         examples: &[
             Example {
-                call: "pick(servers, 5)  // with the second of four down: 5 mod 3 = 2, the third one up",
+                call: "pick(servers, 5)  // second of four down: 5 mod 3 = 2",
                 args: &[(5, 32)],
                 payload: &[],
                 backends: &[(1, true), (2, false), (3, true), (4, true)],
