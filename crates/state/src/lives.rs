@@ -7,8 +7,8 @@ use crate::table::{Cold, Fresh, KEY, Table, root_in};
 
 impl Table {
     /// Adds an entry. The table must have room and no entry with the same key. Returns the place,
-    /// the entry's first word and the place's number. In functions with groups, the caller sets the next member of an
-    /// entry that is not a root.
+    /// the entry's first word and the place's number. In functions with groups, the caller sets the
+    /// next member of an entry that is not a root.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> (u32, u64, usize) {
