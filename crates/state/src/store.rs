@@ -6,7 +6,6 @@ use crate::ended::{Ended, EndedEntry};
 use crate::handle::{Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::hints::Hints;
-use crate::mutants::MoveMutant;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::root_in;
 use crate::tables::{Cause, New, Tables};
@@ -203,10 +202,7 @@ impl<D: Dependents> Store<D> {
     /// since.
     #[inline(always)]
     pub fn find_or_hash(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
-        let is_last = self.missed.at.is_some_and(|(at, ids)| {
-            let is_kept = self.tables.mutants.has(MoveMutant::MissesKept);
-            at == table && (ids == self.tables.ids || is_kept)
-        });
+        let is_last = self.missed.at == Some((table, self.tables.ids));
         if is_last && Missed::short(key) == Some(self.missed.key) {
             return Err(self.missed.hash);
         }
