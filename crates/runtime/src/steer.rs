@@ -131,7 +131,8 @@ impl Leaps {
 
     fn cuts(&mut self, time_ns: u64) -> bool {
         let last_ns = std::mem::replace(&mut self.last_ns, time_ns);
-        // After a leap, all workers are at its end before the next packet.
+        // A cut brings all workers to the packet before it. After one long step, the next packet is
+        // cut off, too, so that all workers have seen the end of the step.
         let is_behind = time_ns - self.since_ns >= self.most_ns;
         if is_behind {
             self.since_ns = last_ns;
