@@ -10,7 +10,7 @@ use braid_ir::model::{
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
-use braid_packet::{Field, FlowKey, Layout, Packet};
+use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::sync::Arc;
 
 /// A change that a program made to the packet.
@@ -19,6 +19,8 @@ pub(crate) enum Write {
     Field(Field, Word),
     Tag(Arc<str>, Word),
     PushVlan(u16),
+    /// A TCP option that the function added with these values, or removed.
+    Option(Header, Option<Vec<Word>>),
     PopVlan,
     /// A number in the payload: its offset, its bytes, its value.
     Payload(Word, usize, Word),
@@ -213,6 +215,8 @@ impl Run<'_, '_> {
             | Op::StoreTag { .. }
             | Op::PushVlan { .. }
             | Op::PopVlan
+            | Op::PushOption { .. }
+            | Op::PopOption { .. }
             | Op::StorePayload { .. } => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
@@ -299,6 +303,11 @@ impl Run<'_, '_> {
                 writes.push(Write::PushVlan(id));
             }
             Op::PopVlan => writes.push(Write::PopVlan),
+            Op::PushOption { option, values: parts } => {
+                let parts = parts.iter().map(|part| values.get(*part)).collect();
+                writes.push(Write::Option(*option, Some(parts)));
+            }
+            Op::PopOption { option } => writes.push(Write::Option(*option, None)),
             Op::StorePayload { offset, a, .. } => {
                 let bytes = usize::from(values.width(*a) / 8);
                 writes.push(Write::Payload(values.get(*offset), bytes, values.get(*a)));

@@ -9,10 +9,12 @@ use crate::work::{Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};
-use braid_ir::model::{Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, Word};
+use braid_ir::model::{
+    Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, ValueId, Word,
+};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
-use braid_packet::{Field, build_new};
+use braid_packet::{Field, Header, build_with_options, options};
 
 /// Executes an operation on values and parameters. Returns false for other operations.
 pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
@@ -169,6 +171,9 @@ impl ExecContext<'_> {
             Op::PopVlan => {
                 return if work.packet.pop_vlan() { Ok(()) } else { Err(Fault::Truncated) };
             }
+            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+                return option_op(work, values, op);
+            }
             Op::Native { out } => {
                 let answer = self.native(work)?;
                 values.set(*out, answer);
@@ -280,6 +285,24 @@ impl ExecContext<'_> {
     }
 }
 
+/// Executes an operation on TCP options.
+fn option_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+    let done = match op {
+        Op::HasRoom { out, option } => {
+            let room = options::has_room(work.packet, work.layout, *option);
+            values.set(*out, room.into());
+            true
+        }
+        Op::PushOption { option, values: parts } => {
+            let parts: Vec<_> = parts.iter().map(|part| values.get(*part)).collect();
+            options::push(work.packet, work.layout, *option, &parts)
+        }
+        Op::PopOption { option } => options::pop(work.packet, work.layout, *option),
+        _ => true,
+    };
+    if done { Ok(()) } else { Err(Fault::Truncated) }
+}
+
 fn create(
     work: &mut Work<'_>,
     values: &Values<'_>,
@@ -288,7 +311,11 @@ fn create(
 ) -> Result<(), Fault> {
     let fields: Vec<_> = new.fields.iter().map(|(field, id)| (*field, values.get(*id))).collect();
     let back = dest == Dest::Back;
-    let packet = build_new(work.packet, new.shape, back, &fields, new.payload);
+    let option = |(option, parts): &(Header, Vec<ValueId>)| {
+        (*option, parts.iter().map(|part| values.get(*part)).collect())
+    };
+    let options: Vec<_> = new.options.iter().map(option).collect();
+    let packet = build_with_options(work.packet, new.shape, back, &fields, &options, new.payload);
     let packet = packet.ok_or(Fault::Truncated)?;
     work.emissions.push(Emission { dest, packet, created: true });
     Ok(())

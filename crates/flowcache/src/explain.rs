@@ -451,6 +451,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
             Op::Patterns { .. } | Op::LoadPayload { .. } => format!("{name} reads the payload"),
             Op::StorePayload { .. } => format!("{name} writes the payload"),
+            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+                format!("{name} adds or removes a TCP option")
+            }
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),
             Op::Load { field, .. } => {
                 format!(

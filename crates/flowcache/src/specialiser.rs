@@ -270,7 +270,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return self.search(values, (node, *param), (*found, *number));
             }
             // Each packet may have other bytes.
-            Op::LoadPayload { .. } | Op::StorePayload { .. } => return None,
+            Op::LoadPayload { .. }
+            | Op::StorePayload { .. }
+            | Op::HasRoom { .. }
+            | Op::PushOption { .. }
+            | Op::PopOption { .. } => return None,
             Op::StateDelete { state, key: Key::Explicit(key) } => {
                 // The step has no effect as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());

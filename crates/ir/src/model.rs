@@ -428,6 +428,15 @@ pub enum Op {
     PushVlan { id: ValueId },
     /// Removes the outermost VLAN tag. Needs `Vlan`.
     PopVlan,
+    /// Whether the packet can get this TCP option (bool): it has TCP, lacks the option, and has room
+    /// for it ([`braid_packet::options::has_room`]).
+    HasRoom { out: ValueId, option: Header },
+    /// Adds a TCP option with these values in front of the others. Lengths and checksums follow.
+    /// Needs `Tcp`. A packet without room is a fault `truncated`.
+    PushOption { option: Header, values: Vec<ValueId> },
+    /// Overwrites the first TCP option of this form with options that mean nothing (NOP). Needs the
+    /// option.
+    PopOption { option: Header },
     /// The first matching rule: whether the packet passes (bool), and the rule's number from 0 (32
     /// bits). If no rule matches, the default decides, and the number is the number of rules. A
     /// packet without `Inet` matches no rule, and the default does not apply: the results are 0 and
@@ -523,6 +532,8 @@ pub struct NewPacket {
     pub shape: Shape,
     /// Assignments to its fields, in order.
     pub fields: Vec<(Field, ValueId)>,
+    /// Its TCP options in their order, each with its values.
+    pub options: Vec<(Header, Vec<ValueId>)>,
     /// Its payload.
     pub payload: NewPayload,
 }

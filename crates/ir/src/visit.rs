@@ -23,6 +23,7 @@ macro_rules! visitors {
                     | Op::Select { out, .. }
                     | Op::InSet { out, .. }
                     | Op::Has { out, .. }
+                    | Op::HasRoom { out, .. }
                     | Op::Load { out, .. }
                     | Op::LoadEntry { out, .. }
                     | Op::LoadTag { out, .. }
@@ -49,6 +50,8 @@ macro_rules! visitors {
                     | Op::StoreTag { .. }
                     | Op::PushVlan { .. }
                     | Op::PopVlan
+                    | Op::PushOption { .. }
+                    | Op::PopOption { .. }
                     | Op::StateDelete { .. }
                     | Op::Release { .. }
                     | Op::Emit { .. }
@@ -85,7 +88,9 @@ macro_rules! visitors {
                         each(a);
                         each(b);
                     }
-                    Op::Extern { args, .. } => args.into_iter().for_each(each),
+                    Op::Extern { args: values, .. } | Op::PushOption { values, .. } => {
+                        values.into_iter().for_each(each);
+                    }
                     Op::StateExists { key, .. }
                     | Op::StateGet { key, .. }
                     | Op::StateDelete { key, .. } => visitors!(@key key, each),
@@ -108,6 +113,9 @@ macro_rules! visitors {
                         for field in visitors!(@fields new, $($reference)+) {
                             each(visitors!(@second field, $($reference)+));
                         }
+                        for option in visitors!(@options new, $($reference)+) {
+                            visitors!(@second option, $($reference)+).into_iter().for_each(&mut *each);
+                        }
                     }
                     Op::Const { .. }
                     | Op::Param { .. }
@@ -125,6 +133,8 @@ macro_rules! visitors {
                     | Op::ExpiringKey { .. }
                     | Op::Take { .. }
                     | Op::Count { .. }
+                    | Op::HasRoom { .. }
+                    | Op::PopOption { .. }
                     | Op::Mirror { .. } => {}
                 }
             }
@@ -138,6 +148,7 @@ macro_rules! visitors {
         }
     };
     (@fields $new:ident, $($reference:tt)+) => { $($reference)+ $new.fields };
+    (@options $new:ident, $($reference:tt)+) => { $($reference)+ $new.options };
     (@second $field:ident, $($reference:tt)+) => { $($reference)+ $field.1 };
 }
 visitors!(visit_outs, visit_uses, &);

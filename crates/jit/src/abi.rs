@@ -262,5 +262,11 @@ pub enum GuardFailure {
 
 /// Whether a step may change the packet's set of headers.
 pub(crate) fn reshapes(what: &What) -> bool {
-    matches!(what, What::Parse | What::Op(Op::PushVlan { .. } | Op::PopVlan))
+    matches!(
+        what,
+        What::Parse
+            | What::Op(
+                Op::PushVlan { .. } | Op::PopVlan | Op::PushOption { .. } | Op::PopOption { .. }
+            )
+    )
 }

@@ -275,25 +275,43 @@ pub enum StmtKind {
     Hold { queue: Ident, delay: Expr, otherwise: Option<Box<Stmt>> },
     /// `resubmit;`
     Resubmit,
-    /// `send SHAPE { field = EXPR; … payload = quote; } [to PORT];` (default: back)
-    Send {
-        shape: Ident,
-        fields: Vec<(Path, Expr)>,
-        payload: Option<(Ident, Option<Expr>)>,
-        port: Option<Ident>,
-    },
+    /// `send SHAPE { field = EXPR; … push OPTION(EXPR); … payload = quote; } [to PORT];` (default:
+    /// back)
+    Send { shape: Ident, contents: Contents, port: Option<Ident> },
     /// `emit EVENT { field: EXPR, … };`
     Emit { event: Ident, args: Vec<(Ident, Expr)> },
-    /// `push vlan(EXPR);`
-    Push { header: Ident, args: Vec<Expr> },
-    /// `pop vlan;`
-    Pop(Ident),
+    /// `push HEADER(EXPR, …) [else STMT];`
+    Push { push: Push, otherwise: Option<Box<Stmt>> },
+    /// `pop HEADER;`
+    Pop(Path),
     /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
     Call(Expr),
     /// `{ … }`
     Block(Block),
     /// A statement with a syntax error, which is already reported.
     Error,
+}
+
+/// What `send` puts into a new packet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Contents {
+    /// `field = EXPR;`
+    pub fields: Vec<(Path, Expr)>,
+    /// `push OPTION(EXPR);`
+    pub options: Vec<Push>,
+    /// `payload = quote(EXPR);`
+    pub payload: Option<(Ident, Option<Expr>)>,
+}
+
+/// `push HEADER(EXPR, …)`: a header that a packet gets, with its values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Push {
+    /// The header.
+    pub header: Path,
+    /// The values.
+    pub args: Vec<Expr>,
+    /// All of it.
+    pub span: Span,
 }
 
 /// A row of a match.

@@ -5,6 +5,7 @@ use crate::declare::Parse;
 use crate::field::{Base, DECLARATIONS, Declaration, Field, Header};
 use crate::layout::Layout;
 use crate::link::Link;
+use crate::options;
 use crate::packet::Packet;
 use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, ipv6, proto, tcp, udp};
 
@@ -132,6 +133,20 @@ pub fn build_new(
     assignments: &[(Field, u128)],
     payload: NewPayload,
 ) -> Option<Packet> {
+    build_with_options(current, shape, back, assignments, &[], payload)
+}
+
+/// As [`build_new`], with TCP options in this order, each with its values ([`options::values`]). The
+/// payload leaves room for them.
+#[must_use]
+pub fn build_with_options(
+    current: &Packet,
+    shape: Shape,
+    back: bool,
+    assignments: &[(Field, u128)],
+    options: &[(Header, Vec<u128>)],
+    payload: NewPayload,
+) -> Option<Packet> {
     let layout = current.parse();
     let mut data = link_header(current, &layout, shape, back)?;
     let payload = match payload {
@@ -139,11 +154,13 @@ pub fn build_new(
         NewPayload::Same => current.payload(&layout),
         NewPayload::Quote(most) => quote(current, &layout, usize::from(most)),
     };
+    let more: usize = options.iter().filter_map(|(option, _)| options::growth(*option)).sum();
     let between = match layout.is_encapsulated() {
         true => data.len().saturating_sub(layout.base(Base::Network)),
         false => 0,
     };
-    push_body(&mut data, shape, payload, between);
+    let most = shape.max_payload(between).saturating_sub(more);
+    push_body(&mut data, shape, payload.get(..most).unwrap_or(payload));
     adapt_encapsulation(&mut data, &layout, shape);
     let mut packet = Packet::new(current.link, current.time_ns, data);
     packet.ingress = current.ingress;
@@ -155,6 +172,11 @@ pub fn build_new(
         }
     }
     finish(&mut packet, assignments);
+    // Each option comes in front of the packet's other ones.
+    for (option, values) in options.iter().rev() {
+        let layout = packet.parse();
+        options::push(&mut packet, &layout, *option, values);
+    }
     Some(packet)
 }
 
@@ -178,7 +200,7 @@ pub fn build_fresh(
         Link::Cooked => [&[0; cooked::PROTOCOL], &protocol[..]].concat(),
         Link::Cooked2 => [&protocol[..], &[0; cooked::LEN2 - 2]].concat(),
     };
-    push_body(&mut data, shape, payload, 0);
+    push_body(&mut data, shape, payload.get(..shape.max_payload(0)).unwrap_or(payload));
     let mut packet = Packet::new(link, time_ns, data);
     finish(&mut packet, assignments);
     Some(packet)
@@ -281,15 +303,13 @@ fn direction(kind: u8, back: bool) -> u8 {
     }
 }
 
-/// Appends network header, transport header and payload, with lengths but without checksums,
-/// behind this number of bytes `between` the link header and IP.
-fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8], between: usize) {
+/// Appends network header, transport header and payload, with lengths but without checksums.
+fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8]) {
     if shape == Shape::Arp {
         data.extend(arp::ETHERNET_IPV4);
         data.extend([0; arp::LEN - arp::ETHERNET_IPV4.len()]);
         return;
     }
-    let payload = payload.get(..shape.max_payload(between)).unwrap_or(payload);
     let len = shape.transport_len() + payload.len();
     let be = |len: usize| u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
     if shape.is_ip4() {

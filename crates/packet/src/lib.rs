@@ -28,6 +28,7 @@ pub mod layout;
 mod link;
 pub mod malformed;
 mod names;
+pub mod options;
 pub mod packet;
 mod parse;
 pub mod payload;
@@ -40,7 +41,7 @@ mod tags;
 mod window;
 mod wire;
 
-pub use build::{NewPayload, Shape, build_fresh, build_new};
+pub use build::{NewPayload, Shape, build_fresh, build_new, build_with_options};
 pub use burst::{BURST, Burst, Reached};
 pub use diff::{Difference, diff_fields};
 pub use field::{Access, Base, DECLARATIONS, FIELDS, Field, FieldInfo, HEADERS, Header};

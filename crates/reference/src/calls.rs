@@ -4,10 +4,12 @@ use super::instance::{Instance, Shard};
 use super::run::{Emission, Role, Run};
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Event, EventValue, Fault};
-use braid_ir::model::{Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Word};
+use braid_ir::model::{
+    Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
+};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
-use braid_packet::{Packet, build_new};
+use braid_packet::{Packet, build_with_options};
 
 /// Looks values up: in rules, routes and patterns, or by an extern.
 pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result<(), Fault> {
@@ -200,7 +202,11 @@ pub(super) fn create(run: &mut Run<'_>, new: &NewPacket, dest: Dest) -> Result<(
     let fields: Vec<_> = new.fields.iter().map(|(f, id)| (*f, run.value(*id))).collect();
     let Role::Packet(state) = &run.role else { return Ok(()) };
     let back = dest == Dest::Back;
-    let built = build_new(&state.now, new.shape, back, &fields, new.payload);
+    let option = |(option, values): &(_, Vec<ValueId>)| {
+        (*option, values.iter().map(|value| run.value(*value)).collect())
+    };
+    let options: Vec<_> = new.options.iter().map(option).collect();
+    let built = build_with_options(&state.now, new.shape, back, &fields, &options, new.payload);
     emit_packet(run, dest, built.ok_or(Fault::Truncated)?, true);
     Ok(())
 }

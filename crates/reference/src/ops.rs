@@ -34,6 +34,9 @@ impl Run<'_> {
             | Op::StoreTag { .. }
             | Op::PushVlan { .. }
             | Op::PopVlan
+            | Op::HasRoom { .. }
+            | Op::PushOption { .. }
+            | Op::PopOption { .. }
             | Op::StorePayload { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
@@ -179,6 +182,15 @@ impl Run<'_> {
                 self.vlan(Some(id))?;
             }
             Op::PopVlan => self.vlan(None)?,
+            Op::HasRoom { out, option } => {
+                let room = self.packet()?.has_room(*option);
+                self.define(*out, room.into());
+            }
+            Op::PushOption { option, values } => {
+                let values = values.iter().map(|value| self.value(*value)).collect();
+                self.option(*option, Some(values))?;
+            }
+            Op::PopOption { option } => self.option(*option, None)?,
             Op::StorePayload { ok, offset, a } => {
                 let bytes = usize::from(program.values[a.index()].width / 8);
                 let (offset, value) = (self.value(*offset), self.value(*a));
@@ -233,6 +245,13 @@ impl Run<'_> {
         };
         self.env.observer.vlan(self.env.node, pushed);
         self.writes.push(pushed.map_or(Write::PopVlan, Write::PushVlan));
+        if done { Ok(()) } else { Err(Fault::Truncated) }
+    }
+
+    /// Adds a TCP option with these values, or removes it.
+    fn option(&mut self, option: Header, values: Option<Vec<Word>>) -> Result<(), Fault> {
+        let done = self.packet()?.change_option(option, values.as_deref());
+        self.writes.push(Write::Option(option, values));
         if done { Ok(()) } else { Err(Fault::Truncated) }
     }
 

@@ -3,7 +3,7 @@
 use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
 use braid_packet::payload::{self, Cut};
-use braid_packet::{Field, Layout, Packet};
+use braid_packet::{Field, Header, Layout, Packet, options};
 
 /// A packet in a function.
 pub(super) struct PacketState {
@@ -44,6 +44,21 @@ impl PacketState {
 
     pub(super) fn pop_vlan(&mut self) -> bool {
         let done = self.now.pop_vlan();
+        self.layout = self.now.parse();
+        done
+    }
+
+    /// Whether the packet can get a TCP option.
+    pub(super) fn has_room(&self, option: Header) -> bool {
+        options::has_room(&self.now, &self.layout, option)
+    }
+
+    /// Adds a TCP option with these values, or removes one if there are no values to add.
+    pub(super) fn change_option(&mut self, option: Header, values: Option<&[Word]>) -> bool {
+        let done = match values {
+            Some(values) => options::push(&mut self.now, &self.layout, option, values),
+            None => options::pop(&mut self.now, &self.layout, option),
+        };
         self.layout = self.now.parse();
         done
     }

@@ -78,6 +78,8 @@ pub(super) enum Write {
     Tag(String, Word),
     PushVlan(u16),
     PopVlan,
+    /// A TCP option that the program added with these values, or removed.
+    Option(braid_packet::Header, Option<Vec<Word>>),
     /// A number in the payload: its offset, its bytes, its value.
     Payload(Word, usize, Word),
 }

@@ -10,7 +10,7 @@ use braid_ir::chain::Sink;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
-use braid_packet::{Field, Packet, payload};
+use braid_packet::{Field, Packet, options, payload};
 
 impl Reference {
     /// Processes a packet that arrives behind a link.
@@ -227,7 +227,7 @@ impl Write {
 /// tag that the log added.
 fn at_arrival(log: &[Write], at: usize) -> Option<Write> {
     let Write::Field(field, value) = log[at] else {
-        return matches!(log[at], Write::Tag(..) | Write::Payload(..)).then(|| log[at].clone());
+        return (!log[at].changes_headers()).then(|| log[at].clone());
     };
     let Some((nth, names)) = vlan_names(field) else { return Some(log[at].clone()) };
     // The tags that the log has already added in front, and the arriving tags that it has removed.
@@ -237,7 +237,7 @@ fn at_arrival(log: &[Write], at: usize) -> Option<Write> {
             Write::PushVlan(_) => added += 1,
             Write::PopVlan if added > 0 => added -= 1,
             Write::PopVlan => removed += 1,
-            Write::Field(..) | Write::Tag(..) | Write::Payload(..) => {}
+            _ => {}
         }
     }
     let field = *names.get(nth.checked_sub(added)? + removed)?;
@@ -269,6 +269,13 @@ fn replay(packet: &mut Packet, write: &Write) {
         }
         Write::PopVlan => {
             packet.pop_vlan();
+        }
+        Write::Option(option, values) => {
+            let layout = packet.parse();
+            match values {
+                Some(values) => options::push(packet, &layout, *option, values),
+                None => options::pop(packet, &layout, *option),
+            };
         }
         Write::Payload(offset, bytes, value) => {
             let layout = packet.parse();

@@ -119,6 +119,10 @@ impl<'a> Run<'a> {
             | Op::PushVlan { .. }
             | Op::PopVlan
             | Op::Count { .. } => self.packet_op(op),
+            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+                Err("a function adds or removes TCP options, which this check does not cover"
+                    .to_owned())
+            }
             Op::StorePayload { .. } => {
                 Err("a function writes the payload, which this check does not cover".to_owned())
             }
@@ -220,7 +224,8 @@ impl<'a> Run<'a> {
             }
             Op::Create { new, port } => {
                 let mut values = vec![self.state.packet.image(self.terms)];
-                for (_, id) in &new.fields {
+                let options = new.options.iter().flat_map(|(_, values)| values);
+                for id in new.fields.iter().map(|(_, id)| id).chain(options) {
                     values.push(self.value(*id)?);
                 }
                 let name = self.answer_name(new, *port);

@@ -220,9 +220,16 @@ fn headers(program: &Residual, presence: u128) -> Vec<BTreeSet<u128>> {
                 What::Op(Op::PushVlan { .. }) => headers | two,
                 What::Op(Op::PopVlan) if headers & two == 0 => headers & !one,
                 What::Op(Op::PopVlan) => headers & !two,
+                What::Op(Op::PushOption { option, .. }) => headers | option.bit(),
+                What::Op(Op::PopOption { option }) => headers & !option.bit(),
                 _ => headers,
             };
-            found[number] = found[number].iter().map(|headers| change(*headers)).collect();
+            let changed: BTreeSet<u128> = found[number].iter().copied().map(change).collect();
+            match step.what {
+                // The packet may have had the option twice.
+                What::Op(Op::PopOption { .. }) => found[number].extend(changed),
+                _ => found[number] = changed,
+            }
         }
         for target in block.end.targets() {
             let here = found[number].clone();

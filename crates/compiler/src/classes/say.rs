@@ -199,6 +199,11 @@ impl OnWay<'_> {
             Op::StoreTag { .. } => format!("{name}: set a tag"),
             Op::PushVlan { id } => format!("push vlan {}", self.value(*id, 0)),
             Op::PopVlan => "pop vlan".to_owned(),
+            Op::PushOption { option, values } => {
+                let values: Vec<_> = values.iter().map(|value| self.value(*value, 0)).collect();
+                format!("push {}({})", option.info().name, values.join(", "))
+            }
+            Op::PopOption { option } => format!("pop {}", option.info().name),
             _ => String::new(),
         }
     }
@@ -474,6 +479,8 @@ fn is_effect(what: &What) -> bool {
                 | Op::StoreTag { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan
+                | Op::PushOption { .. }
+                | Op::PopOption { .. }
         ),
         _ => false,
     }

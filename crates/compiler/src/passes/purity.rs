@@ -9,7 +9,13 @@ pub(super) fn changes_packet(what: &What) -> bool {
         what,
         What::Write(_)
             | What::Parse
-            | What::Op(Op::PushVlan { .. } | Op::PopVlan | Op::StorePayload { .. })
+            | What::Op(
+                Op::PushVlan { .. }
+                    | Op::PopVlan
+                    | Op::PushOption { .. }
+                    | Op::PopOption { .. }
+                    | Op::StorePayload { .. }
+            )
     )
 }
 

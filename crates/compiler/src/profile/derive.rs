@@ -165,6 +165,9 @@ impl Walk<'_> {
             Op::PopVlan => {
                 self.profile.removes.insert(Header::Vlan);
             }
+            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+                self.option_op(op);
+            }
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
             Op::Patterns { .. } | Op::LoadPayload { .. } => {
@@ -203,6 +206,24 @@ impl Walk<'_> {
                 self.output(*port);
             }
             _ => self.state_op(op, place),
+        }
+    }
+
+    /// Adds what an operation on TCP options does.
+    fn option_op(&mut self, op: &Op) {
+        match op {
+            Op::HasRoom { option, .. } => {
+                self.profile.tests.extend([Header::Tcp, *option]);
+                self.read(&[Field::PktLen]);
+            }
+            Op::PushOption { option, .. } => {
+                self.profile.adds.insert(*option);
+                self.profile.faults.insert("truncated");
+            }
+            Op::PopOption { option } => {
+                self.profile.removes.insert(*option);
+            }
+            _ => {}
         }
     }
 

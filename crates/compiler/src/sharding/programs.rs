@@ -136,6 +136,7 @@ fn changes_packets(model: &Model) -> bool {
     let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
     let changes = |op: &Op| {
         matches!(op, Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan)
+            || matches!(op, Op::PushOption { .. } | Op::PopOption { .. })
             || matches!(op, Op::Native { .. } | Op::StorePayload { .. })
     };
     ops.into_iter().any(changes)

@@ -97,6 +97,8 @@ fn is_passive(model: &Model) -> bool {
                 | Op::StoreTag { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan
+                | Op::PushOption { .. }
+                | Op::PopOption { .. }
                 | Op::Native { .. }
                 | Op::Emit { .. }
                 | Op::Mirror { .. }

@@ -51,6 +51,9 @@ pub(super) fn execute_op(
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }
         | Op::PopVlan
+        | Op::HasRoom { .. }
+        | Op::PushOption { .. }
+        | Op::PopOption { .. }
         | Op::Count { .. }
         | Op::Mirror { .. }
         | Op::Create { .. } => packet_op(draft, visit, path, op),

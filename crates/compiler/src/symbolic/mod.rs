@@ -28,6 +28,7 @@ mod headers;
 mod join;
 mod keys;
 mod mutants;
+mod options;
 mod packet;
 mod points;
 pub(crate) mod range;

@@ -29,6 +29,12 @@ pub enum SynthMutant {
     PayloadSumKept,
     /// Bytes that are written to the payload never count as the header of a tunnel.
     PayloadTunnelMissed,
+    /// A packet that gets a TCP option counts as one without it.
+    OptionMissed,
+    /// Lengths count as unchanged after a packet has got a TCP option.
+    OptionLengthsKept,
+    /// A packet that loses a TCP option never has another one of this form.
+    SecondOptionMissed,
 }
 
 #[cfg(feature = "mutants")]
@@ -44,7 +50,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 12] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 15] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -57,4 +63,7 @@ pub const SYNTH_MUTANTS: [SynthMutant; 12] = [
     SynthMutant::KeyPartsSwapped,
     SynthMutant::PayloadSumKept,
     SynthMutant::PayloadTunnelMissed,
+    SynthMutant::OptionMissed,
+    SynthMutant::OptionLengthsKept,
+    SynthMutant::SecondOptionMissed,
 ];

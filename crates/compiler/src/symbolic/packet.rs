@@ -5,6 +5,7 @@ use super::build::Path;
 use super::draft::{Draft, Flow};
 use super::fields::{load, load_entry, store};
 use super::mutants::SynthMutant;
+use super::options::option_op;
 use super::state::Tag;
 use super::visit::Visit;
 use super::vlan::{pop_vlan, push_vlan};
@@ -56,6 +57,9 @@ pub(super) fn packet_op(
         }
         Op::PushVlan { id } => return push_vlan(draft, visit, path, *id),
         Op::PopVlan => return pop_vlan(draft, visit, path),
+        Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+            return option_op(draft, visit, path, op);
+        }
         Op::Count { row } => path.state.count(visit.node(), Counter::Row(*row)),
         Op::Mirror { port } => {
             freshen(draft, path);
@@ -65,7 +69,8 @@ pub(super) fn packet_op(
         Op::Create { new, port } => {
             freshen(draft, path);
             let mut new = new.clone();
-            for (_, value) in &mut new.fields {
+            let options = new.options.iter_mut().flat_map(|(_, values)| values);
+            for value in new.fields.iter_mut().map(|(_, value)| value).chain(options) {
                 *value = path.value(*value);
             }
             let port = *port;

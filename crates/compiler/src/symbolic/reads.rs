@@ -43,6 +43,8 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 Header::behind_ports().for_each(&mut add);
             }
             Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),
+            Op::PushOption { option, .. } | Op::PopOption { option } => add(*option),
+            Op::HasRoom { .. } => add(Header::Tcp),
             Op::Rules { .. } => {
                 [Header::Tcp, Header::Icmp, Header::Icmp6, Header::L4]
                     .into_iter()

@@ -28,6 +28,27 @@ chain c {
   path lan <-> w <-> wan;
 }";
 
+/// Adds TCP options, reads a length, and removes an option that the packet may have twice.
+const OPTIONS: &str = "
+nf options() {
+  match {
+    has ip and has tcp => {
+      push tcp.mss(5) else drop;
+      if has tcp.mss and ip.len > 50 { drop; }
+      pop tcp.mss;
+      if has tcp.mss { drop; }
+      output;
+    }
+    else => output;
+  }
+}
+chain c {
+  o = options();
+  interface lan;
+  interface wan;
+  path lan <-> o <-> wan;
+}";
+
 /// Keeps only the mutants that do not change a chain's program.
 fn sift(chain: &Chain, shape: u128, unseen: &mut Vec<SynthMutant>) {
     let graph = Graph::new(chain).expect("a graph");
@@ -47,6 +68,8 @@ fn each_bug_makes_some_program_another() {
     // Generated functions seldom read a checksum on both sides of a write to the payload.
     let chain = compile(CHECKSUM, &Default::default(), Form::AsWritten).expect("compiles");
     sift(&chain, shapes[0], &mut unseen);
+    let chain = compile(OPTIONS, &Default::default(), Form::AsWritten).expect("compiles");
+    sift(&chain, shapes[1], &mut unseen);
     for seed in 0..200 {
         let source = program(seed);
         let chain = compile(&source.source, &source.files, Form::AsWritten).expect("compiles");

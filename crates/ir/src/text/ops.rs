@@ -6,6 +6,8 @@ use crate::model::{
     Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId, SetRef,
     StateId, Target, Term, Ty, ValueId,
 };
+use braid_packet::Header;
+use std::fmt::Write as _;
 
 /// The type of a value. A value that the program does not have counts as a one-bit integer.
 fn ty(program: &Program, value: ValueId) -> Ty {
@@ -52,6 +54,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Select { cond, a, b, .. } => format!("select {cond}, {a}, {b}"),
         Op::InSet { a, set: of, .. } => format!("in {a}, {}", set_ref(model, program, *a, of)),
         Op::Has { header, .. } => format!("has {}", header.name()),
+        Op::HasRoom { option, .. } => format!("has_room {}", option.name()),
         Op::Load { field, .. } => format!("load {}", field.info().name),
         Op::LoadEntry { field, .. } => format!("load_entry {}", field.info().name),
         Op::LoadTag { tag, .. } => format!("load_tag {}", model.tag_word(*tag)),
@@ -89,6 +92,8 @@ fn effect(model: &Model, op: &Op) -> String {
         Op::StoreTag { tag, a } => format!("store_tag {}, {a}", model.tag_word(*tag)),
         Op::PushVlan { id } => format!("push_vlan {id}"),
         Op::PopVlan => "pop_vlan".to_owned(),
+        Op::PushOption { option, values } => push_option(*option, values),
+        Op::PopOption { option } => format!("pop_option {}", option.name()),
         Op::StateDelete { state, key } => format!("delete {}", entry(model, *state, key)),
         Op::Release { pool, a } => format!("release {}, {a}", model.param_word(*pool)),
         Op::Emit { event, args } => {
@@ -112,15 +117,24 @@ fn event_arg(model: &Model, arg: &EventArg) -> String {
     }
 }
 
+fn push_option(option: Header, values: &[ValueId]) -> String {
+    format!("push_option {}({})", option.name(), list(values, ValueId::to_string))
+}
+
 fn create(model: &Model, new: &NewPacket, port: Dest) -> String {
     let fields = list(&new.fields, |(field, value)| format!("{} = {value}", field.info().name));
+    let mut options = String::new();
+    for (option, values) in &new.options {
+        let _ = write!(options, "{} ", push_option(*option, values));
+    }
     let payload = match new.payload {
         NewPayload::Empty => "empty".to_owned(),
         NewPayload::Quote(most) => format!("quote {most}"),
         NewPayload::Same => "same".to_owned(),
     };
     let shape = name_of(SHAPES, &new.shape);
-    format!("create {shape} {{ {fields} }} payload {payload} to {}", dest(model, port))
+    let port = dest(model, port);
+    format!("create {shape} {{ {fields} }} {options}payload {payload} to {port}")
 }
 
 pub(crate) fn dest(model: &Model, dest: Dest) -> String {

@@ -293,6 +293,11 @@ impl Parser<'_, '_> {
             "store_tag" => Op::StoreTag { tag: self.tag()?, a: self.comma_value()? },
             "push_vlan" => Op::PushVlan { id: self.value()? },
             "pop_vlan" => Op::PopVlan,
+            "push_option" => {
+                let (option, values) = self.option()?;
+                Op::PushOption { option, values }
+            }
+            "pop_option" => Op::PopOption { option: self.header()? },
             "delete" => {
                 let (state, key) = self.entry()?;
                 Op::StateDelete { state, key }
@@ -326,6 +331,13 @@ impl Parser<'_, '_> {
         Ok(Op::Emit { event, args })
     }
 
+    /// A TCP option with its values.
+    fn option(&mut self) -> Result<(Header, Vec<ValueId>)> {
+        let option = self.header()?;
+        self.scan.expect("(")?;
+        Ok((option, self.scan.items(")", |scan| scan.id("v").map(ValueId))?))
+    }
+
     fn create(&mut self) -> Result<Op> {
         let word = self.scan.word()?;
         let Some(shape) = by_name(SHAPES, word) else {
@@ -337,6 +349,10 @@ impl Parser<'_, '_> {
             scan.expect("=")?;
             Ok((field, ValueId(scan.id("v")?)))
         })?;
+        let mut options = Vec::new();
+        while self.scan.eat_word("push_option") {
+            options.push(self.option()?);
+        }
         self.scan.expect_word("payload")?;
         let payload = match self.scan.word()? {
             "empty" => NewPayload::Empty,
@@ -346,7 +362,7 @@ impl Parser<'_, '_> {
         };
         self.scan.expect_word("to")?;
         let port = self.dest()?;
-        Ok(Op::Create { new: Box::new(NewPacket { shape, fields, payload }), port })
+        Ok(Op::Create { new: Box::new(NewPacket { shape, fields, options, payload }), port })
     }
 
     /// Operations with one result.
@@ -376,6 +392,7 @@ impl Parser<'_, '_> {
             }
             "in" => self.in_set(out)?,
             "has" => Op::Has { out, header: self.header()? },
+            "has_room" => Op::HasRoom { out, option: self.header()? },
             "load" => Op::Load { out, field: field(self.scan)? },
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },

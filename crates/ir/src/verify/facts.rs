@@ -186,6 +186,15 @@ impl<'a> Facts<'a> {
                 known.changed = known.changed.union(vlans());
                 self.forget(known, vlans());
             }
+            Op::PushOption { option, .. } | Op::PopOption { option } => {
+                let there = Headers::with(*option);
+                known.now = match op {
+                    Op::PushOption { .. } => known.now.union(there),
+                    _ => known.now.minus(there),
+                };
+                known.changed = known.changed.union(there);
+                self.forget(known, there);
+            }
             Op::Store { .. } | Op::StorePayload { .. } => {
                 // The bytes of a payload may become a header that a port announces.
                 let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };
@@ -213,6 +222,8 @@ impl<'a> Facts<'a> {
             Op::Load { field, .. } | Op::Store { field, .. } => now(field.info().header),
             Op::PushVlan { .. } => now(Header::Eth),
             Op::PopVlan => now(Header::Vlan),
+            Op::PushOption { .. } => now(Header::Tcp),
+            Op::PopOption { option } => now(*option),
             Op::LoadEntry { field, .. } => on_entry(known, field.info().header),
             Op::StateExists { state, key, .. }
             | Op::StateGet { state, key, .. }

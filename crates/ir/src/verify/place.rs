@@ -126,6 +126,9 @@ pub enum Problem {
         /// The width.
         width: u16,
     },
+    /// A header is not a TCP option, or not one with this number of values in this packet.
+    #[error("`{}` is no TCP option with these values", .0.name())]
+    NoOption(Header),
     /// A number in the payload does not consist of whole bytes.
     #[error("{value} has {width} bits, which are no whole bytes")]
     Bytes {

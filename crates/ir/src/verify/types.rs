@@ -7,7 +7,7 @@ use crate::model::{
     ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
-use braid_packet::{Access, Field, FlowKey};
+use braid_packet::{Access, Field, FlowKey, Header, options};
 
 type Checked = Result<(), Problem>;
 
@@ -49,6 +49,9 @@ impl OpCheck<'_> {
             | Op::StoreTag { .. }
             | Op::PushVlan { .. }
             | Op::PopVlan
+            | Op::HasRoom { .. }
+            | Op::PushOption { .. }
+            | Op::PopOption { .. }
             | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
@@ -424,6 +427,12 @@ impl OpCheck<'_> {
             Op::LoadTag { out, tag } => self.width(*out, self.tag(*tag)?),
             Op::StoreTag { tag, a } => self.width(*a, self.tag(*tag)?),
             Op::PushVlan { id } => self.width(*id, Field::VlanId.info().width),
+            Op::HasRoom { out, option } => {
+                self.width(*out, 1)?;
+                is_option(*option)
+            }
+            Op::PushOption { option, values } => self.option(*option, values),
+            Op::PopOption { option } => is_option(*option),
             Op::LoadPayload { found, out, offset } => {
                 self.width(*found, 1)?;
                 self.width(*offset, 32)?;
@@ -452,7 +461,24 @@ impl OpCheck<'_> {
             }
             self.width(*value, field.info().width)?;
         }
+        for (option, values) in &new.options {
+            if !new.shape.headers().contains(&Header::Tcp) {
+                return Err(Problem::NoOption(*option));
+            }
+            self.option(*option, values)?;
+        }
         Ok(())
+    }
+
+    /// Checks a TCP option with its values.
+    fn option(&self, option: Header, values: &[ValueId]) -> Checked {
+        is_option(option)?;
+        let widths = options::values(option);
+        if widths.len() != values.len() {
+            return Err(Problem::NoOption(option));
+        }
+        let mut all = values.iter().zip(widths);
+        all.try_for_each(|(value, bytes)| self.width(*value, u16::try_from(8 * bytes).unwrap_or(0)))
     }
 
     fn term(&self, term: &Term) -> Checked {
@@ -515,6 +541,11 @@ fn may_stand(op: &Op) -> bool {
             | Op::Cmp { .. }
             | Op::Bin { op: BinOp::And | BinOp::Or, .. }
     )
+}
+
+/// Checks that a header is a TCP option.
+fn is_option(option: Header) -> Checked {
+    options::growth(option).map(drop).ok_or(Problem::NoOption(option))
 }
 
 /// Whether a value consists of whole bytes.

@@ -6,7 +6,7 @@ use braid_ir::model::*;
 use braid_ir::routes::RouteTable;
 use braid_ir::show::max_of;
 use braid_ir::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
-use braid_packet::{FIELDS, Field, HEADERS};
+use braid_packet::{FIELDS, Field, HEADERS, Header};
 
 /// Makes models from a seed.
 pub struct Maker {
@@ -370,7 +370,7 @@ impl Maker {
 
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(12) {
+        match self.below(15) {
             0 => {
                 let header = self.below(HEADERS.len());
                 Op::Has { out: self.out(), header: HEADERS[header].0 }
@@ -382,6 +382,9 @@ impl Maker {
             5 => Op::StoreTag { tag: TagId(0), a },
             6 => Op::PushVlan { id: a },
             7 => Op::PopVlan,
+            12 => Op::HasRoom { out: self.out(), option: self.option() },
+            13 => Op::PushOption { option: self.option(), values: vec![a; self.below(3)] },
+            14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
             10 => {
@@ -399,12 +402,18 @@ impl Maker {
                 use Shape::*;
                 let shape = self.pick(&[Icmp, Icmp6, Tcp4, Tcp6, Udp4, Udp6, Arp]);
                 let fields = (0..self.below(3)).map(|_| (self.field(), a)).collect();
+                let options = (0..self.below(3)).map(|_| (self.option(), vec![a])).collect();
                 let payload =
                     self.pick(&[NewPayload::Empty, NewPayload::Quote(28), NewPayload::Same]);
-                let new = Box::new(NewPacket { shape, fields, payload });
+                let new = Box::new(NewPacket { shape, fields, options, payload });
                 Op::Create { new, port: self.dest() }
             }
         }
+    }
+
+    fn option(&mut self) -> Header {
+        use Header::{TcpMss, TcpSackOk, TcpTs, TcpWscale};
+        self.pick(&[TcpMss, TcpWscale, TcpSackOk, TcpTs])
     }
 
     fn param_op(&mut self) -> Op {

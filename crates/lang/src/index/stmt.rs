@@ -5,8 +5,8 @@ use super::names::Kind;
 use super::scope::{Names, Walk};
 use super::ty::infer;
 use crate::ast::{
-    Block, Expr, FnBody, FnDef, Ident, KeyDef, Nf, NfItem, Row, Span, StateDef, StateOption, Stmt,
-    StmtKind,
+    Block, Contents, Expr, FnBody, FnDef, Ident, KeyDef, Nf, NfItem, Row, Span, StateDef,
+    StateOption, Stmt, StmtKind,
 };
 
 impl Walk<'_> {
@@ -194,17 +194,22 @@ impl Walk<'_> {
                 in_expr(self, delay);
                 self.otherwise(otherwise.as_deref());
             }
-            StmtKind::Send { fields, payload, port, .. } => {
+            StmtKind::Send { contents: Contents { fields, options, payload }, port, .. } => {
                 for (field, value) in fields {
                     in_path(self, field);
                     in_expr(self, value);
                 }
+                let args = options.iter().flat_map(|push| &push.args);
+                args.for_each(|arg| in_expr(self, arg));
                 let offset = payload.iter().filter_map(|(_, offset)| offset.as_ref());
                 offset.for_each(|offset| in_expr(self, offset));
                 port.iter().for_each(|port| self.used_port(self.nf, port));
             }
             StmtKind::Emit { event, args } => self.emit(event, args),
-            StmtKind::Push { args, .. } => args.iter().for_each(|arg| in_expr(self, arg)),
+            StmtKind::Push { push, otherwise } => {
+                push.args.iter().for_each(|arg| in_expr(self, arg));
+                self.otherwise(otherwise.as_deref());
+            }
             StmtKind::Block(block) => self.block(block),
             StmtKind::Drop(_)
             | StmtKind::Consume

@@ -5,7 +5,9 @@ use super::ops::level;
 use super::state::{Parsed, Parser};
 use super::words::is_keyword;
 use super::{expr, ops, types};
-use crate::ast::{BinOp, Block, Expr, ExprKind, Ident, Path, Row, Span, Stmt, StmtKind};
+use crate::ast::{
+    BinOp, Block, Contents, Expr, ExprKind, Ident, Path, Push, Row, Span, Stmt, StmtKind,
+};
 use crate::diag::{Diagnostic, codes};
 use crate::lexer::{Tok, string_value};
 
@@ -47,7 +49,11 @@ fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         "hold" => hold_stmt(p),
         "send" => send_stmt(p),
         "emit" => emit_stmt(p),
-        "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" | "push" | "pop" => {
+        "push" => {
+            let push = push(p)?;
+            Ok(StmtKind::Push { push, otherwise: otherwise(p)? })
+        }
+        "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" | "pop" => {
             let kind = simple_stmt(p)?;
             p.semicolon()?;
             Ok(kind)
@@ -66,8 +72,7 @@ fn simple_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         "drop" => StmtKind::Drop(reason(p)),
         "consume" => StmtKind::Consume,
         "mirror" => StmtKind::Mirror(p.any_word("a port")?),
-        "push" => push(p)?,
-        "pop" => StmtKind::Pop(p.any_word("a header, such as `vlan`")?),
+        "pop" => StmtKind::Pop(types::path(p, A_HEADER)?),
         _ => StmtKind::Resubmit,
     })
 }
@@ -96,13 +101,19 @@ fn reason(p: &mut Parser<'_>) -> Option<(String, Span)> {
     Some((text, span))
 }
 
-fn push(p: &mut Parser<'_>) -> Parsed<StmtKind> {
-    let header = p.any_word("a header, such as `vlan`")?;
+/// The header of a `push` or `pop`, in messages.
+const A_HEADER: &str = "a header, such as `vlan`";
+
+/// `push HEADER(EXPR, …)`
+fn push(p: &mut Parser<'_>) -> Parsed<Push> {
+    let start = p.pos;
+    p.bump();
+    let header = types::path(p, A_HEADER)?;
     let mut args = Vec::new();
     if p.at(Tok::LParen) {
         args = p.bracketed((Tok::LParen, Tok::RParen), true, expr::expr)?;
     }
-    Ok(StmtKind::Push { header, args })
+    Ok(Push { header, args, span: p.span_from(start) })
 }
 
 /// Parses `else STMT`, which has its own `;`, or the `;`.
@@ -222,9 +233,13 @@ fn row(p: &mut Parser<'_>) -> Parsed<Row> {
 fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     p.bump();
     let shape = p.any_word("the kind of packet, such as `icmp`")?;
-    let mut fields = Vec::new();
+    let (mut fields, mut options) = (Vec::new(), Vec::new());
     let mut payload = None;
     p.body(STMT, |p| {
+        if p.at_word("push") {
+            options.push(push(p)?);
+            return p.semicolon();
+        }
         if p.at_word("payload") && p.token(1).kind == Tok::Assign {
             let span = p.here();
             let value = send_payload(p)?;
@@ -242,7 +257,7 @@ fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         port = Some(p.any_word("a port")?);
         p.semicolon()?;
     }
-    Ok(StmtKind::Send { shape, fields, payload, port })
+    Ok(StmtKind::Send { shape, contents: Contents { fields, options, payload }, port })
 }
 
 fn send_field(p: &mut Parser<'_>) -> Parsed<(Path, Expr)> {

@@ -157,6 +157,18 @@ impl Facts {
         }
     }
 
+    /// Records that a TCP option was added.
+    pub fn pushed_option(&mut self, option: Header) {
+        self.popped_option(option);
+        self.learn(option);
+    }
+
+    /// Records that a TCP option was removed. The packet may have had it twice.
+    pub fn popped_option(&mut self, option: Header) {
+        self.forget(option);
+        self.loads.retain(|(entry, _), _| *entry);
+    }
+
     fn changed_vlan(&mut self) {
         self.forget(Header::Vlan);
         self.forget(Header::Vlan2);

@@ -39,6 +39,7 @@ mod order;
 mod path;
 mod payload;
 mod pred;
+mod push;
 mod rows;
 pub(crate) mod say;
 mod scope;

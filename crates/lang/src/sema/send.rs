@@ -1,7 +1,7 @@
 //! Lowers new packets and events.
 
 use braid_ir::model::{
-    Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape,
+    Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape, ValueId,
 };
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
@@ -9,8 +9,8 @@ use braid_packet::{Access, Field, Header};
 use super::lower::Lower;
 use super::scope::{Binding, Value};
 use super::types::{self, uint};
-use super::{ends, names, needs, say};
-use crate::ast::{Expr, Ident, Path, Span, joined};
+use super::{ends, names, needs, push, say};
+use crate::ast::{Contents, Expr, Ident, Path, Push, Span, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// The shapes by name.
@@ -28,8 +28,7 @@ const SHAPES: &[(&str, Shape)] = &[
 pub fn send(
     lower: &mut Lower<'_>,
     shape: &Ident,
-    fields: &[(Path, Expr)],
-    payload: Option<&(Ident, Option<Expr>)>,
+    contents: &Contents,
     port: Option<&Ident>,
     span: Span,
 ) -> Option<()> {
@@ -49,7 +48,7 @@ pub fn send(
     };
     let mut assigned = Vec::new();
     let mut whole = true;
-    for (path, value) in fields {
+    for (path, value) in &contents.fields {
         match new_field(lower, found, path) {
             Some(field) => match lower.typed(value, types::of_field(field)) {
                 Some(id) => assigned.push((field, id)),
@@ -58,7 +57,8 @@ pub fn send(
             None => whole = false,
         }
     }
-    let payload = match payload {
+    let options = new_options(lower, found, &contents.options);
+    let payload = match &contents.payload {
         Some((what, length)) => new_payload(lower, what, length.as_ref()),
         None => Some(NewPayload::Empty),
     };
@@ -77,7 +77,7 @@ pub fn send(
             needs::header(lower, header, false, span, &format!("`send {}`", shape.text))?;
         }
     }
-    let new = NewPacket { shape: found, fields: assigned, payload: payload? };
+    let new = NewPacket { shape: found, fields: assigned, options: options?, payload: payload? };
     let port = port?;
     if whole {
         lower.b.op(Op::Create { new: Box::new(new), port });
@@ -106,6 +106,29 @@ fn new_field(lower: &mut Lower<'_>, shape: Shape, path: &Path) -> Option<Field> 
             )
         }
     }
+}
+
+/// The TCP options of a new packet, each with its values.
+fn new_options(
+    lower: &mut Lower<'_>,
+    shape: Shape,
+    options: &[Push],
+) -> Option<Vec<(Header, Vec<ValueId>)>> {
+    let mut found: Vec<(Header, Vec<ValueId>)> = Vec::new();
+    for push in options {
+        let (option, values) = push::option(lower, push)?;
+        if !shape.headers().contains(&Header::Tcp) {
+            let message = "only a new TCP packet has TCP options";
+            let wrong = Diagnostic::new(codes::SHAPE_FIELD, message, push.span, "");
+            return lower.fail(wrong.help("write `send tcp` or `send tcp6`"));
+        }
+        if found.iter().any(|(before, _)| *before == option) {
+            let message = format!("the option `{}` is given twice", option.name());
+            return lower.fail(Diagnostic::new(codes::SHAPE_FIELD, message, push.span, "again"));
+        }
+        found.push((option, values));
+    }
+    Some(found)
 }
 
 fn new_payload(lower: &mut Lower<'_>, what: &Ident, length: Option<&Expr>) -> Option<NewPayload> {

@@ -2,13 +2,11 @@
 //! lower the statements inside their own.
 
 use braid_ir::model::{Op, Term};
-use braid_packet::Header;
 
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
 use super::scope::{Binding, Scope, Value};
-use super::types::uint;
-use super::{assign, calls, ends, expand, needs, payload, rows, send};
+use super::{assign, calls, ends, expand, needs, payload, push, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -85,17 +83,17 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Hold { queue, delay, otherwise } => {
             ends::hold(lower, queue, delay, otherwise.as_deref(), stmt.span);
         }
-        StmtKind::Send { shape, fields, payload, port } => {
-            let _ = send::send(lower, shape, fields, payload.as_ref(), port.as_ref(), stmt.span);
+        StmtKind::Send { shape, contents, port } => {
+            let _ = send::send(lower, shape, contents, port.as_ref(), stmt.span);
         }
         StmtKind::Emit { event, args } => {
             let _ = send::emit_event(lower, event, args, stmt.span);
         }
-        StmtKind::Push { header, args } => {
-            let _ = push(lower, header, args, stmt.span);
+        StmtKind::Push { push, otherwise } => {
+            let _ = push::push(lower, push, otherwise.as_deref());
         }
         StmtKind::Pop(header) => {
-            let _ = pop(lower, header, stmt.span);
+            let _ = push::pop(lower, header, stmt.span);
         }
         StmtKind::Call(call) => {
             let _ = call_statement(lower, call);
@@ -244,47 +242,6 @@ fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Opt
     }
     lower.b.start(there);
     Some(value)
-}
-
-fn push(lower: &mut Lower<'_>, header: &Ident, args: &[Expr], span: Span) -> Option<()> {
-    only_vlan(lower, header)?;
-    let [id] = args else {
-        let message = format!(
-            "`push vlan` takes the identifier, found {}",
-            super::say::count(args.len(), "value")
-        );
-        return lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""));
-    };
-    let id = lower.typed(id, uint(12));
-    if !needs::packet(lower, span) {
-        return None;
-    }
-    needs::header(lower, Header::Eth, false, span, "`push vlan`")?;
-    lower.b.op(Op::PushVlan { id: id? });
-    lower.b.facts.pushed_vlan();
-    Some(())
-}
-
-fn pop(lower: &mut Lower<'_>, header: &Ident, span: Span) -> Option<()> {
-    only_vlan(lower, header)?;
-    if !needs::packet(lower, span) {
-        return None;
-    }
-    needs::header(lower, Header::Vlan, false, span, "`pop vlan`")?;
-    lower.b.op(Op::PopVlan);
-    lower.b.facts.popped_vlan();
-    Some(())
-}
-
-fn only_vlan(lower: &mut Lower<'_>, header: &Ident) -> Option<()> {
-    if header.text == "vlan" {
-        return Some(());
-    }
-    let message = format!("`{}` cannot be pushed or popped", header.text);
-    lower.fail(
-        Diagnostic::new(codes::UNKNOWN_HEADER, message, header.span, "")
-            .help("`vlan` is the one header that can"),
-    )
 }
 
 /// Checks that a single word is an action, or at least a known name.

@@ -1,6 +1,6 @@
 //! Walks the syntax tree of statements and expressions.
 
-use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
+use crate::ast::{Block, Contents, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
 /// Visits the nodes of a walk, outermost first.
 pub trait Visitor<'a> {
@@ -73,16 +73,18 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             nested(otherwise.as_deref(), v);
         }
         StmtKind::Delete(value) | StmtKind::Call(value) => expr(value, v),
-        StmtKind::Send { fields, payload, .. } => {
-            for (_, value) in fields {
-                expr(value, v);
-            }
+        StmtKind::Send { contents: Contents { fields, options, payload }, .. } => {
+            let args = options.iter().flat_map(|push| &push.args);
+            fields.iter().map(|(_, value)| value).chain(args).for_each(|value| expr(value, v));
             if let Some((_, Some(length))) = payload {
                 expr(length, v);
             }
         }
         StmtKind::Emit { args, .. } => args.iter().for_each(|(_, value)| expr(value, v)),
-        StmtKind::Push { args, .. } => args.iter().for_each(|value| expr(value, v)),
+        StmtKind::Push { push, otherwise } => {
+            push.args.iter().for_each(|value| expr(value, v));
+            nested(otherwise.as_deref(), v);
+        }
         StmtKind::Block(inner) => block(inner, v),
         StmtKind::Output(_)
         | StmtKind::Drop(_)

@@ -15,7 +15,7 @@ pub(crate) const TYPE: usize = 12;
 pub(crate) const LEN: usize = 14;
 
 /// Largest value of the type field that is an 802.3 length.
-const MAX_LENGTH: u16 = 1500;
+pub(crate) const MAX_LENGTH: u16 = 1500;
 /// The LLC header that announces SNAP, then the SNAP organisation code for EtherTypes.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 

@@ -6,6 +6,8 @@ use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 
 const LEN: usize = 6;
+/// Offset of the number of bytes behind the header.
+pub(crate) const LENGTH: usize = 4;
 const VERSION_AND_TYPE: u8 = 0x11;
 
 /// PPPoE, for discovery or for a session. Bytes behind its length are link padding.
@@ -14,7 +16,7 @@ pub(crate) const PPPOE: Declaration = Declaration {
     at: (Base::Network, 0),
     parse: Parse::Rules(Rules {
         fixed: &[(0, 0xff, VERSION_AND_TYPE)],
-        body: Some(4),
+        body: Some(LENGTH),
         next: Some((Field::PppoeCode, 1, 1)),
         short: Some(Malformed::HeaderLength),
         ..Rules::of(LEN)
@@ -24,7 +26,7 @@ pub(crate) const PPPOE: Declaration = Declaration {
         ro(Field::PppoeCode, "pppoe.code", 8, bytes(1, 1), "Code: 0 in a session, else discovery.")
             .shown(Show::Hex(2)),
         rw(Field::PppoeSession, "pppoe.session", 16, bytes(2, 2), "Session identifier."),
-        ro(Field::PppoeLen, "pppoe.len", 16, bytes(4, 2), "Bytes behind the PPPoE header."),
+        ro(Field::PppoeLen, "pppoe.len", 16, bytes(LENGTH, 2), "Bytes behind the PPPoE header."),
     ],
     ..Declaration::new(Header::Pppoe, "pppoe", &[])
 };

@@ -105,6 +105,20 @@ pub(crate) const TS: Declaration = Declaration {
     ..Declaration::new(Header::TcpTs, "tcp.ts", NEEDS)
 };
 
+/// The most bytes of options.
+pub(crate) const MOST_OPTIONS: usize = 40;
+/// The option that only fills room.
+pub(crate) const NOP: u8 = 1;
+
+/// The form of an option that models can name: its header, its kind, and the number of bytes of each
+/// of its values.
+pub(crate) const FORMS: [(Header, u8, &[usize]); 4] = [
+    (Header::TcpMss, 2, &[2]),
+    (Header::TcpWscale, 3, &[1]),
+    (Header::TcpSackOk, 4, &[]),
+    (Header::TcpTs, 8, &[4, 4]),
+];
+
 /// The header's length in words.
 const LENGTH: Bits = Bits { offset: DATA_OFFSET, len: 1, shift: 4, width: 4 };
 
@@ -151,27 +165,38 @@ pub(crate) fn check(window: Window<'_>) -> Result<(Options, Window<'_>), Stop> {
     Ok((options(bytes, behind.at())?, window.skip(len)))
 }
 
+/// An option: its kind, its offset among the options, and its bytes.
+type Found<'a> = (u8, usize, &'a [u8]);
+
+/// The options in these bytes, without padding. Ends behind an option that goes
+/// beyond the bytes.
+pub(crate) fn each(bytes: &[u8]) -> impl Iterator<Item = Result<Found<'_>, Stop>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while bytes.get(at) == Some(&NOP) {
+            at += 1;
+        }
+        let kind = *bytes.get(at).filter(|kind| **kind != 0)?;
+        let start = at;
+        let len = bytes.get(start + 1).map_or(0, |len| usize::from(*len));
+        at = if len < 2 { bytes.len() } else { start + len };
+        let option = bytes.get(start..at).filter(|_| len >= 2);
+        let option = option.ok_or(Stop::Bad(Malformed::TcpOptions));
+        at = at.min(bytes.len());
+        Some(option.map(|option| (kind, start, option)))
+    })
+}
+
 fn options(bytes: &[u8], start: usize) -> Result<Options, Stop> {
     let mut seen = Options::default();
-    let mut at = 0;
-    while let Some(&kind) = bytes.get(at) {
-        match kind {
-            0 => break,
-            1 => at += 1,
-            _ => {
-                let len = bytes.get(at + 1).map_or(0, |len| usize::from(*len));
-                if len < 2 || at + len > bytes.len() {
-                    return Err(Stop::Bad(Malformed::TcpOptions));
-                }
-                match (kind, len) {
-                    (2, 4) => seen.mss = seen.mss.or(Some(start + at)),
-                    (3, 3) => seen.wscale = seen.wscale.or(Some(start + at)),
-                    (4, 2) => seen.sack_ok = true,
-                    (8, 10) => seen.ts = seen.ts.or(Some(start + at)),
-                    _ => {}
-                }
-                at += len;
-            }
+    for option in each(bytes) {
+        let (kind, at, option) = option?;
+        match (kind, option.len()) {
+            (2, 4) => seen.mss = seen.mss.or(Some(start + at)),
+            (3, 3) => seen.wscale = seen.wscale.or(Some(start + at)),
+            (4, 2) => seen.sack_ok = true,
+            (8, 10) => seen.ts = seen.ts.or(Some(start + at)),
+            _ => {}
         }
     }
     Ok(seen)

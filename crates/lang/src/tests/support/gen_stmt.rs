@@ -1,6 +1,6 @@
 //! Generates random statements.
 
-use crate::ast::{BinOp, Block, Expr, ExprKind, Path, Row, Span, Stmt, StmtKind};
+use crate::ast::{BinOp, Block, Contents, Expr, ExprKind, Path, Push, Row, Span, Stmt, StmtKind};
 
 use super::entropy::Entropy;
 use super::gen_expr::{args, expr, field, ident, name, record, text};
@@ -59,8 +59,8 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
         3 => StmtKind::Resubmit,
         4 => StmtKind::Mirror(name(e)),
         5 => StmtKind::Delete(place(e)),
-        6 => StmtKind::Pop(ident("vlan")),
-        7 => StmtKind::Push { header: ident("vlan"), args: e.some(2, |e| expr(e, FUEL)) },
+        6 => StmtKind::Pop(push(e).header),
+        7 => StmtKind::Push { push: push(e), otherwise: otherwise(e, fuel) },
         8 => StmtKind::Emit {
             event: name(e),
             args: if e.coin() { record(e, FUEL) } else { Vec::new() },
@@ -119,11 +119,20 @@ fn row(e: &mut Entropy, fuel: u32) -> Row {
     Row { pred, body: block(e, fuel), span: Span::default() }
 }
 
+fn push(e: &mut Entropy) -> Push {
+    let header = e.of(&[&["vlan"][..], &["tcp", "mss"]]).iter().map(|part| ident(part)).collect();
+    let header = Path { parts: header, span: Span::default() };
+    Push { header, args: e.some(2, |e| expr(e, FUEL)), span: Span::default() }
+}
+
 fn send(e: &mut Entropy) -> StmtKind {
     StmtKind::Send {
         shape: ident(e.of(&["icmp", "tcp", "udp6"])),
-        fields: e.some(3, |e| (field(e), expr(e, FUEL))),
-        payload: e.maybe(|e| (ident(e.of(&["quote", "same"])), e.maybe(|e| expr(e, 1)))),
+        contents: Contents {
+            fields: e.some(3, |e| (field(e), expr(e, FUEL))),
+            options: e.some(2, push),
+            payload: e.maybe(|e| (ident(e.of(&["quote", "same"])), e.maybe(|e| expr(e, 1)))),
+        },
         port: e.maybe(name),
     }
 }

@@ -4,7 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ast::{
-    Arg, BinOp, Block, Expr, ExprKind, Ident, Path, Row, Stmt, StmtKind, Type, TypeKind,
+    Arg, BinOp, Block, Contents, Expr, ExprKind, Ident, Path, Push, Row, Stmt, StmtKind, Type,
+    TypeKind,
 };
 use crate::sema::say::symbol;
 
@@ -147,20 +148,31 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Hold { queue, delay, otherwise: o } => {
             format!("hold {} for {}{}", queue.text, expr(delay), otherwise(o.as_deref()))
         }
-        StmtKind::Send { shape, fields, payload, port } => {
+        StmtKind::Send { shape, contents: Contents { fields, options, payload }, port } => {
             let fields: String =
                 fields.iter().map(|(p, v)| format!("{} = {}; ", path(p), expr(v))).collect();
+            let options: String = options.iter().map(|p| format!("{}; ", push(p))).collect();
             let length = |e: &Option<Expr>| e.as_ref().map_or(String::new(), operand);
             let payload = payload
                 .as_ref()
                 .map_or(String::new(), |(w, e)| format!("payload = {}{};", w.text, length(e)));
             let port = port.as_ref().map_or(String::new(), |p| format!(" to {};", p.text));
-            format!("send {} {{ {fields}{payload} }}{port}", shape.text)
+            format!("send {} {{ {fields}{options}{payload} }}{port}", shape.text)
+        }
+        StmtKind::Push { push: p, otherwise: o } => {
+            format!("{}{}", push(p), otherwise(o.as_deref()))
         }
         StmtKind::Emit { event, args } if args.is_empty() => format!("emit {};", event.text),
         StmtKind::Emit { event, args } => format!("emit {} {};", event.text, record(args)),
         StmtKind::Block(b) => block(b),
         kind => format!("{};", simple(kind)),
+    }
+}
+
+fn push(p: &Push) -> String {
+    match &p.args[..] {
+        [] => format!("push {}", path(&p.header)),
+        args => format!("push {}({})", path(&p.header), list(args, expr)),
     }
 }
 
@@ -180,9 +192,7 @@ fn simple(kind: &StmtKind) -> String {
         StmtKind::Consume => "consume".into(),
         StmtKind::Resubmit => "resubmit".into(),
         StmtKind::Mirror(port) => format!("mirror {}", port.text),
-        StmtKind::Push { header, args } if args.is_empty() => format!("push {}", header.text),
-        StmtKind::Push { header, args } => format!("push {}({})", header.text, list(args, expr)),
-        StmtKind::Pop(header) => format!("pop {}", header.text),
+        StmtKind::Pop(header) => format!("pop {}", path(header)),
         StmtKind::Call(call) => expr(call),
         _ => String::new(),
     }

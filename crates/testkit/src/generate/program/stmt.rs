@@ -6,7 +6,7 @@ use super::text::Text;
 use super::types::{BOOL, IP4, U32, duration, literal, of_field, writable};
 use crate::generate::Rng;
 use braid_ir::model::{Kind, Ty};
-use braid_packet::Header;
+use braid_packet::{Header, options};
 
 /// Generates statements of one function.
 pub(super) struct Stmts<'a> {
@@ -63,6 +63,7 @@ impl Stmts<'_> {
             9 => self.let_and_use(text, scope),
             10 | 11 if scope.depth < 3 => self.branch(text, scope),
             12 | 15 => self.emission(text, scope),
+            13 if scope.has(&[Header::Tcp]) && self.rng.one_in(2) => self.option(text, scope),
             13 => self.vlan(text, scope),
             14 => self.emit(text, scope),
             _ if self.rng.one_in(3) => self.rounds(text, scope),
@@ -227,6 +228,26 @@ impl Stmts<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Adds or removes a TCP option.
+    fn option(&mut self, text: &mut Text, scope: &mut Scope) {
+        use Header::{TcpMss, TcpSackOk, TcpTs, TcpWscale};
+        let option = *self.rng.pick(&[TcpMss, TcpWscale, TcpSackOk, TcpTs]);
+        let name = option.name();
+        if scope.has(&[option]) && self.rng.one_in(2) {
+            text.line(&format!("pop {name};"));
+            scope.headers.retain(|header| *header != option);
+            return;
+        }
+        let values: Vec<String> = options::values(option)
+            .iter()
+            .map(|bytes| self.expr(scope, Ty::uint(u16::try_from(8 * bytes).unwrap_or(8))))
+            .collect();
+        let values =
+            if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
+        text.line(&format!("push {name}{values} else drop \"no room\";"));
+        scope.headers.push(option);
     }
 
     fn vlan(&mut self, text: &mut Text, scope: &mut Scope) {

@@ -1,21 +1,16 @@
-//! Tests chains of functions that read and write numbers in the payload: behind TCP and UDP, in
-//! tunnels, in cut packets. Written bytes may become a header of a tunnel.
+//! Functions that read and write numbers in the payload: behind TCP and UDP, in tunnels, in cut
+//! packets. Written bytes may become a header of a tunnel.
 
+use super::Family;
 use braid_compiler::synth::SynthMutant;
-use braid_engine::{Compiled, Options};
-use braid_ir::chain::Chain;
-use braid_ir::residual::Extent;
 use braid_testkit::generate::Rng;
-use braid_testkit::harness::{self, Engine, Form, budget};
-use braid_testkit::packet::parse;
-use braid_testkit::record::{Detail, Stimulus, record};
-use std::fmt::Write as _;
 
-/// Number of chains unless `BRAID_CASES` sets it, and number of packets for each.
-const CHAINS: u64 = 100;
-const PACKETS: usize = 60;
-/// One of this number of chains also runs as machine code.
-const NATIVE_EVERY: u64 = 10;
+pub const FAMILY: Family = Family {
+    functions: FUNCTIONS,
+    names: &NAMES,
+    packet,
+    mutants: &[SynthMutant::PayloadSumKept, SynthMutant::PayloadTunnelMissed],
+};
 
 /// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
@@ -93,22 +88,6 @@ nf back() { match { ip4 at payload in 0.0.0.0/1 => output back; else => output; 
 const NAMES: [&str; 9] =
     ["first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "back"];
 
-fn source(rng: &mut Rng) -> String {
-    let names: Vec<_> = (0..1 + rng.below(5)).map(|_| *rng.pick(&NAMES)).collect();
-    let mut text = format!("{FUNCTIONS}\nchain c {{\n");
-    for (place, name) in names.iter().enumerate() {
-        let _ = writeln!(text, "  f{place} = {name}();");
-    }
-    let path: Vec<_> = (0..names.len()).map(|place| format!("f{place}")).collect();
-    let _ = writeln!(text, "  interface lan;\n  interface wan;");
-    let _ = writeln!(text, "  path lan <-> {} <-> wan;", path.join(" <-> "));
-    if names.len() > 1 && rng.one_in(4) {
-        let place = rng.below(names.len() - 1);
-        let _ = writeln!(text, "  policy {{ Priority(f{place} > f{}); }}", place + 1);
-    }
-    text + "}\n"
-}
-
 fn packet(rng: &mut Rng) -> String {
     let (from, to) = (7 + rng.below(3), *rng.pick(&[53, 4789, 6081, 6081]));
     let ttl = rng.pick(&[60, 62, 64]);
@@ -130,48 +109,5 @@ fn packet(rng: &mut Rng) -> String {
         4 => format!("udp 10.0.0.1:{from} > 10.0.0.2:{to} nosum{body}"),
         5 => format!("ip 10.0.0.1 > 10.0.0.2 proto=6{body}"),
         _ => format!("udp 10.0.0.1:{from} > 10.0.0.2:{to} ttl={ttl}{body}{cut}"),
-    }
-}
-
-/// The chain of a seed, its text, and packets for it.
-fn drawn(seed: u64) -> (Chain, String, Vec<Stimulus>) {
-    let mut rng = Rng::new(seed);
-    let source = source(&mut rng);
-    let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
-    let chain = chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"));
-    let stimuli = (0..PACKETS)
-        .map(|_| {
-            let text = packet(&mut rng);
-            let spec = parse(&text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
-            let interface = u16::try_from(rng.below(2)).unwrap_or(0);
-            Stimulus::Packet(interface, spec.at(0))
-        })
-        .collect();
-    (chain, source, stimuli)
-}
-
-#[test]
-fn engines_are_equal_on_chains_of_functions_that_read_and_write_payloads() {
-    for seed in budget::seeds(CHAINS) {
-        let (chain, source, stimuli) = drawn(seed);
-        let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-        for engine in Engine::drawn(seed, seed % NATIVE_EVERY == 0) {
-            let same = engine.check(&chain, &stimuli, &expected);
-            same.unwrap_or_else(|report| panic!("seed {seed}: {report}\n{source}"));
-        }
-    }
-}
-
-#[test]
-fn these_chains_find_a_synthesis_that_overlooks_writes_to_the_payload() {
-    for bug in [SynthMutant::PayloadSumKept, SynthMutant::PayloadTunnelMissed] {
-        let is_found = |seed: u64| {
-            let (chain, _, stimuli) = drawn(seed);
-            let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-            let (extent, options) = (Extent::Chain, Options::default());
-            let wrong = Compiled::with_mutant(chain, extent, options, bug).expect("an engine");
-            record(&mut { wrong }, &stimuli, Detail::End) != expected
-        };
-        assert!((0..CHAINS).any(is_found), "{bug:?}");
     }
 }

@@ -1,0 +1,117 @@
+//! Lowers headers that a packet gets or loses: VLAN tags and TCP options.
+
+use braid_ir::model::{Op, ValueId};
+use braid_packet::{Header, options};
+
+use super::lower::Lower;
+use super::types::{BOOL, uint};
+use super::{needs, say};
+use crate::ast::{Path, Push, Span, Stmt, joined};
+use crate::diag::{Diagnostic, codes};
+
+/// Lowers `push HEADER(…) [else STMT];`.
+pub fn push<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+    if joined(&push.header) != "vlan" {
+        return push_option(lower, push, otherwise);
+    }
+    if let Some(otherwise) = otherwise {
+        let message = "`push vlan` always adds a tag";
+        let label = "this `else` is never reached";
+        let wrong = Diagnostic::new(codes::UNREACHABLE_STATEMENT, message, otherwise.span, label);
+        return lower.fail(wrong.help("leave the `else` out"));
+    }
+    let [id] = push.args.as_slice() else {
+        return wrong_values(lower, push, "the identifier");
+    };
+    let id = lower.typed(id, uint(12));
+    if !needs::packet(lower, push.span) {
+        return None;
+    }
+    needs::header(lower, Header::Eth, false, push.span, "`push vlan`")?;
+    lower.b.op(Op::PushVlan { id: id? });
+    lower.b.facts.pushed_vlan();
+    Some(())
+}
+
+/// Lowers `push tcp.mss(…) else STMT;`.
+fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+    let (option, values) = option(lower, push)?;
+    if !needs::packet(lower, push.span) {
+        return None;
+    }
+    let name = option.name();
+    needs::header(lower, Header::Tcp, false, push.span, &format!("`push {name}`"))?;
+    let Some(otherwise) = otherwise else {
+        let message = "the packet may have this option, or no room for it";
+        let wrong =
+            Diagnostic::new(codes::NEEDS_ELSE, message, push.span, "and then nothing changes");
+        return lower.fail(wrong.help(format!("write `push {name}(…) else drop;`")));
+    };
+    let room = lower.b.emit(BOOL, |out| Op::HasRoom { out, option });
+    let (there, gone, done) = (lower.b.block(), lower.b.block(), lower.b.block());
+    lower.b.branch(room, there, gone);
+    lower.b.start(there);
+    lower.b.op(Op::PushOption { option, values });
+    lower.b.facts.pushed_option(option);
+    lower.b.jump(done, Vec::new());
+    lower.b.start(gone);
+    lower.scoped(|this| this.statement(otherwise));
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
+    Some(())
+}
+
+/// Lowers `pop HEADER;`.
+pub fn pop(lower: &mut Lower<'_>, header: &Path, span: Span) -> Option<()> {
+    let name = joined(header);
+    let known = if name == "vlan" { Header::Vlan } else { option_named(lower, header)? };
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    needs::header(lower, known, false, span, &format!("`pop {name}`"))?;
+    if known == Header::Vlan {
+        lower.b.op(Op::PopVlan);
+        lower.b.facts.popped_vlan();
+    } else {
+        lower.b.op(Op::PopOption { option: known });
+        lower.b.facts.popped_option(known);
+    }
+    Some(())
+}
+
+/// The TCP option that a new packet or the current one gets, with its values.
+pub fn option(lower: &mut Lower<'_>, push: &Push) -> Option<(Header, Vec<ValueId>)> {
+    let option = option_named(lower, &push.header)?;
+    let bytes = options::values(option);
+    if bytes.len() != push.args.len() {
+        let fields = option.info().fields.iter().map(|info| format!("`{}`", info.name));
+        let fields: Vec<String> = fields.collect();
+        let wanted = if fields.is_empty() { "no values".to_owned() } else { fields.join(", ") };
+        return wrong_values(lower, push, &wanted);
+    }
+    let widths = bytes.iter().map(|bytes| u16::try_from(8 * bytes).unwrap_or(u16::MAX));
+    let values: Vec<_> =
+        push.args.iter().zip(widths).map(|(arg, width)| lower.typed(arg, uint(width))).collect();
+    Some((option, values.into_iter().collect::<Option<_>>()?))
+}
+
+fn wrong_values<T>(lower: &mut Lower<'_>, push: &Push, wanted: &str) -> Option<T> {
+    let found = say::count(push.args.len(), "value");
+    let message = format!("`push {}` takes {wanted}, found {found}", joined(&push.header));
+    lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, ""))
+}
+
+/// The TCP option with this name.
+fn option_named(lower: &mut Lower<'_>, path: &Path) -> Option<Header> {
+    let name = joined(path);
+    let found = Header::by_name(&name).filter(|header| options::growth(*header).is_some());
+    if found.is_none() {
+        let message = format!("`{name}` cannot be pushed or popped");
+        let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
+        lower.say(wrong.help(
+            "the headers that can are vlan and the TCP options tcp.mss, tcp.wscale, tcp.sack_ok \
+             and tcp.ts",
+        ));
+    }
+    found
+}

@@ -1,0 +1,304 @@
+//! TCP options: adds one in front of the others, and makes one void. Lengths and checksums follow.
+
+use crate::checksum::{self, Delta};
+use crate::field::{Base, Header};
+use crate::layout::Layout;
+use crate::packet::{MOST, Packet};
+use crate::wire::ethernet::MAX_LENGTH;
+use crate::wire::{ipv4, ipv6, pppoe, tcp};
+
+/// The form of an option that models can name.
+struct Form {
+    kind: u8,
+    /// The number of bytes of each of its values.
+    values: &'static [usize],
+}
+
+impl Form {
+    /// The form of the option that a header stands for.
+    fn of(option: Header) -> Option<Self> {
+        let found = tcp::FORMS.iter().find(|(header, ..)| *header == option);
+        found.map(|(_, kind, values)| Form { kind: *kind, values })
+    }
+
+    /// The option's length.
+    fn len(&self) -> usize {
+        2 + self.values.iter().sum::<usize>()
+    }
+
+    /// How many bytes a packet grows by when it gets the option: whole words.
+    fn grows(&self) -> usize {
+        self.len().next_multiple_of(4)
+    }
+
+    /// The option with these values, behind as many NOPs as fill its words. Lacking values are 0.
+    fn bytes(&self, values: &[u128]) -> Vec<u8> {
+        let mut bytes = vec![tcp::NOP; self.grows() - self.len()];
+        bytes.extend([self.kind, u8::try_from(self.len()).unwrap_or(u8::MAX)]);
+        for (at, len) in self.values.iter().enumerate() {
+            let value = values.get(at).copied().unwrap_or(0).to_be_bytes();
+            bytes.extend(value.get(value.len() - len..).unwrap_or_default());
+        }
+        bytes
+    }
+}
+
+/// The number of bytes that a packet grows by when it gets a TCP option. `None` for headers that are
+/// no such option.
+#[must_use]
+pub fn growth(option: Header) -> Option<usize> {
+    Form::of(option).map(|form| form.grows())
+}
+
+/// The number of bytes of each value of a TCP option. Empty for headers that are no such option.
+#[must_use]
+pub fn values(option: Header) -> &'static [usize] {
+    Form::of(option).map_or(&[], |form| form.values)
+}
+
+/// Whether a packet can get a TCP option: it has TCP and lacks the option, its TCP header stays within
+/// 60 bytes, and the lengths in its other headers can grow. False for fragments.
+#[must_use]
+pub fn has_room(packet: &Packet, layout: &Layout, option: Header) -> bool {
+    let Some(more) = growth(option) else { return false };
+    let limits = lengths(packet, layout);
+    let can_grow = |(at, most): (usize, usize)| number16(packet, at) + more <= most;
+    layout.has(Header::Tcp)
+        && !layout.has(option)
+        && !layout.is_fragment()
+        && !layout.jumbo
+        && limits.into_iter().flatten().all(can_grow)
+        && options_len(packet, layout) + more <= tcp::MOST_OPTIONS
+        && packet.wire_len as usize + more <= MOST as usize
+}
+
+/// Adds a TCP option in front of the others, behind as many NOPs as fill its words. `values` are the
+/// option's values in their order. Earlier layouts become invalid. Returns false, and changes
+/// nothing, if there is no room ([`has_room`]).
+pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128]) -> bool {
+    let Some(form) = Form::of(option).filter(|_| has_room(packet, layout, option)) else {
+        return false;
+    };
+    let bytes = form.bytes(values);
+    if !packet.insert(layout.l4() + tcp::LEN, &bytes) {
+        return false;
+    }
+    let mut longer = Delta::default();
+    // The length of IP is the first one.
+    for (at, _) in lengths(packet, layout).into_iter().flatten().rev() {
+        let (old, new) = (number16(packet, at), number16(packet, at) + bytes.len());
+        write(packet, at, &u16::try_from(new).unwrap_or(u16::MAX).to_be_bytes());
+        longer = Delta::between(old as u128, new as u128, 2);
+    }
+    if layout.has(Header::Ip4) {
+        checksum::update(packet.data_mut(), layout.ip() + ipv4::CHECKSUM, longer, false);
+    }
+    // The data offset counts words in the upper half of its byte.
+    let offset = layout.l4() + tcp::DATA_OFFSET;
+    let before = packet.data().get(offset).copied().unwrap_or(0);
+    let after = before.wrapping_add(u8::try_from(bytes.len() / 4).unwrap_or(0) << 4);
+    write(packet, offset, &[after]);
+    // The new bytes stand for zeros that were not there.
+    let added = bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+    let delta = Delta::between(before.into(), after.into(), 1)
+        .and(Delta::between(0, added, bytes.len()))
+        .and(longer);
+    if let Some(sum) = layout.sum() {
+        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
+    }
+    true
+}
+
+/// Overwrites the first TCP option of this form with NOPs. Lengths stay. Earlier layouts become
+/// invalid. Returns false, and changes nothing, if the packet lacks the option.
+pub fn pop(packet: &mut Packet, layout: &Layout, option: Header) -> bool {
+    let Some(form) = Form::of(option).filter(|_| layout.has(option)) else { return false };
+    let start = layout.l4() + tcp::LEN;
+    let all = packet.data().get(start..start + options_len(packet, layout)).unwrap_or_default();
+    let is_it =
+        |(kind, _, bytes): &(u8, usize, &[u8])| (*kind, bytes.len()) == (form.kind, form.len());
+    let Some((_, at, bytes)) = tcp::each(all).flatten().find(is_it) else { return false };
+    let number =
+        |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+    let nops = vec![tcp::NOP; bytes.len()];
+    let delta = Delta::between(number(bytes), number(&nops), nops.len()).at(at);
+    write(packet, start + at, &nops);
+    if let Some(sum) = layout.sum() {
+        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
+    }
+    true
+}
+
+/// The number of bytes of options.
+fn options_len(packet: &Packet, layout: &Layout) -> usize {
+    let offset = packet.data().get(layout.l4() + tcp::DATA_OFFSET);
+    offset.map_or(0, |byte| usize::from(byte >> 4) * 4).saturating_sub(tcp::LEN)
+}
+
+/// The places of the 16-bit lengths that grow with the TCP header, each with its largest value: those
+/// of IP, of an 802.3 header and of PPPoE.
+fn lengths(packet: &Packet, layout: &Layout) -> [Option<(usize, usize)>; 3] {
+    let own = if layout.has(Header::Ip4) { ipv4::TOTAL } else { ipv6::PAYLOAD };
+    let link = usize::from(layout.ether_type_at);
+    let most_of_link = usize::from(MAX_LENGTH);
+    let is_length = layout.has(Header::Eth) && number16(packet, link) <= most_of_link;
+    let pppoe = layout.base(Base::Network) + pppoe::LENGTH;
+    [
+        Some((layout.ip() + own, u16::MAX.into())),
+        is_length.then_some((link, most_of_link)),
+        layout.has(Header::Pppoe).then_some((pppoe, u16::MAX.into())),
+    ]
+}
+
+/// The 16-bit number at an offset of the packet.
+fn number16(packet: &Packet, at: usize) -> usize {
+    let bytes = packet.data().get(at..).and_then(|tail| tail.first_chunk::<2>());
+    bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes).into())
+}
+
+fn write(packet: &mut Packet, at: usize, bytes: &[u8]) {
+    if let Some(place) = packet.data_mut().get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::verify;
+    use crate::field::Field;
+    use crate::{Link, Shape, build_fresh};
+
+    const ALL: [(Header, &[u128]); 4] = [
+        (Header::TcpMss, &[1460]),
+        (Header::TcpWscale, &[7]),
+        (Header::TcpSackOk, &[]),
+        (Header::TcpTs, &[0x0102_0304, 9]),
+    ];
+
+    fn segment(shape: Shape, payload: &[u8]) -> Packet {
+        let fields = [(Field::TcpSport, 7), (Field::TcpDport, 80), (Field::TcpFlags, 2)];
+        build_fresh(Link::Ethernet, 0, shape, &fields, payload).unwrap()
+    }
+
+    /// The packet with other bytes between the MAC addresses and the IP header.
+    fn behind(packet: &Packet, link: &[u8]) -> Packet {
+        let data = packet.data();
+        Packet::new(Link::Ethernet, 0, [&data[..12], link, &data[14..]].concat())
+    }
+
+    fn add(packet: &mut Packet, option: Header, values: &[u128]) -> bool {
+        let layout = packet.parse();
+        push(packet, &layout, option, values)
+    }
+
+    #[test]
+    fn options_that_are_added_are_found_and_lengths_and_checksums_follow() {
+        for shape in [Shape::Tcp4, Shape::Tcp6] {
+            let mut packet = segment(shape, b"abc");
+            let mut len = packet.wire_len as usize;
+            for (option, values) in ALL {
+                assert!(add(&mut packet, option, values));
+                let layout = packet.parse();
+                len += growth(option).unwrap();
+                assert_eq!((packet.data().len(), packet.wire_len as usize), (len, len));
+                assert!(layout.has(option) && verify(&packet, &layout).all_right(), "{option:?}");
+                for (info, value) in option.info().fields.iter().zip(values) {
+                    assert_eq!(packet.get(&layout, info.field), Some(*value));
+                }
+                assert_eq!(packet.payload(&layout), b"abc");
+                // The packet has the option now.
+                assert!(!add(&mut packet, option, values));
+            }
+            assert_eq!(packet.get(&packet.parse(), Field::TcpHlen), Some(20 + 4 + 4 + 4 + 12));
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_stays_wrong_by_the_same_amount() {
+        let mut packet = segment(Shape::Tcp4, b"abc");
+        let at = packet.parse().sum().unwrap().at;
+        packet.data_mut()[at] ^= 0x40;
+        for (option, values) in ALL {
+            assert!(add(&mut packet, option, values));
+        }
+        let wrong = packet.clone();
+        checksum::fill(&mut packet);
+        assert_eq!(packet.data()[at] ^ 0x40, wrong.data()[at]);
+    }
+
+    #[test]
+    fn lengths_in_front_of_ip_follow() {
+        let plain = segment(Shape::Tcp4, b"abc");
+        let body = u8::try_from(plain.data().len() - 14).unwrap();
+        let session = [0x88, 0x64, 0x11, 0, 0, 5, 0, body + 2, 0x00, 0x21];
+        let snap = [0, body + 8, 0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00];
+        for (link, at) in [(session, 12 + 6), (snap, 12)] {
+            let mut packet = behind(&plain, &link);
+            assert!(packet.parse().has(Header::Tcp));
+            assert!(add(&mut packet, Header::TcpTs, &[1, 2]));
+            let layout = packet.parse();
+            assert!(layout.has(Header::TcpTs) && verify(&packet, &layout).all_right());
+            assert_eq!(packet.data()[at + 1], link[at - 12 + 1] + 12);
+            assert_eq!(layout.malformed_reason(), None);
+        }
+    }
+
+    #[test]
+    fn nothing_changes_where_there_is_no_room() {
+        let has_room = |packet: &Packet| has_room(packet, &packet.parse(), Header::TcpTs);
+        let small = segment(Shape::Tcp4, b"");
+        assert!(has_room(&small));
+        // Of 40 bytes of options, 29 are taken; a form of this kind with another length is no
+        // option with a name.
+        let mut full = small.clone();
+        full.insert(14 + 20 + 20, &[[8, 29].as_slice(), &[0; 27], &[1; 3]].concat());
+        full.data_mut()[14 + 20 + 12] = 13 << 4;
+        full.data_mut()[14 + 3] = 40 + 32;
+        assert!(full.parse().has(Header::Tcp) && !has_room(&full));
+        let before = full.clone();
+        assert!(!add(&mut full, Header::TcpTs, &[1, 2]));
+        assert_eq!(full, before);
+        assert!(add(&mut full, Header::TcpMss, &[1]));
+        let mut fragment = small.clone();
+        fragment.data_mut()[14 + 6] = 0x20;
+        let udp = build_fresh(Link::Ethernet, 0, Shape::Udp4, &[], b"").unwrap();
+        let long = segment(Shape::Tcp6, &vec![0; 65_535 - 20 - 11]);
+        let just = segment(Shape::Tcp6, &vec![0; 65_535 - 20 - 12]);
+        assert!(has_room(&just));
+        assert!([fragment, udp, long].iter().all(|packet| !has_room(packet)));
+    }
+
+    #[test]
+    fn removed_options_become_nops_at_any_offset() {
+        for shape in [Shape::Tcp4, Shape::Tcp6] {
+            let mut packet = segment(shape, b"abc");
+            ALL.iter().for_each(|(option, values)| assert!(add(&mut packet, *option, values)));
+            let len = packet.data().len();
+            for (option, _) in ALL {
+                let layout = packet.parse();
+                assert!(pop(&mut packet, &layout, option));
+                let layout = packet.parse();
+                assert!(!layout.has(option) && verify(&packet, &layout).all_right(), "{option:?}");
+                assert!(!pop(&mut packet, &layout, option));
+                assert_eq!(packet.data().len(), len);
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_options_the_first_one_is_removed() {
+        let mut packet = segment(Shape::Tcp4, b"abc");
+        assert!(add(&mut packet, Header::TcpMss, &[5]));
+        packet.insert(14 + 20 + 24, &[2, 4, 0, 9]);
+        packet.data_mut()[14 + 20 + 12] = 7 << 4;
+        packet.data_mut()[14 + 3] += 4;
+        checksum::fill(&mut packet);
+        let layout = packet.parse();
+        assert_eq!(packet.get(&layout, Field::TcpMss), Some(5));
+        assert!(pop(&mut packet, &layout, Header::TcpMss));
+        let layout = packet.parse();
+        assert_eq!(packet.get(&layout, Field::TcpMss), Some(9));
+        assert!(verify(&packet, &layout).all_right());
+    }
+}

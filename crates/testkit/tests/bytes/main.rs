@@ -1,0 +1,112 @@
+//! Tests chains of functions that read and write bytes whose place or presence is up to the packet.
+
+mod options;
+mod payload;
+
+use braid_compiler::synth::SynthMutant;
+use braid_engine::{Compiled, Options};
+use braid_ir::chain::Chain;
+use braid_ir::residual::Extent;
+use braid_testkit::generate::Rng;
+use braid_testkit::harness::{self, Engine, Form, budget};
+use braid_testkit::packet::parse;
+use braid_testkit::record::{Detail, Stimulus, record};
+use std::fmt::Write as _;
+
+/// Number of chains unless `BRAID_CASES` sets it, and number of packets for each.
+const CHAINS: u64 = 100;
+const PACKETS: usize = 60;
+/// One of this number of chains also runs as machine code.
+const NATIVE_EVERY: u64 = 10;
+
+/// Functions that are drawn for chains, and packets for them.
+struct Family {
+    /// The functions' text. Each of them acts on some packets only.
+    functions: &'static str,
+    names: &'static [&'static str],
+    /// Draws a packet's text.
+    packet: fn(&mut Rng) -> String,
+    /// The mistakes of the synthesis that these chains find.
+    mutants: &'static [SynthMutant],
+}
+
+impl Family {
+    fn source(&self, rng: &mut Rng) -> String {
+        let names: Vec<_> = (0..1 + rng.below(5)).map(|_| *rng.pick(self.names)).collect();
+        let mut text = format!("{}\nchain c {{\n", self.functions);
+        for (place, name) in names.iter().enumerate() {
+            let _ = writeln!(text, "  f{place} = {name}();");
+        }
+        let path: Vec<_> = (0..names.len()).map(|place| format!("f{place}")).collect();
+        let _ = writeln!(text, "  interface lan;\n  interface wan;");
+        let _ = writeln!(text, "  path lan <-> {} <-> wan;", path.join(" <-> "));
+        if names.len() > 1 && rng.one_in(4) {
+            let place = rng.below(names.len() - 1);
+            let _ = writeln!(text, "  policy {{ Priority(f{place} > f{}); }}", place + 1);
+        }
+        text + "}\n"
+    }
+
+    /// The chain of a seed, its text, and packets for it.
+    fn drawn(&self, seed: u64) -> (Chain, String, Vec<Stimulus>) {
+        let mut rng = Rng::new(seed);
+        let source = self.source(&mut rng);
+        let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"));
+        let stimuli = (0..PACKETS)
+            .map(|_| {
+                let text = (self.packet)(&mut rng);
+                let spec = parse(&text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
+                let interface = u16::try_from(rng.below(2)).unwrap_or(0);
+                Stimulus::Packet(interface, spec.at(0))
+            })
+            .collect();
+        (chain, source, stimuli)
+    }
+
+    /// Checks that all engines do the same on these chains.
+    fn engines_are_equal(&self) {
+        for seed in budget::seeds(CHAINS) {
+            let (chain, source, stimuli) = self.drawn(seed);
+            let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+            for engine in Engine::drawn(seed, seed % NATIVE_EVERY == 0) {
+                let same = engine.check(&chain, &stimuli, &expected);
+                same.unwrap_or_else(|report| panic!("seed {seed}: {report}\n{source}"));
+            }
+        }
+    }
+
+    /// Checks that these chains find each of the mistakes.
+    fn mutants_are_found(&self) {
+        for bug in self.mutants {
+            let is_found = |seed: u64| {
+                let (chain, _, stimuli) = self.drawn(seed);
+                let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+                let (extent, options) = (Extent::Chain, Options::default());
+                let wrong = Compiled::with_mutant(chain, extent, options, *bug).expect("an engine");
+                record(&mut { wrong }, &stimuli, Detail::End) != expected
+            };
+            assert!((0..CHAINS).any(is_found), "{bug:?}");
+        }
+    }
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_that_read_and_write_payloads() {
+    payload::FAMILY.engines_are_equal();
+}
+
+#[test]
+fn these_chains_find_a_synthesis_that_overlooks_writes_to_the_payload() {
+    payload::FAMILY.mutants_are_found();
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_that_add_and_remove_tcp_options() {
+    options::FAMILY.engines_are_equal();
+}
+
+#[test]
+fn these_chains_find_a_synthesis_that_overlooks_tcp_options() {
+    options::FAMILY.mutants_are_found();
+}

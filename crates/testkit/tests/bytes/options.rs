@@ -1,0 +1,132 @@
+//! Functions that add, change, test and remove TCP options, and that send packets with them.
+
+use super::Family;
+use braid_compiler::synth::SynthMutant;
+use braid_testkit::generate::Rng;
+
+pub const FAMILY: Family = Family {
+    functions: FUNCTIONS,
+    names: &NAMES,
+    packet,
+    mutants: &[
+        SynthMutant::OptionMissed,
+        SynthMutant::OptionLengthsKept,
+        SynthMutant::SecondOptionMissed,
+    ],
+};
+
+/// Functions by name. Each of them acts on some packets only.
+const FUNCTIONS: &str = r#"
+nf clamp() {
+  match {
+    has tcp.mss and tcp.mss > 1400 => { tcp.mss = 1400; output; }
+    has tcp and tcp.flags & SYN != 0 => { push tcp.mss(1400) else output back; output; }
+    else => output;
+  }
+}
+nf strip() {
+  match {
+    has tcp.mss => { pop tcp.mss; output; }
+    has tcp.ts => { pop tcp.ts; if has tcp.sack_ok { pop tcp.sack_ok; } output; }
+    else => output;
+  }
+}
+nf stamp() {
+  match {
+    has tcp => {
+      push tcp.ts(u32(tcp.window), tcp.ack) else { tcp.urgent = 7; output; }
+      tcp.ts_ecr = wrapping(tcp.ts_val + 1);
+      output;
+    }
+    else => output;
+  }
+}
+nf scale() {
+  match {
+    has tcp and tcp.sport == 7 => {
+      push tcp.wscale(u8(tcp.hlen)) else drop "no room";
+      push tcp.sack_ok else drop "no room for a second one";
+      if tcp.wscale > 20 { output back; }
+      output;
+    }
+    has tcp.wscale => { tcp.window = u16(tcp.wscale); output; }
+    else => output;
+  }
+}
+nf lengths() {
+  match {
+    has tcp and has ip and ip.len > 44 => { ip.ttl = u8(ip.len & 0xff); output; }
+    has tcp and has ip6 and ip6.len > 24 => { ip6.ttl = u8(ip6.len & 0xff); output; }
+    has tcp and tcp.hlen == 24 and has ip and pkt.len > 58 B => { ip.id = u16(pkt.len); output; }
+    else => output;
+  }
+}
+nf sums() {
+  match {
+    has tcp and l4.checksum & 1 == 1 => { tcp.window = 9; output; }
+    has ip and ip.checksum & 1 == 1 => { ip.tos = 4; output; }
+    else => output;
+  }
+}
+nf answer() {
+  match {
+    has tcp and has ip and tcp.flags & SYN != 0 and tcp.dport == 80 => {
+      send tcp {
+        tcp.sport = tcp.dport;
+        tcp.dport = tcp.sport;
+        tcp.flags = SYN | ACK;
+        push tcp.mss(1000);
+        push tcp.sack_ok;
+        push tcp.ts(tcp.seq, 5);
+        push tcp.wscale(7);
+        payload = same;
+      }
+      output;
+    }
+    has tcp and has ip6 and tcp.dport == 80 => { send tcp6 { push tcp.mss(9); } to left; output; }
+    else => output;
+  }
+}
+nf moved() {
+  match {
+    has vlan and has tcp => { pop vlan; push tcp.mss(536) else drop; push vlan(9); output; }
+    has eth and has tcp => { push vlan(3); tcp.seq = 1; push tcp.wscale(2) else output; output; }
+    else => output;
+  }
+}
+nf rewrite() {
+  match {
+    has tcp and has ip => {
+      ip.dst = 192.0.2.9;
+      u16 at payload = 0xbeef else output;
+      if has tcp.mss { l4.dport = tcp.mss; }
+      output;
+    }
+    else => output;
+  }
+}
+"#;
+
+const NAMES: [&str; 9] =
+    ["clamp", "strip", "stamp", "scale", "lengths", "sums", "answer", "moved", "rewrite"];
+
+fn packet(rng: &mut Rng) -> String {
+    let (from, to, ttl) = (7 + rng.below(3), *rng.pick(&[80, 443]), rng.pick(&[60, 64]));
+    let flags = rng.pick(&["S", "SA", "A", "PA"]);
+    let known = ["mss=1460", "mss=536", "wscale=7", "sackok", "ts=1,2", "nop", "nop"];
+    let options: Vec<&str> = (0..rng.below(6)).map(|_| *rng.pick(&known)).collect();
+    let options = options.join(" ");
+    let body = rng.pick(&["", "", " bytes=3", " \"GET /\""]);
+    let tag = rng.pick(&["", "", "vlan 5 / "]);
+    let cut = rng.pick(&["", "", "", " snap=60", " pad=6", " sum=9"]);
+    match rng.below(8) {
+        0 => format!("udp 10.0.0.1:{from} > 10.0.0.2:{to}{body}"),
+        1 | 2 => {
+            format!("{tag}tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} {flags} {options}{body}")
+        }
+        3 => format!("tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} mf{body}"),
+        _ => format!(
+            "{tag}tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} ttl={ttl}{body}{cut}"
+        ),
+    }
+}
