@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 23] = [
+const ARGUMENTS: [(&str, &str); 24] = [
     ("bridge", ""),
     ("connection_limiter", ""),
     ("forwarder", ""),
@@ -32,6 +32,7 @@ const ARGUMENTS: [(&str, &str); 23] = [
     ("l4_load_balancer", "vip: 192.0.2.1, port: 80, servers: [{ addr: 192.0.2.2, port: 80 }]"),
     ("maglev", "vip: 192.0.2.1, backends: [192.0.2.2, 192.0.2.3]"),
     ("monitor", ""),
+    ("mss_clamp", ""),
     ("napt", "public: 203.0.113.1"),
     ("policer", "rate: 1 Gbit/s"),
     ("port_scan_detector", ""),

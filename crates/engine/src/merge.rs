@@ -1,7 +1,7 @@
 //! Merges the writes of functions under `Priority` to the same packet.
 
 use crate::model_interpreter::Write;
-use braid_packet::{Field, Packet, options, payload};
+use braid_packet::{Field, Packet, bytes, options};
 
 /// Merges the writes of functions under `Priority`. `logs` has the writes of each function, highest
 /// priority first. Where two functions wrote the same bits, the function with the higher priority
@@ -51,9 +51,9 @@ impl Write {
                     None => options::pop(packet, &layout, *option),
                 };
             }
-            Write::Payload(offset, bytes, value) => {
+            Write::Bytes(place, len, value) => {
                 let layout = packet.parse();
-                let _ = payload::store(packet, &layout, *offset, *bytes, *value);
+                let _ = bytes::store(packet, &layout, *place, *len, *value);
             }
         }
     }
@@ -80,7 +80,7 @@ impl Arrived {
             Write::PushVlan(_) => self.added += 1,
             Write::PopVlan if self.added > 0 => self.added -= 1,
             Write::PopVlan => self.removed += 1,
-            Write::Tag(..) | Write::Payload(..) | Write::Option(..) => return Some(write.clone()),
+            Write::Tag(..) | Write::Bytes(..) | Write::Option(..) => return Some(write.clone()),
             Write::Field(field, value) => {
                 let Some((nth, names)) = tag_field(*field) else { return Some(write.clone()) };
                 let nth = nth.checked_sub(self.added)? + self.removed;

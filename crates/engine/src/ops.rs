@@ -187,15 +187,16 @@ impl ExecContext<'_> {
                 values.set(*found, Word::from(first.is_some()));
                 values.set(*number, Word::from(first.unwrap_or(0)));
             }
-            Op::LoadPayload { found, out, offset } => {
+            Op::LoadBytes { found, out, region, offset } => {
                 let bytes = usize::from(values.width(*out) / 8);
-                let number = work.payload_number(values.get(*offset), bytes)?;
+                let number = work.number((*region, values.get(*offset)), bytes)?;
                 values.set(*found, Word::from(number.is_some()));
                 values.set(*out, number.unwrap_or(0));
             }
-            Op::StorePayload { ok, offset, a } => {
+            Op::StoreBytes { ok, region, offset, a } => {
                 let bytes = usize::from(values.width(*a) / 8);
-                let done = work.set_payload(values.get(*offset), bytes, values.get(*a))?;
+                let place = (*region, values.get(*offset));
+                let done = work.set_number(place, bytes, values.get(*a))?;
                 values.set(*ok, done.into());
             }
             Op::Mirror { port } => {

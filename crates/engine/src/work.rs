@@ -1,8 +1,8 @@
 //! The packet that a program works on, and the packets that it sends.
 
 use braid_ir::engine::{Fault, Outputs, Watcher};
-use braid_ir::model::{Dest, Word};
-use braid_packet::{Layout, Packet, payload};
+use braid_ir::model::{Dest, Region, Word};
+use braid_packet::{Layout, Packet, bytes};
 
 /// The state of a walk, which a packet shares with its copies and with packets built for it.
 pub(crate) struct Walk<'a> {
@@ -70,20 +70,24 @@ impl Work<'_> {
         (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }
 
-    /// Writes a number to the payload. Returns false if the payload ends before. The layout may be
+    /// Writes a number to a region. Returns false if the region ends before. The layout may be
     /// invalid afterwards.
-    pub(crate) fn set_payload(
+    pub(crate) fn set_number(
         &mut self,
-        offset: Word,
+        place: (Region, Word),
         bytes: usize,
         value: Word,
     ) -> Result<bool, Fault> {
-        let done = payload::store(self.packet, self.layout, offset, bytes, value);
+        let done = bytes::store(self.packet, self.layout, place, bytes, value);
         done.map_err(|_| Fault::Truncated)
     }
 
-    /// The number in some bytes of the payload. `None` if the payload ends before.
-    pub(crate) fn payload_number(&self, offset: Word, bytes: usize) -> Result<Option<Word>, Fault> {
-        payload::load(self.packet, self.layout, offset, bytes).map_err(|_| Fault::Truncated)
+    /// The number in some bytes of a region. `None` if the region ends before.
+    pub(crate) fn number(
+        &self,
+        place: (Region, Word),
+        bytes: usize,
+    ) -> Result<Option<Word>, Fault> {
+        bytes::load(self.packet, self.layout, place, bytes).map_err(|_| Fault::Truncated)
     }
 }

@@ -270,8 +270,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return self.search(values, (node, *param), (*found, *number));
             }
             // Each packet may have other bytes.
-            Op::LoadPayload { .. }
-            | Op::StorePayload { .. }
+            Op::LoadBytes { .. }
+            | Op::StoreBytes { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,

@@ -6,6 +6,7 @@
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
+pub use braid_packet::bytes::Region;
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
 
@@ -449,15 +450,15 @@ pub enum Op {
     /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
     /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
-    /// A number in the payload, from a byte of the payload on (an offset of 32 bits), in network
-    /// byte order. The width of `out`, a multiple of 8, gives the number of bytes. `found` (bool)
-    /// says whether the payload has all of these bytes; if not, `out` is 0. Bytes that the capture
-    /// lacks are a fault `truncated`.
-    LoadPayload { found: ValueId, out: ValueId, offset: ValueId },
-    /// Writes a number to the payload, as [`Op::LoadPayload`] reads it. The checksum of TCP or UDP
-    /// follows. `ok` (bool) is false if the payload lacks some of the bytes, or if the packet has
+    /// A number in a region of the packet, from a byte of the region on (an offset of 32 bits), in
+    /// network byte order. The width of `out`, a multiple of 8, gives the number of bytes. `found`
+    /// (bool) says whether the region has all of these bytes; if not, `out` is 0. Bytes that the
+    /// capture lacks are a fault `truncated`.
+    LoadBytes { found: ValueId, out: ValueId, region: Region, offset: ValueId },
+    /// Writes a number to a region, as [`Op::LoadBytes`] reads it. The checksum of TCP or UDP
+    /// follows. `ok` (bool) is false if the region lacks some of the bytes, or if the packet has
     /// neither header. Then nothing has changed.
-    StorePayload { ok: ValueId, offset: ValueId, a: ValueId },
+    StoreBytes { ok: ValueId, region: Region, offset: ValueId, a: ValueId },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

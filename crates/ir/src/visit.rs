@@ -32,12 +32,12 @@ macro_rules! visitors {
                     | Op::StateLen { out, .. }
                     | Op::StateSet { ok: out, .. }
                     | Op::StatePut { ok: out, .. }
-                    | Op::StorePayload { ok: out, .. }
+                    | Op::StoreBytes { ok: out, .. }
                     | Op::TakeThis { ok: out, .. } => each(out),
                     Op::Rules { pass: a, rule: b, .. }
                     | Op::Route { found: a, hop: b, .. }
                     | Op::Patterns { found: a, number: b, .. }
-                    | Op::LoadPayload { found: a, out: b, .. }
+                    | Op::LoadBytes { found: a, out: b, .. }
                     | Op::Take { ok: a, out: b, .. } => {
                         each(a);
                         each(b);
@@ -76,10 +76,10 @@ macro_rules! visitors {
                     | Op::Release { a, .. }
                     | Op::PushVlan { id: a }
                     | Op::Route { addr: a, .. }
-                    | Op::LoadPayload { offset: a, .. } => each(a),
+                    | Op::LoadBytes { offset: a, .. } => each(a),
                     Op::Bin { a, b, .. }
                     | Op::Cmp { a, b, .. }
-                    | Op::StorePayload { offset: a, a: b, .. } => {
+                    | Op::StoreBytes { offset: a, a: b, .. } => {
                         each(a);
                         each(b);
                     }

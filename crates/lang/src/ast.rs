@@ -391,7 +391,7 @@ pub enum ExprKind {
     /// `payload matches PATTERNS`
     Matches(Box<Expr>, Box<Expr>),
     /// `TYPE at payload` or `TYPE at payload + OFFSET`
-    At(Ident, Option<Box<Expr>>),
+    At(Box<At>),
     /// `exists STATE` or `exists STATE[key]`
     Exists(Box<Expr>),
     /// `has HEADER`
@@ -540,6 +540,26 @@ pub enum PolicyKind {
 pub fn joined(path: &Path) -> String {
     let parts: Vec<&str> = path.parts.iter().map(|part| part.text.as_str()).collect();
     parts.join(".")
+}
+
+/// `u16 at payload + OFFSET`, `"GET " at tcp.option(KIND)`: bytes of the packet that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub struct At {
+    /// What the bytes are.
+    pub what: Chunk,
+    /// The kind of the TCP option whose value has the bytes. `None`: the payload has them.
+    pub option: Option<Expr>,
+    /// Where they begin. `None`: at the beginning.
+    pub offset: Option<Expr>,
+}
+
+/// The form of bytes that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Chunk {
+    /// A number of a type.
+    Number(Ident),
+    /// This text.
+    Text(String),
 }
 
 /// Whether an operator is a comparison.

@@ -43,6 +43,10 @@ impl Form {
     }
 }
 
+/// The TCP options that models can name.
+pub const NAMED: [Header; 4] =
+    [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
+
 /// The number of bytes that a packet grows by when it gets a TCP option. `None` for headers that are
 /// no such option.
 #[must_use]
@@ -113,20 +117,40 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
 /// invalid. Returns false, and changes nothing, if the packet lacks the option.
 pub fn pop(packet: &mut Packet, layout: &Layout, option: Header) -> bool {
     let Some(form) = Form::of(option).filter(|_| layout.has(option)) else { return false };
-    let start = layout.l4() + tcp::LEN;
-    let all = packet.data().get(start..start + options_len(packet, layout)).unwrap_or_default();
     let is_it =
         |(kind, _, bytes): &(u8, usize, &[u8])| (*kind, bytes.len()) == (form.kind, form.len());
-    let Some((_, at, bytes)) = tcp::each(all).flatten().find(is_it) else { return false };
+    let Some((_, at, bytes)) = all(packet, layout).find(is_it) else { return false };
     let number =
         |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
     let nops = vec![tcp::NOP; bytes.len()];
     let delta = Delta::between(number(bytes), number(&nops), nops.len()).at(at);
-    write(packet, start + at, &nops);
+    write(packet, layout.l4() + tcp::LEN + at, &nops);
     if let Some(sum) = layout.sum() {
         checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
     }
     true
+}
+
+/// The place in the packet and the length of the value of the first TCP option of a kind. `None` if
+/// the packet has none.
+pub(crate) fn value(packet: &Packet, layout: &Layout, kind: u8) -> Option<(usize, usize)> {
+    let start = layout.l4() + tcp::LEN;
+    let found = all(packet, layout).find(|(found, ..)| *found == kind);
+    found.map(|(_, at, bytes)| (start + at + 2, bytes.len() - 2))
+}
+
+/// The TCP options of a packet: their kinds, their offsets behind the fixed header, and their bytes.
+/// None without TCP.
+fn all<'a>(
+    packet: &'a Packet,
+    layout: &Layout,
+) -> impl Iterator<Item = (u8, usize, &'a [u8])> + use<'a> {
+    let start = layout.l4() + tcp::LEN;
+    let bytes = match layout.has(Header::Tcp) {
+        true => packet.data().get(start..start + options_len(packet, layout)),
+        false => None,
+    };
+    tcp::each(bytes.unwrap_or_default()).flatten()
 }
 
 /// The number of bytes of options.

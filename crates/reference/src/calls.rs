@@ -5,7 +5,7 @@ use super::run::{Emission, Role, Run};
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
+    Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Region, ValueId, Word,
 };
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
@@ -30,9 +30,9 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             run.define(*found, Word::from(first.is_some()));
             run.define(*number, Word::from(first.unwrap_or(0)));
         }
-        Op::LoadPayload { found, out, offset } => {
+        Op::LoadBytes { found, out, region, offset } => {
             let bytes = usize::from(program.values[out.index()].width / 8);
-            let number = number_at(&run.role, run.value(*offset), bytes)?;
+            let number = number_at(&run.role, (*region, run.value(*offset)), bytes)?;
             run.define(*found, Word::from(number.is_some()));
             run.define(*out, number.unwrap_or(0));
         }
@@ -91,10 +91,10 @@ fn payload(role: &Role) -> Result<&[u8], Fault> {
     }
 }
 
-/// The number in some bytes of the payload. `None` if the payload ends before.
-fn number_at(role: &Role, offset: Word, bytes: usize) -> Result<Option<Word>, Fault> {
+/// The number in some bytes of a region. `None` if the region ends before.
+fn number_at(role: &Role, place: (Region, Word), bytes: usize) -> Result<Option<Word>, Fault> {
     match role {
-        Role::Packet(state) => state.payload_number(offset, bytes).map_err(|_| Fault::Truncated),
+        Role::Packet(state) => state.number(place, bytes).map_err(|_| Fault::Truncated),
         Role::Timer | Role::Expire(..) => Ok(None),
     }
 }

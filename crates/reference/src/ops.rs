@@ -37,7 +37,7 @@ impl Run<'_> {
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. }
-            | Op::StorePayload { .. }
+            | Op::StoreBytes { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
@@ -49,7 +49,7 @@ impl Run<'_> {
             Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
-            | Op::LoadPayload { .. }
+            | Op::LoadBytes { .. }
             | Op::Extern { .. } => calls::lookup_op(self, program, op),
             Op::StateExists { .. }
             | Op::StateGet { .. }
@@ -191,12 +191,12 @@ impl Run<'_> {
                 self.option(*option, Some(values))?;
             }
             Op::PopOption { option } => self.option(*option, None)?,
-            Op::StorePayload { ok, offset, a } => {
+            Op::StoreBytes { ok, region, offset, a } => {
                 let bytes = usize::from(program.values[a.index()].width / 8);
-                let (offset, value) = (self.value(*offset), self.value(*a));
-                let done = self.packet()?.set_payload(offset, bytes, value);
+                let (place, value) = ((*region, self.value(*offset)), self.value(*a));
+                let done = self.packet()?.set_number(place, bytes, value);
                 let done = done.map_err(|_| Fault::Truncated)?;
-                self.writes.push(Write::Payload(offset, bytes, value));
+                self.writes.push(Write::Bytes(place, bytes, value));
                 self.define(*ok, done.into());
             }
             Op::Count { row } => {

@@ -2,7 +2,7 @@
 
 use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
-use braid_packet::payload::{self, Cut};
+use braid_packet::bytes::{self, Cut, Region};
 use braid_packet::{Field, Header, Layout, Packet, options};
 
 /// A packet in a function.
@@ -68,19 +68,19 @@ impl PacketState {
         (!self.layout.payload_truncated()).then(|| self.now.payload(&self.layout))
     }
 
-    /// The number in some bytes of the payload. `None` if the payload ends before.
-    pub(super) fn payload_number(&self, offset: Word, bytes: usize) -> Result<Option<Word>, Cut> {
-        payload::load(&self.now, &self.layout, offset, bytes)
+    /// The number in some bytes of a region. `None` if the region ends before.
+    pub(super) fn number(&self, place: (Region, Word), bytes: usize) -> Result<Option<Word>, Cut> {
+        bytes::load(&self.now, &self.layout, place, bytes)
     }
 
-    /// Writes a number to the payload. Returns false if the payload ends before.
-    pub(super) fn set_payload(
+    /// Writes a number to a region. Returns false if the region ends before.
+    pub(super) fn set_number(
         &mut self,
-        offset: Word,
+        place: (Region, Word),
         bytes: usize,
         value: Word,
     ) -> Result<bool, Cut> {
-        let done = payload::store(&mut self.now, &self.layout, offset, bytes, value);
+        let done = bytes::store(&mut self.now, &self.layout, place, bytes, value);
         self.layout = self.now.parse();
         done
     }

@@ -10,7 +10,7 @@ use braid_ir::chain::Sink;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
-use braid_packet::{Field, Packet, options, payload};
+use braid_packet::{Field, Packet, bytes, options};
 
 impl Reference {
     /// Processes a packet that arrives behind a link.
@@ -277,9 +277,9 @@ fn replay(packet: &mut Packet, write: &Write) {
                 None => options::pop(packet, &layout, *option),
             };
         }
-        Write::Payload(offset, bytes, value) => {
+        Write::Bytes(place, len, value) => {
             let layout = packet.parse();
-            let _ = payload::store(packet, &layout, *offset, *bytes, *value);
+            let _ = bytes::store(packet, &layout, *place, *len, *value);
         }
     }
 }

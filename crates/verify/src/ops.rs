@@ -4,7 +4,7 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
+use braid_ir::model::{Dest, EventArg, Model, NewPacket, Op, ParamId, Region, Ty, ValueId};
 use braid_ir::residual::Counter;
 use braid_packet::{Field, Header};
 
@@ -123,14 +123,15 @@ impl<'a> Run<'a> {
                 Err("a function adds or removes TCP options, which this check does not cover"
                     .to_owned())
             }
-            Op::StorePayload { .. } => {
-                Err("a function writes the payload, which this check does not cover".to_owned())
+            Op::StoreBytes { .. } => {
+                Err("a function writes bytes without a name, which this check does not cover"
+                    .to_owned())
             }
             Op::Mirror { .. } | Op::Create { .. } | Op::Emit { .. } => self.send_op(op),
             Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
-            | Op::LoadPayload { .. }
+            | Op::LoadBytes { .. }
             | Op::Extern { .. } => self.lookup_op(op),
             Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => self.pool_op(op),
             _ => self.state_op(op),
@@ -283,8 +284,13 @@ impl<'a> Run<'a> {
                 self.define(*number, which)?;
                 return Ok(vec![(self.cut(), Fault::Truncated)]);
             }
-            Op::LoadPayload { found, out, offset } => {
+            Op::LoadBytes { found, out, region: Region::Payload, offset } => {
                 return self.load_payload(*found, *out, *offset);
+            }
+            Op::LoadBytes { .. } => {
+                let why =
+                    "a function reads a TCP option by its kind, which this check does not cover";
+                return Err(why.to_owned());
             }
             Op::Extern { outs, name, param, args } => return self.call(outs, name, *param, args),
             _ => {}

@@ -5,7 +5,8 @@ use crate::symbolic::fold::mirrored;
 use crate::symbolic::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
-    BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, SetRef, StateId, Ty, ValueId,
+    BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, Region, SetRef, StateId, Ty,
+    ValueId,
 };
 use braid_ir::residual::{End, Fate, Residual, Step, What};
 use braid_ir::show::field_kind;
@@ -305,14 +306,14 @@ impl OnWay<'_> {
                 format!("{} {word} {}", say(addr), self.param(node, *param))
             }
             Op::Patterns { param, .. } => format!("payload matches {}", self.param(node, *param)),
-            Op::LoadPayload { out, offset, .. } => {
+            Op::LoadBytes { out, region, offset, .. } => {
                 let bytes = self.ty(*out).width / 8;
-                let what = format!("{bytes} bytes at payload + {}", say(offset));
+                let what = format!("{bytes} bytes at {} + {}", region_name(*region), say(offset));
                 if place == 0 { format!("has {what}") } else { what }
             }
-            Op::StorePayload { a, offset, .. } => {
+            Op::StoreBytes { a, region, offset, .. } => {
                 let bytes = self.ty(*a).width / 8;
-                format!("{bytes} bytes fit at payload + {}", say(offset))
+                format!("{bytes} bytes fit at {} + {}", region_name(*region), say(offset))
             }
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
@@ -483,5 +484,13 @@ fn is_effect(what: &What) -> bool {
                 | Op::PopOption { .. }
         ),
         _ => false,
+    }
+}
+
+/// A region's name in the language.
+fn region_name(region: Region) -> String {
+    match region {
+        Region::Payload => "payload".to_owned(),
+        Region::TcpOption(kind) => format!("tcp.option({kind})"),
     }
 }

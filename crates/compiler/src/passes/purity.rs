@@ -14,7 +14,7 @@ pub(super) fn changes_packet(what: &What) -> bool {
                     | Op::PopVlan
                     | Op::PushOption { .. }
                     | Op::PopOption { .. }
-                    | Op::StorePayload { .. }
+                    | Op::StoreBytes { .. }
             )
     )
 }

@@ -5,11 +5,11 @@ use super::faults::{self, Sound};
 use super::runs::Runs;
 use braid_externs::signature::Touch;
 use braid_ir::model::{
-    BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
-    StateId, TagId, Term,
+    BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Region,
+    Shape, StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
-use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header};
+use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header, options};
 
 /// Fields that a rule set may read.
 const RULES: &[Field] = &[
@@ -165,16 +165,18 @@ impl Walk<'_> {
             Op::PopVlan => {
                 self.profile.removes.insert(Header::Vlan);
             }
-            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
-                self.option_op(op);
-            }
+            Op::HasRoom { .. }
+            | Op::PushOption { .. }
+            | Op::PopOption { .. }
+            | Op::LoadBytes { region: Region::TcpOption(_), .. }
+            | Op::StoreBytes { region: Region::TcpOption(_), .. } => self.option_op(op),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
-            Op::Patterns { .. } | Op::LoadPayload { .. } => {
+            Op::Patterns { .. } | Op::LoadBytes { .. } => {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }
-            Op::StorePayload { .. } => {
+            Op::StoreBytes { .. } => {
                 self.profile.writes_payload = true;
                 self.profile.tests.insert(Header::L4);
                 self.profile.faults.insert("truncated");
@@ -211,7 +213,18 @@ impl Walk<'_> {
 
     /// Adds what an operation on TCP options does.
     fn option_op(&mut self, op: &Op) {
+        let fields = options::NAMED.iter().flat_map(|option| option.info().fields);
+        let fields = fields.map(|info| info.field);
         match op {
+            // The option may be one of those with fields.
+            Op::LoadBytes { .. } => {
+                self.profile.tests.extend(options::NAMED);
+                self.profile.reads.extend(fields);
+            }
+            Op::StoreBytes { .. } => {
+                self.profile.tests.extend(options::NAMED);
+                self.profile.writes.extend(fields);
+            }
             Op::HasRoom { option, .. } => {
                 self.profile.tests.extend([Header::Tcp, *option]);
                 self.read(&[Field::PktLen]);

@@ -137,7 +137,7 @@ fn changes_packets(model: &Model) -> bool {
     let changes = |op: &Op| {
         matches!(op, Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan)
             || matches!(op, Op::PushOption { .. } | Op::PopOption { .. })
-            || matches!(op, Op::Native { .. } | Op::StorePayload { .. })
+            || matches!(op, Op::Native { .. } | Op::StoreBytes { .. })
     };
     ops.into_iter().any(changes)
 }

@@ -93,7 +93,7 @@ fn is_passive(model: &Model) -> bool {
         !matches!(
             op,
             Op::Store { .. }
-                | Op::StorePayload { .. }
+                | Op::StoreBytes { .. }
                 | Op::StoreTag { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan

@@ -8,7 +8,9 @@ use super::facts::{Fact, Facts, Law, Term};
 use super::place::{Edge, Place, join};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, Granularity, Key, Op, RIGHT, StateDecl, StateId, Target, ValueId};
+use braid_ir::model::{
+    Dest, Granularity, Key, Op, RIGHT, Region, StateDecl, StateId, Target, ValueId,
+};
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
 use std::collections::{HashMap, HashSet};
@@ -140,7 +142,9 @@ impl<'a> Walk<'a> {
             self.values.defs.insert(out, op);
         }
         match op {
-            Op::StorePayload { .. } => place.changed |= Field::L4Dport.decided_bits(),
+            Op::StoreBytes { region: Region::Payload, .. } => {
+                place.changed |= Field::L4Dport.decided_bits()
+            }
             Op::Const { out, value } => self.define(*out, Term::Word(*value)),
             Op::Param { out, param } => self.define(*out, Term::Param(node, *param)),
             Op::Load { out, field } => {

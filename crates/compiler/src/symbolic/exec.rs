@@ -10,9 +10,9 @@ use super::state::Memo;
 use super::tables::state_op;
 use super::values::Pure;
 use super::visit::Visit;
-use super::write::freshen_payload;
+use super::write::{freshen, freshen_payload};
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, EventArg, Kind, Op, ParamId, SetRef, Ty, ValueId, Word};
+use braid_ir::model::{BinOp, EventArg, Kind, Op, ParamId, Region, SetRef, Ty, ValueId, Word};
 use braid_ir::residual::What;
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
@@ -46,7 +46,7 @@ pub(super) fn execute_op(
         | Op::Load { .. }
         | Op::LoadEntry { .. }
         | Op::Store { .. }
-        | Op::StorePayload { .. }
+        | Op::StoreBytes { .. }
         | Op::LoadTag { .. }
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }
@@ -60,7 +60,7 @@ pub(super) fn execute_op(
         Op::Rules { .. }
         | Op::Route { .. }
         | Op::Patterns { .. }
-        | Op::LoadPayload { .. }
+        | Op::LoadBytes { .. }
         | Op::Extern { .. } => lookup_op(draft, visit, path, op),
         Op::StateExists { .. }
         | Op::StateGet { .. }
@@ -314,11 +314,15 @@ fn lookup_op(
             draft.bind(path, *found, outs[0]);
             draft.bind(path, *number, outs[1]);
         }
-        Op::LoadPayload { found, out, offset } => {
-            freshen_payload(draft, path);
+        Op::LoadBytes { found, out, region, offset } => {
+            match region {
+                Region::Payload => freshen_payload(draft, path),
+                Region::TcpOption(_) => freshen(draft, path),
+            }
+            let region = *region;
             let (offset, ty) = (path.value(*offset), visit.ty(*out));
             let make = |outs: &[ValueId]| {
-                What::Op(Op::LoadPayload { found: outs[0], out: outs[1], offset })
+                What::Op(Op::LoadBytes { found: outs[0], out: outs[1], region, offset })
             };
             let outs = draft.act(visit, path, &[BOOL, ty], true, make);
             draft.bind(path, *found, outs[0]);

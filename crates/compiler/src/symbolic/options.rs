@@ -9,7 +9,7 @@ use super::write::freshen;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, Ty, ValueId};
 use braid_ir::residual::What;
-use braid_packet::{Field, Header, options};
+use braid_packet::{Field, FieldInfo, Header, options};
 
 /// Executes an operation on TCP options.
 pub(super) fn option_op(
@@ -52,6 +52,7 @@ fn push_option(
     if !draft.has_mutant(SynthMutant::OptionMissed) {
         path.state.headers.set(option, true);
     }
+    rewritten(path, option.info().fields.iter());
     for (info, value) in option.info().fields.iter().zip(values) {
         path.state.cells.insert(info.field, Cell::Value(value, false));
     }
@@ -83,7 +84,7 @@ fn pop_option(
         true => path.state.headers.set(option, false),
         false => path.state.headers.forget(option.bit()),
     }
-    path.state.reload(option.info().fields.iter().map(|info| info.field));
+    rewritten(path, option.info().fields.iter());
     path.state.stale = true;
     Ok(Flow::Next)
 }
@@ -95,4 +96,11 @@ fn change_option(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, op: Op) 
     draft.step(path.at, What::Parse);
     path.state.reload([Field::L4Checksum]);
     path.state.written.insert(Field::L4Checksum);
+}
+
+/// Forgets the values of fields whose bytes have changed.
+pub(super) fn rewritten<'a>(path: &mut Path, fields: impl Iterator<Item = &'a FieldInfo>) {
+    let fields: Vec<Field> = fields.map(|info| info.field).collect();
+    path.state.written.extend(&fields);
+    path.state.reload(fields);
 }

@@ -2,8 +2,8 @@
 //! changes of VLAN tags, and its live values.
 
 use super::cells::needs;
-use braid_ir::model::{Granularity, Key, Model, Op, Program, ValueId};
-use braid_packet::{Field, FlowKey, Header};
+use braid_ir::model::{Granularity, Key, Model, Op, Program, Region, ValueId};
+use braid_packet::{Field, FlowKey, Header, options};
 use std::collections::BTreeSet;
 
 /// How functions change VLAN tags.
@@ -38,7 +38,11 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 add(field.info().header);
                 needs(*field).into_iter().for_each(&mut add);
             }
-            Op::StorePayload { .. } => {
+            Op::LoadBytes { region: Region::TcpOption(_), .. } => add(Header::Tcp),
+            Op::StoreBytes { region: Region::TcpOption(_), .. } => {
+                options::NAMED.into_iter().for_each(&mut add);
+            }
+            Op::StoreBytes { .. } => {
                 [Header::Tcp, Header::Udp].into_iter().for_each(&mut add);
                 Header::behind_ports().for_each(&mut add);
             }
@@ -50,7 +54,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
                     .into_iter()
                     .for_each(&mut add);
             }
-            Op::Patterns { .. } | Op::LoadPayload { .. } | Op::Extern { .. } => {
+            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::Extern { .. } => {
                 Header::behind_ports().for_each(&mut add);
             }
             _ => {}

@@ -3,8 +3,8 @@
 use super::names::{BIN_OPS, CMP_OPS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
-    Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId, SetRef,
-    StateId, Target, Term, Ty, ValueId,
+    Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId, Region,
+    SetRef, StateId, Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
 use std::fmt::Write as _;
@@ -62,8 +62,10 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
-        Op::LoadPayload { offset, .. } => format!("load_payload {offset}"),
-        Op::StorePayload { offset, a, .. } => format!("store_payload {offset}, {a}"),
+        Op::LoadBytes { region, offset, .. } => format!("load_{} {offset}", self::region(*region)),
+        Op::StoreBytes { region, offset, a, .. } => {
+            format!("store_{} {offset}, {a}", self::region(*region))
+        }
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));
             format!("extern {}{on}({})", super::value::name(name), values(args))
@@ -114,6 +116,13 @@ fn event_arg(model: &Model, arg: &EventArg) -> String {
         EventArg::Value(value) => value.to_string(),
         EventArg::Str(text) => format!("{text:?}"),
         EventArg::Param(param) => format!("param {}", model.param_word(*param)),
+    }
+}
+
+fn region(region: Region) -> String {
+    match region {
+        Region::Payload => "payload".to_owned(),
+        Region::TcpOption(kind) => format!("option {kind},"),
     }
 }
 

@@ -5,7 +5,8 @@ use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
     Block, BlockId, Dest, EventArg, EventId, Key, Model, NewPacket, NewPayload, Op, ParamId,
-    PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty, ValueId,
+    PortId, Program, QueueId, ReasonId, Region, RowId, SetRef, StateId, TagId, Target, Term, Ty,
+    ValueId,
 };
 use braid_packet::Header;
 
@@ -331,6 +332,16 @@ impl Parser<'_, '_> {
         Ok(Op::Emit { event, args })
     }
 
+    /// The payload, or the TCP option of the kind that follows.
+    fn region(&mut self, is_option: bool) -> Result<Region> {
+        if !is_option {
+            return Ok(Region::Payload);
+        }
+        let kind = self.scan.number()?;
+        self.scan.expect(",")?;
+        Ok(Region::TcpOption(kind))
+    }
+
     /// A TCP option with its values.
     fn option(&mut self) -> Result<(Header, Vec<ValueId>)> {
         let option = self.header()?;
@@ -397,8 +408,10 @@ impl Parser<'_, '_> {
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
-            "store_payload" => {
-                Op::StorePayload { ok: out, offset: self.value()?, a: self.comma_value()? }
+            "store_payload" | "store_option" => {
+                let region = self.region(name == "store_option")?;
+                let (offset, a) = (self.value()?, self.comma_value()?);
+                Op::StoreBytes { ok: out, region, offset, a }
             }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),
@@ -437,7 +450,10 @@ impl Parser<'_, '_> {
                 Op::Route { found: a, hop: b, param: self.param()?, addr: self.comma_value()? }
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
-            "load_payload" => Op::LoadPayload { found: a, out: b, offset: self.value()? },
+            "load_payload" | "load_option" => {
+                let region = self.region(name == "load_option")?;
+                Op::LoadBytes { found: a, out: b, region, offset: self.value()? }
+            }
             "take" => Op::Take { ok: a, out: b, pool: self.param()? },
             _ => return self.scan.wrong(format!("`{name}` is no operation with two results")),
         })

@@ -129,6 +129,9 @@ pub enum Problem {
     /// A header is not a TCP option, or not one with this number of values in this packet.
     #[error("`{}` is no TCP option with these values", .0.name())]
     NoOption(Header),
+    /// TCP options of this kind have no value.
+    #[error("TCP options of kind {0} have no value")]
+    NoValue(u8),
     /// A number in the payload does not consist of whole bytes.
     #[error("{value} has {width} bits, which are no whole bytes")]
     Bytes {

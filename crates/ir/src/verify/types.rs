@@ -4,7 +4,7 @@
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
     BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
+    ParamId, ParamTy, Program, Region, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -55,8 +55,8 @@ impl OpCheck<'_> {
             | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
-            | Op::LoadPayload { .. }
-            | Op::StorePayload { .. }
+            | Op::LoadBytes { .. }
+            | Op::StoreBytes { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
@@ -433,12 +433,14 @@ impl OpCheck<'_> {
             }
             Op::PushOption { option, values } => self.option(*option, values),
             Op::PopOption { option } => is_option(*option),
-            Op::LoadPayload { found, out, offset } => {
+            Op::LoadBytes { found, out, region, offset } => {
+                is_region(*region)?;
                 self.width(*found, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*out, self.width_of(*out))
             }
-            Op::StorePayload { ok, offset, a } => {
+            Op::StoreBytes { ok, region, offset, a } => {
+                is_region(*region)?;
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*a, self.width_of(*a))
@@ -541,6 +543,14 @@ fn may_stand(op: &Op) -> bool {
             | Op::Cmp { .. }
             | Op::Bin { op: BinOp::And | BinOp::Or, .. }
     )
+}
+
+/// Checks that a region exists. Options of the kinds 0 and 1 have no value.
+fn is_region(region: Region) -> Checked {
+    match region {
+        Region::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
+        Region::Payload | Region::TcpOption(_) => Ok(()),
+    }
 }
 
 /// Checks that a header is a TCP option.

@@ -370,7 +370,7 @@ impl Maker {
 
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(15) {
+        match self.below(17) {
             0 => {
                 let header = self.below(HEADERS.len());
                 Op::Has { out: self.out(), header: HEADERS[header].0 }
@@ -384,6 +384,11 @@ impl Maker {
             7 => Op::PopVlan,
             12 => Op::HasRoom { out: self.out(), option: self.option() },
             13 => Op::PushOption { option: self.option(), values: vec![a; self.below(3)] },
+            15 => {
+                let (found, out) = (self.out(), self.out());
+                Op::LoadBytes { found, out, region: self.region(), offset: a }
+            }
+            16 => Op::StoreBytes { ok: self.out(), region: self.region(), offset: a, a },
             14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
@@ -408,6 +413,13 @@ impl Maker {
                 let new = Box::new(NewPacket { shape, fields, options, payload });
                 Op::Create { new, port: self.dest() }
             }
+        }
+    }
+
+    fn region(&mut self) -> Region {
+        match self.below(2) {
+            0 => Region::Payload,
+            kind => Region::TcpOption(u8::try_from(4 + kind).unwrap_or(5)),
         }
     }
 

@@ -26,7 +26,9 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
             in_expr(walk, b);
         }
         ExprKind::If(cond, a, b) => [cond, a, b].into_iter().for_each(|one| in_expr(walk, one)),
-        ExprKind::At(_, offset) => offset.iter().for_each(|offset| in_expr(walk, offset)),
+        ExprKind::At(at) => {
+            at.option.iter().chain(&at.offset).for_each(|part| in_expr(walk, part));
+        }
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
             walk.used(name, of);

@@ -4,7 +4,9 @@ use braid_packet::Field;
 
 use super::names::Kind;
 use super::scope::Walk;
-use crate::ast::{BinOp, Expr, ExprKind, Ident, Path, Type, TypeKind, is_comparison, joined};
+use crate::ast::{
+    BinOp, Chunk, Expr, ExprKind, Ident, Path, Type, TypeKind, is_comparison, joined,
+};
 use crate::sema::types;
 
 /// The type of a name: as it is written, or by its name.
@@ -43,7 +45,10 @@ fn type_of(walk: &Walk<'_>, expr: &Expr) -> Option<Known> {
         ExprKind::Ip4(_) => named("ip4"),
         ExprKind::Ip6(_) => named("ip6"),
         ExprKind::Mac(_) => named("mac"),
-        ExprKind::At(ty, _) => named(&ty.text),
+        ExprKind::At(at) => match &at.what {
+            Chunk::Number(ty) => named(&ty.text),
+            Chunk::Text(_) => named("bool"),
+        },
         ExprKind::Path(path) => type_of_path(walk, path),
         ExprKind::Index(base, _) => type_of(walk, base),
         ExprKind::Member(base, part) => match type_of(walk, base)? {

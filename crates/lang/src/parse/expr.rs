@@ -5,7 +5,7 @@ use super::ops::{Infix, level};
 use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
 use super::{ops, types};
-use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
+use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value, without_host_bits};
 
@@ -149,6 +149,7 @@ fn primary(p: &mut Parser<'_>) -> Parsed<Expr> {
     let start = p.pos;
     let kind = match p.kind() {
         Tok::Int => number(p),
+        Tok::Str if is_at(p) => at(p)?,
         Tok::Str => ExprKind::Str(string_value(take_text(p)).unwrap_or_default()),
         Tok::Ip4 | Tok::Ip6 | Tok::Mac => address_kind(take_text(p)),
         Tok::Prefix4 | Tok::Prefix6 => prefix(p),
@@ -290,23 +291,43 @@ fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
             let name = p.name("a name")?;
             ExprKind::Call(name, args(p)?)
         }
-        _ if p.word_ahead(1) == "at" && p.word_ahead(2) == "payload" => payload(p)?,
+        _ if is_at(p) => at(p)?,
         _ => return path_expr(p),
     };
     Ok(Expr { kind, span: p.span_from(start) })
 }
 
-/// `u16 at payload + OFFSET`. The offset ends at the first operator that binds looser than `+`.
-fn payload(p: &mut Parser<'_>) -> Parsed<ExprKind> {
-    let ty = p.name("a type")?;
+/// Whether `at payload` or `at tcp.option` follows the next token.
+fn is_at(p: &Parser<'_>) -> bool {
+    let is_option =
+        || p.word_ahead(2) == "tcp" && p.token(3).kind == Tok::Dot && p.word_ahead(4) == "option";
+    p.word_ahead(1) == "at" && (p.word_ahead(2) == "payload" || is_option())
+}
+
+/// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, or a text in place of the type. The
+/// offset ends at the first operator that binds looser than `+`.
+fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
+    let what = match p.at(Tok::Str) {
+        true => Chunk::Text(string_value(take_text(p)).unwrap_or_default()),
+        false => Chunk::Number(p.name("a type")?),
+    };
     p.bump();
-    p.bump();
-    if !p.at(Tok::Plus) {
-        return Ok(ExprKind::At(ty, None));
+    let mut option = None;
+    if !p.eat_word("payload") {
+        // `tcp.option`
+        for _ in 0..3 {
+            p.bump();
+        }
+        if !p.at(Tok::LParen) {
+            return Err(p.expected("`(` and the kind of the option"));
+        }
+        p.mark(GLUE);
+        let open = p.bump();
+        option = Some(expr(p)?);
+        p.close(open, Tok::RParen, "")?;
     }
-    p.bump();
-    let offset = binary(p, level::SUM)?;
-    Ok(ExprKind::At(ty, Some(Box::new(offset))))
+    let offset = if p.eat(Tok::Plus) { Some(binary(p, level::SUM)?) } else { None };
+    Ok(ExprKind::At(Box::new(At { what, option, offset })))
 }
 
 fn path_expr(p: &mut Parser<'_>) -> Parsed<Expr> {

@@ -8,7 +8,7 @@ use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::state::{self, Entry, StatePlace};
 use super::types::{self, BOOL};
-use super::{ends, needs, operators, payload};
+use super::{bytes, ends, needs, operators};
 use crate::ast::{BinOp, Expr, ExprKind, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -24,14 +24,14 @@ pub fn assign<'a>(
     if let Some(found) = state::state_place(&lower.scope, place) {
         return assign_state(lower, &found, place, op, value, otherwise, span);
     }
-    if let ExprKind::At(ty, offset) = &place.kind {
+    if let ExprKind::At(at) = &place.kind {
         if op.is_some() {
-            return payload::no_sum(lower, span);
+            return bytes::no_sum(lower, span);
         }
-        return payload::assign(lower, (ty, offset.as_deref()), value, otherwise, place.span);
+        return bytes::assign(lower, at, value, otherwise, place.span);
     }
     if let Some(otherwise) = otherwise {
-        let message = "only assignments of state and of the payload can be refused";
+        let message = "only assignments of state and of bytes can be refused";
         lower.say(Diagnostic::new(
             codes::UNREACHABLE_STATEMENT,
             message,

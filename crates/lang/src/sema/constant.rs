@@ -62,6 +62,11 @@ impl<'a> Eval<'a> {
 
     /// A number of this type. `None` after an error, which is then reported.
     pub fn number(&mut self, expr: &Expr, ty: Ty) -> Option<u128> {
+        if let ExprKind::Str(words) = &expr.kind
+            && let Some(number) = text(words, ty)
+        {
+            return Some(number.value);
+        }
         let constant = self.scalar(expr)?;
         say::fit(constant, ty, expr.span, self.diags)
     }
@@ -339,6 +344,14 @@ pub fn prefix_range(kind: &ExprKind) -> Option<(Ty, u128, u128)> {
 /// The message for a range whose lower end is above the upper end.
 pub fn empty_range(span: Span) -> Diagnostic {
     Diagnostic::new(codes::EMPTY_RANGE, "the range is empty", span, "lower end above upper end")
+}
+
+/// The number that a text is as bytes in network byte order, if it has as many bytes as this type.
+#[must_use]
+pub fn text(text: &str, ty: Ty) -> Option<Const> {
+    let is_it = ty.kind == Kind::Uint && usize::from(ty.width) == 8 * text.len();
+    let number = text.bytes().fold(0, |number, byte| number << 8 | u128::from(byte));
+    is_it.then(|| Const::typed(number, ty))
 }
 
 /// The value of a literal. `Some(None)` for a wrong literal, which is then reported.

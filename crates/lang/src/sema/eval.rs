@@ -1,5 +1,6 @@
 //! Evaluates the values of parameters: from a chain, from a default, or from a control line.
 
+use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::{ParamTy, Ty};
 use braid_ir::value::{Backend, MAX_MEMBERS, ParamValue};
 
@@ -43,8 +44,32 @@ pub fn param_value(
         },
         ParamTy::Rules => wrong("rules(\"FILE\") or classbench(\"FILE\", …)", expr, diags),
         ParamTy::Routes => wrong("routes(\"FILE\")", expr, diags),
-        ParamTy::Patterns => wrong("patterns(\"FILE\")", expr, diags),
+        ParamTy::Patterns => patterns(expr, diags).map(ParamValue::Patterns),
     }
+}
+
+/// The patterns of a set of texts. Their numbers are their places, from 1.
+fn patterns(expr: &Expr, diags: &mut Diagnostics) -> Option<PatternSet> {
+    let (ExprKind::Set(members) | ExprKind::List(members)) = &expr.kind else {
+        return wrong("patterns(\"FILE\") or texts { \"A\", \"B\" }", expr, diags);
+    };
+    let mut literals = Vec::new();
+    for (number, member) in (1..).zip(members) {
+        let ExprKind::Str(text) = &member.kind else {
+            return wrong("texts in quotes", member, diags);
+        };
+        let matcher = Matcher::Literal { bytes: text.clone().into_bytes(), nocase: false };
+        literals.push(Pattern { number, matcher });
+    }
+    PatternSet::new(literals)
+        .map_err(|errors| {
+            for error in errors {
+                let place = error.index().and_then(|index| members.get(index)).unwrap_or(expr);
+                let message = error.to_string();
+                diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, place.span, ""));
+            }
+        })
+        .ok()
 }
 
 /// Follows a name to its constant.

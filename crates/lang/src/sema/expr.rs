@@ -8,7 +8,7 @@ use super::names::{self, Named};
 use super::pred::{self, is_predicate};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, U32};
-use super::{arith, calls, constant, operators, path, payload, say, state};
+use super::{arith, bytes, calls, constant, operators, path, say, state};
 use crate::ast::{BinOp, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -51,11 +51,14 @@ impl Lower<'_> {
 fn any_value(lower: &mut Lower<'_>, expr: &Expr, expect: Option<Ty>) -> Option<Value> {
     match &expr.kind {
         ExprKind::Path(path) => path::value(lower, path),
-        ExprKind::Str(text) => Some(Value::Text(braid_ir::model::EventArg::Str(text.clone()))),
+        ExprKind::Str(text) => Some(match expect.and_then(|ty| constant::text(text, ty)) {
+            Some(number) => Value::Const(number),
+            None => Value::Text(braid_ir::model::EventArg::Str(text.clone())),
+        }),
         ExprKind::Index(base, index) => indexed(lower, base, index, &[], expr.span),
         ExprKind::Member(base, part) => member(lower, base, part, expr.span),
         ExprKind::Call(name, args) => calls::call(lower, name, args, expr.span, expect),
-        ExprKind::At(ty, offset) => payload::read(lower, ty, offset.as_deref(), expr.span),
+        ExprKind::At(at) if !is_predicate(expr) => bytes::read(lower, at, expr.span),
         ExprKind::Complement(inner) => complemented(lower, inner, expect),
         ExprKind::If(cond, yes, no) => if_value(lower, cond, yes, no, expect, expr.span),
         ExprKind::Record(_) => {

@@ -194,6 +194,11 @@ impl Facts {
         }
     }
 
+    /// Records that bytes of a TCP option were assigned.
+    pub fn stored_option(&mut self) {
+        self.loads.retain(|(entry, _), _| *entry);
+    }
+
     /// Records that the payload has at least this number of bytes.
     pub fn learn_payload(&mut self, bytes: u32) {
         self.payload = self.payload.max(bytes);

@@ -14,6 +14,7 @@
 pub(crate) mod arith;
 mod assign;
 mod build;
+mod bytes;
 mod calls;
 mod compile;
 mod constant;
@@ -37,7 +38,7 @@ mod nf;
 mod operators;
 mod order;
 mod path;
-mod payload;
+
 mod pred;
 mod push;
 mod rows;

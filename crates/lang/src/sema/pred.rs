@@ -14,8 +14,8 @@ use super::build::Builder;
 use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
-use super::{arith, calls, constant, expand, names, needs, operators, path, say, state};
-use crate::ast::{BinOp, Expr, ExprKind, FnBody, Path, Span, is_comparison};
+use super::{arith, bytes, calls, constant, expand, names, needs, operators, path, say, state};
+use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// The result of an atom.
@@ -102,6 +102,9 @@ fn truth(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: BlockId) -> Optio
         ExprKind::Binary(op, a, b) if crate::ast::is_comparison(*op) => {
             comparison(lower, *op, a, b, expr.span).map(Some)
         }
+        ExprKind::At(at) if let Chunk::Text(text) = &at.what => {
+            bytes::text(lower, text, at, expr.span, (yes, no)).map(|()| None)
+        }
         ExprKind::In(item, set) => membership(lower, item, set).map(Some),
         ExprKind::Matches(payload, set) => {
             calls::patterns(lower, payload, set).map(|(found, _)| Some(Truth::Value(found)))
@@ -155,7 +158,7 @@ fn comparison(lower: &mut Lower<'_>, op: BinOp, a: &Expr, b: &Expr, span: Span) 
                 .help("test membership: `ip.src in 10.0.0.0/8`"),
         );
     }
-    let (x, y) = (lower.value(a, None), lower.value(b, None));
+    let (x, y) = sides(lower, a, b);
     let (x, y) = (x?, y?);
     let (ta, tb) = operators::operand_types(lower, (&x, a.span), (&y, b.span))?;
     if let (Value::Const(x), Value::Const(y), None, None) = (&x, &y, ta, tb) {
@@ -179,6 +182,42 @@ fn comparison(lower: &mut Lower<'_>, op: BinOp, a: &Expr, b: &Expr, span: Span) 
     let (a, b) = (first?, second?);
     let op = cmp_op(op);
     Some(Truth::Value(lower.b.emit(BOOL, |out| Op::Cmp { out, op, a, b })))
+}
+
+/// The values of both sides of a comparison. A text is a number of the other side's type.
+fn sides(lower: &mut Lower<'_>, a: &Expr, b: &Expr) -> (Option<Value>, Option<Value>) {
+    if let ExprKind::Str(words) = &a.kind {
+        let y = lower.value(b, None);
+        return (text_beside(lower, words, a, y.as_ref()), y);
+    }
+    let x = lower.value(a, None);
+    let y = match &b.kind {
+        ExprKind::Str(words) => text_beside(lower, words, b, x.as_ref()),
+        _ => lower.value(b, None),
+    };
+    (x, y)
+}
+
+/// The value of a text that is compared with another value.
+fn text_beside(
+    lower: &mut Lower<'_>,
+    words: &str,
+    expr: &Expr,
+    other: Option<&Value>,
+) -> Option<Value> {
+    let Some(ty) = other.and_then(Value::scalar_ty).flatten() else {
+        return lower.value(expr, None);
+    };
+    if let Some(number) = constant::text(words, ty) {
+        return Some(Value::Const(number));
+    }
+    let bytes = words.len();
+    let message = format!("a text of {} is no {}", say::count(bytes, "byte"), types::name(ty));
+    let wrong = Diagnostic::new(codes::TYPE_MISMATCH, message, expr.span, "");
+    lower.fail(wrong.help(match bytes {
+        1..=16 => format!("a `u{}` has as many bytes", 8 * bytes),
+        _ => "write `\"…\" at payload` to test for a long text".to_owned(),
+    }))
 }
 
 /// Lowers `has HEADER`.
@@ -403,6 +442,7 @@ pub fn is_predicate(expr: &Expr) -> bool {
         | ExprKind::Matches(..)
         | ExprKind::Exists(_)
         | ExprKind::Has(_) => true,
+        ExprKind::At(at) => matches!(at.what, Chunk::Text(_)),
         ExprKind::Binary(op, ..) => is_comparison(*op) || matches!(op, BinOp::And | BinOp::Or),
         _ => false,
     }

@@ -6,8 +6,8 @@ use braid_ir::model::{Op, Term};
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
 use super::scope::{Binding, Scope, Value};
-use super::{assign, calls, ends, expand, needs, payload, push, rows, send};
-use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
+use super::{assign, bytes, calls, ends, expand, needs, push, rows, send};
+use crate::ast::{Block, Chunk, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
 impl<'a> Lower<'a> {
@@ -212,9 +212,9 @@ fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Opt
             let (ok, found) = calls::fallible_call(lower, name, args, value.span)?;
             (ok, found, name.text.as_str())
         }
-        ExprKind::At(ty, offset) => {
-            let number = payload::number(lower, ty, offset.as_deref(), value.span)?;
-            (number.found, number.value(), "the payload")
+        ExprKind::At(at) if let Chunk::Number(ty) = &at.what => {
+            let number = bytes::number(lower, ty, at, value.span)?;
+            (number.found, number.value(), bytes::place_name(at))
         }
         _ => {
             lower.value(value, None)?;

@@ -122,7 +122,7 @@ pub fn expr<'a>(value: &'a Expr, v: &mut dyn Visitor<'a>) {
             v.call(name);
             args.iter().for_each(|arg| expr(&arg.value, v));
         }
-        ExprKind::At(_, offset) => offset.iter().for_each(|offset| expr(offset, v)),
+        ExprKind::At(at) => at.option.iter().chain(&at.offset).for_each(|part| expr(part, v)),
         ExprKind::Has(path) => v.header(path),
         ExprKind::Member(inner, _)
         | ExprKind::Not(inner)

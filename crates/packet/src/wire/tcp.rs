@@ -7,6 +7,7 @@ use crate::declare::{
 use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
+use crate::options;
 use crate::window::{Stop, Window};
 
 /// Offset of the sequence number.
@@ -33,7 +34,7 @@ const NEEDS: &[Header] = &[Header::Tcp, Header::L4, Header::Inet];
 /// TCP. It is never in a fragment other than the first.
 pub(crate) const TCP: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::TCP as u16]), (Field::Ip6Proto, &[proto::TCP as u16])],
-    parts: Parts::Any(&[Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs]),
+    parts: Parts::Any(&options::NAMED),
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,

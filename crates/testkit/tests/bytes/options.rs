@@ -87,6 +87,22 @@ nf answer() {
     else => output;
   }
 }
+nf kinds() {
+  match {
+    u32 at tcp.option(5) + ip.ttl % 3 > 7 => {
+      u32 at tcp.option(5) = wrapping(u32(tcp.window) + 1) else drop "no room for an edge";
+      output;
+    }
+    has tcp and u16 at tcp.option(2) == 1460 => {
+      u16 at tcp.option(2) = 1300 else drop "no size";
+      if has tcp.mss { tcp.window = tcp.mss; }
+      output;
+    }
+    "\u{0}\u{7}" at tcp.option(8) + 2 => output back;
+    has tcp => { let echo = u32 at tcp.option(8) + 4 else output; tcp.ack = echo; output; }
+    else => output;
+  }
+}
 nf moved() {
   match {
     has vlan and has tcp => { pop vlan; push tcp.mss(536) else drop; push vlan(9); output; }
@@ -107,13 +123,16 @@ nf rewrite() {
 }
 "#;
 
-const NAMES: [&str; 9] =
-    ["clamp", "strip", "stamp", "scale", "lengths", "sums", "answer", "moved", "rewrite"];
+const NAMES: [&str; 10] =
+    ["clamp", "strip", "stamp", "scale", "lengths", "sums", "answer", "kinds", "moved", "rewrite"];
+
+/// SACK with two edges.
+const EDGES: &str = "opt=050a0000000900000012";
 
 fn packet(rng: &mut Rng) -> String {
     let (from, to, ttl) = (7 + rng.below(3), *rng.pick(&[80, 443]), rng.pick(&[60, 64]));
     let flags = rng.pick(&["S", "SA", "A", "PA"]);
-    let known = ["mss=1460", "mss=536", "wscale=7", "sackok", "ts=1,2", "nop", "nop"];
+    let known = ["mss=1460", "mss=536", "wscale=7", "sackok", "ts=1,2", "ts=7,9", "nop", EDGES];
     let options: Vec<&str> = (0..rng.below(6)).map(|_| *rng.pick(&known)).collect();
     let options = options.join(" ");
     let body = rng.pick(&["", "", " bytes=3", " \"GET /\""]);

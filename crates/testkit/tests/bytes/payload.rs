@@ -82,17 +82,31 @@ nf remember() {
     else => output;
   }
 }
+nf words() {
+  match {
+    "GET /index.html HTTP/1.1\r\n" at payload => drop "the index";
+    u32 at payload in { "GET ", "HEAD", 0x13000000 } => { output back; }
+    "GET" at payload + ip.ttl % 2 => { ip.tos = 8; output; }
+    has l4 and "T " at payload + 2 => { u24 at payload = "PUT" else drop; output; }
+    else => output;
+  }
+}
 nf back() { match { ip4 at payload in 0.0.0.0/1 => output back; else => output; } }
 "#;
 
-const NAMES: [&str; 9] =
-    ["first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "back"];
+const NAMES: [&str; 10] =
+    ["first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "words", "back"];
 
 fn packet(rng: &mut Rng) -> String {
     let (from, to) = (7 + rng.below(3), *rng.pick(&[53, 4789, 6081, 6081]));
     let ttl = rng.pick(&[60, 62, 64]);
     let cut = rng.pick(&["", "", "", " snap=44", " snap=50", " pad=3"]);
-    let body: String = match rng.below(4) {
+    let body: String = match rng.below(5) {
+        4 => {
+            let text =
+                rng.pick(&["GET /index.html HTTP/1.1\\r\\n", "GET /index.html", "HEAD /", " GET"]);
+            format!(" \"{text}\"")
+        }
         0 => format!(" bytes={}", rng.below(12)),
         // A header of Geneve, or half of one.
         1 => " hex=0000655800000500aabbccdd".to_owned(),

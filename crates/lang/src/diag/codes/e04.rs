@@ -66,7 +66,7 @@ codes! {
     right: r#"nf f() { if has ip { output; } drop "not ip"; }"#;
 
     NEEDS_ELSE = 407, Error, "this may fail and needs an `else`",
-    "This can fail: a pool may be empty, there may be no route, no backend may be up, or the payload may be too short. Write `let NAME = … else STATEMENT;` to say what happens then.",
+    "This can fail: a pool may be empty, there may be no route, no backend may be up, the payload may be too short, or a packet may have no room for an option. Write `let NAME = … else STATEMENT;` to say what happens then.",
     wrong: "nf f(ports: pool<port>) { if has l4 { let p = take(ports); l4.sport = p; } output; }",
     right: "nf f(ports: pool<port>) { if has l4 { let p = take(ports) else drop; l4.sport = p; } output; }";
 

@@ -1,6 +1,6 @@
 //! Generates random expressions and types.
 
-use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
+use crate::ast::{Arg, At, BinOp, Chunk, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
 
 use super::entropy::Entropy;
 
@@ -162,8 +162,12 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
             }
         }
         15 => {
-            let offset = e.maybe(|e| place(e, 0)).map(Box::new);
-            ExprKind::At(ident(e.of(&["u8", "u16", "ip6"])), offset)
+            let what = match e.below(4) {
+                0 => Chunk::Text(text(e)),
+                _ => Chunk::Number(ident(e.of(&["u8", "u16", "ip6"]))),
+            };
+            let option = e.maybe(|e| expr(e, 0));
+            ExprKind::At(Box::new(At { what, option, offset: e.maybe(|e| place(e, 0)) }))
         }
         _ => ExprKind::If(boxed(e), boxed(e), boxed(e)),
     }

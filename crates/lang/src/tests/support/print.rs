@@ -4,8 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ast::{
-    Arg, BinOp, Block, Contents, Expr, ExprKind, Ident, Path, Push, Row, Stmt, StmtKind, Type,
-    TypeKind,
+    Arg, BinOp, Block, Chunk, Contents, Expr, ExprKind, Ident, Path, Push, Row, Stmt, StmtKind,
+    Type, TypeKind,
 };
 use crate::sema::say::symbol;
 
@@ -86,8 +86,18 @@ pub fn expr(e: &Expr) -> String {
         ExprKind::Binary(op, a, b) => format!("{} {} {}", operand(a), operator(*op), operand(b)),
         ExprKind::In(a, b) => format!("{} in {}", operand(a), operand(b)),
         ExprKind::Matches(a, b) => format!("{} matches {}", operand(a), operand(b)),
-        ExprKind::At(ty, None) => format!("{} at payload", ty.text),
-        ExprKind::At(ty, Some(offset)) => format!("{} at payload + {}", ty.text, operand(offset)),
+        ExprKind::At(at) => {
+            let what = match &at.what {
+                Chunk::Number(ty) => ty.text.clone(),
+                Chunk::Text(text) => string(text),
+            };
+            let place = match &at.option {
+                None => "payload".to_owned(),
+                Some(kind) => format!("tcp.option({})", expr(kind)),
+            };
+            let offset = at.offset.as_ref().map(|offset| format!(" + {}", operand(offset)));
+            format!("{what} at {place}{}", offset.unwrap_or_default())
+        }
         ExprKind::Exists(a) => format!("exists {}", expr(a)),
         ExprKind::Has(p) => format!("has {}", path(p)),
         ExprKind::If(c, a, b) => {

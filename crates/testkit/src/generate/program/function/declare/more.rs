@@ -141,7 +141,22 @@ pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
 pub(super) fn payload(rng: &mut Rng, draft: &mut Draft) {
     let (ty, bytes) = *rng.pick(&[("u8", 1), ("u16", 2), ("port", 2), ("u24", 3), ("u64", 8)]);
     let offset = rng.below(12);
-    match rng.below(4) {
+    match rng.below(6) {
+        4 => {
+            let text = *rng.pick(&["GET", "\\u{0}", "\\u{0}\\u{0}\\u{0}\\u{0}", "evil"]);
+            let mut used = test(format!("\"{text}\" at payload + {offset}"), &[]);
+            used.headers.push(Header::L4);
+            used.lines
+                .push(format!("{ty} at payload + {offset} = {ty}(l4.sport) else drop \"short\";"));
+            draft.uses.push(used);
+        }
+        5 => {
+            let kind = rng.pick(&[2, 3, 5, 8]);
+            let number = format!("{ty} at tcp.option({kind}) + {}", rng.below(3));
+            let mut used = test(format!("{number} > 0"), &[Header::Tcp]);
+            used.lines.push(format!("{number} = {ty}(tcp.window) else drop \"no option\";"));
+            draft.uses.push(used);
+        }
         0 => {
             let (mask, value) = (rng.range(1, 7), rng.range(0, 1));
             let number = format!("u8 at payload + {offset}");

@@ -1,33 +1,44 @@
-//! Numbers in a packet's payload, in network byte order.
+//! Numbers in the bytes of a packet that are no fields: in its payload or in a TCP option. They are in
+//! network byte order.
 
 use crate::checksum::{self, Delta};
 use crate::field::Header;
 use crate::layout::Layout;
+use crate::options;
 use crate::packet::Packet;
 
-/// The capture lacks bytes of the payload that were on the wire.
+/// A part of a packet whose length is up to the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Region {
+    /// Everything behind the last header that the parser recognises, without link padding.
+    Payload,
+    /// The value of the first TCP option of this kind, which is neither 0 nor 1.
+    TcpOption(u8),
+}
+
+/// The capture lacks bytes of a region that were on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut;
 
-/// The number in `len` bytes (at most 16) of the payload, from byte `offset` of the payload on.
-/// `None` if the payload ends before.
+/// The number in `len` bytes (at most 16) of a region, from byte `offset` of the region on. `None` if
+/// the region ends before.
 ///
 /// # Errors
 /// The capture lacks some of these bytes.
 pub fn load(
     packet: &Packet,
     layout: &Layout,
-    offset: u128,
+    (region, offset): (Region, u128),
     len: usize,
 ) -> Result<Option<u128>, Cut> {
-    let Some(at) = place(layout, offset, len) else { return Ok(None) };
+    let Some(at) = place(packet, layout, (region, offset), len) else { return Ok(None) };
     let bytes = packet.data().get(at..at + len).ok_or(Cut)?;
     Ok(Some(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))))
 }
 
-/// Writes a number into `len` bytes (at most 16) of the payload, from byte `offset` of the payload
-/// on. Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the payload ends
-/// before, or if the packet has neither header.
+/// Writes a number into `len` bytes (at most 16) of a region, from byte `offset` of the region on.
+/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the region ends before,
+/// or if the packet has neither header.
 ///
 /// The bytes may now be a header that the parser recognises, so earlier layouts become invalid.
 ///
@@ -36,11 +47,11 @@ pub fn load(
 pub fn store(
     packet: &mut Packet,
     layout: &Layout,
-    offset: u128,
+    (region, offset): (Region, u128),
     len: usize,
     value: u128,
 ) -> Result<bool, Cut> {
-    let place = place(layout, offset, len).filter(|_| layout.has(Header::L4));
+    let place = place(packet, layout, (region, offset), len).filter(|_| layout.has(Header::L4));
     let Some(at) = place else { return Ok(false) };
     let bytes = packet.data_mut().get_mut(at..at + len).ok_or(Cut)?;
     let mut old = 0;
@@ -56,17 +67,28 @@ pub fn store(
     Ok(true)
 }
 
-/// The place in the packet of `len` bytes of the payload. `None` if the payload ends before.
-fn place(layout: &Layout, offset: u128, len: usize) -> Option<usize> {
+/// The place in the packet of `len` bytes of a region. `None` if the region ends before.
+fn place(
+    packet: &Packet,
+    layout: &Layout,
+    (region, offset): (Region, u128),
+    len: usize,
+) -> Option<usize> {
     let offset = usize::try_from(offset).ok()?;
     let end = offset.checked_add(len)?;
-    (end <= layout.payload_len()).then(|| layout.payload_offset() + offset)
+    let (start, most) = match region {
+        Region::Payload => (layout.payload_offset(), layout.payload_len()),
+        Region::TcpOption(kind) => options::value(packet, layout, kind)?,
+    };
+    (end <= most).then(|| start + offset)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Field;
     use crate::link::Link;
+    use crate::{Shape, build_fresh};
 
     /// A UDP datagram with six bytes of payload and four bytes of padding. The capture may lack the
     /// padding and the payload's last byte.
@@ -87,7 +109,7 @@ mod tests {
     #[test]
     fn numbers_are_read_in_network_byte_order_up_to_the_end_of_the_payload() {
         let (packet, layout) = datagram(0);
-        let read = |offset, len| load(&packet, &layout, offset, len);
+        let read = |offset, len| load(&packet, &layout, (Region::Payload, offset), len);
         assert_eq!(read(0, 1), Ok(Some(0x11)));
         assert_eq!(read(1, 2), Ok(Some(0x2233)));
         assert_eq!(read(2, 4), Ok(Some(0x3344_5566)));
@@ -105,8 +127,11 @@ mod tests {
             let (mut packet, layout) = datagram(0);
             checksum::fill(&mut packet);
             let value = 0xa1b2_c3d4_e5f6_u128 & ((1 << (8 * len)) - 1);
-            assert_eq!(store(&mut packet, &layout, offset, len, value), Ok(true));
-            assert_eq!(load(&packet, &layout, offset, len), Ok(Some(value)));
+            assert_eq!(
+                store(&mut packet, &layout, (Region::Payload, offset), len, value),
+                Ok(true)
+            );
+            assert_eq!(load(&packet, &layout, (Region::Payload, offset), len), Ok(Some(value)));
             assert_eq!(checksum::verify(&packet, &packet.parse()).transport, Some(true));
         }
     }
@@ -115,28 +140,53 @@ mod tests {
     fn nothing_is_written_behind_the_payload_or_without_tcp_and_udp() {
         let (before, layout) = datagram(0);
         let mut packet = before.clone();
-        assert_eq!(store(&mut packet, &layout, 3, 4, 0), Ok(false));
+        assert_eq!(store(&mut packet, &layout, (Region::Payload, 3), 4, 0), Ok(false));
         assert_eq!(packet.data(), before.data());
         let mut bytes = before.data().to_vec();
         // Protocol 99 instead of UDP: all of it is payload.
         bytes[9] = 99;
         let mut other = Packet::new(Link::RawIp, 0, &bytes);
         let layout = other.parse();
-        assert_eq!(store(&mut other, &layout, 0, 2, 7), Ok(false));
+        assert_eq!(store(&mut other, &layout, (Region::Payload, 0), 2, 7), Ok(false));
         assert_eq!(other.data(), bytes);
         let (mut cut, layout) = datagram(1);
         let before = cut.data().to_vec();
-        assert_eq!(store(&mut cut, &layout, 2, 4, 7), Err(Cut));
+        assert_eq!(store(&mut cut, &layout, (Region::Payload, 2), 4, 7), Err(Cut));
         assert_eq!(cut.data(), before);
     }
 
     #[test]
     fn bytes_that_the_capture_lacks_are_cut() {
         let (packet, layout) = datagram(1);
-        let read = |offset, len| load(&packet, &layout, offset, len);
+        let read = |offset, len| load(&packet, &layout, (Region::Payload, offset), len);
         assert_eq!(read(1, 4), Ok(Some(0x2233_4455)));
         assert_eq!(read(2, 4), Err(Cut));
         assert_eq!(read(5, 1), Err(Cut));
         assert_eq!(read(6, 1), Ok(None));
+    }
+
+    #[test]
+    fn values_of_options_are_read_and_written_by_their_kind() {
+        let fields = [(Field::TcpSport, 7)];
+        let packet = build_fresh(Link::RawIp, 0, Shape::Tcp4, &fields, b"abc").unwrap();
+        let mut data = packet.data().to_vec();
+        // A NOP, SACK at an odd offset, and a second option of this kind.
+        let given = [&[1, 5, 10, 0, 0, 0, 9, 0, 0, 0, 12][..], &[5, 2, 254, 3, 6, 0, 0]].concat();
+        data.splice(40..40, given.iter().copied().chain([0; 2]));
+        (data[3], data[32]) = (43 + 20, 10 << 4);
+        let mut packet = Packet::new(Link::RawIp, 0, data);
+        checksum::fill(&mut packet);
+        let layout = packet.parse();
+        assert!(layout.has(Header::Tcp));
+        let sack = Region::TcpOption(5);
+        assert_eq!(load(&packet, &layout, (sack, 0), 4), Ok(Some(9)));
+        assert_eq!(load(&packet, &layout, (sack, 4), 4), Ok(Some(12)));
+        assert_eq!(load(&packet, &layout, (sack, 5), 4), Ok(None));
+        assert_eq!(load(&packet, &layout, (Region::TcpOption(254), 0), 1), Ok(Some(6)));
+        assert_eq!(load(&packet, &layout, (Region::TcpOption(2), 0), 1), Ok(None));
+        assert_eq!(store(&mut packet, &layout, (sack, 3), 3, 0xa_bcde), Ok(true));
+        assert_eq!(load(&packet, &layout, (sack, 0), 8), Ok(Some(0x000a_bcde_0000_000c)));
+        assert_eq!(store(&mut packet, &layout, (sack, 6), 3, 1), Ok(false));
+        assert_eq!(checksum::verify(&packet, &packet.parse()).transport, Some(true));
     }
 }

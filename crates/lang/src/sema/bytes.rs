@@ -1,0 +1,244 @@
+//! Lowers bytes of the packet that are no fields: numbers in the payload or in a TCP option, such as
+//! `u16 at payload + 2`, which may be read and assigned, and texts there, which may be tested for.
+//!
+//! The payload or the option may be too short. In a predicate the atom is then false, like an atom
+//! that reads an absent header. A statement needs an `else`, or must follow a test: a predicate that
+//! has read the same bytes of the payload, or bytes behind them, at a constant offset.
+
+use braid_ir::model::{BinOp, BlockId, CmpOp, Kind, Op, Region, Ty, ValueId};
+use braid_packet::Header;
+
+use super::arith::Const;
+use super::lower::Lower;
+use super::scope::Value;
+use super::types::{self, BOOL, U32, uint};
+use super::{needs, operators, say};
+use crate::ast::{At, Chunk, Expr, Ident, Span, Stmt};
+use crate::diag::{Diagnostic, codes};
+
+/// The most bytes of a text that a predicate tests for.
+const MOST_TEXT: usize = 256;
+
+/// The most bytes that one operation reads.
+const STRIDE: usize = 16;
+
+/// A number in the payload or in an option.
+pub struct Number {
+    /// Whether all of its bytes are there.
+    pub found: ValueId,
+    out: ValueId,
+    ty: Ty,
+    /// The end of its bytes in the payload, if that is constant.
+    end: Option<u32>,
+}
+
+impl Number {
+    /// Its value.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        Value::Scalar(self.out, self.ty)
+    }
+}
+
+/// The name of the place of bytes, in messages.
+#[must_use]
+pub fn place_name(at: &At) -> &'static str {
+    if at.option.is_some() { "the option" } else { "the payload" }
+}
+
+/// The value of `TYPE at payload + OFFSET` where it needs no `else`.
+pub fn read(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Value> {
+    let ty = number_type(lower, at, span)?;
+    let number = number(lower, ty, at, span)?;
+    if number.end.is_some_and(|end| lower.b.facts.has_payload(end)) {
+        return Some(number.value());
+    }
+    let Some(absent) = lower.absent else {
+        let wrong = may_be_short(at, span, "and then has no value");
+        let (ty, place) = (&ty.text, if at.option.is_some() { "tcp.option(…)" } else { "payload" });
+        return lower.fail(wrong.help(format!("write `let x = {ty} at {place} + … else drop;`")));
+    };
+    let next = lower.b.block();
+    lower.b.branch_on_payload(number.found, number.end, next, absent);
+    lower.b.start(next);
+    Some(number.value())
+}
+
+/// The number `TYPE at payload + OFFSET`.
+pub fn number(lower: &mut Lower<'_>, ty: &Ident, at: &At, span: Span) -> Option<Number> {
+    let ty = whole_bytes(lower, ty)?;
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let region = region(lower, at)?;
+    let (offset, end) = place(lower, at, ty.width)?;
+    let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
+    lower.b.op(Op::LoadBytes { found, out, region, offset });
+    Some(Number { found, out, ty, end })
+}
+
+/// Lowers the atom `TEXT at payload + OFFSET`, which branches.
+pub fn text(
+    lower: &mut Lower<'_>,
+    text: &str,
+    at: &At,
+    span: Span,
+    (yes, no): (BlockId, BlockId),
+) -> Option<()> {
+    if text.is_empty() || text.len() > MOST_TEXT {
+        let message = format!("a text that is tested for has 1 to {MOST_TEXT} bytes");
+        let label = format!("has {}", text.len());
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, span, label));
+    }
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let region = region(lower, at)?;
+    let width = u16::try_from(8 * text.len()).unwrap_or(u16::MAX);
+    let (start, end) = place(lower, at, width)?;
+    for (nth, chunk) in text.as_bytes().chunks(STRIDE).enumerate() {
+        let ty = uint(u16::try_from(8 * chunk.len()).unwrap_or(8));
+        let ahead = u128::try_from(nth * STRIDE).unwrap_or(0);
+        let ahead = lower.b.constant(U32, ahead);
+        let offset = lower.b.bin(U32, BinOp::AddSat, start, ahead);
+        let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
+        lower.b.op(Op::LoadBytes { found, out, region, offset });
+        let (there, next) = (lower.b.block(), lower.b.block());
+        lower.b.branch(found, there, no);
+        lower.b.start(there);
+        let words = chunk.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+        let words = lower.b.constant(ty, words);
+        let same =
+            lower.b.emit(BOOL, |same| Op::Cmp { out: same, op: CmpOp::Eq, a: out, b: words });
+        lower.b.branch(same, next, no);
+        lower.b.start(next);
+    }
+    if let Some(end) = end {
+        lower.b.facts.learn_payload(end);
+    }
+    lower.b.jump(yes, Vec::new());
+    Some(())
+}
+
+/// Lowers `TYPE at payload + OFFSET = VALUE else STMT;`.
+pub fn assign<'a>(
+    lower: &mut Lower<'a>,
+    at: &At,
+    value: &Expr,
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let ty = number_type(lower, at, span)?;
+    let ty = whole_bytes(lower, ty)?;
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    match at.option {
+        None => needs::header(lower, Header::L4, false, span, "the payload's checksum")?,
+        Some(_) => needs::header(lower, Header::Tcp, false, span, "a TCP option")?,
+    }
+    let a = lower.typed(value, ty);
+    let region = region(lower, at)?;
+    let (offset, end) = place(lower, at, ty.width)?;
+    let is_known = end.is_some_and(|end| lower.b.facts.has_payload(end));
+    let ok = lower.b.value(BOOL);
+    lower.b.op(Op::StoreBytes { ok, region, offset, a: a? });
+    match region {
+        Region::Payload => lower.b.facts.stored_payload(),
+        Region::TcpOption(_) => lower.b.facts.stored_option(),
+    }
+    let Some(otherwise) = otherwise else {
+        if is_known {
+            return Some(());
+        }
+        let wrong = may_be_short(at, span, "and then nothing changes");
+        return lower.fail(wrong.help("write `… = VALUE else drop;`"));
+    };
+    let (done, gone) = (lower.b.block(), lower.b.block());
+    lower.b.branch_on_payload(ok, end, done, gone);
+    lower.b.start(gone);
+    lower.scoped(|this| this.statement(otherwise));
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
+    Some(())
+}
+
+/// Reports `TYPE at payload += VALUE`, which does not say what happens if there is no old value.
+pub fn no_sum(lower: &mut Lower<'_>, span: Span) -> Option<()> {
+    let message = "bytes of the packet are assigned with `=`";
+    let wrong = Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, "");
+    lower.fail(wrong.help("read them first: `let x = … else drop;`"))
+}
+
+fn may_be_short(at: &At, span: Span, label: &str) -> Diagnostic {
+    let message = match at.option {
+        None => "the payload may be too short for this number",
+        Some(_) => "the packet may lack this option, or the option may be too short",
+    };
+    Diagnostic::new(codes::NEEDS_ELSE, message, span, label)
+}
+
+/// The type of a number. A text is no number.
+fn number_type<'a>(lower: &mut Lower<'_>, at: &'a At, span: Span) -> Option<&'a Ident> {
+    let Chunk::Number(ty) = &at.what else {
+        let message = "a text in the packet can only be tested for";
+        let wrong = Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, "");
+        return lower.fail(wrong.help("assign numbers, such as `u32 at payload = …`"));
+    };
+    Some(ty)
+}
+
+/// The type of a number in the packet.
+fn whole_bytes(lower: &mut Lower<'_>, name: &Ident) -> Option<Ty> {
+    let ty = types::scalar(&name.text).filter(|ty| ty.width.is_multiple_of(8));
+    if ty.is_none() {
+        let message = format!("`{}` is no type of whole bytes", name.text);
+        let wrong = Diagnostic::new(codes::TYPE_MISMATCH, message, name.span, "");
+        lower.say(wrong.help("write `u8`, `u16`, `u32`, …, `ip4`, `ip6`, `mac` or `port`"));
+    }
+    ty
+}
+
+/// The region that the bytes are in. Behind a predicate that has read an option, TCP is known to be
+/// there.
+fn region(lower: &mut Lower<'_>, at: &At) -> Option<Region> {
+    let Some(kind) = &at.option else { return Some(Region::Payload) };
+    if lower.absent.is_some() {
+        needs::header(lower, Header::Tcp, false, kind.span, "a TCP option")?;
+    }
+    let number = lower.eval().number(kind, uint(8))?;
+    match u8::try_from(number) {
+        Ok(kind @ 2..) => Some(Region::TcpOption(kind)),
+        _ => {
+            let message = "TCP options of the kinds 0 and 1 have no value";
+            lower.fail(Diagnostic::new(
+                codes::BAD_OPERANDS,
+                message,
+                kind.span,
+                "expected 2 to 255",
+            ))
+        }
+    }
+}
+
+/// The offset of bytes in their region (32 bits), and the end of these `width` bits in the payload if
+/// that is constant. A larger offset becomes the largest one, where no region has bytes.
+fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<u32>)> {
+    let is_payload = at.option.is_none();
+    let end = |start: u32| start.checked_add(u32::from(width / 8)).filter(|_| is_payload);
+    let Some(offset) = &at.offset else { return Some((lower.b.constant(U32, 0), end(0))) };
+    let value = lower.value(offset, Some(U32))?;
+    if let Value::Const(Const { value: word, .. }) = &value {
+        let start = u32::try_from(*word).unwrap_or(u32::MAX);
+        return Some((lower.b.constant(U32, start.into()), end(start)));
+    }
+    let Some(of) = value.scalar_ty() else {
+        return lower.fail(say::expected_type("a number", value.describe(), offset.span));
+    };
+    let of = of.unwrap_or(U32);
+    if !matches!(of.kind, Kind::Uint | Kind::Size) {
+        return lower.fail(say::expected_type("a number", &types::name(of), offset.span));
+    }
+    let id = operators::coerce(lower, value, of, offset.span)?;
+    Some((lower.b.clamp(id, of, U32), None))
+}
