@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(load(&packet, &layout, (Region::TcpOption(254), 0), 1), Ok(Some(6)));
         assert_eq!(load(&packet, &layout, (Region::TcpOption(2), 0), 1), Ok(None));
         assert_eq!(store(&mut packet, &layout, (sack, 3), 3, 0xa_bcde), Ok(true));
-        assert_eq!(load(&packet, &layout, (sack, 0), 8), Ok(Some(0x000a_bcde_0000_000c)));
+        assert_eq!(load(&packet, &layout, (sack, 0), 8), Ok(Some(0x0000_000a_bcde_000c)));
         assert_eq!(store(&mut packet, &layout, (sack, 6), 3, 1), Ok(false));
         assert_eq!(checksum::verify(&packet, &packet.parse()).transport, Some(true));
     }

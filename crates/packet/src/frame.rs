@@ -270,6 +270,20 @@ impl Pool {
         self.free.push(ManuallyDrop::new(frame).index);
     }
 
+    /// Takes back a frame, and leaves an empty one in its place. A frame that is not of this pool is
+    /// dropped.
+    #[inline(always)]
+    pub(crate) fn put_from(&mut self, frame: &mut Frame) {
+        if frame.size == 0 {
+            return;
+        }
+        match frame.pool == Some(self.shared) {
+            true => self.free.push(frame.index),
+            false => frame.release(),
+        }
+        (frame.pool, frame.start, frame.len, frame.size) = (None, 0, 0, 0);
+    }
+
     /// Collects the frames that were dropped, and takes one of them.
     #[cold]
     fn reclaim(&mut self) -> Option<u32> {

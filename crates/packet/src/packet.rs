@@ -95,6 +95,7 @@ impl Packet {
         self.link = link;
         self.time_ns = time_ns;
         self.wire_len = wire_len.clamp(captured, MOST);
+        self.ingress = 0;
         if !self.frame.come_from(pool) || !self.frame.push(bytes) {
             self.frame = Frame::of(bytes);
         }
@@ -124,11 +125,14 @@ impl Packet {
         std::mem::replace(self, Packet::empty(self.link))
     }
 
-    /// Leaves an empty packet. A frame of `pool` returns to it.
+    /// Leaves a packet without bytes, as a place for another one ([`Self::hold`],
+    /// [`Self::be_frame`]). A frame of `pool` returns to it. Writes only the fields that those do not
+    /// write.
     #[inline(always)]
     pub(crate) fn recycle(&mut self, pool: &mut Pool) {
-        pool.put(std::mem::replace(&mut self.frame, Frame::empty()));
-        *self = Packet::empty(self.link);
+        pool.put_from(&mut self.frame);
+        (self.backward, self.held, self.mark) = (false, false, 0);
+        self.tags.clear();
     }
 
     /// The captured bytes.

@@ -27,8 +27,11 @@ impl Tags {
     }
 
     /// Removes all tags.
+    #[inline]
     pub fn clear(&mut self) {
-        self.0 = None;
+        if self.0.is_some() {
+            self.0 = None;
+        }
     }
 }
 

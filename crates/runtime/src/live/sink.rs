@@ -109,8 +109,15 @@ impl<'a> Sink<'a> {
         let mut guard = shared.hosts();
         let hosts = guard.as_deref_mut().and_then(Option::as_mut);
         if hosts.is_none() && !is_copied {
+            // Packets that follow one another usually leave by the same interface.
+            let mut last = None;
             load.deliver(|interface, packet| {
-                match place(interface).and_then(|device| queues.get_mut(device)) {
+                let device = match last {
+                    Some((of, device)) if of == interface => device,
+                    _ => place(interface),
+                };
+                last = Some((interface, device));
+                match device.and_then(|device| queues.get_mut(device)) {
                     Some(queue) => packet.give_frame(queue),
                     None => lose(unsent, interface, NO_DEVICE),
                 }
