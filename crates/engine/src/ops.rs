@@ -10,7 +10,7 @@ use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, ValueId, Word,
+    Dest, EventArg, EventId, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId, ValueId, Word,
 };
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -192,6 +192,14 @@ impl ExecContext<'_> {
                 let number = work.number((*region, values.get(*offset)), bytes)?;
                 values.set(*found, Word::from(number.is_some()));
                 values.set(*out, number.unwrap_or(0));
+            }
+            Op::LoadString { found, outs, region, offset, len } => {
+                let (place, len) = ((*region, values.get(*offset)), values.get(*len));
+                let mut words = [0; MAX_STRING_WORDS];
+                let words = &mut words[..outs.len()];
+                let there = work.string(place, len, words)?;
+                values.set(*found, there.into());
+                values.set_all(outs, words);
             }
             Op::StoreBytes { ok, region, offset, a } => {
                 let bytes = usize::from(values.width(*a) / 8);

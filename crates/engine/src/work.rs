@@ -82,6 +82,16 @@ impl Work<'_> {
         done.map_err(|_| Fault::Truncated)
     }
 
+    /// Reads a string in a region into words. Returns false if the region ends before.
+    pub(crate) fn string(
+        &self,
+        place: (Region, Word),
+        len: Word,
+        words: &mut [Word],
+    ) -> Result<bool, Fault> {
+        bytes::string(self.packet, self.layout, place, len, words).map_err(|_| Fault::Truncated)
+    }
+
     /// The number in some bytes of a region. `None` if the region ends before.
     pub(crate) fn number(
         &self,

@@ -449,7 +449,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             }
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::Patterns { .. } | Op::LoadBytes { .. } => format!("{name} reads the payload"),
+            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
+                format!("{name} reads the payload")
+            }
             Op::StoreBytes { .. } => format!("{name} writes the payload"),
             Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
                 format!("{name} adds or removes a TCP option")

@@ -271,6 +271,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
+            | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }

@@ -307,6 +307,9 @@ pub struct Block {
     pub term: Term,
 }
 
+/// The most words of [`Op::LoadString`].
+pub const MAX_STRING_WORDS: usize = 15;
+
 /// Binary operators. Both operands and the result have the same width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinOp {
@@ -455,6 +458,11 @@ pub enum Op {
     /// (bool) says whether the region has all of these bytes; if not, `out` is 0. Bytes that the
     /// capture lacks are a fault `truncated`.
     LoadBytes { found: ValueId, out: ValueId, region: Region, offset: ValueId },
+    /// A string in a region of the packet: `len` bytes from a byte of the region on (an offset of 32
+    /// bits) in words of 128 bits, the first byte highest, filled with zeros. `found` (bool) says
+    /// whether the region has all of these bytes and the words hold as many; if not, the words are 0.
+    /// Faults as for [`Op::LoadBytes`].
+    LoadString { found: ValueId, outs: Vec<ValueId>, region: Region, offset: ValueId, len: ValueId },
     /// Writes a number to a region, as [`Op::LoadBytes`] reads it. The checksum of TCP or UDP
     /// follows. `ok` (bool) is false if the region lacks some of the bytes, or if the packet has
     /// neither header. Then nothing has changed.

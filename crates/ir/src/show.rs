@@ -69,6 +69,8 @@ pub(crate) const NAMED_KINDS: &[(Kind, &str, u16)] = &[
     (Kind::Time, "time", 64),
     (Kind::Size, "size", 64),
     (Kind::Bitrate, "bitrate", 64),
+    (Kind::Length, "length", 8),
+    (Kind::Bytes, "bytes", 128),
 ];
 
 impl Kind {
@@ -82,7 +84,8 @@ impl Kind {
             Kind::Ip4 => Some(32),
             Kind::Mac => Some(48),
             Kind::Duration | Kind::Time | Kind::Size | Kind::Bitrate => Some(64),
-            Kind::Ip6 => Some(128),
+            Kind::Ip6 | Kind::Bytes => Some(128),
+            Kind::Length => Some(8),
         }
     }
 
@@ -104,9 +107,17 @@ impl Kind {
             },
             Kind::Ip6 => Ipv6Addr::from(value).to_string(),
             Kind::Mac if value <= max_of(48) => mac(value),
+            Kind::Bytes => text(value),
             _ => value.to_string(),
         }
     }
+}
+
+/// The bytes of a word up to the last one that is not 0, with escapes where they are not printable.
+fn text(value: Word) -> String {
+    let bytes = value.to_be_bytes();
+    let len = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    bytes.iter().take(len).flat_map(|byte| byte.escape_ascii()).map(char::from).collect()
 }
 
 fn mac(value: Word) -> String {

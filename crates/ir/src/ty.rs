@@ -26,6 +26,10 @@ pub enum Kind {
     Size,
     /// Bits per second.
     Bitrate,
+    /// The length of a string of bytes, whose words follow.
+    Length,
+    /// 16 bytes of a string, the first one highest. Bytes behind the string's end are 0.
+    Bytes,
 }
 
 /// The type of a scalar value.

@@ -42,6 +42,10 @@ macro_rules! visitors {
                         each(a);
                         each(b);
                     }
+                    Op::LoadString { found, outs, .. } => {
+                        each(found);
+                        outs.into_iter().for_each(each);
+                    }
                     Op::Extern { outs, .. }
                     | Op::StateGet { outs, .. }
                     | Op::Expiring { outs }
@@ -79,6 +83,7 @@ macro_rules! visitors {
                     | Op::LoadBytes { offset: a, .. } => each(a),
                     Op::Bin { a, b, .. }
                     | Op::Cmp { a, b, .. }
+                    | Op::LoadString { offset: a, len: b, .. }
                     | Op::StoreBytes { offset: a, a: b, .. } => {
                         each(a);
                         each(b);

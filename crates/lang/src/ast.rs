@@ -226,6 +226,8 @@ pub struct Type {
 pub enum TypeKind {
     /// `ip4`, `u16`, `rules`, …, and `list<ip4>`, `pool<port, fifo>`, `index(servers)`.
     Named { name: Ident, args: Vec<Type>, of: Option<Ident> },
+    /// `bytes<64>`
+    Bytes(u128),
     /// `{ addr: ip4, port: port }`
     Record(Vec<(Ident, Type)>),
 }
@@ -553,6 +555,17 @@ pub struct At {
     pub offset: Option<Expr>,
 }
 
+impl At {
+    /// The expressions in it.
+    pub fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let len = match &self.what {
+            Chunk::Bytes(_, len) => len.as_ref(),
+            Chunk::Number(_) | Chunk::Text(_) => None,
+        };
+        self.option.iter().chain(&self.offset).chain(len)
+    }
+}
+
 /// The form of bytes that are no fields.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Chunk {
@@ -560,6 +573,9 @@ pub enum Chunk {
     Number(Ident),
     /// This text.
     Text(String),
+    /// A string of at most this number of bytes. It has as many as the value behind `for` says; all
+    /// without it.
+    Bytes(u128, Option<Expr>),
 }
 
 /// Whether an operator is a comparison.

@@ -33,7 +33,36 @@ pub fn load(
 ) -> Result<Option<u128>, Cut> {
     let Some(at) = place(packet, layout, (region, offset), len) else { return Ok(None) };
     let bytes = packet.data().get(at..at + len).ok_or(Cut)?;
-    Ok(Some(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))))
+    Ok(Some(number(bytes)))
+}
+
+/// Reads `len` bytes of a region into words of 16 bytes, from byte `offset` of the region on. The first
+/// byte is the highest one of the first word, and bytes behind the last one are 0. Returns false, and
+/// zeros, if the region ends before, or if the words cannot hold as many bytes.
+///
+/// # Errors
+/// The capture lacks some of these bytes.
+pub fn string(
+    packet: &Packet,
+    layout: &Layout,
+    place: (Region, u128),
+    len: u128,
+    words: &mut [u128],
+) -> Result<bool, Cut> {
+    words.fill(0);
+    let fits = usize::try_from(len).ok().filter(|len| *len <= 16 * words.len());
+    let at = fits.and_then(|len| Some((self::place(packet, layout, place, len)?, len)));
+    let Some((at, len)) = at else { return Ok(false) };
+    let bytes = packet.data().get(at..at + len).ok_or(Cut)?;
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(16)) {
+        *word = number(chunk) << (8 * (16 - chunk.len()));
+    }
+    Ok(true)
+}
+
+/// The number in network byte order in at most 16 bytes.
+fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
 /// Writes a number into `len` bytes (at most 16) of a region, from byte `offset` of the region on.
@@ -163,6 +192,31 @@ mod tests {
         assert_eq!(read(2, 4), Err(Cut));
         assert_eq!(read(5, 1), Err(Cut));
         assert_eq!(read(6, 1), Ok(None));
+    }
+
+    #[test]
+    fn strings_are_read_into_words_and_filled_with_zeros() {
+        let (packet, layout) = datagram(0);
+        let read = |offset, len, count: usize| {
+            let mut words = vec![7; count];
+            let found = string(&packet, &layout, (Region::Payload, offset), len, &mut words);
+            (found, words)
+        };
+        let all = 0x1122_3344_5566 << 80;
+        assert_eq!(read(0, 6, 1), (Ok(true), vec![all]));
+        assert_eq!(read(1, 2, 2), (Ok(true), vec![0x2233 << 112, 0]));
+        assert_eq!(read(6, 0, 1), (Ok(true), vec![0]));
+        assert_eq!(read(1, 6, 1), (Ok(false), vec![0]));
+        assert_eq!(read(0, 17, 1), (Ok(false), vec![0]));
+        assert_eq!(read(0, u128::MAX, 4), (Ok(false), vec![0; 4]));
+        let (cut, layout) = datagram(1);
+        let place = (Region::Payload, 2);
+        assert_eq!(string(&cut, &layout, place, 4, &mut [0]), Err(Cut));
+        let long = build_fresh(Link::RawIp, 0, Shape::Udp4, &[], b"0123456789abcdefgh").unwrap();
+        let mut words = [0; 2];
+        let place = (Region::Payload, 1);
+        assert_eq!(string(&long, &long.parse(), place, 17, &mut words), Ok(true));
+        assert_eq!(words, [number(b"123456789abcdefg"), u128::from(b'h') << 120]);
     }
 
     #[test]

@@ -36,6 +36,16 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             run.define(*found, Word::from(number.is_some()));
             run.define(*out, number.unwrap_or(0));
         }
+        Op::LoadString { found, outs, region, offset, len } => {
+            let mut words = vec![0; outs.len()];
+            let place = (*region, run.value(*offset));
+            let there = match &run.role {
+                Role::Packet(state) => state.string(place, run.value(*len), &mut words),
+                Role::Timer | Role::Expire(..) => Ok(false),
+            };
+            run.define(*found, there.map_err(|_| Fault::Truncated)?.into());
+            run.define_all(outs, &words);
+        }
         Op::Extern { outs, name, param, args } => {
             let args: Vec<_> = args
                 .iter()

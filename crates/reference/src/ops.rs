@@ -50,6 +50,7 @@ impl Run<'_> {
             | Op::Route { .. }
             | Op::Patterns { .. }
             | Op::LoadBytes { .. }
+            | Op::LoadString { .. }
             | Op::Extern { .. } => calls::lookup_op(self, program, op),
             Op::StateExists { .. }
             | Op::StateGet { .. }

@@ -73,6 +73,16 @@ impl PacketState {
         bytes::load(&self.now, &self.layout, place, bytes)
     }
 
+    /// Reads a string in a region into words. Returns false if the region ends before.
+    pub(super) fn string(
+        &self,
+        place: (Region, Word),
+        len: Word,
+        words: &mut [Word],
+    ) -> Result<bool, Cut> {
+        bytes::string(&self.now, &self.layout, place, len, words)
+    }
+
     /// Writes a number to a region. Returns false if the region ends before.
     pub(super) fn set_number(
         &mut self,

@@ -21,8 +21,14 @@ pub(crate) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Valu
 pub fn scalar(kind: Kind, value: Word) -> Value {
     match kind {
         Kind::Bool => Value::Bool(value != 0),
-        Kind::Ip4 | Kind::Ip6 | Kind::Mac => Value::String(kind.show(value)),
-        Kind::Uint | Kind::Port | Kind::Duration | Kind::Time | Kind::Size | Kind::Bitrate => {
+        Kind::Ip4 | Kind::Ip6 | Kind::Mac | Kind::Bytes => Value::String(kind.show(value)),
+        Kind::Uint
+        | Kind::Port
+        | Kind::Duration
+        | Kind::Time
+        | Kind::Size
+        | Kind::Bitrate
+        | Kind::Length => {
             u64::try_from(value).map_or_else(|_| Value::String(value.to_string()), Value::from)
         }
     }

@@ -132,6 +132,7 @@ impl<'a> Run<'a> {
             | Op::Route { .. }
             | Op::Patterns { .. }
             | Op::LoadBytes { .. }
+            | Op::LoadString { .. }
             | Op::Extern { .. } => self.lookup_op(op),
             Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => self.pool_op(op),
             _ => self.state_op(op),
@@ -287,7 +288,7 @@ impl<'a> Run<'a> {
             Op::LoadBytes { found, out, region: Region::Payload, offset } => {
                 return self.load_payload(*found, *out, *offset);
             }
-            Op::LoadBytes { .. } => {
+            Op::LoadBytes { .. } | Op::LoadString { .. } => {
                 let why =
                     "a function reads a TCP option by its kind, which this check does not cover";
                 return Err(why.to_owned());

@@ -99,7 +99,9 @@ fn of_step(step: &Step) -> Elements {
 fn of_op(op: &Op, one: &mut Elements) {
     match op {
         Op::Const { .. } | Op::Param { .. } => {}
-        Op::Load { .. } | Op::LoadEntry { .. } | Op::LoadBytes { .. } => one.reads = 1,
+        Op::Load { .. } | Op::LoadEntry { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
+            one.reads = 1
+        }
         Op::Bin { .. }
         | Op::Cmp { .. }
         | Op::Not { .. }

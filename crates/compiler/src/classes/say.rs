@@ -311,6 +311,11 @@ impl OnWay<'_> {
                 let what = format!("{bytes} bytes at {} + {}", region_name(*region), say(offset));
                 if place == 0 { format!("has {what}") } else { what }
             }
+            Op::LoadString { region, offset, len, .. } => {
+                let what =
+                    format!("{} bytes at {} + {}", say(len), region_name(*region), say(offset));
+                if place == 0 { format!("has {what}") } else { what }
+            }
             Op::StoreBytes { a, region, offset, .. } => {
                 let bytes = self.ty(*a).width / 8;
                 format!("{bytes} bytes fit at {} + {}", region_name(*region), say(offset))

@@ -169,10 +169,11 @@ impl Walk<'_> {
             | Op::PushOption { .. }
             | Op::PopOption { .. }
             | Op::LoadBytes { region: Region::TcpOption(_), .. }
+            | Op::LoadString { region: Region::TcpOption(_), .. }
             | Op::StoreBytes { region: Region::TcpOption(_), .. } => self.option_op(op),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
-            Op::Patterns { .. } | Op::LoadBytes { .. } => {
+            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }
@@ -217,7 +218,7 @@ impl Walk<'_> {
         let fields = fields.map(|info| info.field);
         match op {
             // The option may be one of those with fields.
-            Op::LoadBytes { .. } => {
+            Op::LoadBytes { .. } | Op::LoadString { .. } => {
                 self.profile.tests.extend(options::NAMED);
                 self.profile.reads.extend(fields);
             }

@@ -61,6 +61,7 @@ pub(super) fn execute_op(
         | Op::Route { .. }
         | Op::Patterns { .. }
         | Op::LoadBytes { .. }
+        | Op::LoadString { .. }
         | Op::Extern { .. } => lookup_op(draft, visit, path, op),
         Op::StateExists { .. }
         | Op::StateGet { .. }
@@ -314,11 +315,21 @@ fn lookup_op(
             draft.bind(path, *found, outs[0]);
             draft.bind(path, *number, outs[1]);
         }
-        Op::LoadBytes { found, out, region, offset } => {
-            match region {
-                Region::Payload => freshen_payload(draft, path),
-                Region::TcpOption(_) => freshen(draft, path),
+        Op::LoadString { found, outs, region, offset, len } => {
+            freshen_region(draft, path, *region);
+            let (region, offset, len) = (*region, path.value(*offset), path.value(*len));
+            let types: Vec<Ty> =
+                [found].into_iter().chain(outs).map(|out| visit.ty(*out)).collect();
+            let made = draft.act(visit, path, &types, true, |made| {
+                let (found, outs) = (made[0], made[1..].to_vec());
+                What::Op(Op::LoadString { found, outs, region, offset, len })
+            });
+            for (out, value) in [found].into_iter().chain(outs).zip(made) {
+                draft.bind(path, *out, value);
             }
+        }
+        Op::LoadBytes { found, out, region, offset } => {
+            freshen_region(draft, path, *region);
             let region = *region;
             let (offset, ty) = (path.value(*offset), visit.ty(*out));
             let make = |outs: &[ValueId]| {
@@ -391,5 +402,13 @@ fn members(rows: &[Vec<Word>]) -> IntervalSet {
     match (rows.len() as Word).checked_sub(1) {
         Some(last) => IntervalSet::new([(0, last)]),
         None => IntervalSet::default(),
+    }
+}
+
+/// Prepares the packet for an operation that reads a region.
+fn freshen_region(draft: &mut Draft, path: &mut Path, region: Region) {
+    match region {
+        Region::Payload => freshen_payload(draft, path),
+        Region::TcpOption(_) => freshen(draft, path),
     }
 }

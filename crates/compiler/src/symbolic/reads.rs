@@ -38,7 +38,8 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 add(field.info().header);
                 needs(*field).into_iter().for_each(&mut add);
             }
-            Op::LoadBytes { region: Region::TcpOption(_), .. } => add(Header::Tcp),
+            Op::LoadBytes { region: Region::TcpOption(_), .. }
+            | Op::LoadString { region: Region::TcpOption(_), .. } => add(Header::Tcp),
             Op::StoreBytes { region: Region::TcpOption(_), .. } => {
                 options::NAMED.into_iter().for_each(&mut add);
             }
@@ -54,7 +55,10 @@ pub(super) fn consulted(model: &Model) -> u128 {
                     .into_iter()
                     .for_each(&mut add);
             }
-            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::Extern { .. } => {
+            Op::Patterns { .. }
+            | Op::LoadBytes { .. }
+            | Op::LoadString { .. }
+            | Op::Extern { .. } => {
                 Header::behind_ports().for_each(&mut add);
             }
             _ => {}

@@ -63,6 +63,9 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
         Op::LoadBytes { region, offset, .. } => format!("load_{} {offset}", self::region(*region)),
+        Op::LoadString { region, offset, len, .. } => {
+            format!("string_{} {offset}, {len}", self::region(*region))
+        }
         Op::StoreBytes { region, offset, a, .. } => {
             format!("store_{} {offset}, {a}", self::region(*region))
         }

@@ -281,6 +281,14 @@ impl Parser<'_, '_> {
                 let (state, key) = self.entry()?;
                 Op::StateGet { outs, state, key }
             }
+            "string_payload" | "string_option" => {
+                let region = self.region(name == "string_option")?;
+                let Some((found, outs)) = outs.split_first() else {
+                    return self.scan.wrong("a string has at least one result");
+                };
+                let (offset, len) = (self.value()?, self.comma_value()?);
+                Op::LoadString { found: *found, outs: outs.to_vec(), region, offset, len }
+            }
             "expiring" => Op::Expiring { outs },
             "expiring_key" => Op::ExpiringKey { outs },
             _ => return Ok(None),

@@ -132,6 +132,9 @@ pub enum Problem {
     /// TCP options of this kind have no value.
     #[error("TCP options of kind {0} have no value")]
     NoValue(u8),
+    /// A string has no words, or too many.
+    #[error("a string has 1 to {max} words, not {0}", max = crate::model::MAX_STRING_WORDS)]
+    Words(usize),
     /// A number in the payload does not consist of whole bytes.
     #[error("{value} has {width} bits, which are no whole bytes")]
     Bytes {

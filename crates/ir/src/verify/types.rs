@@ -3,8 +3,9 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, Region, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
+    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, MAX_STRING_WORDS, Model,
+    NewPacket, Op, ParamId, ParamTy, Program, Region, RowId, SetRef, StateDecl, StateId, TagId,
+    Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -56,6 +57,7 @@ impl OpCheck<'_> {
             | Op::Rules { .. }
             | Op::Patterns { .. }
             | Op::LoadBytes { .. }
+            | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
@@ -438,6 +440,16 @@ impl OpCheck<'_> {
                 self.width(*found, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*out, self.width_of(*out))
+            }
+            Op::LoadString { found, outs, region, offset, len } => {
+                is_region(*region)?;
+                self.width(*found, 1)?;
+                self.width(*offset, 32)?;
+                self.width(*len, 32)?;
+                if outs.is_empty() || outs.len() > MAX_STRING_WORDS {
+                    return Err(Problem::Words(outs.len()));
+                }
+                outs.iter().try_for_each(|out| self.width(*out, 128))
             }
             Op::StoreBytes { ok, region, offset, a } => {
                 is_region(*region)?;

@@ -370,7 +370,7 @@ impl Maker {
 
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(17) {
+        match self.below(18) {
             0 => {
                 let header = self.below(HEADERS.len());
                 Op::Has { out: self.out(), header: HEADERS[header].0 }
@@ -387,6 +387,10 @@ impl Maker {
             15 => {
                 let (found, out) = (self.out(), self.out());
                 Op::LoadBytes { found, out, region: self.region(), offset: a }
+            }
+            17 => {
+                let outs = (0..1 + self.below(3)).map(|_| self.out()).collect();
+                Op::LoadString { found: self.out(), outs, region: self.region(), offset: a, len: a }
             }
             16 => Op::StoreBytes { ok: self.out(), region: self.region(), offset: a, a },
             14 => Op::PopOption { option: self.option() },

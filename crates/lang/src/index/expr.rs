@@ -27,7 +27,7 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
         }
         ExprKind::If(cond, a, b) => [cond, a, b].into_iter().for_each(|one| in_expr(walk, one)),
         ExprKind::At(at) => {
-            at.option.iter().chain(&at.offset).for_each(|part| in_expr(walk, part));
+            at.parts().for_each(|part| in_expr(walk, part));
         }
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
@@ -79,6 +79,7 @@ pub(super) fn in_type(walk: &mut Walk<'_>, ty: &Type) {
                 walk.used(of, found);
             }
         }
+        TypeKind::Bytes(_) => {}
         TypeKind::Record(parts) => parts.iter().for_each(|(_, ty)| in_type(walk, ty)),
     }
 }

@@ -48,6 +48,7 @@ fn type_of(walk: &Walk<'_>, expr: &Expr) -> Option<Known> {
         ExprKind::At(at) => match &at.what {
             Chunk::Number(ty) => named(&ty.text),
             Chunk::Text(_) => named("bool"),
+            Chunk::Bytes(..) => None,
         },
         ExprKind::Path(path) => type_of_path(walk, path),
         ExprKind::Index(base, _) => type_of(walk, base),

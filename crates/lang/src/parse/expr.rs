@@ -297,18 +297,22 @@ fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
     Ok(Expr { kind, span: p.span_from(start) })
 }
 
-/// Whether `at payload` or `at tcp.option` follows the next token.
+/// Whether a type or a text follows, and then `at payload` or `at tcp.option`.
 fn is_at(p: &Parser<'_>) -> bool {
-    let is_option =
-        || p.word_ahead(2) == "tcp" && p.token(3).kind == Tok::Dot && p.word_ahead(4) == "option";
-    p.word_ahead(1) == "at" && (p.word_ahead(2) == "payload" || is_option())
+    let next = if types::is_bytes(p) { 4 } else { 1 };
+    let is_option = || {
+        let dot = p.token(next + 2).kind == Tok::Dot;
+        p.word_ahead(next + 1) == "tcp" && dot && p.word_ahead(next + 3) == "option"
+    };
+    p.word_ahead(next) == "at" && (p.word_ahead(next + 1) == "payload" || is_option())
 }
 
 /// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, or a text in place of the type. The
 /// offset ends at the first operator that binds looser than `+`.
 fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
-    let what = match p.at(Tok::Str) {
+    let mut what = match p.at(Tok::Str) {
         true => Chunk::Text(string_value(take_text(p)).unwrap_or_default()),
+        false if types::is_bytes(p) => Chunk::Bytes(types::bytes(p), None),
         false => Chunk::Number(p.name("a type")?),
     };
     p.bump();
@@ -327,6 +331,11 @@ fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
         p.close(open, Tok::RParen, "")?;
     }
     let offset = if p.eat(Tok::Plus) { Some(binary(p, level::SUM)?) } else { None };
+    if let Chunk::Bytes(_, len) = &mut what
+        && p.eat_word("for")
+    {
+        *len = Some(binary(p, level::SUM)?);
+    }
     Ok(ExprKind::At(Box::new(At { what, option, offset })))
 }
 

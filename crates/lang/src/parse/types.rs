@@ -3,7 +3,7 @@
 use super::marks::{GENERIC, GLUE};
 use super::state::{Parsed, Parser};
 use crate::ast::{Ident, Path, Type, TypeKind};
-use crate::lexer::Tok;
+use crate::lexer::{Tok, int_value};
 
 pub(super) fn ty(p: &mut Parser<'_>) -> Parsed<Type> {
     p.deeper(ty_inner)
@@ -14,6 +14,10 @@ fn ty_inner(p: &mut Parser<'_>) -> Parsed<Type> {
     let kind = if p.at(Tok::LBrace) {
         TypeKind::Record(record_type(p)?)
     } else {
+        if is_bytes(p) {
+            let count = bytes(p);
+            return Ok(Type { kind: TypeKind::Bytes(count), span: p.span_from(start) });
+        }
         let name = p.name("a type")?;
         let args = if p.at(Tok::Lt) { type_args(p)? } else { Vec::new() };
         let of = if p.at(Tok::LParen) { Some(type_of(p)?) } else { None };
@@ -40,6 +44,25 @@ fn type_args(p: &mut Parser<'_>) -> Parsed<Vec<Type>> {
     let args = p.list(open, Tok::Gt, ty)?;
     p.marks.set(p.pos - 1, GLUE | GENERIC);
     Ok(args)
+}
+
+/// Whether `bytes<N>` follows.
+pub(super) fn is_bytes(p: &Parser<'_>) -> bool {
+    let kinds = [1, 2, 3].map(|at| p.token(at).kind);
+    p.at_word("bytes") && kinds == [Tok::Lt, Tok::Int, Tok::Gt]
+}
+
+/// `bytes<64>`, which must follow.
+pub(super) fn bytes(p: &mut Parser<'_>) -> u128 {
+    p.bump();
+    p.mark(GLUE | GENERIC);
+    p.bump();
+    p.mark(GLUE);
+    let count = int_value(p.text(0)).unwrap_or_default();
+    p.bump();
+    p.mark(GLUE | GENERIC);
+    p.bump();
+    count
 }
 
 /// `(servers)` after `index`.

@@ -13,7 +13,7 @@ use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
 use super::{needs, operators, say};
-use crate::ast::{At, Chunk, Expr, Ident, Span, Stmt};
+use crate::ast::{At, Chunk, Expr, ExprKind, Ident, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
 /// The most bytes of a text that a predicate tests for.
@@ -22,22 +22,14 @@ const MOST_TEXT: usize = 256;
 /// The most bytes that one operation reads.
 const STRIDE: usize = 16;
 
-/// A number in the payload or in an option.
-pub struct Number {
-    /// Whether all of its bytes are there.
+/// Bytes of the payload or of an option.
+pub struct Found {
+    /// Whether all of them are there.
     pub found: ValueId,
-    out: ValueId,
-    ty: Ty,
-    /// The end of its bytes in the payload, if that is constant.
+    /// Their value: a number or a string.
+    pub value: Value,
+    /// Their end in the payload, if that is constant.
     end: Option<u32>,
-}
-
-impl Number {
-    /// Its value.
-    #[must_use]
-    pub fn value(&self) -> Value {
-        Value::Scalar(self.out, self.ty)
-    }
 }
 
 /// The name of the place of bytes, in messages.
@@ -48,24 +40,32 @@ pub fn place_name(at: &At) -> &'static str {
 
 /// The value of `TYPE at payload + OFFSET` where it needs no `else`.
 pub fn read(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Value> {
-    let ty = number_type(lower, at, span)?;
-    let number = number(lower, ty, at, span)?;
-    if number.end.is_some_and(|end| lower.b.facts.has_payload(end)) {
-        return Some(number.value());
+    let Found { found, value, end } = load(lower, at, span)?;
+    if end.is_some_and(|end| lower.b.facts.has_payload(end)) {
+        return Some(value);
     }
     let Some(absent) = lower.absent else {
         let wrong = may_be_short(at, span, "and then has no value");
-        let (ty, place) = (&ty.text, if at.option.is_some() { "tcp.option(…)" } else { "payload" });
+        let ty = match &at.what {
+            Chunk::Number(ty) => ty.text.clone(),
+            Chunk::Bytes(count, _) => format!("bytes<{count}>"),
+            Chunk::Text(_) => String::new(),
+        };
+        let place = if at.option.is_some() { "tcp.option(…)" } else { "payload" };
         return lower.fail(wrong.help(format!("write `let x = {ty} at {place} + … else drop;`")));
     };
     let next = lower.b.block();
-    lower.b.branch_on_payload(number.found, number.end, next, absent);
+    lower.b.branch_on_payload(found, end, next, absent);
     lower.b.start(next);
-    Some(number.value())
+    Some(value)
 }
 
-/// The number `TYPE at payload + OFFSET`.
-pub fn number(lower: &mut Lower<'_>, ty: &Ident, at: &At, span: Span) -> Option<Number> {
+/// The number `TYPE at payload + OFFSET`, or a string there.
+pub fn load(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Found> {
+    if let Chunk::Bytes(count, len) = &at.what {
+        return string(lower, (*count, len.as_ref()), at, span);
+    }
+    let ty = number_type(lower, at, span)?;
     let ty = whole_bytes(lower, ty)?;
     if !needs::packet(lower, span) {
         return None;
@@ -74,7 +74,73 @@ pub fn number(lower: &mut Lower<'_>, ty: &Ident, at: &At, span: Span) -> Option<
     let (offset, end) = place(lower, at, ty.width)?;
     let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
     lower.b.op(Op::LoadBytes { found, out, region, offset });
-    Some(Number { found, out, ty, end })
+    Some(Found { found, value: Value::Scalar(out, ty), end })
+}
+
+/// The string `bytes<COUNT> at payload + OFFSET for LEN`.
+fn string(
+    lower: &mut Lower<'_>,
+    (count, len): (u128, Option<&Expr>),
+    at: &At,
+    span: Span,
+) -> Option<Found> {
+    let parts = types::bytes(count, span, lower.diags)?;
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let region = region(lower, at)?;
+    let (offset, _) = place(lower, at, 8)?;
+    let len = match len {
+        Some(len) => amount(lower, len)?.0,
+        None => lower.b.constant(U32, count),
+    };
+    let short = lower.b.clamp(len, U32, types::LENGTH);
+    let found = lower.b.value(BOOL);
+    let outs: Vec<_> = parts.iter().skip(1).map(|(_, ty)| lower.b.value(*ty)).collect();
+    lower.b.op(Op::LoadString { found, outs: outs.clone(), region, offset, len });
+    let values = [short].into_iter().chain(outs);
+    let value = parts.into_iter().zip(values).map(|((name, ty), id)| (name, id, ty)).collect();
+    Some(Found { found, value: Value::Record(value), end: None })
+}
+
+/// The length and the words of a string with this number of words: an expression, or a text.
+pub fn value(lower: &mut Lower<'_>, expr: &Expr, words: usize) -> Option<Vec<ValueId>> {
+    if let ExprKind::Str(text) = &expr.kind {
+        return text_value(lower, text, words, expr.span);
+    }
+    let found = lower.value(expr, None)?;
+    if let Value::Record(parts) = &found
+        && let [(_, _, types::LENGTH), rest @ ..] = parts.as_slice()
+        && rest.len() == words
+    {
+        return Some(parts.iter().map(|(_, id, _)| *id).collect());
+    }
+    let wanted = format!("bytes<{}>", words * types::WORD);
+    let found = match found {
+        Value::Record(parts) => {
+            let parts: Vec<_> = parts.into_iter().map(|(name, _, ty)| (name, ty)).collect();
+            types::record_name(&parts)
+        }
+        other => other.describe().to_owned(),
+    };
+    lower.fail(say::expected_type(&wanted, &found, expr.span))
+}
+
+/// The length and the words of a text.
+fn text_value(lower: &mut Lower<'_>, text: &str, words: usize, span: Span) -> Option<Vec<ValueId>> {
+    let most = words * types::WORD;
+    if text.len() > most {
+        let message = format!("a text of {} is no bytes<{most}>", say::count(text.len(), "byte"));
+        return lower.fail(Diagnostic::new(codes::TYPE_MISMATCH, message, span, ""));
+    }
+    let mut padded = text.as_bytes().to_vec();
+    padded.resize(most, 0);
+    let len = lower.b.constant(types::LENGTH, text.len() as u128);
+    let words = padded.chunks(types::WORD).map(|word| {
+        let word = word.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+        lower.b.constant(types::U128, word)
+    });
+    Some([len].into_iter().chain(words).collect())
 }
 
 /// Lowers the atom `TEXT at payload + OFFSET`, which branches.
@@ -181,7 +247,7 @@ fn may_be_short(at: &At, span: Span, label: &str) -> Diagnostic {
 /// The type of a number. A text is no number.
 fn number_type<'a>(lower: &mut Lower<'_>, at: &'a At, span: Span) -> Option<&'a Ident> {
     let Chunk::Number(ty) = &at.what else {
-        let message = "a text in the packet can only be tested for";
+        let message = "a string in the packet cannot be assigned";
         let wrong = Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, "");
         return lower.fail(wrong.help("assign numbers, such as `u32 at payload = …`"));
     };
@@ -227,18 +293,25 @@ fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<
     let is_payload = at.option.is_none();
     let end = |start: u32| start.checked_add(u32::from(width / 8)).filter(|_| is_payload);
     let Some(offset) = &at.offset else { return Some((lower.b.constant(U32, 0), end(0))) };
-    let value = lower.value(offset, Some(U32))?;
+    let (id, known) = amount(lower, offset)?;
+    Some((id, known.and_then(end)))
+}
+
+/// A number of bytes (32 bits), and its value if that is constant. A larger number becomes the
+/// largest one.
+fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<(ValueId, Option<u32>)> {
+    let value = lower.value(expr, Some(U32))?;
     if let Value::Const(Const { value: word, .. }) = &value {
-        let start = u32::try_from(*word).unwrap_or(u32::MAX);
-        return Some((lower.b.constant(U32, start.into()), end(start)));
+        let known = u32::try_from(*word).unwrap_or(u32::MAX);
+        return Some((lower.b.constant(U32, known.into()), Some(known)));
     }
     let Some(of) = value.scalar_ty() else {
-        return lower.fail(say::expected_type("a number", value.describe(), offset.span));
+        return lower.fail(say::expected_type("a number", value.describe(), expr.span));
     };
     let of = of.unwrap_or(U32);
-    if !matches!(of.kind, Kind::Uint | Kind::Size) {
-        return lower.fail(say::expected_type("a number", &types::name(of), offset.span));
+    if !matches!(of.kind, Kind::Uint | Kind::Size | Kind::Length) {
+        return lower.fail(say::expected_type("a number", &types::name(of), expr.span));
     }
-    let id = operators::coerce(lower, value, of, offset.span)?;
+    let id = operators::coerce(lower, value, of, expr.span)?;
     Some((lower.b.clamp(id, of, U32), None))
 }

@@ -318,6 +318,12 @@ fn granularity(lower: &mut Lower<'_>, key: &KeyDef) -> Option<Granularity> {
                 Some(field) => fields.push(field),
                 None => whole = false,
             },
+            KeyPart::Type(ty) if let TypeKind::Bytes(count) = ty.kind => {
+                match types::bytes(count, ty.span, lower.diags) {
+                    Some(parts) => tys.extend(parts.into_iter().map(|(_, ty)| ty)),
+                    None => whole = false,
+                }
+            }
             KeyPart::Type(ty) => match key_type(lower, ty) {
                 Some(ty) => tys.push(ty),
                 None => whole = false,

@@ -104,6 +104,7 @@ fn lists(written: &ast::Type) -> Vec<ParamDecl> {
                 |name: String| ParamDecl { name, ty: ParamTy::List(Vec::new()), default: None };
             of.iter().map(|of| list(of.text.clone())).collect()
         }
+        TypeKind::Bytes(_) => Vec::new(),
         TypeKind::Record(parts) => parts.iter().flat_map(|(_, ty)| lists(ty)).collect(),
     }
 }

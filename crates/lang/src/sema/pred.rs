@@ -160,6 +160,9 @@ fn comparison(lower: &mut Lower<'_>, op: BinOp, a: &Expr, b: &Expr, span: Span) 
     }
     let (x, y) = sides(lower, a, b);
     let (x, y) = (x?, y?);
+    if let (Value::Record(x), Value::Record(y)) = (&x, &y) {
+        return same_records(lower, op, x, y, span);
+    }
     let (ta, tb) = operators::operand_types(lower, (&x, a.span), (&y, b.span))?;
     if let (Value::Const(x), Value::Const(y), None, None) = (&x, &y, ta, tb) {
         return Some(Truth::Known(arith::compare(op, x.value, y.value)));
@@ -205,6 +208,15 @@ fn text_beside(
     expr: &Expr,
     other: Option<&Value>,
 ) -> Option<Value> {
+    if let Some(Value::Record(parts)) = other
+        && let [(_, _, types::LENGTH), words @ ..] = parts.as_slice()
+    {
+        let values = bytes::value(lower, expr, words.len())?;
+        let named = parts.iter().zip(values);
+        return Some(Value::Record(
+            named.map(|((name, _, ty), id)| (name.clone(), id, *ty)).collect(),
+        ));
+    }
     let Some(ty) = other.and_then(Value::scalar_ty).flatten() else {
         return lower.value(expr, None);
     };
@@ -217,6 +229,32 @@ fn text_beside(
     lower.fail(wrong.help(match bytes {
         1..=16 => format!("a `u{}` has as many bytes", 8 * bytes),
         _ => "write `\"…\" at payload` to test for a long text".to_owned(),
+    }))
+}
+
+/// Compares records of one type, such as strings.
+fn same_records(
+    lower: &mut Lower<'_>,
+    op: BinOp,
+    x: &[(String, ValueId, Ty)],
+    y: &[(String, ValueId, Ty)],
+    span: Span,
+) -> Option<Truth> {
+    let alike = |((a, _, s), (b, _, t)): (&(String, ValueId, Ty), &(String, ValueId, Ty))| {
+        a == b && types::compatible(*s, *t)
+    };
+    if x.len() != y.len() || !x.iter().zip(y).all(alike) || !matches!(op, BinOp::Eq | BinOp::Ne) {
+        let message = "records are compared by `==` and `!=`, if they have the same parts";
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, span, ""));
+    }
+    let mut all = lower.b.constant(BOOL, 1);
+    for ((_, a, _), (_, b, _)) in x.iter().zip(y) {
+        let same = lower.b.emit(BOOL, |out| cmp(out, CmpOp::Eq, *a, *b));
+        all = lower.b.bin(BOOL, IrBin::And, all, same);
+    }
+    Some(Truth::Value(match op {
+        BinOp::Eq => all,
+        _ => lower.b.complement(all, BOOL),
     }))
 }
 

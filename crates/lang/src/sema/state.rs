@@ -1,6 +1,6 @@
 //! Lowers state: keys, reads, assignments, deletions.
 
-use braid_ir::model::{Granularity, Key, Model, Op, StateDecl, StateId, Ty, ValueId};
+use braid_ir::model::{Granularity, Key, Kind, Model, Op, StateDecl, StateId, Ty, ValueId};
 use braid_packet::{Field, FlowKey, Header};
 
 use super::build::Builder;
@@ -10,7 +10,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, is_word, unknown_member};
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
-use super::{needs, say};
+use super::{bytes, needs, say};
 use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -62,7 +62,7 @@ fn implicit_key(
         Granularity::Flow | Granularity::Biflow => vec![Header::Inet],
         Granularity::Fields(fields) => fields.iter().map(|f| f.info().header).collect(),
         Granularity::Key(parts) => {
-            let list: Vec<String> = parts.iter().map(|ty| types::name(*ty)).collect();
+            let list: Vec<String> = key_groups(parts).map(group_name).collect();
             let message = format!("`{name}` is per ({}) and needs a key", list.join(", "));
             return lower.fail(
                 Diagnostic::new(codes::KEY_PARTS, message, span, "which entry?")
@@ -137,8 +137,9 @@ fn explicit_key(
         }
         other => key_types(other),
     };
-    if tys.len() != parts.len() {
-        let list: Vec<String> = tys.iter().map(|ty| types::name(*ty)).collect();
+    let groups: Vec<&[Ty]> = key_groups(&tys).collect();
+    if groups.len() != parts.len() {
+        let list: Vec<String> = groups.iter().map(|group| group_name(group)).collect();
         let message = format!(
             "the key of `{name}` is ({}), found {}",
             list.join(", "),
@@ -146,11 +147,32 @@ fn explicit_key(
         );
         return lower.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
     }
-    let values: Vec<Option<ValueId>> =
-        parts.iter().zip(&tys).map(|(part, ty)| lower.typed(part, *ty)).collect();
-    let values: Vec<ValueId> = values.into_iter().collect::<Option<_>>()?;
+    let values: Vec<Option<Vec<ValueId>>> =
+        parts.iter().zip(groups).map(|(part, group)| key_part(lower, part, group)).collect();
+    let values: Vec<ValueId> = values.into_iter().collect::<Option<Vec<_>>>()?.concat();
     let fact = values.iter().map(|value| lower.b.key_part(*value)).collect();
     Some((Key::Explicit(values), KeyFact::Explicit(fact)))
+}
+
+/// The types of a key, by written part: a string is its length and its words.
+fn key_groups(tys: &[Ty]) -> impl Iterator<Item = &[Ty]> {
+    tys.chunk_by(|_, next| next.kind == Kind::Bytes)
+}
+
+fn group_name(group: &[Ty]) -> String {
+    match group {
+        [ty] => types::name(*ty),
+        [_, words @ ..] => format!("bytes<{}>", types::WORD * words.len()),
+        [] => String::new(),
+    }
+}
+
+/// The values of a written part of a key.
+fn key_part(lower: &mut Lower<'_>, part: &Expr, group: &[Ty]) -> Option<Vec<ValueId>> {
+    match group {
+        [ty] => Some(vec![lower.typed(part, *ty)?]),
+        _ => bytes::value(lower, part, group.len() - 1),
+    }
 }
 
 /// Splits `S`, `S[key]`, `S.slot`, `S[key].slot` into table, key and slot.
@@ -288,6 +310,11 @@ pub fn record(
         && name.is_empty()
     {
         return Some(vec![(String::new(), lower.typed(expr, *ty)?, *ty)]);
+    }
+    if let [(_, types::LENGTH), words @ ..] = parts {
+        let found = bytes::value(lower, expr, words.len())?;
+        let named = parts.iter().zip(found);
+        return Some(named.map(|((name, ty), id)| (name.clone(), id, *ty)).collect());
     }
     let value = lower.value(expr, None)?;
     if let Value::Record(found) = value {

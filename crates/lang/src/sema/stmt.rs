@@ -212,9 +212,9 @@ fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Opt
             let (ok, found) = calls::fallible_call(lower, name, args, value.span)?;
             (ok, found, name.text.as_str())
         }
-        ExprKind::At(at) if let Chunk::Number(ty) = &at.what => {
-            let number = bytes::number(lower, ty, at, value.span)?;
-            (number.found, number.value(), bytes::place_name(at))
+        ExprKind::At(at) if !matches!(at.what, Chunk::Text(_)) => {
+            let loaded = bytes::load(lower, at, value.span)?;
+            (loaded.found, loaded.value, bytes::place_name(at))
         }
         _ => {
             lower.value(value, None)?;

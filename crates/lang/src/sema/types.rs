@@ -1,10 +1,10 @@
 //! Types: their names in the source, their form in the IR, and their names in messages.
 
-use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
+use braid_ir::model::{Kind, MAX_STRING_WORDS, ParamTy, PoolOrder, Ty};
 use braid_ir::show::field_kind;
 use braid_packet::Field;
 
-use crate::ast::{self, Ident, TypeKind};
+use crate::ast::{self, Ident, Span, TypeKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// The shortest period of a timer (ns). One packet after a gap may let all missed timers fire.
@@ -52,6 +52,27 @@ pub const TIME: Ty = ty(64, Kind::Time);
 pub const SIZE: Ty = ty(64, Kind::Size);
 /// `bitrate`
 pub const BITRATE: Ty = ty(64, Kind::Bitrate);
+
+/// The length of a string.
+pub const LENGTH: Ty = ty(8, Kind::Length);
+/// A word of a string.
+const BYTES: Ty = ty(128, Kind::Bytes);
+/// The bytes of a word.
+pub const WORD: usize = 16;
+
+/// The parts of the type `bytes<COUNT>`: the length, then words.
+pub fn bytes(count: u128, span: Span, diags: &mut Diagnostics) -> Option<Vec<(String, Ty)>> {
+    let words = usize::try_from(count).ok().filter(|count| count.is_multiple_of(WORD));
+    let words = words.map_or(0, |count| count / WORD);
+    if !(1..=MAX_STRING_WORDS).contains(&words) {
+        let most = MAX_STRING_WORDS * WORD;
+        let message = format!("strings have room for 16, 32, … or {most} bytes");
+        diags.push(Diagnostic::new(codes::BAD_TYPE, message, span, "not a multiple of 16"));
+        return None;
+    }
+    let words = (0..words).map(|word| (word.to_string(), BYTES));
+    Some([("len".to_owned(), LENGTH)].into_iter().chain(words).collect())
+}
 
 /// An unsigned integer of this many bits.
 #[must_use]
@@ -123,6 +144,8 @@ pub fn name(ty: Ty) -> String {
         Kind::Time => "time".into(),
         Kind::Size => "size".into(),
         Kind::Bitrate => "bitrate".into(),
+        Kind::Length => "length".into(),
+        Kind::Bytes => "bytes".into(),
     }
 }
 
@@ -149,6 +172,9 @@ pub fn param_name(ty: &ParamTy) -> String {
 /// A record type's name in messages.
 #[must_use]
 pub fn record_name(parts: &[(String, Ty)]) -> String {
+    if let [(_, LENGTH), words @ ..] = parts {
+        return format!("bytes<{}>", WORD * words.len());
+    }
     let parts: Vec<String> = parts.iter().map(|(n, ty)| format!("{n}: {}", name(*ty))).collect();
     format!("{{ {} }}", parts.join(", "))
 }
@@ -187,6 +213,9 @@ pub fn resolve(
     let (name, args, of) = match &written.kind {
         TypeKind::Record(parts) => {
             return record(parts, is_list, diags).map(Type::Record);
+        }
+        TypeKind::Bytes(count) => {
+            return bytes(*count, written.span, diags).map(Type::Record);
         }
         TypeKind::Named { name, args, of } => (name, args, of),
     };
@@ -356,7 +385,9 @@ fn columns(
 ) -> Option<Vec<(String, Ty)>> {
     match &member.kind {
         TypeKind::Record(parts) => record(parts, is_list, diags),
-        TypeKind::Named { .. } => Some(vec![(String::new(), only_scalar(member, is_list, diags)?)]),
+        TypeKind::Named { .. } | TypeKind::Bytes(_) => {
+            Some(vec![(String::new(), only_scalar(member, is_list, diags)?)])
+        }
     }
 }
 

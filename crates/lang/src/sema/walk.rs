@@ -122,7 +122,7 @@ pub fn expr<'a>(value: &'a Expr, v: &mut dyn Visitor<'a>) {
             v.call(name);
             args.iter().for_each(|arg| expr(&arg.value, v));
         }
-        ExprKind::At(at) => at.option.iter().chain(&at.offset).for_each(|part| expr(part, v)),
+        ExprKind::At(at) => at.parts().for_each(|part| expr(part, v)),
         ExprKind::Has(path) => v.header(path),
         ExprKind::Member(inner, _)
         | ExprKind::Not(inner)

@@ -91,11 +91,30 @@ nf words() {
     else => output;
   }
 }
+nf strings() {
+  state last: bytes<32> per (u8) , capacity 3, full evict_oldest;
+  state times: u16 per (bytes<32>, u8) = 0, capacity 5, full evict_oldest;
+  match {
+    bytes<16> at payload + 2 for ip.ttl % 20 == "T /" => drop "a path";
+    has l4 => {
+      let word = bytes<32> at payload + 1 for size(pkt.payload_len) - 2 B else output;
+      if exists last[1] and word == last[1] { output back; }
+      last[1] = word;
+      times[word, 3] += 1;
+      if times["ET /index.html", 3] > 1 { drop "often"; }
+      if times[word, 3] > 2 and word.len > 4 { l4.dport = 9; }
+      output;
+    }
+    else => output;
+  }
+}
 nf back() { match { ip4 at payload in 0.0.0.0/1 => output back; else => output; } }
 "#;
 
-const NAMES: [&str; 10] =
-    ["first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "words", "back"];
+const NAMES: [&str; 11] = [
+    "first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "words", "strings",
+    "back",
+];
 
 fn packet(rng: &mut Rng) -> String {
     let (from, to) = (7 + rng.below(3), *rng.pick(&[53, 4789, 6081, 6081]));

@@ -164,6 +164,7 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
         15 => {
             let what = match e.below(4) {
                 0 => Chunk::Text(text(e)),
+                1 => Chunk::Bytes(16, e.maybe(|e| place(e, 0))),
                 _ => Chunk::Number(ident(e.of(&["u8", "u16", "ip6"]))),
             };
             let option = e.maybe(|e| expr(e, 0));
@@ -175,6 +176,7 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
 
 pub fn ty(e: &mut Entropy, fuel: u32) -> Type {
     let kind = match e.below(if fuel == 0 { 2 } else { 5 }) {
+        0 if e.coin() => TypeKind::Bytes(e.below(300) as u128),
         0 => TypeKind::Named { name: ident("ip4"), args: Vec::new(), of: None },
         1 => TypeKind::Named { name: ident("index"), args: Vec::new(), of: Some(name(e)) },
         2 => TypeKind::Record(e.many(7, |e| (arg_name(e), ty(e, fuel - 1)))),

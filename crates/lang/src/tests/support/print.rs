@@ -90,13 +90,18 @@ pub fn expr(e: &Expr) -> String {
             let what = match &at.what {
                 Chunk::Number(ty) => ty.text.clone(),
                 Chunk::Text(text) => string(text),
+                Chunk::Bytes(count, _) => format!("bytes<{count}>"),
             };
             let place = match &at.option {
                 None => "payload".to_owned(),
                 Some(kind) => format!("tcp.option({})", expr(kind)),
             };
             let offset = at.offset.as_ref().map(|offset| format!(" + {}", operand(offset)));
-            format!("{what} at {place}{}", offset.unwrap_or_default())
+            let len = match &at.what {
+                Chunk::Bytes(_, Some(len)) => format!(" for {}", operand(len)),
+                _ => String::new(),
+            };
+            format!("{what} at {place}{}{len}", offset.unwrap_or_default())
         }
         ExprKind::Exists(a) => format!("exists {}", expr(a)),
         ExprKind::Has(p) => format!("has {}", path(p)),
@@ -109,6 +114,7 @@ pub fn expr(e: &Expr) -> String {
 
 pub fn ty(t: &Type) -> String {
     match &t.kind {
+        TypeKind::Bytes(count) => format!("bytes<{count}>"),
         TypeKind::Record(fields) => format!("{{{}}}", typed(fields)),
         TypeKind::Named { name, args, of } => {
             let args =

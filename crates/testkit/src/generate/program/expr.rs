@@ -56,7 +56,7 @@ impl Exprs<'_> {
         let right = self.any(ty, depth - 1);
         let bits = ["&", "|", "^"];
         let op = match ty.kind {
-            Kind::Bool | Kind::Time => return left,
+            Kind::Bool | Kind::Time | Kind::Length | Kind::Bytes => return left,
             Kind::Ip4 | Kind::Ip6 | Kind::Mac => *self.rng.pick(&bits),
             Kind::Duration | Kind::Size | Kind::Bitrate => *self.rng.pick(&["+", "-"]),
             Kind::Uint | Kind::Port => match self.rng.below(9) {

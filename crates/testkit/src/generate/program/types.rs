@@ -58,7 +58,7 @@ pub(super) fn literal(rng: &mut Rng, ty: Ty) -> String {
         Kind::Mac => format!("02:00:00:00:00:{:02x}", small),
         Kind::Port => rng.pick(&[53, 80, 443, 1024, 5000, 8080]).to_string(),
         Kind::Duration => duration(rng),
-        Kind::Time => "0".to_owned(),
+        Kind::Time | Kind::Length | Kind::Bytes => "0".to_owned(),
         Kind::Size => match rng.below(3) {
             0 => format!("{small} B"),
             1 => "1 KiB".to_owned(),
