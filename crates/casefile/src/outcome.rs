@@ -6,6 +6,8 @@ use crate::stimulus::Output;
 use crate::times::{parse_time, show_time};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Event, EventValue, StateEntry};
+use braid_ir::model::Kind;
+use braid_ir::show::show_all;
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,12 +179,13 @@ fn add(lines: &mut Vec<String>, line: &str, times: u64) {
 pub(crate) fn state_line(chain: &Chain, entry: &StateEntry) -> String {
     let mut line = format!("{}.{}", node_name(chain, entry.node), entry.table);
     if !entry.key.is_empty() {
-        let key: Vec<_> = entry.key.iter().map(|(kind, word)| kind.show(*word)).collect();
-        line += &format!("[{}]", key.join(", "));
+        line += &format!("[{}]", show_all(&entry.key).join(", "));
     }
     line += " = ";
+    let unnamed: Vec<_> = entry.slots.iter().map(|(_, kind, word)| (*kind, *word)).collect();
     line += &match &entry.slots[..] {
         [(name, kind, word)] if name.is_empty() => kind.show(*word),
+        [(_, Kind::Length, _), ..] => show_all(&unnamed).concat(),
         slots => {
             let slots: Vec<_> = slots
                 .iter()

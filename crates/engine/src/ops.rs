@@ -187,25 +187,8 @@ impl ExecContext<'_> {
                 values.set(*found, Word::from(first.is_some()));
                 values.set(*number, Word::from(first.unwrap_or(0)));
             }
-            Op::LoadBytes { found, out, region, offset } => {
-                let bytes = usize::from(values.width(*out) / 8);
-                let number = work.number((*region, values.get(*offset)), bytes)?;
-                values.set(*found, Word::from(number.is_some()));
-                values.set(*out, number.unwrap_or(0));
-            }
-            Op::LoadString { found, outs, region, offset, len } => {
-                let (place, len) = ((*region, values.get(*offset)), values.get(*len));
-                let mut words = [0; MAX_STRING_WORDS];
-                let words = &mut words[..outs.len()];
-                let there = work.string(place, len, words)?;
-                values.set(*found, there.into());
-                values.set_all(outs, words);
-            }
-            Op::StoreBytes { ok, region, offset, a } => {
-                let bytes = usize::from(values.width(*a) / 8);
-                let place = (*region, values.get(*offset));
-                let done = work.set_number(place, bytes, values.get(*a))?;
-                values.set(*ok, done.into());
+            Op::LoadBytes { .. } | Op::LoadString { .. } | Op::StoreBytes { .. } => {
+                return bytes_op(work, values, op);
             }
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
@@ -292,6 +275,34 @@ impl ExecContext<'_> {
             fields: names.zip(args.iter().map(value)).collect(),
         });
     }
+}
+
+/// Reads or writes bytes of a region.
+fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+    match op {
+        Op::LoadBytes { found, out, region, offset } => {
+            let bytes = usize::from(values.width(*out) / 8);
+            let number = work.number((*region, values.get(*offset)), bytes)?;
+            values.set(*found, Word::from(number.is_some()));
+            values.set(*out, number.unwrap_or(0));
+        }
+        Op::LoadString { found, outs, region, offset, len } => {
+            let (place, len) = ((*region, values.get(*offset)), values.get(*len));
+            let mut words = [0; MAX_STRING_WORDS];
+            let words = &mut words[..outs.len()];
+            let there = work.string(place, len, words)?;
+            values.set(*found, there.into());
+            values.set_all(outs, words);
+        }
+        Op::StoreBytes { ok, region, offset, a } => {
+            let bytes = usize::from(values.width(*a) / 8);
+            let place = (*region, values.get(*offset));
+            let done = work.set_number(place, bytes, values.get(*a))?;
+            values.set(*ok, done.into());
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Executes an operation on TCP options.

@@ -113,6 +113,31 @@ impl Kind {
     }
 }
 
+/// Values in groups: a string is its length and its words, every other value stands alone.
+pub fn groups(values: &[(Kind, Word)]) -> impl Iterator<Item = &[(Kind, Word)]> {
+    values.chunk_by(|_, (next, _)| *next == Kind::Bytes)
+}
+
+/// The text of a string, with escapes where it is not printable. `None` for any other group of
+/// values.
+#[must_use]
+pub fn string(group: &[(Kind, Word)]) -> Option<String> {
+    let [(Kind::Length, len), words @ ..] = group else { return None };
+    let len = usize::try_from(*len).unwrap_or(usize::MAX);
+    let bytes = words.iter().flat_map(|(_, word)| word.to_be_bytes()).take(len);
+    Some(bytes.flat_map(|byte| byte.escape_ascii()).map(char::from).collect())
+}
+
+/// Values as text, strings in quotes.
+#[must_use]
+pub fn show_all(values: &[(Kind, Word)]) -> Vec<String> {
+    let show = |group: &[(Kind, Word)]| match string(group) {
+        Some(text) => format!("\"{text}\""),
+        None => group.iter().map(|(kind, word)| kind.show(*word)).collect(),
+    };
+    groups(values).map(show).collect()
+}
+
 /// The bytes of a word up to the last one that is not 0, with escapes where they are not printable.
 fn text(value: Word) -> String {
     let bytes = value.to_be_bytes();

@@ -6,6 +6,7 @@ use crate::listing::{summed, united};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
 use braid_ir::model::{Kind, Word};
+use braid_ir::show::{groups, string};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,15 @@ pub fn scalar(kind: Kind, value: Word) -> Value {
     }
 }
 
+/// Formats a scalar or a string.
+fn group(values: &[(Kind, Word)]) -> Value {
+    match (string(values), values) {
+        (Some(text), _) => Value::String(text),
+        (None, [(kind, word), ..]) => scalar(*kind, *word),
+        (None, []) => Value::Null,
+    }
+}
+
 /// The name of a function that is given by its number.
 pub(crate) fn function(chain: &Chain, node: u16) -> Value {
     chain.nodes.get(usize::from(node)).map_or(Value::Null, |node| Value::from(node.name.as_str()))
@@ -44,15 +54,17 @@ pub(crate) fn function(chain: &Chain, node: u16) -> Value {
 /// records), and `shard` in chains with several workers (null if the entry is a sum over them).
 #[must_use]
 pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
+    let unnamed: Vec<_> = entry.slots.iter().map(|(_, kind, word)| (*kind, *word)).collect();
     let value = match &entry.slots[..] {
         [(name, kind, word)] if name.is_empty() => scalar(*kind, *word),
+        [(_, Kind::Length, _), ..] => group(&unnamed),
         slots => object(slots.iter().map(|(name, kind, word)| (name, scalar(*kind, *word)))),
     };
     let mut members = vec![
         ("created_ns", Value::from(entry.created_ns)),
         ("expires_ns", entry.expires_ns.map_or(Value::Null, Value::from)),
         ("function", function(chain, entry.node)),
-        ("key", entry.key.iter().map(|&(kind, word)| scalar(kind, word)).collect()),
+        ("key", groups(&entry.key).map(group).collect()),
         ("last_seen_ns", Value::from(entry.last_seen_ns)),
         ("table", Value::from(entry.table.as_str())),
         ("value", value),

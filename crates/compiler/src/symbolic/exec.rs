@@ -315,30 +315,7 @@ fn lookup_op(
             draft.bind(path, *found, outs[0]);
             draft.bind(path, *number, outs[1]);
         }
-        Op::LoadString { found, outs, region, offset, len } => {
-            freshen_region(draft, path, *region);
-            let (region, offset, len) = (*region, path.value(*offset), path.value(*len));
-            let types: Vec<Ty> =
-                [found].into_iter().chain(outs).map(|out| visit.ty(*out)).collect();
-            let made = draft.act(visit, path, &types, true, |made| {
-                let (found, outs) = (made[0], made[1..].to_vec());
-                What::Op(Op::LoadString { found, outs, region, offset, len })
-            });
-            for (out, value) in [found].into_iter().chain(outs).zip(made) {
-                draft.bind(path, *out, value);
-            }
-        }
-        Op::LoadBytes { found, out, region, offset } => {
-            freshen_region(draft, path, *region);
-            let region = *region;
-            let (offset, ty) = (path.value(*offset), visit.ty(*out));
-            let make = |outs: &[ValueId]| {
-                What::Op(Op::LoadBytes { found: outs[0], out: outs[1], region, offset })
-            };
-            let outs = draft.act(visit, path, &[BOOL, ty], true, make);
-            draft.bind(path, *found, outs[0]);
-            draft.bind(path, *out, outs[1]);
-        }
+        Op::LoadBytes { .. } | Op::LoadString { .. } => bytes_op(draft, visit, path, op),
         Op::Extern { outs, name, param, args } => {
             let reads = braid_externs::lookup(name).is_some_and(|op| op.signature.reads_payload());
             if reads {
@@ -410,5 +387,36 @@ fn freshen_region(draft: &mut Draft, path: &mut Path, region: Region) {
     match region {
         Region::Payload => freshen_payload(draft, path),
         Region::TcpOption(_) => freshen(draft, path),
+    }
+}
+
+/// Reads bytes of a region.
+fn bytes_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
+    match op {
+        Op::LoadString { found, outs, region, offset, len } => {
+            freshen_region(draft, path, *region);
+            let (region, offset, len) = (*region, path.value(*offset), path.value(*len));
+            let types: Vec<Ty> =
+                [found].into_iter().chain(outs).map(|out| visit.ty(*out)).collect();
+            let made = draft.act(visit, path, &types, true, |made| {
+                let (found, outs) = (made[0], made[1..].to_vec());
+                What::Op(Op::LoadString { found, outs, region, offset, len })
+            });
+            for (out, value) in [found].into_iter().chain(outs).zip(made) {
+                draft.bind(path, *out, value);
+            }
+        }
+        Op::LoadBytes { found, out, region, offset } => {
+            freshen_region(draft, path, *region);
+            let region = *region;
+            let (offset, ty) = (path.value(*offset), visit.ty(*out));
+            let make = |outs: &[ValueId]| {
+                What::Op(Op::LoadBytes { found: outs[0], out: outs[1], region, offset })
+            };
+            let outs = draft.act(visit, path, &[BOOL, ty], true, make);
+            draft.bind(path, *found, outs[0]);
+            draft.bind(path, *out, outs[1]);
+        }
+        _ => {}
     }
 }

@@ -238,6 +238,9 @@ pub fn no_sum(lower: &mut Lower<'_>, span: Span) -> Option<()> {
 
 fn may_be_short(at: &At, span: Span, label: &str) -> Diagnostic {
     let message = match at.option {
+        None if matches!(at.what, Chunk::Bytes(..)) => {
+            "the payload may be too short for this string, or the string too long for its type"
+        }
         None => "the payload may be too short for this number",
         Some(_) => "the packet may lack this option, or the option may be too short",
     };

@@ -348,6 +348,9 @@ pub fn only_scalar(
 ) -> Option<Ty> {
     match resolve(written, is_list, diags)? {
         Type::Scalar(ty) => Some(ty),
+        Type::Record(parts) if parts.first().is_some_and(|(_, ty)| *ty == LENGTH) => {
+            not_scalar(&format!("`{}`", record_name(&parts)), written, diags)
+        }
         Type::Record(_) => not_scalar("a record", written, diags),
         Type::Param(ty) => not_scalar(&format!("`{}`", param_name(&ty)), written, diags),
     }

@@ -9,6 +9,7 @@ use braid_engine::{
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
 use braid_ir::residual::shape_words;
+use braid_ir::show::show_all;
 
 use super::names::{Names, Shown, payload_word};
 use crate::table::count;
@@ -249,7 +250,7 @@ fn many(number: u64, what: &str) -> String {
 
 /// `[10.0.0.1, 53]`
 fn place(key: &[(Kind, Word)]) -> String {
-    let parts: Vec<String> = key.iter().map(|(kind, value)| kind.show(*value)).collect();
+    let parts = show_all(key);
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
 }
 

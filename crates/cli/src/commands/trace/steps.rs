@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::table::printable;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::model::{Dest, Granularity, Kind, Model, QueueId, RowId, StateId, Word};
-use braid_ir::show::field_kind;
+use braid_ir::show::{field_kind, show_all};
 use braid_packet::show::format_field;
 use braid_packet::{Field, Header, Packet};
 use braid_reference::trace::{Observer, StateAccess, StateWhat, Verdict};
@@ -421,7 +421,8 @@ fn key_kinds(granularity: &Granularity, key: &[Word]) -> Vec<Kind> {
 /// Formats values by their kinds.
 fn list(values: &[Word], kinds: &[Kind]) -> Vec<String> {
     let kinds = kinds.iter().copied().chain(std::iter::repeat(Kind::Uint));
-    values.iter().zip(kinds).map(|(value, kind)| kind.show(*value)).collect()
+    let values: Vec<_> = values.iter().zip(kinds).map(|(value, kind)| (kind, *value)).collect();
+    show_all(&values)
 }
 
 fn show(values: &[Word], kinds: &[Kind]) -> String {
