@@ -12,6 +12,7 @@ use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
     Dest, EventArg, EventId, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId, ValueId, Word,
 };
+use braid_ir::show::text_of;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::{Field, Header, build_with_options, options};
@@ -261,6 +262,10 @@ impl ExecContext<'_> {
         let value = |arg: &EventArg| match arg {
             EventArg::Value(id) => EventValue::Scalar(values.ty(*id).kind, values.get(*id)),
             EventArg::Str(text) => EventValue::Str(text.clone()),
+            EventArg::Bytes(ids) => {
+                let mut words = ids.iter().map(|id| values.get(*id));
+                EventValue::Str(text_of(words.next().unwrap_or(0), words))
+            }
             EventArg::Param(param) => EventValue::Str(match &self.params[param.index()] {
                 ParamValue::Str(text) => text.clone(),
                 _ => String::new(),

@@ -478,6 +478,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     }
                 }
                 EventArg::Value(id) => self.arg(values, *id)?,
+                // Each packet may have other bytes.
+                EventArg::Bytes(_) => return None,
             });
         }
         self.findings.path.effects.publications.push(Publication { node, event, args: all });

@@ -517,6 +517,8 @@ pub enum EventArg {
     Value(ValueId),
     /// A string constant.
     Str(String),
+    /// A string from a packet: its length and its words ([`crate::show::string`]).
+    Bytes(Vec<ValueId>),
     /// A parameter of type `Str`.
     Param(ParamId),
 }

@@ -123,9 +123,15 @@ pub fn groups(values: &[(Kind, Word)]) -> impl Iterator<Item = &[(Kind, Word)]> 
 #[must_use]
 pub fn string(group: &[(Kind, Word)]) -> Option<String> {
     let [(Kind::Length, len), words @ ..] = group else { return None };
-    let len = usize::try_from(*len).unwrap_or(usize::MAX);
-    let bytes = words.iter().flat_map(|(_, word)| word.to_be_bytes()).take(len);
-    Some(bytes.flat_map(|byte| byte.escape_ascii()).map(char::from).collect())
+    Some(text_of(*len, words.iter().map(|(_, word)| *word)))
+}
+
+/// The text of a string with this length and these words.
+#[must_use]
+pub fn text_of(len: Word, words: impl IntoIterator<Item = Word>) -> String {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let bytes = words.into_iter().flat_map(Word::to_be_bytes).take(len);
+    bytes.flat_map(|byte| byte.escape_ascii()).map(char::from).collect()
 }
 
 /// Values as text, strings in quotes.

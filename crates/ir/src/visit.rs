@@ -109,8 +109,12 @@ macro_rules! visitors {
                     }
                     Op::Emit { args, .. } => {
                         for arg in args {
-                            if let EventArg::Value(value) = arg {
-                                each(value);
+                            match arg {
+                                EventArg::Value(value) => each(value),
+                                EventArg::Bytes(values) => {
+                                    values.into_iter().for_each(&mut *each);
+                                }
+                                EventArg::Str(_) | EventArg::Param(_) => {}
                             }
                         }
                     }

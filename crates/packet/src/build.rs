@@ -121,6 +121,9 @@ impl Shape {
 /// they are 0. The TTL is 64, other fields are 0. Then the assignments are applied in order, and
 /// lengths and checksums are computed. No Ethernet padding is added.
 ///
+/// If the new packet repeats the payload of a packet whose transport checksum is wrong, its own is wrong
+/// by the same amount: damaged bytes stay recognisable.
+///
 /// The payload is the captured part of it, cut to the length that the length fields can express.
 /// ARP has no payload. Assignments to read-only fields and to fields that the shape lacks do
 /// nothing. Returns `None` when the current packet has no link header to copy, and for ARP on any
@@ -149,6 +152,10 @@ pub fn build_with_options(
 ) -> Option<Packet> {
     let layout = current.parse();
     let mut data = link_header(current, &layout, shape, back)?;
+    let error = match payload {
+        NewPayload::Same => checksum::error(current, &layout),
+        NewPayload::Empty | NewPayload::Quote(_) => None,
+    };
     let payload = match payload {
         NewPayload::Empty => &[],
         NewPayload::Same => current.payload(&layout),
@@ -176,6 +183,9 @@ pub fn build_with_options(
     for (option, values) in options.iter().rev() {
         let layout = packet.parse();
         options::push(&mut packet, &layout, *option, values);
+    }
+    if let Some(error) = error {
+        checksum::spoil(&mut packet, error);
     }
     Some(packet)
 }

@@ -172,6 +172,20 @@ pub fn fill(packet: &mut Packet) {
     }
 }
 
+/// By how much a packet's transport checksum is wrong. `None` if it is right, absent, or over bytes
+/// that were not captured.
+pub(crate) fn error(packet: &Packet, layout: &Layout) -> Option<Delta> {
+    let sum = layout.sum().filter(|_| verify(packet, layout).transport == Some(false))?;
+    transport_sum(packet, layout, sum).map(|covered| Delta(!covered.folded()))
+}
+
+/// Makes a packet's transport checksum wrong by an amount.
+pub(crate) fn spoil(packet: &mut Packet, error: Delta) {
+    if let Some(sum) = packet.parse().sum() {
+        update(packet.data_mut(), sum.at, error, sum.is_udp());
+    }
+}
+
 /// Writes 0xffff to a packet's checksums, right or not. It is the form of a zero sum that is not
 /// canonical. A UDP checksum stays, because UDP has no such form.
 pub fn fill_not_canonical(packet: &mut Packet) {

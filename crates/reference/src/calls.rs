@@ -7,7 +7,7 @@ use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
     Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Region, ValueId, Word,
 };
-use braid_ir::show::max_of;
+use braid_ir::show::{max_of, text_of};
 use braid_ir::value::ParamValue;
 use braid_packet::{Packet, build_with_options};
 
@@ -183,6 +183,10 @@ pub(super) fn publish(
     let value = |arg: &EventArg| match arg {
         EventArg::Value(id) => EventValue::Scalar(program.values[id.index()].kind, run.value(*id)),
         EventArg::Str(text) => EventValue::Str(text.clone()),
+        EventArg::Bytes(values) => {
+            let mut words = values.iter().map(|value| run.value(*value));
+            EventValue::Str(text_of(words.next().unwrap_or(0), words))
+        }
         EventArg::Param(param) => match run.env.param(*param) {
             ParamValue::Str(text) => EventValue::Str(text.clone()),
             _ => EventValue::Str(String::new()),

@@ -214,6 +214,12 @@ impl<'a> Run<'a> {
                             let kind = self.types.get(id.index()).map(|ty| ty.kind);
                             name += &format!(" {kind:?}");
                         }
+                        EventArg::Bytes(ids) => {
+                            for id in ids {
+                                values.push(self.value(*id)?);
+                            }
+                            name += &format!(" bytes {}", ids.len());
+                        }
                         other => name += &format!(" {other:?}"),
                     }
                 }

@@ -365,6 +365,9 @@ fn effect(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
                         let value = path.value(*value);
                         EventArg::Value(draft.values.retype(kind, value))
                     }
+                    EventArg::Bytes(ids) => {
+                        EventArg::Bytes(ids.iter().map(|id| path.value(*id)).collect())
+                    }
                     other => other.clone(),
                 });
             }

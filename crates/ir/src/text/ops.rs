@@ -118,6 +118,7 @@ fn event_arg(model: &Model, arg: &EventArg) -> String {
     match arg {
         EventArg::Value(value) => value.to_string(),
         EventArg::Str(text) => format!("{text:?}"),
+        EventArg::Bytes(values) => format!("bytes({})", list(values, ValueId::to_string)),
         EventArg::Param(param) => format!("param {}", model.param_word(*param)),
     }
 }

@@ -328,6 +328,11 @@ impl Parser<'_, '_> {
             if scan.sees("\"") {
                 return scan.string().map(EventArg::Str);
             }
+            if scan.eat_word("bytes") {
+                scan.expect("(")?;
+                let values = scan.items(")", |scan| scan.id("v").map(ValueId))?;
+                return Ok(EventArg::Bytes(values));
+            }
             if !scan.eat_word("param") {
                 return scan.id("v").map(|value| EventArg::Value(ValueId(value)));
             }

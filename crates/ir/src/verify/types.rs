@@ -388,6 +388,13 @@ impl OpCheck<'_> {
             match (arg, ty) {
                 (EventArg::Value(value), EventTy::Scalar(ty)) => self.width(*value, ty.width)?,
                 (EventArg::Str(_), EventTy::Str) => {}
+                (EventArg::Bytes(values), EventTy::Str) => {
+                    let [len, words @ ..] = values.as_slice() else {
+                        return Err(Problem::EventArg(number));
+                    };
+                    self.width(*len, 8)?;
+                    words.iter().try_for_each(|word| self.width(*word, 128))?;
+                }
                 (EventArg::Param(param), EventTy::Str) => {
                     self.kind(*param, "a string", |ty| *ty == ParamTy::Str)?;
                 }

@@ -397,9 +397,10 @@ impl Maker {
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
             10 => {
-                let arg = |maker: &mut Self| match maker.below(3) {
+                let arg = |maker: &mut Self| match maker.below(4) {
                     0 => EventArg::Value(maker.value_id()),
                     1 => EventArg::Str(maker.name(0)),
+                    2 => EventArg::Bytes((0..maker.below(3)).map(|_| maker.value_id()).collect()),
                     _ => EventArg::Param(maker.param_id()),
                 };
                 Op::Emit {

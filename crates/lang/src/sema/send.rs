@@ -218,6 +218,9 @@ fn event_arg(lower: &mut Lower<'_>, ty: EventTy, expr: &Expr) -> Option<EventArg
         EventTy::Str => match text_value(lower, expr)? {
             Value::Text(text) => Some(text),
             Value::Wrong => None,
+            Value::Record(parts) if types::is_string(&parts) => {
+                Some(EventArg::Bytes(parts.iter().map(|(_, id, _)| *id).collect()))
+            }
             _ => lower.fail(say::expected_type("a text", "a number", expr.span)),
         },
     }

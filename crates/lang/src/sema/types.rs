@@ -74,6 +74,12 @@ pub fn bytes(count: u128, span: Span, diags: &mut Diagnostics) -> Option<Vec<(St
     Some([("len".to_owned(), LENGTH)].into_iter().chain(words).collect())
 }
 
+/// Whether a record's parts are those of a string.
+#[must_use]
+pub fn is_string<T>(parts: &[(String, T, Ty)]) -> bool {
+    parts.first().is_some_and(|(_, _, ty)| *ty == LENGTH)
+}
+
 /// An unsigned integer of this many bits.
 #[must_use]
 pub const fn uint(width: u16) -> Ty {

@@ -186,3 +186,24 @@ fn fresh_packets_are_valid_on_every_link() {
         assert_eq!(build_fresh(link, 1, Shape::Arp, &[], &[]).is_some(), link == Link::Ethernet);
     }
 }
+
+#[test]
+fn damage_to_a_repeated_payload_stays_recognisable() {
+    for (name, shape) in [("tcp", Shape::Tcp4), ("udp", Shape::Udp4), ("tcp6", Shape::Udp6)] {
+        let mut current = named(name);
+        braid_packet::checksum::fill(&mut current);
+        let last = current.data().len() - 1;
+        current.data_mut()[last] ^= 0x10;
+        let transport = |packet: &Packet| checksum::verify(packet, &packet.parse()).transport;
+        assert_eq!(transport(&current), Some(false), "{name}");
+        let fields = [(Field::L4Dport, 9)];
+        let mut same = build_new(&current, shape, true, &fields, NewPayload::Same).unwrap();
+        assert_eq!(transport(&same), Some(false), "{name}");
+        // Without the damage it would be right.
+        let last = same.data().len() - 1;
+        same.data_mut()[last] ^= 0x10;
+        assert_eq!(transport(&same), Some(true), "{name}");
+        let empty = build_new(&current, shape, true, &fields, NewPayload::Empty).unwrap();
+        assert_eq!(transport(&empty), Some(true), "{name}");
+    }
+}

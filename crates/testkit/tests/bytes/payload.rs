@@ -91,6 +91,7 @@ nf words() {
     else => output;
   }
 }
+event WORD { word: string, n: u8 }
 nf strings() {
   state last: bytes<32> per (u8) , capacity 3, full evict_oldest;
   state times: u16 per (bytes<32>, u8) = 0, capacity 5, full evict_oldest;
@@ -101,6 +102,7 @@ nf strings() {
       if exists last[1] and word == last[1] { output back; }
       last[1] = word;
       times[word, 3] += 1;
+      if word.len < 9 { emit WORD { word: word, n: 3 }; }
       if times["ET /index.html", 3] > 1 { drop "often"; }
       if times[word, 3] > 2 and word.len > 4 { l4.dport = 9; }
       output;
