@@ -70,4 +70,9 @@ fn tutorial_shows_what_happens() {
     let longer = chains[0]
         .replace("  path lan <-> dns_guard(resolver: 192.168.122.2) <-> wan;\n", &shown[4]);
     assert!(run(&longer, &["--follow"]).contains("napt"), "the longer chain does not run");
+
+    let third = run(&chains[2], &["--events-out", "events.json"]);
+    assert!(third.contains(&shown[5]), "the third run prints:\n{third}");
+    let events = std::fs::read_to_string(folder.join("events.json")).expect("the events");
+    assert!(events.starts_with(&shown[6]), "the events are:\n{events}");
 }

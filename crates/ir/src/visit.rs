@@ -196,6 +196,19 @@ impl Term {
         }
     }
 
+    /// As [`Self::targets`], to be changed.
+    pub fn targets_mut(&mut self) -> Vec<&mut Target> {
+        match self {
+            Term::Jump(target) | Term::Hold { full: target, .. } => vec![target],
+            Term::Branch { yes, no, .. } => vec![yes, no],
+            Term::Output { .. }
+            | Term::Drop { .. }
+            | Term::Consume { .. }
+            | Term::Resubmit { .. }
+            | Term::Return => Vec::new(),
+        }
+    }
+
     /// The values that the terminator uses, except the values that it passes to a block.
     #[must_use]
     pub fn uses(&self) -> Vec<ValueId> {

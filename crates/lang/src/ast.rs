@@ -260,7 +260,7 @@ pub enum StmtKind {
     /// `for i in A..B { … }` with constant bounds. A is included and B is excluded.
     For { var: Ident, from: Expr, to: Expr, body: Block },
     /// `let NAME = EXPR [else STMT];`
-    Let { name: Ident, value: Expr, otherwise: Option<Box<Stmt>> },
+    Let { name: Ident, mutable: bool, value: Expr, otherwise: Option<Box<Stmt>> },
     /// `PLACE = EXPR [else STMT];`, or with `op` the statement `PLACE op= EXPR`
     Assign { place: Expr, op: Option<BinOp>, value: Expr, otherwise: Option<Box<Stmt>> },
     /// `delete STATE;` or `delete STATE[key];`

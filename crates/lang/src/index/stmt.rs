@@ -175,7 +175,7 @@ impl Walk<'_> {
                 self.block(body);
                 self.locals.pop();
             }
-            StmtKind::Let { name, value, otherwise } => {
+            StmtKind::Let { name, value, otherwise, .. } => {
                 in_expr(self, value);
                 self.otherwise(otherwise.as_deref());
                 let at = self.local(Kind::Local, name, stmt.span);

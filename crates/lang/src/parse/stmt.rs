@@ -127,10 +127,14 @@ fn otherwise(p: &mut Parser<'_>) -> Parsed<Option<Box<Stmt>>> {
 
 fn let_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     p.bump();
+    let mutable = p.at_word("mut") && p.token(1).kind == Tok::Ident;
+    if mutable {
+        p.bump();
+    }
     let name = p.name("a name")?;
     p.expect(Tok::Assign, "`=` and a value")?;
     let value = expr::expr(p)?;
-    Ok(StmtKind::Let { name, value, otherwise: otherwise(p)? })
+    Ok(StmtKind::Let { name, mutable, value, otherwise: otherwise(p)? })
 }
 
 fn hold_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {

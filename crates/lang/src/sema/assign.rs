@@ -8,7 +8,7 @@ use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::state::{self, Entry, StatePlace};
 use super::types::{self, BOOL};
-use super::{bytes, ends, needs, operators};
+use super::{bytes, ends, locals, needs, operators};
 use crate::ast::{BinOp, Expr, ExprKind, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -30,6 +30,13 @@ pub fn assign<'a>(
         }
         return bytes::assign(lower, at, value, otherwise, place.span);
     }
+    if let ExprKind::Path(path) = &place.kind
+        && let Some(first) = path.parts.first()
+        && let Some(Value::Mutable(parts)) = lower.scope.local(&first.text)
+    {
+        let parts = parts.clone();
+        return locals::assign(lower, (&parts, path), op, value, otherwise, span);
+    }
     if let Some(otherwise) = otherwise {
         let message = "only assignments of state and of bytes can be refused";
         lower.say(Diagnostic::new(
@@ -39,6 +46,17 @@ pub fn assign<'a>(
             "this `else` is never reached",
         ));
     }
+    assign_named(lower, place, op, value, span)
+}
+
+/// Lowers an assignment to a field or a tag.
+fn assign_named(
+    lower: &mut Lower<'_>,
+    place: &Expr,
+    op: Option<BinOp>,
+    value: &Expr,
+    span: Span,
+) -> Option<()> {
     let ExprKind::Path(path) = &place.kind else {
         return not_assignable(lower, "this cannot be assigned", place.span);
     };
@@ -76,7 +94,12 @@ pub fn assign<'a>(
             Some(())
         }
         Named::Local(Value::Wrong) => None,
-        Named::Local(_) => not_assignable(lower, "locals keep their value", place.span),
+        Named::Local(_) => {
+            let message = "locals keep their value";
+            let wrong =
+                Diagnostic::new(codes::NOT_ASSIGNABLE, message, place.span, "not assignable");
+            lower.fail(wrong.help("declare it with `let mut`"))
+        }
         Named::Bound(Binding::Param(_)) => {
             not_assignable(lower, "parameters are set by the chain", place.span)
         }

@@ -9,11 +9,28 @@ use braid_ir::model::{
 };
 use braid_packet::Header;
 
+use std::collections::BTreeMap;
+
 use super::facts::{Facts, KeyPart};
 use super::order;
 
 /// The most operations that a function's programs have together.
 pub const MAX_OPS: usize = 65_536;
+
+/// A local whose value changes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Var(usize);
+
+/// The values of locals at a point of a program.
+type Vars = BTreeMap<Var, ValueId>;
+
+/// A way to a block that has not started yet: the block it comes from, the number of the target at
+/// that block's end, and the values of locals there.
+struct Edge {
+    from: BlockId,
+    target: usize,
+    vars: Vars,
+}
 
 #[derive(Default)]
 pub(super) struct Draft {
@@ -26,12 +43,19 @@ pub(super) struct Draft {
 pub struct Paused {
     block: BlockId,
     facts: Facts,
+    vars: Vars,
 }
 
 /// Builds one program.
 pub struct Builder {
     blocks: Vec<Draft>,
     incoming: Vec<Option<Facts>>,
+    /// By block, the ways to it.
+    edges: Vec<Vec<Edge>>,
+    /// The type of each local whose value changes.
+    types: Vec<Ty>,
+    /// The values of these locals at the current position.
+    vars: Vars,
     values: Vec<Ty>,
     origin: Vec<Option<KeyPart>>,
     current: BlockId,
@@ -46,6 +70,9 @@ impl Builder {
         Self {
             blocks: vec![Draft::default()],
             incoming: vec![Some(facts.clone())],
+            edges: vec![Vec::new()],
+            types: Vec::new(),
+            vars: Vars::new(),
             values: Vec::new(),
             origin: Vec::new(),
             current: BlockId(0),
@@ -102,15 +129,22 @@ impl Builder {
     pub fn block(&mut self) -> BlockId {
         self.blocks.push(Draft::default());
         self.incoming.push(None);
+        self.edges.push(Vec::new());
         BlockId(u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// Makes a block with a parameter. Jumps to the block pass its value.
-    pub fn block_with(&mut self, ty: Ty) -> (BlockId, ValueId) {
+    /// Makes a block with parameters. Jumps to the block pass their values.
+    pub fn block_with(&mut self, types: &[Ty]) -> (BlockId, Vec<ValueId>) {
         let block = self.block();
-        let value = self.value(ty);
-        self.blocks[block.0 as usize].params.push(value);
-        (block, value)
+        let values: Vec<ValueId> = types.iter().map(|ty| self.value(*ty)).collect();
+        self.blocks[block.0 as usize].params.extend(&values);
+        (block, values)
+    }
+
+    /// As [`Self::block_with`], with one parameter.
+    pub fn block_with_one(&mut self, ty: Ty) -> (BlockId, ValueId) {
+        let (block, values) = self.block_with(&[ty]);
+        (block, values[0])
     }
 
     /// Whether any packet reaches a block that was not started yet.
@@ -127,11 +161,64 @@ impl Builder {
     pub fn start(&mut self, block: BlockId) {
         self.current = block;
         self.facts = self.incoming[block.0 as usize].take().unwrap_or_else(Facts::nowhere);
+        self.vars = self.meet(block);
+    }
+
+    /// The values of locals at the start of a block. A local that has several values on the ways to
+    /// the block becomes a parameter of the block.
+    fn meet(&mut self, block: BlockId) -> Vars {
+        let edges = std::mem::take(&mut self.edges[block.0 as usize]);
+        let Some((first, others)) = edges.split_first() else { return Vars::new() };
+        let mut found = Vars::new();
+        for (&var, &value) in &first.vars {
+            let mut rest = others.iter().map(|edge| edge.vars.get(&var));
+            if rest.clone().any(|other| other.is_none()) {
+                continue;
+            }
+            if rest.all(|other| other == Some(&value)) {
+                found.insert(var, value);
+                continue;
+            }
+            let param = self.value(self.types[var.0]);
+            self.blocks[block.0 as usize].params.push(param);
+            for edge in &edges {
+                let end = self.blocks[edge.from.0 as usize].term.as_mut();
+                let mut targets = end.map(Term::targets_mut).unwrap_or_default();
+                if let Some(target) = targets.get_mut(edge.target) {
+                    target.args.push(edge.vars[&var]);
+                }
+            }
+            found.insert(var, param);
+        }
+        found
+    }
+
+    /// Makes a local whose value changes.
+    pub fn var(&mut self, ty: Ty, value: ValueId) -> Var {
+        let var = Var(self.types.len());
+        self.types.push(ty);
+        self.vars.insert(var, value);
+        var
+    }
+
+    /// The current value of such a local.
+    pub fn get(&mut self, var: Var) -> ValueId {
+        match self.vars.get(&var) {
+            Some(value) => *value,
+            // No packet reaches this point.
+            None => self.constant(self.types[var.0], 0),
+        }
+    }
+
+    /// Gives such a local another value.
+    pub fn set(&mut self, var: Var, value: ValueId) {
+        self.vars.insert(var, value);
     }
 
     /// Leaves the current block without an end. `resume` continues it.
     pub fn pause(&mut self) -> Paused {
-        let paused = Paused { block: self.current, facts: self.facts.clone() };
+        let vars = std::mem::take(&mut self.vars);
+        let paused = Paused { block: self.current, facts: self.facts.clone(), vars };
         let nowhere = self.block();
         self.start(nowhere);
         paused
@@ -141,12 +228,16 @@ impl Builder {
     pub fn resume(&mut self, paused: Paused) {
         self.current = paused.block;
         self.facts = paused.facts;
+        self.vars = paused.vars;
     }
 
-    fn flow(&mut self, to: BlockId, facts: &Facts) {
+    /// Adds a way to a block. `target` is its number at the end of the current block.
+    fn flow(&mut self, to: BlockId, target: usize, facts: &Facts) {
         if facts.nowhere {
             return;
         }
+        let edge = Edge { from: self.current, target, vars: self.vars.clone() };
+        self.edges[to.0 as usize].push(edge);
         let slot = &mut self.incoming[to.0 as usize];
         *slot = Some(match slot.take() {
             None => facts.clone(),
@@ -164,7 +255,7 @@ impl Builder {
     /// Ends the current block with a jump.
     pub fn jump(&mut self, to: BlockId, args: Vec<ValueId>) {
         let facts = self.facts.clone();
-        self.flow(to, &facts);
+        self.flow(to, 0, &facts);
         self.end(Term::Jump(Target { block: to, args }));
     }
 
@@ -177,10 +268,10 @@ impl Builder {
         no: BlockId,
         learn: impl Fn(&mut Facts, bool),
     ) {
-        for (to, way) in [(yes, true), (no, false)] {
+        for (target, (to, way)) in [(yes, true), (no, false)].into_iter().enumerate() {
             let mut facts = self.facts.clone();
             learn(&mut facts, way);
-            self.flow(to, &facts);
+            self.flow(to, target, &facts);
         }
         let target = |block| Target { block, args: Vec::new() };
         self.end(Term::Branch { cond, yes: target(yes), no: target(no) });
@@ -244,7 +335,7 @@ impl Builder {
     /// Ends the current block with `Hold`.
     pub fn hold(&mut self, term: Term, full: BlockId) {
         let facts = self.facts.clone();
-        self.flow(full, &facts);
+        self.flow(full, 0, &facts);
         self.end(term);
     }
 

@@ -3,6 +3,7 @@
 
 use braid_ir::model::{BlockId, Op, ParamId, ParamTy, Ty, ValueId};
 
+use super::build::Paused;
 use super::lower::Lower;
 use super::names::{self, Named};
 use super::pred::{self, is_predicate};
@@ -61,6 +62,7 @@ fn any_value(lower: &mut Lower<'_>, expr: &Expr, expect: Option<Ty>) -> Option<V
         ExprKind::At(at) if !is_predicate(expr) => bytes::read(lower, at, expr.span),
         ExprKind::Complement(inner) => complemented(lower, inner, expect),
         ExprKind::If(cond, yes, no) => if_value(lower, cond, yes, no, expect, expr.span),
+        ExprKind::Record(parts) if expect.is_none() => written_record(lower, parts),
         ExprKind::Record(_) => {
             lower.fail(say::expected_type("a single value", "a record", expr.span))
         }
@@ -68,6 +70,20 @@ fn any_value(lower: &mut Lower<'_>, expr: &Expr, expect: Option<Ty>) -> Option<V
         ExprKind::Binary(op, a, b) => arithmetic(lower, *op, a, b, expect, expr.span),
         _ => constant::literal(expr, lower.diags).flatten().map(Value::Const),
     }
+}
+
+/// The value of `{ NAME: EXPR, … }`, whose parts have types of their own.
+fn written_record(lower: &mut Lower<'_>, parts: &[(Ident, Expr)]) -> Option<Value> {
+    let mut found: Vec<(String, ValueId, Ty)> = Vec::new();
+    for (name, value) in parts {
+        if found.iter().any(|(before, ..)| *before == name.text) {
+            let message = format!("the part `{}` is given twice", name.text);
+            return lower.fail(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "again"));
+        }
+        let (id, ty) = lower.scalar(value)?;
+        found.push((name.text.clone(), id, ty));
+    }
+    Some(Value::Record(found))
 }
 
 fn arithmetic(
@@ -118,6 +134,9 @@ fn if_value(
     lower.b.start(on_no);
     let y = lower.value(no, expect);
     let no_end = lower.b.pause();
+    if let (Some(Value::Record(x)), Some(Value::Record(y))) = (&x, &y) {
+        return record_of_ways(lower, (yes_end, x), (no_end, y), span);
+    }
     let both = x.zip(y).and_then(|(x, y)| {
         let common = both_ways(lower, (&x, yes.span), (&y, no.span), expect, span)?;
         Some((x, y, common))
@@ -127,7 +146,7 @@ fn if_value(
         lower.b.resume(yes_end);
         return None;
     };
-    let (join, value) = lower.b.block_with(common);
+    let (join, value) = lower.b.block_with_one(common);
     let mut whole = true;
     for (end, found, at) in [(yes_end, x, yes.span), (no_end, y, no.span)] {
         lower.b.resume(end);
@@ -137,6 +156,30 @@ fn if_value(
     }
     lower.b.start(join);
     whole.then_some(Value::Scalar(value, common))
+}
+
+/// A record that is one of two records with the same parts.
+fn record_of_ways(
+    lower: &mut Lower<'_>,
+    (yes_end, x): (Paused, &[(String, ValueId, Ty)]),
+    (no_end, y): (Paused, &[(String, ValueId, Ty)]),
+    span: Span,
+) -> Option<Value> {
+    if !types::same_parts(x, y) {
+        // The code behind it is still checked.
+        lower.b.resume(yes_end);
+        let message = "the branches give records with different parts";
+        return lower.fail(Diagnostic::new(codes::TYPE_MISMATCH, message, span, ""));
+    }
+    let types: Vec<Ty> = x.iter().map(|(_, _, ty)| *ty).collect();
+    let (join, values) = lower.b.block_with(&types);
+    for (end, parts) in [(yes_end, x), (no_end, y)] {
+        lower.b.resume(end);
+        lower.b.jump(join, parts.iter().map(|(_, id, _)| *id).collect());
+    }
+    lower.b.start(join);
+    let parts = x.iter().zip(values).map(|((name, _, ty), id)| (name.clone(), id, *ty));
+    Some(Value::Record(parts.collect()))
 }
 
 /// The common type of both branches of an `if`.
@@ -165,7 +208,7 @@ fn both_ways(
 /// Lowers a predicate to a value of type bool.
 fn predicate_value(lower: &mut Lower<'_>, expr: &Expr) -> Option<Value> {
     let (yes, no) = (lower.b.block(), lower.b.block());
-    let (join, value) = lower.b.block_with(BOOL);
+    let (join, value) = lower.b.block_with_one(BOOL);
     lower.predicate(expr, yes, no);
     for (block, word) in [(yes, 1), (no, 0)] {
         lower.b.start(block);

@@ -29,6 +29,7 @@ mod facts;
 mod files;
 mod free;
 mod guard;
+mod locals;
 mod lower;
 mod module;
 mod names;

@@ -21,6 +21,7 @@ pub fn coerce(lower: &mut Lower<'_>, value: Value, ty: Ty, span: Span) -> Option
         Value::Scalar(_, found) => lower.fail(say::mismatch(ty, found, span)),
         Value::Record(_) => lower.fail(say::expected_type(&types::name(ty), "a record", span)),
         Value::Text(_) => lower.fail(say::expected_type(&types::name(ty), "a text", span)),
+        Value::Mutable(_) => lower.fail(say::expected_type(&types::name(ty), "a local", span)),
         Value::Wrong => None,
     }
 }

@@ -7,7 +7,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, SIZE};
-use super::{needs, state};
+use super::{locals, needs, state};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -18,6 +18,10 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
             read_field(lower, field, path.span).map(|(id, ty)| Value::Scalar(id, ty))
         }
         Named::Local(Value::Wrong) => None,
+        Named::Local(Value::Mutable(parts)) => {
+            let now = locals::current(lower, &parts);
+            names::members(lower, now, &path.parts[1..])
+        }
         Named::Local(value) => names::members(lower, value, &path.parts[1..]),
         Named::BuiltIn(known) => Some(Value::Const(known)),
         Named::Stream => Some(Value::Scalar(lower.b.value(SIZE), SIZE)),

@@ -240,10 +240,7 @@ fn same_records(
     y: &[(String, ValueId, Ty)],
     span: Span,
 ) -> Option<Truth> {
-    let alike = |((a, _, s), (b, _, t)): (&(String, ValueId, Ty), &(String, ValueId, Ty))| {
-        a == b && types::compatible(*s, *t)
-    };
-    if x.len() != y.len() || !x.iter().zip(y).all(alike) || !matches!(op, BinOp::Eq | BinOp::Ne) {
+    if !types::same_parts(x, y) || !matches!(op, BinOp::Eq | BinOp::Ne) {
         let message = "records are compared by `==` and `!=`, if they have the same parts";
         return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, span, ""));
     }

@@ -6,6 +6,7 @@ use braid_ir::model::{EventArg, ParamId, QueueId, StateId, TagId, Ty, ValueId};
 use rustc_hash::FxHashMap;
 
 use super::arith::Const;
+use super::build::Var;
 use super::env::Constants;
 use super::module::Module;
 use crate::ast::{Expr, FnDef, Span};
@@ -19,6 +20,8 @@ pub enum Value {
     Scalar(ValueId, Ty),
     /// Several named values.
     Record(Vec<(String, ValueId, Ty)>),
+    /// A local whose value changes. A single value has one part without a name.
+    Mutable(Vec<(String, Var, Ty)>),
     /// Text, for events.
     Text(EventArg),
     /// An expression with an error that is already reported.
@@ -32,7 +35,7 @@ impl Value {
         match self {
             Value::Const(constant) => Some(constant.ty),
             Value::Scalar(_, ty) => Some(Some(*ty)),
-            Value::Record(_) | Value::Text(_) | Value::Wrong => None,
+            Value::Record(_) | Value::Mutable(_) | Value::Text(_) | Value::Wrong => None,
         }
     }
 
@@ -41,6 +44,7 @@ impl Value {
         match self {
             Value::Const(_) | Value::Scalar(..) => "a single value",
             Value::Record(_) => "a record",
+            Value::Mutable(_) => "a local",
             Value::Text(_) => "a text",
             Value::Wrong => "nothing",
         }

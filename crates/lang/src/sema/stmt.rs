@@ -5,9 +5,9 @@ use braid_ir::model::{Op, Term};
 
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
-use super::scope::{Binding, Scope, Value};
-use super::{assign, bytes, calls, ends, expand, needs, push, rows, send};
-use crate::ast::{Block, Chunk, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
+use super::scope::{Binding, Value};
+use super::{assign, calls, ends, expand, locals, needs, push, rows, send};
+use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
 impl<'a> Lower<'a> {
@@ -57,8 +57,8 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
             if_statement(lower, cond, then, otherwise.as_ref(), stmt.span);
         }
         StmtKind::For { var, from, to, body } => for_loop(lower, var, from, to, body),
-        StmtKind::Let { name, value, otherwise } => {
-            let_statement(lower, name, value, otherwise.as_deref());
+        StmtKind::Let { name, mutable, value, otherwise } => {
+            locals::declare(lower, (name, *mutable), value, otherwise.as_deref());
         }
         StmtKind::Assign { place, op, value, otherwise } => {
             let _ = assign::assign(lower, place, *op, value, otherwise.as_deref(), stmt.span);
@@ -143,7 +143,7 @@ fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, b
         return;
     }
     if lower.scope.is_taken(&var.text) {
-        let diagnostic = duplicate(&lower.scope, var);
+        let diagnostic = locals::duplicate(&lower.scope, var);
         return lower.say(diagnostic);
     }
     lower.loops += 1;
@@ -172,76 +172,6 @@ fn bound(lower: &mut Lower<'_>, expr: &Expr) -> Option<(u128, Span)> {
             )
         }
     }
-}
-
-/// The message for a name that is already in use.
-fn duplicate(scope: &Scope<'_>, name: &Ident) -> Diagnostic {
-    let message = format!("`{}` is declared twice", name.text);
-    let found = Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here");
-    match scope.place(&name.text) {
-        Some(first) => found.label(first, "first here"),
-        None => found,
-    }
-    .help("give one of them another name")
-}
-
-fn let_statement<'a>(
-    lower: &mut Lower<'a>,
-    name: &'a Ident,
-    value: &Expr,
-    otherwise: Option<&'a Stmt>,
-) {
-    if lower.scope.is_taken(&name.text) {
-        let diagnostic = duplicate(&lower.scope, name);
-        lower.say(diagnostic);
-    }
-    let value = match otherwise {
-        None => lower.value(value, None),
-        Some(otherwise) => let_else(lower, value, otherwise),
-    };
-    match value {
-        Some(value) => lower.scope.bind(&name.text, value),
-        // Uses of a local with a wrong value are not reported again.
-        None => lower.scope.bind(&name.text, Value::Wrong),
-    }
-}
-
-fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Option<Value> {
-    let (ok, value, what) = match &value.kind {
-        ExprKind::Call(name, args) if calls::fallible(&name.text) => {
-            let (ok, found) = calls::fallible_call(lower, name, args, value.span)?;
-            (ok, found, name.text.as_str())
-        }
-        ExprKind::At(at) if !matches!(at.what, Chunk::Text(_)) => {
-            let loaded = bytes::load(lower, at, value.span)?;
-            (loaded.found, loaded.value, bytes::place_name(at))
-        }
-        _ => {
-            lower.value(value, None)?;
-            return lower.fail(
-                Diagnostic::new(
-                    codes::UNREACHABLE_STATEMENT,
-                    "this value is always there",
-                    otherwise.span,
-                    "this `else` is never reached",
-                )
-                .help("leave the `else` out"),
-            );
-        }
-    };
-    let (there, gone) = (lower.b.block(), lower.b.block());
-    lower.b.branch(ok, there, gone);
-    lower.b.start(gone);
-    lower.scoped(|this| this.statement(otherwise));
-    if lower.b.live() {
-        let message = format!("the `else` must end the packet's way: `{what}` has no value");
-        lower.say(
-            Diagnostic::new(codes::ELSE_CONTINUES, message, otherwise.span, "goes on")
-                .help("end it with `drop`, `output` or the like"),
-        );
-    }
-    lower.b.start(there);
-    Some(value)
 }
 
 /// Checks that a single word is an action, or at least a known name.

@@ -74,6 +74,14 @@ pub fn bytes(count: u128, span: Span, diags: &mut Diagnostics) -> Option<Vec<(St
     Some([("len".to_owned(), LENGTH)].into_iter().chain(words).collect())
 }
 
+/// Whether two records have the same parts: equal names, and types that may stand for one another.
+#[must_use]
+pub fn same_parts<T>(x: &[(String, T, Ty)], y: &[(String, T, Ty)]) -> bool {
+    let alike =
+        |((a, _, s), (b, _, t)): (&(String, T, Ty), &(String, T, Ty))| a == b && compatible(*s, *t);
+    x.len() == y.len() && x.iter().zip(y).all(alike)
+}
+
 /// Whether a record's parts are those of a string.
 #[must_use]
 pub fn is_string<T>(parts: &[(String, T, Ty)]) -> bool {

@@ -58,7 +58,7 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             block(body, v);
             v.leave();
         }
-        StmtKind::Let { name, value, otherwise } => {
+        StmtKind::Let { name, value, otherwise, .. } => {
             expr(value, v);
             nested(otherwise.as_deref(), v);
             v.bind(name, true);

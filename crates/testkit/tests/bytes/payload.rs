@@ -110,12 +110,34 @@ nf strings() {
     else => output;
   }
 }
+nf walk() {
+  match {
+    has udp or has tcp => {
+      let mut at = u16(0);
+      let mut seen = { sum: u32(0), steps: u8(0) };
+      let mut step = u8 at payload else drop "empty";
+      for i in 0..5 {
+        if step & 0x0f != 0 {
+          at += u16(step & 0x0f);
+          seen.sum = wrapping(seen.sum * 31 + u32(step));
+          step = u8 at payload + at else output back;
+        } else if seen.steps == 0 {
+          seen.steps = i + 1;
+        }
+      }
+      if seen.steps > 2 { drop "long"; }
+      if has ip { ip.id = u16(seen.sum & 0xffff); }
+      output;
+    }
+    else => output;
+  }
+}
 nf back() { match { ip4 at payload in 0.0.0.0/1 => output back; else => output; } }
 "#;
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "words", "strings",
-    "back",
+    "walk", "back",
 ];
 
 fn packet(rng: &mut Rng) -> String {

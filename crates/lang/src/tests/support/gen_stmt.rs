@@ -69,7 +69,12 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
         10 => {
             StmtKind::Hold { queue: name(e), delay: expr(e, FUEL), otherwise: otherwise(e, fuel) }
         }
-        11 => StmtKind::Let { name: name(e), value: expr(e, FUEL), otherwise: otherwise(e, fuel) },
+        11 => StmtKind::Let {
+            name: name(e),
+            mutable: e.coin(),
+            value: expr(e, FUEL),
+            otherwise: otherwise(e, fuel),
+        },
         _ => StmtKind::Assign {
             place: place(e),
             op: e.maybe(|e| ASSIGNING[e.below(ASSIGNING.len())]),

@@ -154,8 +154,9 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::For { var, from, to, body } => {
             format!("for {} in {}..{} {}", var.text, expr(from), expr(to), block(body))
         }
-        StmtKind::Let { name, value, otherwise: o } => {
-            format!("let {} = {}{}", name.text, expr(value), otherwise(o.as_deref()))
+        StmtKind::Let { name, mutable, value, otherwise: o } => {
+            let kept = if *mutable { "mut " } else { "" };
+            format!("let {kept}{} = {}{}", name.text, expr(value), otherwise(o.as_deref()))
         }
         StmtKind::Assign { place, op, value, otherwise: o } => {
             let op = op.map_or("", operator);

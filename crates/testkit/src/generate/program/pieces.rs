@@ -128,6 +128,8 @@ pub(super) struct Scope {
     pub(super) headers: Vec<Header>,
     /// Local names with their types.
     pub(super) lets: Vec<(String, Ty)>,
+    /// The locals among them that may be assigned.
+    pub(super) muts: Vec<(String, Ty)>,
     /// Numbers of states without a default whose entry is known to exist.
     pub(super) exists: Vec<usize>,
     /// Numbers of states that were assigned on the path to this place.

@@ -152,10 +152,27 @@ impl Stmts<'_> {
         let depth = self.rng.below(3);
         let value = Exprs { rng: self.rng, pieces: self.pieces, scope }.typed(ty, depth);
         let Some(value) = value.filter(|_| ty != BOOL) else { return };
+        if !scope.muts.is_empty() && self.rng.one_in(2) {
+            self.change(text, scope);
+            return;
+        }
         let name = self.name();
-        text.line(&format!("let {name} = {value};"));
+        if self.rng.one_in(3) {
+            text.line(&format!("let mut {name} = {value};"));
+            scope.muts.push((name.clone(), ty));
+        } else {
+            text.line(&format!("let {name} = {value};"));
+        }
         text.line(&format!("{} = {name};", field.info().name));
         scope.lets.push((name, ty));
+    }
+
+    /// Assigns a local that was declared with `let mut`.
+    fn change(&mut self, text: &mut Text, scope: &Scope) {
+        let (name, ty) = self.rng.pick(&scope.muts).clone();
+        let value = self.expr(scope, ty);
+        let op = if ty.kind == Kind::Uint { *self.rng.pick(&["=", "+=", "^="]) } else { "=" };
+        text.line(&format!("{name} {op} {value};"));
     }
 
     /// A name that is new in the function.

@@ -141,7 +141,19 @@ pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
 pub(super) fn payload(rng: &mut Rng, draft: &mut Draft) {
     let (ty, bytes) = *rng.pick(&[("u8", 1), ("u16", 2), ("port", 2), ("u24", 3), ("u64", 8)]);
     let offset = rng.below(12);
-    match rng.below(6) {
+    match rng.below(7) {
+        6 => {
+            let len = *rng.pick(&["3", "ip.ttl % 20", "size(pkt.payload_len) - 2 B"]);
+            let mut used = test(String::new(), &[Header::Ip4]);
+            used.lines.push(format!(
+                "let s{offset} = bytes<16> at payload + {offset} for {len} else drop \"short\";"
+            ));
+            used.lines.push(format!(
+                "if s{offset} == \"\\u{{0}}\\u{{0}}\\u{{0}}\" {{ drop \"zeros\"; }}"
+            ));
+            used.lines.push(format!("ip.id = u16(s{offset}.len);"));
+            draft.uses.push(used);
+        }
         4 => {
             let text = *rng.pick(&["GET", "\\u{0}", "\\u{0}\\u{0}\\u{0}\\u{0}", "evil"]);
             let mut used = test(format!("\"{text}\" at payload + {offset}"), &[]);
