@@ -35,7 +35,7 @@ pub fn assign<'a>(
         && let Some(Value::Mutable(parts)) = lower.scope.local(&first.text)
     {
         let parts = parts.clone();
-        return locals::assign(lower, (&parts, path), op, value, otherwise, span);
+        return locals::assign(lower, (&parts, path), op, value, otherwise);
     }
     if let Some(otherwise) = otherwise {
         let message = "only assignments of state and of bytes can be refused";

@@ -83,27 +83,44 @@ pub fn assign<'a>(
     op: Option<BinOp>,
     value: &Expr,
     otherwise: Option<&'a Stmt>,
-    span: Span,
 ) -> Option<()> {
-    let chosen = match path.parts.as_slice() {
-        [_] => parts,
-        [_, part] => match parts.iter().position(|(name, ..)| *name == part.text) {
-            Some(at) => &parts[at..=at],
+    match (parts, path.parts.as_slice()) {
+        ([(name, var, ty)], [_]) if name.is_empty() => {
+            assign_single(lower, (*var, *ty, path.span), op, value, otherwise)
+        }
+        (_, [_]) => assign_record(lower, (parts, path.span), op, value, otherwise),
+        (_, [_, part]) => match parts.iter().find(|(name, ..)| *name == part.text) {
+            Some((_, var, ty)) => {
+                assign_single(lower, (*var, *ty, path.span), op, value, otherwise)
+            }
             None => {
                 let known = parts.iter().map(|(name, ..)| name.as_str());
                 let diagnostic = names::unknown_member(part, known);
-                return lower.fail(diagnostic);
+                lower.fail(diagnostic)
             }
         },
-        _ => return lower.fail(Diagnostic::new(codes::NOT_ASSIGNABLE, NO_SUCH, path.span, "")),
-    };
+        _ => {
+            let message = "this local has no such part";
+            lower.fail(Diagnostic::new(codes::NOT_ASSIGNABLE, message, path.span, ""))
+        }
+    }
+}
+
+/// Assigns a single value.
+fn assign_single<'a>(
+    lower: &mut Lower<'a>,
+    (var, ty, place): (Var, Ty, Span),
+    op: Option<BinOp>,
+    value: &Expr,
+    otherwise: Option<&'a Stmt>,
+) -> Option<()> {
     let new = match (otherwise, op) {
-        (None, None) => None,
-        (Some(otherwise), None) => Some(let_else(lower, value, otherwise)?),
+        (None, None) => lower.value(value, Some(ty))?,
+        (Some(otherwise), None) => let_else(lower, value, otherwise)?,
         (None, Some(op)) => {
-            let old = current_part(lower, chosen);
-            let by = lower.value(value, chosen.first().map(|(_, _, ty)| *ty))?;
-            Some(operators::combine(lower, op, (old, path.span), (by, value.span), span)?)
+            let old = Value::Scalar(lower.b.get(var), ty);
+            let by = lower.value(value, Some(ty))?;
+            operators::combine(lower, op, (old, place), (by, value.span), place)?
         }
         (Some(otherwise), Some(_)) => {
             let message = "a sum always has a value";
@@ -113,42 +130,43 @@ pub fn assign<'a>(
             return lower.fail(wrong.help("leave the `else` out"));
         }
     };
-    match (chosen, new) {
-        ([(_, var, ty)], Some(new)) => {
-            let id = operators::coerce(lower, new, *ty, value.span)?;
-            lower.b.set(*var, id);
-        }
-        ([(_, var, ty)], None) => {
-            let id = lower.typed(value, *ty)?;
-            lower.b.set(*var, id);
-        }
-        (parts, new) => {
-            let types: Vec<_> = parts.iter().map(|(name, _, ty)| (name.clone(), *ty)).collect();
-            let new = match new {
-                Some(Value::Record(new)) => new,
-                _ => state::record(lower, &types, value)?,
-            };
-            if !new.iter().map(|(name, _, ty)| (name, ty)).eq(types.iter().map(|(n, t)| (n, t))) {
-                let wanted = types::record_name(&types);
-                return lower.fail(say::expected_type(&wanted, "another record", value.span));
-            }
-            for ((_, var, _), (_, id, _)) in parts.iter().zip(new) {
-                lower.b.set(*var, id);
-            }
-        }
-    }
+    let id = operators::coerce(lower, new, ty, value.span)?;
+    lower.b.set(var, id);
     Some(())
 }
 
-/// A part of a part that a local lacks, in messages.
-const NO_SUCH: &str = "this local has no such part";
-
-/// The current value of a local, or of the only part in the list.
-fn current_part(lower: &mut Lower<'_>, parts: &[(String, Var, Ty)]) -> Value {
-    match parts {
-        [(_, var, ty)] => Value::Scalar(lower.b.get(*var), *ty),
-        parts => current(lower, parts),
+/// Assigns all parts of a record.
+fn assign_record<'a>(
+    lower: &mut Lower<'a>,
+    (parts, place): (&[(String, Var, Ty)], Span),
+    op: Option<BinOp>,
+    value: &Expr,
+    otherwise: Option<&'a Stmt>,
+) -> Option<()> {
+    if op.is_some() {
+        let message = "a record is assigned as a whole or part by part";
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, place, "a record"));
     }
+    let types: Vec<_> = parts.iter().map(|(name, _, ty)| (name.clone(), *ty)).collect();
+    let new = match otherwise {
+        None => state::record(lower, &types, value)?,
+        Some(otherwise) => match let_else(lower, value, otherwise)? {
+            Value::Record(new) => new,
+            other => {
+                let wanted = types::record_name(&types);
+                return lower.fail(say::expected_type(&wanted, other.describe(), value.span));
+            }
+        },
+    };
+    let found: Vec<_> = new.iter().map(|(name, _, ty)| (name.clone(), *ty)).collect();
+    if found != types {
+        let (wanted, found) = (types::record_name(&types), types::record_name(&found));
+        return lower.fail(say::expected_type(&wanted, &found, value.span));
+    }
+    for ((_, var, _), (_, id, _)) in parts.iter().zip(new) {
+        lower.b.set(*var, id);
+    }
+    Some(())
 }
 
 fn let_else<'a>(lower: &mut Lower<'a>, value: &Expr, otherwise: &'a Stmt) -> Option<Value> {
