@@ -295,8 +295,7 @@ impl<'a> Run<'a> {
                 return self.load_payload(*found, *out, *offset);
             }
             Op::LoadBytes { .. } | Op::LoadString { .. } => {
-                let why =
-                    "a function reads a TCP option by its kind, which this check does not cover";
+                let why = "a function reads a string, or a TCP option by its kind; this check covers neither";
                 return Err(why.to_owned());
             }
             Op::Extern { outs, name, param, args } => return self.call(outs, name, *param, args),

@@ -146,12 +146,12 @@ pub(super) fn payload(rng: &mut Rng, draft: &mut Draft) {
             let len = *rng.pick(&["3", "ip.ttl % 20", "size(pkt.payload_len) - 2 B"]);
             let mut used = test(String::new(), &[Header::Ip4]);
             used.lines.push(format!(
-                "let s{offset} = bytes<16> at payload + {offset} for {len} else drop \"short\";"
+                "let bytes{offset} = bytes<16> at payload + {offset} for {len} else drop \"short\";"
             ));
             used.lines.push(format!(
-                "if s{offset} == \"\\u{{0}}\\u{{0}}\\u{{0}}\" {{ drop \"zeros\"; }}"
+                "if bytes{offset} == \"\\u{{0}}\\u{{0}}\\u{{0}}\" {{ drop \"zeros\"; }}"
             ));
-            used.lines.push(format!("ip.id = u16(s{offset}.len);"));
+            used.lines.push(format!("ip.id = u16(bytes{offset}.len);"));
             draft.uses.push(used);
         }
         4 => {
