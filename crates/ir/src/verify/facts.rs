@@ -189,7 +189,8 @@ impl<'a> Facts<'a> {
                 self.forget(known, vlans());
             }
             Op::PushOption { option, .. } | Op::PopOption { option } => {
-                let there = Headers::with(*option);
+                // The headers in front of it stay.
+                let there = Headers::of([*option]);
                 known.now = match op {
                     Op::PushOption { .. } => known.now.union(there),
                     _ => known.now.minus(there),

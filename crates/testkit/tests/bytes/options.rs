@@ -31,6 +31,22 @@ nf strip() {
     else => output;
   }
 }
+nf counted() {
+  state seen: u16 per flow = 0, capacity 4, full evict_oldest;
+  match {
+    tcp.mss > 1000 => {
+      pop tcp.mss;
+      seen += 1;
+      tcp.window = seen;
+      if has ip { ip.ttl = 9; }
+      push tcp.wscale(3) else { seen = 0; output; }
+      l4.dport = u16(tcp.wscale) + 1;
+      seen += 1;
+      output;
+    }
+    else => output;
+  }
+}
 nf stamp() {
   match {
     has tcp => {
@@ -123,8 +139,10 @@ nf rewrite() {
 }
 "#;
 
-const NAMES: [&str; 10] =
-    ["clamp", "strip", "stamp", "scale", "lengths", "sums", "answer", "kinds", "moved", "rewrite"];
+const NAMES: [&str; 11] = [
+    "clamp", "strip", "counted", "stamp", "scale", "lengths", "sums", "answer", "kinds", "moved",
+    "rewrite",
+];
 
 /// SACK with two edges.
 const EDGES: &str = "opt=050a0000000900000012";
