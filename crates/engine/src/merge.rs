@@ -46,10 +46,7 @@ impl Write {
             Write::PopVlan => drop(packet.pop_vlan()),
             Write::Option(option, values) => {
                 let layout = packet.parse();
-                match values {
-                    Some(values) => options::push(packet, &layout, *option, values),
-                    None => options::pop(packet, &layout, *option),
-                };
+                options::change(packet, &layout, *option, values.as_deref());
             }
             Write::Bytes(place, len, value) => {
                 let layout = packet.parse();

@@ -5,8 +5,8 @@ use crate::exec_context::ExecContext;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
 use braid_ir::model::{
-    Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, Region, RowId, StateId,
-    Target, Term, Word,
+    Area, Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target,
+    Term, Word,
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
@@ -23,7 +23,7 @@ pub(crate) enum Write {
     Option(Header, Option<Vec<Word>>),
     PopVlan,
     /// A number in the payload: its offset, its bytes, its value.
-    Bytes((Region, Word), usize, Word),
+    Bytes((Area, Word), usize, Word),
 }
 
 /// The verdict of a function on a packet.
@@ -308,9 +308,9 @@ impl Run<'_, '_> {
                 writes.push(Write::Option(*option, Some(parts)));
             }
             Op::PopOption { option } => writes.push(Write::Option(*option, None)),
-            Op::StoreBytes { region, offset, a, .. } => {
+            Op::StoreBytes { area, offset, a, .. } => {
                 let bytes = usize::from(values.width(*a) / 8);
-                let place = (*region, values.get(*offset));
+                let place = (*area, values.get(*offset));
                 writes.push(Write::Bytes(place, bytes, values.get(*a)));
             }
             _ => {}

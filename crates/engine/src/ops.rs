@@ -282,26 +282,26 @@ impl ExecContext<'_> {
     }
 }
 
-/// Reads or writes bytes of a region.
+/// Reads or writes bytes of an area.
 fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
     match op {
-        Op::LoadBytes { found, out, region, offset } => {
+        Op::LoadBytes { found, out, area, offset } => {
             let bytes = usize::from(values.width(*out) / 8);
-            let number = work.number((*region, values.get(*offset)), bytes)?;
+            let number = work.number((*area, values.get(*offset)), bytes)?;
             values.set(*found, Word::from(number.is_some()));
             values.set(*out, number.unwrap_or(0));
         }
-        Op::LoadString { found, outs, region, offset, len } => {
-            let (place, len) = ((*region, values.get(*offset)), values.get(*len));
+        Op::LoadString { found, outs, area, offset, len } => {
+            let (place, len) = ((*area, values.get(*offset)), values.get(*len));
             let mut words = [0; MAX_STRING_WORDS];
             let words = &mut words[..outs.len()];
             let there = work.string(place, len, words)?;
             values.set(*found, there.into());
             values.set_all(outs, words);
         }
-        Op::StoreBytes { ok, region, offset, a } => {
+        Op::StoreBytes { ok, area, offset, a } => {
             let bytes = usize::from(values.width(*a) / 8);
-            let place = (*region, values.get(*offset));
+            let place = (*area, values.get(*offset));
             let done = work.set_number(place, bytes, values.get(*a))?;
             values.set(*ok, done.into());
         }
@@ -319,8 +319,10 @@ fn option_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<()
             true
         }
         Op::PushOption { option, values: parts } => {
-            let parts: Vec<_> = parts.iter().map(|part| values.get(*part)).collect();
-            options::push(work.packet, work.layout, *option, &parts)
+            let mut given = [0; options::MOST_VALUES];
+            let places = given.iter_mut().zip(parts);
+            places.for_each(|(place, part)| *place = values.get(*part));
+            options::push(work.packet, work.layout, *option, &given)
         }
         Op::PopOption { option } => options::pop(work.packet, work.layout, *option),
         _ => true,

@@ -1,7 +1,7 @@
 //! The packet that a program works on, and the packets that it sends.
 
 use braid_ir::engine::{Fault, Outputs, Watcher};
-use braid_ir::model::{Dest, Region, Word};
+use braid_ir::model::{Area, Dest, Word};
 use braid_packet::{Layout, Packet, bytes};
 
 /// The state of a walk, which a packet shares with its copies and with packets built for it.
@@ -70,11 +70,11 @@ impl Work<'_> {
         (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }
 
-    /// Writes a number to a region. Returns false if the region ends before. The layout may be
+    /// Writes a number to an area. Returns false if the area ends before. The layout may be
     /// invalid afterwards.
     pub(crate) fn set_number(
         &mut self,
-        place: (Region, Word),
+        place: (Area, Word),
         bytes: usize,
         value: Word,
     ) -> Result<bool, Fault> {
@@ -82,22 +82,18 @@ impl Work<'_> {
         done.map_err(|_| Fault::Truncated)
     }
 
-    /// Reads a string in a region into words. Returns false if the region ends before.
+    /// Reads a string in an area into words. Returns false if the area ends before.
     pub(crate) fn string(
         &self,
-        place: (Region, Word),
+        place: (Area, Word),
         len: Word,
         words: &mut [Word],
     ) -> Result<bool, Fault> {
         bytes::string(self.packet, self.layout, place, len, words).map_err(|_| Fault::Truncated)
     }
 
-    /// The number in some bytes of a region. `None` if the region ends before.
-    pub(crate) fn number(
-        &self,
-        place: (Region, Word),
-        bytes: usize,
-    ) -> Result<Option<Word>, Fault> {
+    /// The number in some bytes of an area. `None` if the area ends before.
+    pub(crate) fn number(&self, place: (Area, Word), bytes: usize) -> Result<Option<Word>, Fault> {
         bytes::load(self.packet, self.layout, place, bytes).map_err(|_| Fault::Truncated)
     }
 }

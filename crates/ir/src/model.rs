@@ -6,7 +6,7 @@
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
-pub use braid_packet::bytes::Region;
+pub use braid_packet::bytes::Area;
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
 
@@ -453,20 +453,20 @@ pub enum Op {
     /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
     /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
-    /// A number in a region of the packet, from a byte of the region on (an offset of 32 bits), in
+    /// A number in an area of the packet, from a byte of the area on (an offset of 32 bits), in
     /// network byte order. The width of `out`, a multiple of 8, gives the number of bytes. `found`
-    /// (bool) says whether the region has all of these bytes; if not, `out` is 0. Bytes that the
+    /// (bool) says whether the area has all of these bytes; if not, `out` is 0. Bytes that the
     /// capture lacks are a fault `truncated`.
-    LoadBytes { found: ValueId, out: ValueId, region: Region, offset: ValueId },
-    /// A string in a region of the packet: `len` bytes from a byte of the region on (an offset of 32
+    LoadBytes { found: ValueId, out: ValueId, area: Area, offset: ValueId },
+    /// A string in an area of the packet: `len` bytes from a byte of the area on (an offset of 32
     /// bits) in words of 128 bits, the first byte highest, filled with zeros. `found` (bool) says
-    /// whether the region has all of these bytes and the words hold as many; if not, the words are 0.
+    /// whether the area has all of these bytes and the words hold as many; if not, the words are 0.
     /// Faults as for [`Op::LoadBytes`].
-    LoadString { found: ValueId, outs: Vec<ValueId>, region: Region, offset: ValueId, len: ValueId },
-    /// Writes a number to a region, as [`Op::LoadBytes`] reads it. The checksum of TCP or UDP
-    /// follows. `ok` (bool) is false if the region lacks some of the bytes, or if the packet has
+    LoadString { found: ValueId, outs: Vec<ValueId>, area: Area, offset: ValueId, len: ValueId },
+    /// Writes a number to an area, as [`Op::LoadBytes`] reads it. The checksum of TCP or UDP
+    /// follows. `ok` (bool) is false if the area lacks some of the bytes, or if the packet has
     /// neither header. Then nothing has changed.
-    StoreBytes { ok: ValueId, region: Region, offset: ValueId, a: ValueId },
+    StoreBytes { ok: ValueId, area: Area, offset: ValueId, a: ValueId },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

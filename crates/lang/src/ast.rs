@@ -573,8 +573,8 @@ pub enum Chunk {
     Number(Ident),
     /// This text.
     Text(String),
-    /// A string of at most this number of bytes. It has as many as the value behind `for` says; all
-    /// without it.
+    /// A string. Its type has room for the first number of bytes. The value behind `for` is its
+    /// length; without `for`, the string fills the room.
     Bytes(u128, Option<Expr>),
 }
 

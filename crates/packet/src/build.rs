@@ -121,8 +121,8 @@ impl Shape {
 /// they are 0. The TTL is 64, other fields are 0. Then the assignments are applied in order, and
 /// lengths and checksums are computed. No Ethernet padding is added.
 ///
-/// If the new packet repeats the payload of a packet whose transport checksum is wrong, its own is wrong
-/// by the same amount: damaged bytes stay recognisable.
+/// If the current packet's transport checksum is wrong and the new packet repeats its payload, the new
+/// packet's checksum is wrong by the same amount, so that receivers notice the damage.
 ///
 /// The payload is the captured part of it, cut to the length that the length fields can express.
 /// ARP has no payload. Assignments to read-only fields and to fields that the shape lacks do

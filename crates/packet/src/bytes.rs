@@ -6,46 +6,47 @@ use crate::field::Header;
 use crate::layout::Layout;
 use crate::options;
 use crate::packet::Packet;
+use crate::window::number;
 
 /// A part of a packet whose length is up to the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Region {
+pub enum Area {
     /// Everything behind the last header that the parser recognises, without link padding.
     Payload,
     /// The value of the first TCP option of this kind, which is neither 0 nor 1.
     TcpOption(u8),
 }
 
-/// The capture lacks bytes of a region that were on the wire.
+/// The capture lacks bytes of an area that were on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut;
 
-/// The number in `len` bytes (at most 16) of a region, from byte `offset` of the region on. `None` if
-/// the region ends before.
+/// The number in `len` bytes (at most 16) of an area, from byte `offset` of the area on. `None` if
+/// the area ends before.
 ///
 /// # Errors
 /// The capture lacks some of these bytes.
 pub fn load(
     packet: &Packet,
     layout: &Layout,
-    (region, offset): (Region, u128),
+    (area, offset): (Area, u128),
     len: usize,
 ) -> Result<Option<u128>, Cut> {
-    let Some(at) = place(packet, layout, (region, offset), len) else { return Ok(None) };
+    let Some(at) = place(packet, layout, (area, offset), len) else { return Ok(None) };
     let bytes = packet.data().get(at..at + len).ok_or(Cut)?;
     Ok(Some(number(bytes)))
 }
 
-/// Reads `len` bytes of a region into words of 16 bytes, from byte `offset` of the region on. The first
+/// Reads `len` bytes of an area into words of 16 bytes, from byte `offset` of the area on. The first
 /// byte is the highest one of the first word, and bytes behind the last one are 0. Returns false, and
-/// zeros, if the region ends before, or if the words cannot hold as many bytes.
+/// zeros, if the area ends before, or if the words cannot hold as many bytes.
 ///
 /// # Errors
 /// The capture lacks some of these bytes.
 pub fn string(
     packet: &Packet,
     layout: &Layout,
-    place: (Region, u128),
+    place: (Area, u128),
     len: u128,
     words: &mut [u128],
 ) -> Result<bool, Cut> {
@@ -60,13 +61,8 @@ pub fn string(
     Ok(true)
 }
 
-/// The number in network byte order in at most 16 bytes.
-fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
-}
-
-/// Writes a number into `len` bytes (at most 16) of a region, from byte `offset` of the region on.
-/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the region ends before,
+/// Writes a number into `len` bytes (at most 16) of an area, from byte `offset` of the area on.
+/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before,
 /// or if the packet has neither header.
 ///
 /// The bytes may now be a header that the parser recognises, so earlier layouts become invalid.
@@ -76,11 +72,11 @@ fn number(bytes: &[u8]) -> u128 {
 pub fn store(
     packet: &mut Packet,
     layout: &Layout,
-    (region, offset): (Region, u128),
+    (area, offset): (Area, u128),
     len: usize,
     value: u128,
 ) -> Result<bool, Cut> {
-    let place = place(packet, layout, (region, offset), len).filter(|_| layout.has(Header::L4));
+    let place = place(packet, layout, (area, offset), len).filter(|_| layout.has(Header::L4));
     let Some(at) = place else { return Ok(false) };
     let bytes = packet.data_mut().get_mut(at..at + len).ok_or(Cut)?;
     let mut old = 0;
@@ -96,18 +92,18 @@ pub fn store(
     Ok(true)
 }
 
-/// The place in the packet of `len` bytes of a region. `None` if the region ends before.
+/// The place in the packet of `len` bytes of an area. `None` if the area ends before.
 fn place(
     packet: &Packet,
     layout: &Layout,
-    (region, offset): (Region, u128),
+    (area, offset): (Area, u128),
     len: usize,
 ) -> Option<usize> {
     let offset = usize::try_from(offset).ok()?;
     let end = offset.checked_add(len)?;
-    let (start, most) = match region {
-        Region::Payload => (layout.payload_offset(), layout.payload_len()),
-        Region::TcpOption(kind) => options::value(packet, layout, kind)?,
+    let (start, most) = match area {
+        Area::Payload => (layout.payload_offset(), layout.payload_len()),
+        Area::TcpOption(kind) => options::value(packet, layout, kind)?,
     };
     (end <= most).then(|| start + offset)
 }
@@ -138,7 +134,7 @@ mod tests {
     #[test]
     fn numbers_are_read_in_network_byte_order_up_to_the_end_of_the_payload() {
         let (packet, layout) = datagram(0);
-        let read = |offset, len| load(&packet, &layout, (Region::Payload, offset), len);
+        let read = |offset, len| load(&packet, &layout, (Area::Payload, offset), len);
         assert_eq!(read(0, 1), Ok(Some(0x11)));
         assert_eq!(read(1, 2), Ok(Some(0x2233)));
         assert_eq!(read(2, 4), Ok(Some(0x3344_5566)));
@@ -156,11 +152,8 @@ mod tests {
             let (mut packet, layout) = datagram(0);
             checksum::fill(&mut packet);
             let value = 0xa1b2_c3d4_e5f6_u128 & ((1 << (8 * len)) - 1);
-            assert_eq!(
-                store(&mut packet, &layout, (Region::Payload, offset), len, value),
-                Ok(true)
-            );
-            assert_eq!(load(&packet, &layout, (Region::Payload, offset), len), Ok(Some(value)));
+            assert_eq!(store(&mut packet, &layout, (Area::Payload, offset), len, value), Ok(true));
+            assert_eq!(load(&packet, &layout, (Area::Payload, offset), len), Ok(Some(value)));
             assert_eq!(checksum::verify(&packet, &packet.parse()).transport, Some(true));
         }
     }
@@ -169,25 +162,25 @@ mod tests {
     fn nothing_is_written_behind_the_payload_or_without_tcp_and_udp() {
         let (before, layout) = datagram(0);
         let mut packet = before.clone();
-        assert_eq!(store(&mut packet, &layout, (Region::Payload, 3), 4, 0), Ok(false));
+        assert_eq!(store(&mut packet, &layout, (Area::Payload, 3), 4, 0), Ok(false));
         assert_eq!(packet.data(), before.data());
         let mut bytes = before.data().to_vec();
         // Protocol 99 instead of UDP: all of it is payload.
         bytes[9] = 99;
         let mut other = Packet::new(Link::RawIp, 0, &bytes);
         let layout = other.parse();
-        assert_eq!(store(&mut other, &layout, (Region::Payload, 0), 2, 7), Ok(false));
+        assert_eq!(store(&mut other, &layout, (Area::Payload, 0), 2, 7), Ok(false));
         assert_eq!(other.data(), bytes);
         let (mut cut, layout) = datagram(1);
         let before = cut.data().to_vec();
-        assert_eq!(store(&mut cut, &layout, (Region::Payload, 2), 4, 7), Err(Cut));
+        assert_eq!(store(&mut cut, &layout, (Area::Payload, 2), 4, 7), Err(Cut));
         assert_eq!(cut.data(), before);
     }
 
     #[test]
     fn bytes_that_the_capture_lacks_are_cut() {
         let (packet, layout) = datagram(1);
-        let read = |offset, len| load(&packet, &layout, (Region::Payload, offset), len);
+        let read = |offset, len| load(&packet, &layout, (Area::Payload, offset), len);
         assert_eq!(read(1, 4), Ok(Some(0x2233_4455)));
         assert_eq!(read(2, 4), Err(Cut));
         assert_eq!(read(5, 1), Err(Cut));
@@ -199,7 +192,7 @@ mod tests {
         let (packet, layout) = datagram(0);
         let read = |offset, len, count: usize| {
             let mut words = vec![7; count];
-            let found = string(&packet, &layout, (Region::Payload, offset), len, &mut words);
+            let found = string(&packet, &layout, (Area::Payload, offset), len, &mut words);
             (found, words)
         };
         let all = 0x1122_3344_5566 << 80;
@@ -210,11 +203,11 @@ mod tests {
         assert_eq!(read(0, 17, 1), (Ok(false), vec![0]));
         assert_eq!(read(0, u128::MAX, 4), (Ok(false), vec![0; 4]));
         let (cut, layout) = datagram(1);
-        let place = (Region::Payload, 2);
+        let place = (Area::Payload, 2);
         assert_eq!(string(&cut, &layout, place, 4, &mut [0]), Err(Cut));
         let long = build_fresh(Link::RawIp, 0, Shape::Udp4, &[], b"0123456789abcdefgh").unwrap();
         let mut words = [0; 2];
-        let place = (Region::Payload, 1);
+        let place = (Area::Payload, 1);
         assert_eq!(string(&long, &long.parse(), place, 17, &mut words), Ok(true));
         assert_eq!(words, [number(b"123456789abcdefg"), u128::from(b'h') << 120]);
     }
@@ -232,12 +225,12 @@ mod tests {
         checksum::fill(&mut packet);
         let layout = packet.parse();
         assert!(layout.has(Header::Tcp));
-        let sack = Region::TcpOption(5);
+        let sack = Area::TcpOption(5);
         assert_eq!(load(&packet, &layout, (sack, 0), 4), Ok(Some(9)));
         assert_eq!(load(&packet, &layout, (sack, 4), 4), Ok(Some(12)));
         assert_eq!(load(&packet, &layout, (sack, 5), 4), Ok(None));
-        assert_eq!(load(&packet, &layout, (Region::TcpOption(254), 0), 1), Ok(Some(6)));
-        assert_eq!(load(&packet, &layout, (Region::TcpOption(2), 0), 1), Ok(None));
+        assert_eq!(load(&packet, &layout, (Area::TcpOption(254), 0), 1), Ok(Some(6)));
+        assert_eq!(load(&packet, &layout, (Area::TcpOption(2), 0), 1), Ok(None));
         assert_eq!(store(&mut packet, &layout, (sack, 3), 3, 0xa_bcde), Ok(true));
         assert_eq!(load(&packet, &layout, (sack, 0), 8), Ok(Some(0x0000_000a_bcde_000c)));
         assert_eq!(store(&mut packet, &layout, (sack, 6), 3, 1), Ok(false));

@@ -4,54 +4,44 @@ use crate::checksum::{self, Delta};
 use crate::field::{Base, Header};
 use crate::layout::Layout;
 use crate::packet::{MOST, Packet};
+use crate::window::number;
 use crate::wire::ethernet::MAX_LENGTH;
+use crate::wire::tcp::Form;
 use crate::wire::{ipv4, ipv6, pppoe, tcp};
 
-/// The form of an option that models can name.
-struct Form {
-    kind: u8,
-    /// The number of bytes of each of its values.
-    values: &'static [usize],
-}
-
-impl Form {
-    /// The form of the option that a header stands for.
-    fn of(option: Header) -> Option<Self> {
-        let found = tcp::FORMS.iter().find(|(header, ..)| *header == option);
-        found.map(|(_, kind, values)| Form { kind: *kind, values })
-    }
-
-    /// The option's length.
-    fn len(&self) -> usize {
-        2 + self.values.iter().sum::<usize>()
-    }
-
-    /// How many bytes a packet grows by when it gets the option: whole words.
-    fn grows(&self) -> usize {
-        self.len().next_multiple_of(4)
-    }
-
-    /// The option with these values, behind as many NOPs as fill its words. Lacking values are 0.
-    fn bytes(&self, values: &[u128]) -> Vec<u8> {
-        let mut bytes = vec![tcp::NOP; self.grows() - self.len()];
-        bytes.extend([self.kind, u8::try_from(self.len()).unwrap_or(u8::MAX)]);
-        for (at, len) in self.values.iter().enumerate() {
-            let value = values.get(at).copied().unwrap_or(0).to_be_bytes();
-            bytes.extend(value.get(value.len() - len..).unwrap_or_default());
-        }
-        bytes
-    }
-}
-
 /// The TCP options that models can name.
-pub const NAMED: [Header; 4] =
-    [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
+pub const NAMED: [Header; 4] = tcp::NAMED;
+
+/// The most values of a TCP option.
+pub const MOST_VALUES: usize = 2;
+
+/// The most bytes of an option with the NOPs that fill its words.
+const MOST_BYTES: usize = 12;
+
+/// How many bytes a packet grows by when it gets an option of this form: whole words.
+fn grows(form: &Form) -> usize {
+    form.len().next_multiple_of(4)
+}
+
+/// An option with these values, behind as many NOPs as fill its words, and then bytes without
+/// meaning. Lacking values are 0.
+fn written(form: &Form, values: &[u128]) -> [u8; MOST_BYTES] {
+    let mut bytes = [tcp::NOP; MOST_BYTES];
+    let own = [form.kind, u8::try_from(form.len()).unwrap_or(u8::MAX)];
+    let values = (0..).zip(form.values).flat_map(|(at, len): (usize, _)| {
+        let value = values.get(at).copied().unwrap_or(0);
+        value.to_be_bytes().into_iter().skip(16 - len)
+    });
+    let places = bytes.iter_mut().skip(grows(form) - form.len());
+    places.zip(own.into_iter().chain(values)).for_each(|(place, byte)| *place = byte);
+    bytes
+}
 
 /// The number of bytes that a packet grows by when it gets a TCP option. `None` for headers that are
 /// no such option.
 #[must_use]
 pub fn growth(option: Header) -> Option<usize> {
-    Form::of(option).map(|form| form.grows())
+    Form::of(option).map(grows)
 }
 
 /// The number of bytes of each value of a TCP option. Empty for headers that are no such option.
@@ -83,8 +73,9 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
     let Some(form) = Form::of(option).filter(|_| has_room(packet, layout, option)) else {
         return false;
     };
-    let bytes = form.bytes(values);
-    if !packet.insert(layout.l4() + tcp::LEN, &bytes) {
+    let bytes = written(form, values);
+    let bytes = bytes.get(..grows(form)).unwrap_or_default();
+    if !packet.insert(layout.l4() + tcp::LEN, bytes) {
         return false;
     }
     let mut longer = Delta::default();
@@ -103,9 +94,8 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
     let after = before.wrapping_add(u8::try_from(bytes.len() / 4).unwrap_or(0) << 4);
     write(packet, offset, &[after]);
     // The new bytes stand for zeros that were not there.
-    let added = bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
     let delta = Delta::between(before.into(), after.into(), 1)
-        .and(Delta::between(0, added, bytes.len()))
+        .and(Delta::between(0, number(bytes), bytes.len()))
         .and(longer);
     if let Some(sum) = layout.sum() {
         checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
@@ -117,18 +107,29 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
 /// invalid. Returns false, and changes nothing, if the packet lacks the option.
 pub fn pop(packet: &mut Packet, layout: &Layout, option: Header) -> bool {
     let Some(form) = Form::of(option).filter(|_| layout.has(option)) else { return false };
-    let is_it =
-        |(kind, _, bytes): &(u8, usize, &[u8])| (*kind, bytes.len()) == (form.kind, form.len());
+    let is_it = |(kind, _, bytes): &(u8, usize, &[u8])| form.fits(*kind, bytes);
     let Some((_, at, bytes)) = all(packet, layout).find(is_it) else { return false };
-    let number =
-        |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
-    let nops = vec![tcp::NOP; bytes.len()];
-    let delta = Delta::between(number(bytes), number(&nops), nops.len()).at(at);
-    write(packet, layout.l4() + tcp::LEN + at, &nops);
+    let nops = [tcp::NOP; MOST_BYTES];
+    let nops = nops.get(..bytes.len()).unwrap_or_default();
+    let delta = Delta::between(number(bytes), number(nops), nops.len()).at(at);
+    write(packet, layout.l4() + tcp::LEN + at, nops);
     if let Some(sum) = layout.sum() {
         checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
     }
     true
+}
+
+/// Adds a TCP option with these values ([`push`]), or without values removes it ([`pop`]).
+pub fn change(
+    packet: &mut Packet,
+    layout: &Layout,
+    option: Header,
+    values: Option<&[u128]>,
+) -> bool {
+    match values {
+        Some(values) => push(packet, layout, option, values),
+        None => pop(packet, layout, option),
+    }
 }
 
 /// The place in the packet and the length of the value of the first TCP option of a kind. `None` if

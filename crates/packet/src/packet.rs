@@ -125,9 +125,9 @@ impl Packet {
         std::mem::replace(self, Packet::empty(self.link))
     }
 
-    /// Leaves a packet without bytes, as a place for another one ([`Self::hold`],
-    /// [`Self::be_frame`]). A frame of `pool` returns to it. Writes only the fields that those do not
-    /// write.
+    /// Leaves a packet without bytes, as a place for another packet. A frame of `pool` returns to it.
+    /// [`Self::hold`] and [`Self::be_frame`] make the other packet; they write the fields that stay
+    /// here.
     #[inline(always)]
     pub(crate) fn recycle(&mut self, pool: &mut Pool) {
         pool.put_from(&mut self.frame);

@@ -17,6 +17,11 @@ pub(crate) enum Stop {
     Bad(Malformed),
 }
 
+/// The number in network byte order in at most 16 bytes.
+pub(crate) fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
 /// The rest of a packet from an offset on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {

@@ -5,7 +5,7 @@ use super::run::{Emission, Role, Run};
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Region, ValueId, Word,
+    Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
 };
 use braid_ir::show::{max_of, text_of};
 use braid_ir::value::ParamValue;
@@ -30,15 +30,15 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             run.define(*found, Word::from(first.is_some()));
             run.define(*number, Word::from(first.unwrap_or(0)));
         }
-        Op::LoadBytes { found, out, region, offset } => {
+        Op::LoadBytes { found, out, area, offset } => {
             let bytes = usize::from(program.values[out.index()].width / 8);
-            let number = number_at(&run.role, (*region, run.value(*offset)), bytes)?;
+            let number = number_at(&run.role, (*area, run.value(*offset)), bytes)?;
             run.define(*found, Word::from(number.is_some()));
             run.define(*out, number.unwrap_or(0));
         }
-        Op::LoadString { found, outs, region, offset, len } => {
+        Op::LoadString { found, outs, area, offset, len } => {
             let mut words = vec![0; outs.len()];
-            let place = (*region, run.value(*offset));
+            let place = (*area, run.value(*offset));
             let there = match &run.role {
                 Role::Packet(state) => state.string(place, run.value(*len), &mut words),
                 Role::Timer | Role::Expire(..) => Ok(false),
@@ -101,8 +101,8 @@ fn payload(role: &Role) -> Result<&[u8], Fault> {
     }
 }
 
-/// The number in some bytes of a region. `None` if the region ends before.
-fn number_at(role: &Role, place: (Region, Word), bytes: usize) -> Result<Option<Word>, Fault> {
+/// The number in some bytes of an area. `None` if the area ends before.
+fn number_at(role: &Role, place: (Area, Word), bytes: usize) -> Result<Option<Word>, Fault> {
     match role {
         Role::Packet(state) => state.number(place, bytes).map_err(|_| Fault::Truncated),
         Role::Timer | Role::Expire(..) => Ok(None),

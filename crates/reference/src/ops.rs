@@ -192,9 +192,9 @@ impl Run<'_> {
                 self.option(*option, Some(values))?;
             }
             Op::PopOption { option } => self.option(*option, None)?,
-            Op::StoreBytes { ok, region, offset, a } => {
+            Op::StoreBytes { ok, area, offset, a } => {
                 let bytes = usize::from(program.values[a.index()].width / 8);
-                let (place, value) = ((*region, self.value(*offset)), self.value(*a));
+                let (place, value) = ((*area, self.value(*offset)), self.value(*a));
                 let done = self.packet()?.set_number(place, bytes, value);
                 let done = done.map_err(|_| Fault::Truncated)?;
                 self.writes.push(Write::Bytes(place, bytes, value));

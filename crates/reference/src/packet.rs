@@ -2,7 +2,7 @@
 
 use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
-use braid_packet::bytes::{self, Cut, Region};
+use braid_packet::bytes::{self, Area, Cut};
 use braid_packet::{Field, Header, Layout, Packet, options};
 
 /// A packet in a function.
@@ -55,10 +55,7 @@ impl PacketState {
 
     /// Adds a TCP option with these values, or removes one if there are no values to add.
     pub(super) fn change_option(&mut self, option: Header, values: Option<&[Word]>) -> bool {
-        let done = match values {
-            Some(values) => options::push(&mut self.now, &self.layout, option, values),
-            None => options::pop(&mut self.now, &self.layout, option),
-        };
+        let done = options::change(&mut self.now, &self.layout, option, values);
         self.layout = self.now.parse();
         done
     }
@@ -68,25 +65,25 @@ impl PacketState {
         (!self.layout.payload_truncated()).then(|| self.now.payload(&self.layout))
     }
 
-    /// The number in some bytes of a region. `None` if the region ends before.
-    pub(super) fn number(&self, place: (Region, Word), bytes: usize) -> Result<Option<Word>, Cut> {
+    /// The number in some bytes of an area. `None` if the area ends before.
+    pub(super) fn number(&self, place: (Area, Word), bytes: usize) -> Result<Option<Word>, Cut> {
         bytes::load(&self.now, &self.layout, place, bytes)
     }
 
-    /// Reads a string in a region into words. Returns false if the region ends before.
+    /// Reads a string in an area into words. Returns false if the area ends before.
     pub(super) fn string(
         &self,
-        place: (Region, Word),
+        place: (Area, Word),
         len: Word,
         words: &mut [Word],
     ) -> Result<bool, Cut> {
         bytes::string(&self.now, &self.layout, place, len, words)
     }
 
-    /// Writes a number to a region. Returns false if the region ends before.
+    /// Writes a number to an area. Returns false if the area ends before.
     pub(super) fn set_number(
         &mut self,
-        place: (Region, Word),
+        place: (Area, Word),
         bytes: usize,
         value: Word,
     ) -> Result<bool, Cut> {

@@ -6,7 +6,7 @@ use super::packet::PacketState;
 use super::schedule::Expiries;
 use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
-use braid_ir::model::{Dest, Model, ParamId, Program, Region, Target, Term, ValueId, Word};
+use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
 
@@ -80,8 +80,8 @@ pub(super) enum Write {
     PopVlan,
     /// A TCP option that the program added with these values, or removed.
     Option(braid_packet::Header, Option<Vec<Word>>),
-    /// A number in a region of the packet: the region and its offset there, its bytes, its value.
-    Bytes((Region, Word), usize, Word),
+    /// A number in an area of the packet: the area and its offset there, its bytes, its value.
+    Bytes((Area, Word), usize, Word),
 }
 
 /// A running program.

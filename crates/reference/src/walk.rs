@@ -272,10 +272,7 @@ fn replay(packet: &mut Packet, write: &Write) {
         }
         Write::Option(option, values) => {
             let layout = packet.parse();
-            match values {
-                Some(values) => options::push(packet, &layout, *option, values),
-                None => options::pop(packet, &layout, *option),
-            };
+            options::change(packet, &layout, *option, values.as_deref());
         }
         Write::Bytes(place, len, value) => {
             let layout = packet.parse();

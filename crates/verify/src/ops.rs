@@ -4,7 +4,7 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Dest, EventArg, Model, NewPacket, Op, ParamId, Region, Ty, ValueId};
+use braid_ir::model::{Area, Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
 use braid_ir::residual::Counter;
 use braid_packet::{Field, Header};
 
@@ -248,8 +248,10 @@ impl<'a> Run<'a> {
 
     fn answer_name(&self, new: &NewPacket, dest: Dest) -> String {
         let fields: Vec<_> = new.fields.iter().map(|(field, _)| field.info().name).collect();
+        let options: Vec<_> = new.options.iter().map(|(option, _)| option.name()).collect();
         let (node, shape, payload) = (self.node, new.shape, new.payload);
-        format!("create {node} {shape:?} {payload:?} ({}) to {dest:?}", fields.join(" "))
+        let (fields, options) = (fields.join(" "), options.join(" "));
+        format!("create {node} {shape:?} {payload:?} ({fields}) ({options}) to {dest:?}")
     }
 
     fn send(&mut self, name: String, mut args: Vec<Term>) {
@@ -291,7 +293,7 @@ impl<'a> Run<'a> {
                 self.define(*number, which)?;
                 return Ok(vec![(self.cut(), Fault::Truncated)]);
             }
-            Op::LoadBytes { found, out, region: Region::Payload, offset } => {
+            Op::LoadBytes { found, out, area: Area::Payload, offset } => {
                 return self.load_payload(*found, *out, *offset);
             }
             Op::LoadBytes { .. } | Op::LoadString { .. } => {

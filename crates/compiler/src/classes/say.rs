@@ -5,8 +5,7 @@ use crate::symbolic::fold::mirrored;
 use crate::symbolic::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
-    BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, Region, SetRef, StateId, Ty,
-    ValueId,
+    Area, BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, SetRef, StateId, Ty, ValueId,
 };
 use braid_ir::residual::{End, Fate, Residual, Step, What};
 use braid_ir::show::field_kind;
@@ -306,19 +305,18 @@ impl OnWay<'_> {
                 format!("{} {word} {}", say(addr), self.param(node, *param))
             }
             Op::Patterns { param, .. } => format!("payload matches {}", self.param(node, *param)),
-            Op::LoadBytes { out, region, offset, .. } => {
+            Op::LoadBytes { out, area, offset, .. } => {
                 let bytes = self.ty(*out).width / 8;
-                let what = format!("{bytes} bytes at {} + {}", region_name(*region), say(offset));
+                let what = format!("{bytes} bytes at {} + {}", area_name(*area), say(offset));
                 if place == 0 { format!("has {what}") } else { what }
             }
-            Op::LoadString { region, offset, len, .. } => {
-                let what =
-                    format!("{} bytes at {} + {}", say(len), region_name(*region), say(offset));
+            Op::LoadString { area, offset, len, .. } => {
+                let what = format!("{} bytes at {} + {}", say(len), area_name(*area), say(offset));
                 if place == 0 { format!("has {what}") } else { what }
             }
-            Op::StoreBytes { a, region, offset, .. } => {
+            Op::StoreBytes { a, area, offset, .. } => {
                 let bytes = self.ty(*a).width / 8;
-                format!("{bytes} bytes fit at {} + {}", region_name(*region), say(offset))
+                format!("{bytes} bytes fit at {} + {}", area_name(*area), say(offset))
             }
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
@@ -492,10 +490,10 @@ fn is_effect(what: &What) -> bool {
     }
 }
 
-/// A region's name in the language.
-fn region_name(region: Region) -> String {
-    match region {
-        Region::Payload => "payload".to_owned(),
-        Region::TcpOption(kind) => format!("tcp.option({kind})"),
+/// An area's name in the language.
+fn area_name(area: Area) -> String {
+    match area {
+        Area::Payload => "payload".to_owned(),
+        Area::TcpOption(kind) => format!("tcp.option({kind})"),
     }
 }

@@ -5,8 +5,8 @@ use super::faults::{self, Sound};
 use super::runs::Runs;
 use braid_externs::signature::Touch;
 use braid_ir::model::{
-    BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Region,
-    Shape, StateId, TagId, Term,
+    Area, BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
+    StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
 use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header, options};
@@ -168,9 +168,9 @@ impl Walk<'_> {
             Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. }
-            | Op::LoadBytes { region: Region::TcpOption(_), .. }
-            | Op::LoadString { region: Region::TcpOption(_), .. }
-            | Op::StoreBytes { region: Region::TcpOption(_), .. } => self.option_op(op),
+            | Op::LoadBytes { area: Area::TcpOption(_), .. }
+            | Op::LoadString { area: Area::TcpOption(_), .. }
+            | Op::StoreBytes { area: Area::TcpOption(_), .. } => self.option_op(op),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
             Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {

@@ -9,7 +9,7 @@ use super::place::{Edge, Place, join};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{
-    Dest, Granularity, Key, Op, RIGHT, Region, StateDecl, StateId, Target, ValueId,
+    Area, Dest, Granularity, Key, Op, RIGHT, StateDecl, StateId, Target, ValueId,
 };
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
             self.values.defs.insert(out, op);
         }
         match op {
-            Op::StoreBytes { region: Region::Payload, .. } => {
+            Op::StoreBytes { area: Area::Payload, .. } => {
                 place.changed |= Field::L4Dport.decided_bits()
             }
             Op::Const { out, value } => self.define(*out, Term::Word(*value)),

@@ -12,7 +12,7 @@ use super::values::Pure;
 use super::visit::Visit;
 use super::write::{freshen, freshen_payload};
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, EventArg, Kind, Op, ParamId, Region, SetRef, Ty, ValueId, Word};
+use braid_ir::model::{Area, BinOp, EventArg, Kind, Op, ParamId, SetRef, Ty, ValueId, Word};
 use braid_ir::residual::What;
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
@@ -385,36 +385,36 @@ fn members(rows: &[Vec<Word>]) -> IntervalSet {
     }
 }
 
-/// Prepares the packet for an operation that reads a region.
-fn freshen_region(draft: &mut Draft, path: &mut Path, region: Region) {
-    match region {
-        Region::Payload => freshen_payload(draft, path),
-        Region::TcpOption(_) => freshen(draft, path),
+/// Prepares the packet for an operation that reads an area.
+fn freshen_area(draft: &mut Draft, path: &mut Path, area: Area) {
+    match area {
+        Area::Payload => freshen_payload(draft, path),
+        Area::TcpOption(_) => freshen(draft, path),
     }
 }
 
-/// Reads bytes of a region.
+/// Reads bytes of an area.
 fn bytes_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
     match op {
-        Op::LoadString { found, outs, region, offset, len } => {
-            freshen_region(draft, path, *region);
-            let (region, offset, len) = (*region, path.value(*offset), path.value(*len));
+        Op::LoadString { found, outs, area, offset, len } => {
+            freshen_area(draft, path, *area);
+            let (area, offset, len) = (*area, path.value(*offset), path.value(*len));
             let types: Vec<Ty> =
                 [found].into_iter().chain(outs).map(|out| visit.ty(*out)).collect();
             let made = draft.act(visit, path, &types, true, |made| {
                 let (found, outs) = (made[0], made[1..].to_vec());
-                What::Op(Op::LoadString { found, outs, region, offset, len })
+                What::Op(Op::LoadString { found, outs, area, offset, len })
             });
             for (out, value) in [found].into_iter().chain(outs).zip(made) {
                 draft.bind(path, *out, value);
             }
         }
-        Op::LoadBytes { found, out, region, offset } => {
-            freshen_region(draft, path, *region);
-            let region = *region;
+        Op::LoadBytes { found, out, area, offset } => {
+            freshen_area(draft, path, *area);
+            let area = *area;
             let (offset, ty) = (path.value(*offset), visit.ty(*out));
             let make = |outs: &[ValueId]| {
-                What::Op(Op::LoadBytes { found: outs[0], out: outs[1], region, offset })
+                What::Op(Op::LoadBytes { found: outs[0], out: outs[1], area, offset })
             };
             let outs = draft.act(visit, path, &[BOOL, ty], true, make);
             draft.bind(path, *found, outs[0]);

@@ -11,7 +11,7 @@ use super::visit::Visit;
 use super::vlan::{pop_vlan, push_vlan};
 use super::write::freshen;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, Region, TagId, Ty, ValueId};
+use braid_ir::model::{Area, Op, TagId, Ty, ValueId};
 use braid_ir::residual::{Counter, What};
 use braid_packet::{Field, Header, options};
 
@@ -42,8 +42,8 @@ pub(super) fn packet_op(
                 return Ok(draft.fault(visit, path, Fault::Truncated));
             }
         }
-        Op::StoreBytes { ok, region, offset, a } => {
-            store_bytes(draft, visit, path, *region, (*ok, *offset, *a))?;
+        Op::StoreBytes { ok, area, offset, a } => {
+            store_bytes(draft, visit, path, *area, (*ok, *offset, *a))?;
         }
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
@@ -82,12 +82,12 @@ pub(super) fn packet_op(
     Ok(Flow::Next)
 }
 
-/// Writes a number to a region of a packet with TCP or UDP.
+/// Writes a number to an area of a packet with TCP or UDP.
 fn store_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
     path: &mut Path,
-    region: Region,
+    area: Area,
     (ok, offset, a): (ValueId, ValueId, ValueId),
 ) -> Result<(), Header> {
     if !path.state.headers.has(Header::L4)? {
@@ -98,17 +98,17 @@ fn store_bytes(
     let is_udp = path.state.headers.has(Header::Udp)?;
     freshen(draft, path);
     let (offset, a) = (path.value(offset), path.value(a));
-    let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], region, offset, a });
+    let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], area, offset, a });
     let outs = draft.act(visit, path, &[Ty::uint(1)], true, make);
     draft.bind(path, ok, outs[0]);
     if !draft.has_mutant(SynthMutant::PayloadSumKept) {
         path.state.reload([Field::L4Checksum]);
         path.state.written.insert(Field::L4Checksum);
     }
-    if let Region::TcpOption(_) = region {
+    if let Area::TcpOption(_) = area {
         rewritten(path, options::NAMED.iter().flat_map(|option| option.info().fields));
     }
-    if region == Region::Payload && is_udp && !draft.has_mutant(SynthMutant::PayloadTunnelMissed) {
+    if area == Area::Payload && is_udp && !draft.has_mutant(SynthMutant::PayloadTunnelMissed) {
         doubt_behind_ports(&mut path.state);
     }
     Ok(())

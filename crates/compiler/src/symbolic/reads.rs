@@ -2,7 +2,7 @@
 //! changes of VLAN tags, and its live values.
 
 use super::cells::needs;
-use braid_ir::model::{Granularity, Key, Model, Op, Program, Region, ValueId};
+use braid_ir::model::{Area, Granularity, Key, Model, Op, Program, ValueId};
 use braid_packet::{Field, FlowKey, Header, options};
 use std::collections::BTreeSet;
 
@@ -38,9 +38,9 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 add(field.info().header);
                 needs(*field).into_iter().for_each(&mut add);
             }
-            Op::LoadBytes { region: Region::TcpOption(_), .. }
-            | Op::LoadString { region: Region::TcpOption(_), .. } => add(Header::Tcp),
-            Op::StoreBytes { region: Region::TcpOption(_), .. } => {
+            Op::LoadBytes { area: Area::TcpOption(_), .. }
+            | Op::LoadString { area: Area::TcpOption(_), .. } => add(Header::Tcp),
+            Op::StoreBytes { area: Area::TcpOption(_), .. } => {
                 options::NAMED.into_iter().for_each(&mut add);
             }
             Op::StoreBytes { .. } => {

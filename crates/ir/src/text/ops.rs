@@ -3,7 +3,7 @@
 use super::names::{BIN_OPS, CMP_OPS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
-    Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId, Region,
+    Area, Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId,
     SetRef, StateId, Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
@@ -62,12 +62,12 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
-        Op::LoadBytes { region, offset, .. } => format!("load_{} {offset}", self::region(*region)),
-        Op::LoadString { region, offset, len, .. } => {
-            format!("string_{} {offset}, {len}", self::region(*region))
+        Op::LoadBytes { area, offset, .. } => format!("load_{} {offset}", self::area(*area)),
+        Op::LoadString { area, offset, len, .. } => {
+            format!("string_{} {offset}, {len}", self::area(*area))
         }
-        Op::StoreBytes { region, offset, a, .. } => {
-            format!("store_{} {offset}, {a}", self::region(*region))
+        Op::StoreBytes { area, offset, a, .. } => {
+            format!("store_{} {offset}, {a}", self::area(*area))
         }
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));
@@ -123,10 +123,10 @@ fn event_arg(model: &Model, arg: &EventArg) -> String {
     }
 }
 
-fn region(region: Region) -> String {
-    match region {
-        Region::Payload => "payload".to_owned(),
-        Region::TcpOption(kind) => format!("option {kind},"),
+fn area(area: Area) -> String {
+    match area {
+        Area::Payload => "payload".to_owned(),
+        Area::TcpOption(kind) => format!("option {kind},"),
     }
 }
 

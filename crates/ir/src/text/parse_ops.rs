@@ -4,9 +4,8 @@ use super::names::{BIN_OPS, CMP_OPS, SHAPES, by_name, resolve};
 use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
-    Block, BlockId, Dest, EventArg, EventId, Key, Model, NewPacket, NewPayload, Op, ParamId,
-    PortId, Program, QueueId, ReasonId, Region, RowId, SetRef, StateId, TagId, Target, Term, Ty,
-    ValueId,
+    Area, Block, BlockId, Dest, EventArg, EventId, Key, Model, NewPacket, NewPayload, Op, ParamId,
+    PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
 
@@ -282,12 +281,12 @@ impl Parser<'_, '_> {
                 Op::StateGet { outs, state, key }
             }
             "string_payload" | "string_option" => {
-                let region = self.region(name == "string_option")?;
+                let area = self.area(name == "string_option")?;
                 let Some((found, outs)) = outs.split_first() else {
                     return self.scan.wrong("a string has at least one result");
                 };
                 let (offset, len) = (self.value()?, self.comma_value()?);
-                Op::LoadString { found: *found, outs: outs.to_vec(), region, offset, len }
+                Op::LoadString { found: *found, outs: outs.to_vec(), area, offset, len }
             }
             "expiring" => Op::Expiring { outs },
             "expiring_key" => Op::ExpiringKey { outs },
@@ -346,13 +345,13 @@ impl Parser<'_, '_> {
     }
 
     /// The payload, or the TCP option of the kind that follows.
-    fn region(&mut self, is_option: bool) -> Result<Region> {
+    fn area(&mut self, is_option: bool) -> Result<Area> {
         if !is_option {
-            return Ok(Region::Payload);
+            return Ok(Area::Payload);
         }
         let kind = self.scan.number()?;
         self.scan.expect(",")?;
-        Ok(Region::TcpOption(kind))
+        Ok(Area::TcpOption(kind))
     }
 
     /// A TCP option with its values.
@@ -422,9 +421,9 @@ impl Parser<'_, '_> {
             "native" => Op::Native { out },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
             "store_payload" | "store_option" => {
-                let region = self.region(name == "store_option")?;
+                let area = self.area(name == "store_option")?;
                 let (offset, a) = (self.value()?, self.comma_value()?);
-                Op::StoreBytes { ok: out, region, offset, a }
+                Op::StoreBytes { ok: out, area, offset, a }
             }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),
@@ -464,8 +463,8 @@ impl Parser<'_, '_> {
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
             "load_payload" | "load_option" => {
-                let region = self.region(name == "load_option")?;
-                Op::LoadBytes { found: a, out: b, region, offset: self.value()? }
+                let area = self.area(name == "load_option")?;
+                Op::LoadBytes { found: a, out: b, area, offset: self.value()? }
             }
             "take" => Op::Take { ok: a, out: b, pool: self.param()? },
             _ => return self.scan.wrong(format!("`{name}` is no operation with two results")),

@@ -11,9 +11,7 @@
 //! adding or removing a tag can hide or uncover all headers behind it. Engines make that a fault.
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
-use crate::model::{
-    BinOp, BlockId, Granularity, Key, Model, Op, Program, Region, StateId, ValueId,
-};
+use crate::model::{Area, BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
 use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 
@@ -198,7 +196,7 @@ impl<'a> Facts<'a> {
                 known.changed = known.changed.union(there);
                 self.forget(known, there);
             }
-            Op::StoreBytes { region: Region::TcpOption(_), .. } => {}
+            Op::StoreBytes { area: Area::TcpOption(_), .. } => {}
             Op::Store { .. } | Op::StoreBytes { .. } => {
                 // The bytes of a payload may become a header that a port announces.
                 let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };

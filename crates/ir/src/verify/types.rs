@@ -3,8 +3,8 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, MAX_STRING_WORDS, Model,
-    NewPacket, Op, ParamId, ParamTy, Program, Region, RowId, SetRef, StateDecl, StateId, TagId,
+    Area, BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, MAX_STRING_WORDS,
+    Model, NewPacket, Op, ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId,
     Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
@@ -442,14 +442,14 @@ impl OpCheck<'_> {
             }
             Op::PushOption { option, values } => self.option(*option, values),
             Op::PopOption { option } => is_option(*option),
-            Op::LoadBytes { found, out, region, offset } => {
-                is_region(*region)?;
+            Op::LoadBytes { found, out, area, offset } => {
+                is_area(*area)?;
                 self.width(*found, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*out, self.width_of(*out))
             }
-            Op::LoadString { found, outs, region, offset, len } => {
-                is_region(*region)?;
+            Op::LoadString { found, outs, area, offset, len } => {
+                is_area(*area)?;
                 self.width(*found, 1)?;
                 self.width(*offset, 32)?;
                 self.width(*len, 32)?;
@@ -458,8 +458,8 @@ impl OpCheck<'_> {
                 }
                 outs.iter().try_for_each(|out| self.width(*out, 128))
             }
-            Op::StoreBytes { ok, region, offset, a } => {
-                is_region(*region)?;
+            Op::StoreBytes { ok, area, offset, a } => {
+                is_area(*area)?;
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*a, self.width_of(*a))
@@ -564,11 +564,11 @@ fn may_stand(op: &Op) -> bool {
     )
 }
 
-/// Checks that a region exists. Options of the kinds 0 and 1 have no value.
-fn is_region(region: Region) -> Checked {
-    match region {
-        Region::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
-        Region::Payload | Region::TcpOption(_) => Ok(()),
+/// Checks that an area exists. Options of the kinds 0 and 1 have no value.
+fn is_area(area: Area) -> Checked {
+    match area {
+        Area::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
+        Area::Payload | Area::TcpOption(_) => Ok(()),
     }
 }
 

@@ -386,13 +386,13 @@ impl Maker {
             13 => Op::PushOption { option: self.option(), values: vec![a; self.below(3)] },
             15 => {
                 let (found, out) = (self.out(), self.out());
-                Op::LoadBytes { found, out, region: self.region(), offset: a }
+                Op::LoadBytes { found, out, area: self.area(), offset: a }
             }
             17 => {
                 let outs = (0..1 + self.below(3)).map(|_| self.out()).collect();
-                Op::LoadString { found: self.out(), outs, region: self.region(), offset: a, len: a }
+                Op::LoadString { found: self.out(), outs, area: self.area(), offset: a, len: a }
             }
-            16 => Op::StoreBytes { ok: self.out(), region: self.region(), offset: a, a },
+            16 => Op::StoreBytes { ok: self.out(), area: self.area(), offset: a, a },
             14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
@@ -421,10 +421,10 @@ impl Maker {
         }
     }
 
-    fn region(&mut self) -> Region {
+    fn area(&mut self) -> Area {
         match self.below(2) {
-            0 => Region::Payload,
-            kind => Region::TcpOption(u8::try_from(4 + kind).unwrap_or(5)),
+            0 => Area::Payload,
+            kind => Area::TcpOption(u8::try_from(4 + kind).unwrap_or(5)),
         }
     }
 

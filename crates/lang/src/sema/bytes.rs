@@ -5,14 +5,14 @@
 //! that reads an absent header. A statement needs an `else`, or must follow a test: a predicate that
 //! has read the same bytes of the payload, or bytes behind them, at a constant offset.
 
-use braid_ir::model::{BinOp, BlockId, CmpOp, Kind, Op, Region, Ty, ValueId};
+use braid_ir::model::{Area, BinOp, BlockId, CmpOp, Kind, Op, Ty, ValueId};
 use braid_packet::Header;
 
 use super::arith::Const;
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
-use super::{needs, operators, say};
+use super::{constant, needs, operators, say};
 use crate::ast::{At, Chunk, Expr, ExprKind, Ident, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -20,7 +20,7 @@ use crate::diag::{Diagnostic, codes};
 const MOST_TEXT: usize = 256;
 
 /// The most bytes that one operation reads.
-const STRIDE: usize = 16;
+const STRIDE: usize = types::WORD;
 
 /// Bytes of the payload or of an option.
 pub struct Found {
@@ -70,10 +70,10 @@ pub fn load(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Found> {
     if !needs::packet(lower, span) {
         return None;
     }
-    let region = region(lower, at)?;
+    let area = area(lower, at)?;
     let (offset, end) = place(lower, at, ty.width)?;
     let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
-    lower.b.op(Op::LoadBytes { found, out, region, offset });
+    lower.b.op(Op::LoadBytes { found, out, area, offset });
     Some(Found { found, value: Value::Scalar(out, ty), end })
 }
 
@@ -88,7 +88,7 @@ fn string(
     if !needs::packet(lower, span) {
         return None;
     }
-    let region = region(lower, at)?;
+    let area = area(lower, at)?;
     let (offset, _) = place(lower, at, 8)?;
     let len = match len {
         Some(len) => amount(lower, len)?.0,
@@ -97,7 +97,7 @@ fn string(
     let short = lower.b.clamp(len, U32, types::LENGTH);
     let found = lower.b.value(BOOL);
     let outs: Vec<_> = parts.iter().skip(1).map(|(_, ty)| lower.b.value(*ty)).collect();
-    lower.b.op(Op::LoadString { found, outs: outs.clone(), region, offset, len });
+    lower.b.op(Op::LoadString { found, outs: outs.clone(), area, offset, len });
     let values = [short].into_iter().chain(outs);
     let value = parts.into_iter().zip(values).map(|((name, ty), id)| (name, id, ty)).collect();
     Some(Found { found, value: Value::Record(value), end: None })
@@ -136,10 +136,9 @@ fn text_value(lower: &mut Lower<'_>, text: &str, words: usize, span: Span) -> Op
     let mut padded = text.as_bytes().to_vec();
     padded.resize(most, 0);
     let len = lower.b.constant(types::LENGTH, text.len() as u128);
-    let words = padded.chunks(types::WORD).map(|word| {
-        let word = word.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
-        lower.b.constant(types::U128, word)
-    });
+    let words = padded
+        .chunks(types::WORD)
+        .map(|word| lower.b.constant(types::BYTES, constant::number(word)));
     Some([len].into_iter().chain(words).collect())
 }
 
@@ -159,7 +158,7 @@ pub fn text(
     if !needs::packet(lower, span) {
         return None;
     }
-    let region = region(lower, at)?;
+    let area = area(lower, at)?;
     let width = u16::try_from(8 * text.len()).unwrap_or(u16::MAX);
     let (start, end) = place(lower, at, width)?;
     for (nth, chunk) in text.as_bytes().chunks(STRIDE).enumerate() {
@@ -168,12 +167,11 @@ pub fn text(
         let ahead = lower.b.constant(U32, ahead);
         let offset = lower.b.bin(U32, BinOp::AddSat, start, ahead);
         let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
-        lower.b.op(Op::LoadBytes { found, out, region, offset });
+        lower.b.op(Op::LoadBytes { found, out, area, offset });
         let (there, next) = (lower.b.block(), lower.b.block());
         lower.b.branch(found, there, no);
         lower.b.start(there);
-        let words = chunk.iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
-        let words = lower.b.constant(ty, words);
+        let words = lower.b.constant(ty, constant::number(chunk));
         let same =
             lower.b.emit(BOOL, |same| Op::Cmp { out: same, op: CmpOp::Eq, a: out, b: words });
         lower.b.branch(same, next, no);
@@ -204,14 +202,14 @@ pub fn assign<'a>(
         Some(_) => needs::header(lower, Header::Tcp, false, span, "a TCP option")?,
     }
     let a = lower.typed(value, ty);
-    let region = region(lower, at)?;
+    let area = area(lower, at)?;
     let (offset, end) = place(lower, at, ty.width)?;
     let is_known = end.is_some_and(|end| lower.b.facts.has_payload(end));
     let ok = lower.b.value(BOOL);
-    lower.b.op(Op::StoreBytes { ok, region, offset, a: a? });
-    match region {
-        Region::Payload => lower.b.facts.stored_payload(),
-        Region::TcpOption(_) => lower.b.facts.stored_option(),
+    lower.b.op(Op::StoreBytes { ok, area, offset, a: a? });
+    match area {
+        Area::Payload => lower.b.facts.stored_payload(),
+        Area::TcpOption(_) => lower.b.facts.stored_option(),
     }
     let Some(otherwise) = otherwise else {
         if is_known {
@@ -268,16 +266,16 @@ fn whole_bytes(lower: &mut Lower<'_>, name: &Ident) -> Option<Ty> {
     ty
 }
 
-/// The region that the bytes are in. Behind a predicate that has read an option, TCP is known to be
+/// The area that the bytes are in. Behind a predicate that has read an option, TCP is known to be
 /// there.
-fn region(lower: &mut Lower<'_>, at: &At) -> Option<Region> {
-    let Some(kind) = &at.option else { return Some(Region::Payload) };
+fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
+    let Some(kind) = &at.option else { return Some(Area::Payload) };
     if lower.absent.is_some() {
         needs::header(lower, Header::Tcp, false, kind.span, "a TCP option")?;
     }
     let number = lower.eval().number(kind, uint(8))?;
     match u8::try_from(number) {
-        Ok(kind @ 2..) => Some(Region::TcpOption(kind)),
+        Ok(kind @ 2..) => Some(Area::TcpOption(kind)),
         _ => {
             let message = "TCP options of the kinds 0 and 1 have no value";
             lower.fail(Diagnostic::new(
@@ -290,8 +288,8 @@ fn region(lower: &mut Lower<'_>, at: &At) -> Option<Region> {
     }
 }
 
-/// The offset of bytes in their region (32 bits), and the end of these `width` bits in the payload if
-/// that is constant. A larger offset becomes the largest one, where no region has bytes.
+/// The offset of bytes in their area (32 bits), and the end of these `width` bits in the payload if
+/// that is constant. A larger offset becomes the largest one, where no area has bytes.
 fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<u32>)> {
     let is_payload = at.option.is_none();
     let end = |start: u32| start.checked_add(u32::from(width / 8)).filter(|_| is_payload);

@@ -346,12 +346,17 @@ pub fn empty_range(span: Span) -> Diagnostic {
     Diagnostic::new(codes::EMPTY_RANGE, "the range is empty", span, "lower end above upper end")
 }
 
+/// The number in network byte order in at most 16 bytes.
+#[must_use]
+pub fn number(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
 /// The number that a text is as bytes in network byte order, if it has as many bytes as this type.
 #[must_use]
 pub fn text(text: &str, ty: Ty) -> Option<Const> {
     let is_it = ty.kind == Kind::Uint && usize::from(ty.width) == 8 * text.len();
-    let number = text.bytes().fold(0, |number, byte| number << 8 | u128::from(byte));
-    is_it.then(|| Const::typed(number, ty))
+    is_it.then(|| Const::typed(number(text.as_bytes()), ty))
 }
 
 /// The value of a literal. `Some(None)` for a wrong literal, which is then reported.

@@ -56,7 +56,7 @@ pub const BITRATE: Ty = ty(64, Kind::Bitrate);
 /// The length of a string.
 pub const LENGTH: Ty = ty(8, Kind::Length);
 /// A word of a string.
-const BYTES: Ty = ty(128, Kind::Bytes);
+pub const BYTES: Ty = ty(128, Kind::Bytes);
 /// The bytes of a word.
 pub const WORD: usize = 16;
 

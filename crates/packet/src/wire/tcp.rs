@@ -7,7 +7,6 @@ use crate::declare::{
 use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
-use crate::options;
 use crate::window::{Stop, Window};
 
 /// Offset of the sequence number.
@@ -34,7 +33,7 @@ const NEEDS: &[Header] = &[Header::Tcp, Header::L4, Header::Inet];
 /// TCP. It is never in a fragment other than the first.
 pub(crate) const TCP: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::TCP as u16]), (Field::Ip6Proto, &[proto::TCP as u16])],
-    parts: Parts::Any(&options::NAMED),
+    parts: Parts::Any(&NAMED),
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
@@ -111,14 +110,41 @@ pub(crate) const MOST_OPTIONS: usize = 40;
 /// The option that only fills room.
 pub(crate) const NOP: u8 = 1;
 
-/// The form of an option that models can name: its header, its kind, and the number of bytes of each
-/// of its values.
-pub(crate) const FORMS: [(Header, u8, &[usize]); 4] = [
-    (Header::TcpMss, 2, &[2]),
-    (Header::TcpWscale, 3, &[1]),
-    (Header::TcpSackOk, 4, &[]),
-    (Header::TcpTs, 8, &[4, 4]),
+/// The options that models can name.
+pub(crate) const NAMED: [Header; 4] =
+    [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
+
+/// The form of an option that models can name.
+pub(crate) struct Form {
+    pub(crate) header: Header,
+    pub(crate) kind: u8,
+    /// The number of bytes of each of its values.
+    pub(crate) values: &'static [usize],
+}
+
+const FORMS: [Form; 4] = [
+    Form { header: Header::TcpMss, kind: 2, values: &[2] },
+    Form { header: Header::TcpWscale, kind: 3, values: &[1] },
+    Form { header: Header::TcpSackOk, kind: 4, values: &[] },
+    Form { header: Header::TcpTs, kind: 8, values: &[4, 4] },
 ];
+
+impl Form {
+    /// The form of the option that a header stands for.
+    pub(crate) fn of(header: Header) -> Option<&'static Self> {
+        FORMS.iter().find(|form| form.header == header)
+    }
+
+    /// The option's length.
+    pub(crate) fn len(&self) -> usize {
+        2 + self.values.iter().sum::<usize>()
+    }
+
+    /// Whether an option of this kind with these bytes has the form.
+    pub(crate) fn fits(&self, kind: u8, option: &[u8]) -> bool {
+        (self.kind, self.len()) == (kind, option.len())
+    }
+}
 
 /// The header's length in words.
 const LENGTH: Bits = Bits { offset: DATA_OFFSET, len: 1, shift: 4, width: 4 };
@@ -192,11 +218,12 @@ fn options(bytes: &[u8], start: usize) -> Result<Options, Stop> {
     let mut seen = Options::default();
     for option in each(bytes) {
         let (kind, at, option) = option?;
-        match (kind, option.len()) {
-            (2, 4) => seen.mss = seen.mss.or(Some(start + at)),
-            (3, 3) => seen.wscale = seen.wscale.or(Some(start + at)),
-            (4, 2) => seen.sack_ok = true,
-            (8, 10) => seen.ts = seen.ts.or(Some(start + at)),
+        let form = FORMS.iter().find(|form| form.fits(kind, option));
+        match form.map(|form| form.header) {
+            Some(Header::TcpMss) => seen.mss = seen.mss.or(Some(start + at)),
+            Some(Header::TcpWscale) => seen.wscale = seen.wscale.or(Some(start + at)),
+            Some(Header::TcpSackOk) => seen.sack_ok = true,
+            Some(Header::TcpTs) => seen.ts = seen.ts.or(Some(start + at)),
             _ => {}
         }
     }
