@@ -111,6 +111,15 @@ impl Kind {
             _ => value.to_string(),
         }
     }
+
+    /// A value as the text form of programs writes it, so that [`parse_word`] reads it again:
+    /// bytes as a hexadecimal number, other kinds as they are shown.
+    pub(crate) fn literal(self, value: Word) -> String {
+        match self {
+            Kind::Bytes => format!("{value:#x}"),
+            _ => self.show(value),
+        }
+    }
 }
 
 /// Values in groups: a string is its length and its words, every other value stands alone.

@@ -39,7 +39,7 @@ pub(crate) fn print_op(model: &Model, program: &Program, op: &Op) -> String {
 fn right(model: &Model, program: &Program, op: &Op) -> String {
     let param = |id: &ParamId| model.param_word(*id);
     match op {
-        Op::Const { out, value } => format!("const {}", ty(program, *out).kind.show(*value)),
+        Op::Const { out, value } => format!("const {}", ty(program, *out).kind.literal(*value)),
         Op::Param { param: p, .. } => format!("param {}", param(p)),
         Op::ListLen { param: p, .. } => format!("len {}", param(p)),
         Op::ListGet { param: p, index, column, .. } => {

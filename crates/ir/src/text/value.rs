@@ -58,15 +58,15 @@ pub(super) fn event_ty(ty: EventTy) -> String {
 
 pub(super) fn setting(model: &Model, setting: Setting, kind: Kind) -> String {
     match setting {
-        Setting::Const(value) => kind.show(value),
+        Setting::Const(value) => kind.literal(value),
         Setting::Param(param) => model.param_word(param),
     }
 }
 
 pub(super) fn set(set: &IntervalSet, kind: Kind) -> String {
     let one = |&(lo, hi): &(Word, Word)| match lo == hi {
-        true => kind.show(lo),
-        false => format!("{}-{}", kind.show(lo), kind.show(hi)),
+        true => kind.literal(lo),
+        false => format!("{}-{}", kind.literal(lo), kind.literal(hi)),
     };
     format!("{{{}}}", list(set.intervals(), one))
 }
@@ -74,8 +74,8 @@ pub(super) fn set(set: &IntervalSet, kind: Kind) -> String {
 fn member(values: &[Word], of: &[(String, Ty)]) -> String {
     let kind = |column: usize| of.get(column).map_or(Kind::Uint, |(_, ty)| ty.kind);
     match values {
-        [value] => kind(0).show(*value),
-        _ => format!("({})", list(values.iter().enumerate(), |(i, v)| kind(i).show(*v))),
+        [value] => kind(0).literal(*value),
+        _ => format!("({})", list(values.iter().enumerate(), |(i, v)| kind(i).literal(*v))),
     }
 }
 
@@ -99,7 +99,7 @@ fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
         _ => &[],
     };
     match value {
-        ParamValue::Scalar(value) => kind.show(*value),
+        ParamValue::Scalar(value) => kind.literal(*value),
         ParamValue::List(members) => format!("[{}]", list(members, |row| member(row, of))),
         ParamValue::Set(members) => format!("set {}", set(members, kind)),
         ParamValue::Rules(rules) => rule_set(rules),
@@ -142,7 +142,8 @@ fn rule_set(set: &RuleSet) -> String {
 /// A rule. Conditions that match everything are left out.
 fn one_rule(rule: &Rule) -> String {
     let mut out = verdict(rule.pass).to_owned();
-    let range = |kind: Kind, lo: Word, hi: Word| format!("{}-{}", kind.show(lo), kind.show(hi));
+    let range =
+        |kind: Kind, lo: Word, hi: Word| format!("{}-{}", kind.literal(lo), kind.literal(hi));
     let mut put = |word: &str, text: String| {
         let _ = write!(out, " {word} {text}");
     };
