@@ -1,7 +1,10 @@
 //! The syntax tree of a `.braid` file, as the parser builds it. Every node has a span.
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
+mod op;
+
 pub use crate::source::Span;
+pub use op::{BinOp, is_comparison};
 
 /// An identifier.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +36,8 @@ pub enum Item {
     Event(EventDef),
     /// `fn`
     Fn(FnDef),
+    /// `header NAME after PARENT { field: type, … }`
+    Header(HeaderDef),
     /// `nf`
     Nf(Nf),
     /// `chain`
@@ -58,6 +63,23 @@ pub struct EventDef {
     /// The event type that it extends. The root is `EVENT`.
     pub parent: Option<Ident>,
     /// Its own fields.
+    pub fields: Vec<(Ident, Type)>,
+    /// The place of the whole definition.
+    pub span: Span,
+}
+
+/// `header NAME after PARENT [when COND] { field: type, … } [length EXPR;]`
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeaderDef {
+    /// Its name.
+    pub name: Ident,
+    /// The header in front of it.
+    pub after: Path,
+    /// When this header follows that one. `None`: always.
+    pub when: Option<Expr>,
+    /// Its length in bytes. `None`: its fields fill it.
+    pub length: Option<Expr>,
+    /// Its fields, from its first bit on.
     pub fields: Vec<(Ident, Type)>,
     /// The place of the whole definition.
     pub span: Span,
@@ -413,48 +435,6 @@ pub struct Arg {
     pub value: Expr,
 }
 
-/// Binary operators, from the loosest to the tightest: `or`, `and`, comparisons, `|`, `^`, `&`,
-/// shifts, sums, products.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum BinOp {
-    /// `or`
-    Or,
-    /// `and`
-    And,
-    /// `==`
-    Eq,
-    /// `!=`
-    Ne,
-    /// `<`
-    Lt,
-    /// `<=`
-    Le,
-    /// `>`
-    Gt,
-    /// `>=`
-    Ge,
-    /// `|`
-    BitOr,
-    /// `^`
-    BitXor,
-    /// `&`
-    BitAnd,
-    /// `<<`
-    Shl,
-    /// `>>`
-    Shr,
-    /// `+`
-    Add,
-    /// `-`
-    Sub,
-    /// `*`
-    Mul,
-    /// `/`
-    Div,
-    /// `%`
-    Rem,
-}
-
 /// A chain.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chain {
@@ -549,10 +529,21 @@ pub fn joined(path: &Path) -> String {
 pub struct At {
     /// What the bytes are.
     pub what: Chunk,
-    /// The kind of the TCP option whose value has the bytes. `None`: the payload has them.
-    pub option: Option<Expr>,
+    /// What has the bytes.
+    pub within: Within,
     /// Where they begin. `None`: at the beginning.
     pub offset: Option<Expr>,
+}
+
+/// What has bytes that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Within {
+    /// The payload.
+    Payload,
+    /// The value of the TCP option of this kind.
+    Option(Expr),
+    /// The payload from this header of the program on.
+    Header(Ident),
 }
 
 impl At {
@@ -562,7 +553,11 @@ impl At {
             Chunk::Bytes(_, len) => len.as_ref(),
             Chunk::Number(_) | Chunk::Text(_) => None,
         };
-        self.option.iter().chain(&self.offset).chain(len)
+        let kind = match &self.within {
+            Within::Option(kind) => Some(kind),
+            Within::Payload | Within::Header(_) => None,
+        };
+        kind.into_iter().chain(&self.offset).chain(len)
     }
 }
 
@@ -576,9 +571,4 @@ pub enum Chunk {
     /// A string. Its type has room for the first number of bytes. The value behind `for` is its
     /// length; without `for`, the string fills the room.
     Bytes(u128, Option<Expr>),
-}
-
-/// Whether an operator is a comparison.
-pub fn is_comparison(op: BinOp) -> bool {
-    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }

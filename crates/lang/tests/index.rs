@@ -121,6 +121,8 @@ const ALL: &str = "\
 const LIMIT = 5;
 event SEEN extends EVENT { host: ip4 }
 event SEEN_OFTEN extends SEEN { often: u32 }
+header outer after udp when outer.kind > LIMIT and udp.dport == 5 { kind: u32 }
+header inner after outer { len: u16, flag: u16 } length inner.len;
 fn double(x: u32) -> u32 = x + x;
 action note(what: ip4, times: u32) {
   emit SEEN_OFTEN { host: what, often: times };
@@ -136,6 +138,7 @@ nf all(most: u32 = LIMIT, ports: pool<port> = 1..9) {
   on expire kept { release(ports, kept); }
   match {
     not has udp => { output side; }
+    has inner and u8 at inner + 4 == 0 => { inner.flag = u16(outer.kind); output; }
     seen.times > most => {
       let times = double(seen.times);
       note(ip.src, times);
@@ -162,7 +165,11 @@ fn of(text: &str) -> (Index, SourceMap) {
 fn every_kind_of_name_is_found_with_its_type() {
     let (found, _) = of(ALL);
     let kinds = [
-        (Kind::Const, "LIMIT", None, 2),
+        (Kind::Const, "LIMIT", None, 3),
+        (Kind::Header, "outer", None, 4),
+        (Kind::HeaderField, "kind", Some("u32"), 3),
+        (Kind::Header, "inner", None, 5),
+        (Kind::HeaderField, "len", Some("u16"), 2),
         (Kind::Event, "SEEN", None, 2),
         (Kind::EventField, "host", Some("ip4"), 2),
         (Kind::Event, "SEEN_OFTEN", None, 2),
@@ -188,7 +195,7 @@ fn every_kind_of_name_is_found_with_its_type() {
         assert_eq!(found.places(at).len(), places, "{name}");
     }
     let fields: Vec<&str> = found.fields.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(fields, ["ip.src", "ip.src", "ip.src"]);
+    assert_eq!(fields, ["udp.dport", "ip.src", "ip.src", "ip.src"]);
 }
 
 #[test]
@@ -197,7 +204,7 @@ fn names_mean_the_same_in_a_file_with_everything() {
         let all = compile(("a.braid", ALL), &[], &Disk).diagnostics;
         all.iter().map(ToString::to_string).collect::<Vec<_>>()
     });
-    assert_eq!(check("a.braid", ALL, &[]), 24);
+    assert_eq!(check("a.braid", ALL, &[]), 29);
 }
 
 #[test]

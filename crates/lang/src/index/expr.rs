@@ -3,7 +3,7 @@
 use braid_packet::Field;
 
 use super::scope::Walk;
-use crate::ast::{Arg, Expr, ExprKind, KeyPart, Path, Type, TypeKind, joined};
+use crate::ast::{Arg, Expr, ExprKind, KeyPart, Path, Type, TypeKind, Within, joined};
 
 pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
     match &expr.kind {
@@ -27,7 +27,16 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
         }
         ExprKind::If(cond, a, b) => [cond, a, b].into_iter().for_each(|one| in_expr(walk, one)),
         ExprKind::At(at) => {
+            if let Within::Header(name) = &at.within {
+                walk.used(name, walk.headers.get(&name.text).copied());
+            }
             at.parts().for_each(|part| in_expr(walk, part));
+        }
+        ExprKind::Has(path) => {
+            // A header is no other name of the program, even if a parameter has its name.
+            if let [name] = path.parts.as_slice() {
+                walk.used(name, walk.headers.get(&name.text).copied());
+            }
         }
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
@@ -43,8 +52,6 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
         | ExprKind::Mac(_)
         | ExprKind::Prefix4(..)
         | ExprKind::Prefix6(..)
-        // A header is no name of the program, even if a parameter has its name.
-        | ExprKind::Has(_)
         | ExprKind::Error => {}
     }
 }
@@ -65,8 +72,12 @@ pub(super) fn in_path(walk: &mut Walk<'_>, path: &Path) {
     if path.parts.len() > 1 && Field::by_name(&name).is_some() {
         walk.index.fields.push((path.span, name));
     } else if let Some(first) = path.parts.first() {
-        let found = walk.value(&first.text);
-        walk.used(first, found);
+        if let Some(found) = walk.value(&first.text) {
+            walk.used(first, Some(found));
+        } else if let Some(header) = walk.headers.get(&first.text).copied() {
+            walk.used(first, Some(header));
+            path.parts.get(1).iter().for_each(|field| walk.used_part(Some(header), field));
+        }
     }
 }
 

@@ -15,6 +15,10 @@ pub enum Kind {
     Event,
     /// A field of an event type.
     EventField,
+    /// A header.
+    Header,
+    /// A field of a header.
+    HeaderField,
     /// A network function.
     Nf,
     /// A chain.

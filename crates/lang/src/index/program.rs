@@ -24,7 +24,7 @@ pub fn index(
     for (name, files) in &gathered.groups {
         walk.files(files);
         of_library.extend(walk.nfs.get(name).map(|at| (name.clone(), *at)));
-        for names in [&mut walk.values, &mut walk.events, &mut walk.nfs] {
+        for names in [&mut walk.values, &mut walk.events, &mut walk.headers, &mut walk.nfs] {
             names.clear();
         }
     }
@@ -51,6 +51,13 @@ impl Walk<'_> {
                         self.used(parent, self.events.get(&parent.text).copied());
                     }
                     event.fields.iter().for_each(|(_, ty)| in_type(self, ty));
+                }
+                Item::Header(def) => {
+                    let after = def.after.parts.first().filter(|_| def.after.parts.len() == 1);
+                    if let Some(after) = after {
+                        self.used(after, self.headers.get(&after.text).copied());
+                    }
+                    def.when.iter().chain(&def.length).for_each(|expr| in_expr(self, expr));
                 }
                 Item::Fn(def) => self.function_body(def, at),
                 Item::Nf(nf) => {
@@ -82,6 +89,17 @@ impl Walk<'_> {
                 for (name, ty) in &event.fields {
                     let whole = name.span.to(ty.span);
                     let field = self.define(Kind::EventField, name, whole, Some(event.span));
+                    self.typed(field, ty);
+                    self.part_of(at, field);
+                }
+                Some(at)
+            }
+            Item::Header(def) => {
+                let at = self.define(Kind::Header, &def.name, def.span, None);
+                self.headers.insert(def.name.text.clone(), at);
+                for (name, ty) in &def.fields {
+                    let whole = name.span.to(ty.span);
+                    let field = self.define(Kind::HeaderField, name, whole, Some(def.span));
                     self.typed(field, ty);
                     self.part_of(at, field);
                 }

@@ -16,6 +16,7 @@ pub(super) struct Walk<'a> {
     /// Constants, functions and actions of the files.
     pub values: Names,
     pub events: Names,
+    pub headers: Names,
     pub nfs: Names,
     /// The network function that is walked, and its names.
     pub nf: Option<usize>,
@@ -40,6 +41,7 @@ impl<'a> Walk<'a> {
             sources,
             values: Names::new(),
             events: Names::new(),
+            headers: Names::new(),
             nfs: Names::new(),
             nf: None,
             own: Names::new(),

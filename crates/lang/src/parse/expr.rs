@@ -5,7 +5,7 @@ use super::ops::{Infix, level};
 use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
 use super::{ops, types};
-use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, Path};
+use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, Path, Within};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value, without_host_bits};
 
@@ -297,18 +297,14 @@ fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
     Ok(Expr { kind, span: p.span_from(start) })
 }
 
-/// Whether a type or a text follows, and then `at payload` or `at tcp.option`.
+/// Whether a type or a text follows, and then `at` and a name.
 fn is_at(p: &Parser<'_>) -> bool {
     let next = if types::is_bytes(p) { 4 } else { 1 };
-    let is_option = || {
-        let dot = p.token(next + 2).kind == Tok::Dot;
-        p.word_ahead(next + 1) == "tcp" && dot && p.word_ahead(next + 3) == "option"
-    };
-    p.word_ahead(next) == "at" && (p.word_ahead(next + 1) == "payload" || is_option())
+    p.word_ahead(next) == "at" && !p.word_ahead(next + 1).is_empty()
 }
 
-/// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, or a text in place of the type. The
-/// offset ends at the first operator that binds looser than `+`.
+/// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, `u8 at HEADER + OFFSET`, or a text
+/// in place of the type. The offset ends at the first operator that binds looser than `+`.
 fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
     let mut what = match p.at(Tok::Str) {
         true => Chunk::Text(string_value(take_text(p)).unwrap_or_default()),
@@ -316,27 +312,37 @@ fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
         false => Chunk::Number(p.name("a type")?),
     };
     p.bump();
-    let mut option = None;
-    if !p.eat_word("payload") {
-        // `tcp.option`
-        for _ in 0..3 {
-            p.bump();
-        }
-        if !p.at(Tok::LParen) {
-            return Err(p.expected("`(` and the kind of the option"));
-        }
-        p.mark(GLUE);
-        let open = p.bump();
-        option = Some(expr(p)?);
-        p.close(open, Tok::RParen, "")?;
-    }
+    let within = within(p)?;
     let offset = if p.eat(Tok::Plus) { Some(binary(p, level::SUM)?) } else { None };
     if let Chunk::Bytes(_, len) = &mut what
         && p.eat_word("for")
     {
         *len = Some(binary(p, level::SUM)?);
     }
-    Ok(ExprKind::At(Box::new(At { what, option, offset })))
+    Ok(ExprKind::At(Box::new(At { what, within, offset })))
+}
+
+/// `payload`, `tcp.option(KIND)`, or the name of a header.
+fn within(p: &mut Parser<'_>) -> Parsed<Within> {
+    let is_option = p.at_word("tcp") && p.token(1).kind == Tok::Dot && p.word_ahead(2) == "option";
+    if !is_option {
+        let name = p.name("`payload`, `tcp.option(…)` or a header")?;
+        return Ok(match name.text.as_str() {
+            "payload" => Within::Payload,
+            _ => Within::Header(name),
+        });
+    }
+    for _ in 0..3 {
+        p.bump();
+    }
+    if !p.at(Tok::LParen) {
+        return Err(p.expected("`(` and the kind of the option"));
+    }
+    p.mark(GLUE);
+    let open = p.bump();
+    let kind = expr(p)?;
+    p.close(open, Tok::RParen, "")?;
+    Ok(Within::Option(kind))
 }
 
 fn path_expr(p: &mut Parser<'_>) -> Parsed<Expr> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::marks::LINE;
 use super::state::{Parsed, Parser};
 use super::words::FILE_ITEMS;
-use super::{chain, nf, types};
-use crate::ast::{EventDef, File, Item, Span};
+use super::{chain, expr, nf, types};
+use crate::ast::{EventDef, File, HeaderDef, Item, Span};
 use crate::lexer::{Tok, string_value};
 
 pub(super) fn file(p: &mut Parser<'_>) -> File {
@@ -52,6 +52,7 @@ fn item(p: &mut Parser<'_>) -> Parsed<Item> {
         "use" => use_item(p),
         "const" => Ok(Item::Const(nf::constant(p)?)),
         "event" => Ok(Item::Event(event(p)?)),
+        "header" => Ok(Item::Header(header(p)?)),
         "fn" | "action" => Ok(Item::Fn(nf::fn_def(p)?)),
         "nf" | "stream" | "native" => Ok(Item::Nf(nf::nf(p)?)),
         "chain" => Ok(Item::Chain(chain::chain(p)?)),
@@ -107,6 +108,28 @@ fn event(p: &mut Parser<'_>) -> Parsed<EventDef> {
         p.semicolon()?;
     }
     Ok(EventDef { name, parent, fields, span: p.span_from(start) })
+}
+
+/// `header NAME after PARENT [when COND] { field: type, … } [length EXPR;]`
+fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
+    let start = p.pos;
+    p.bump();
+    let name = p.name("the name of the header")?;
+    if !p.eat_word("after") {
+        return Err(p.expected("`after` and the header in front of this one"));
+    }
+    let after = types::path(p, "the name of a header")?;
+    let when = if p.eat_word("when") { Some(expr::condition(p)?) } else { None };
+    if !p.at(Tok::LBrace) {
+        return Err(p.expected("`{` and the fields of the header"));
+    }
+    let fields = types::record_type(p)?;
+    let mut length = None;
+    if p.eat_word("length") {
+        length = Some(expr::expr(p)?);
+        p.semicolon()?;
+    }
+    Ok(HeaderDef { name, after, when, length, fields, span: p.span_from(start) })
 }
 
 /// Whether the last consumed token was a `}`.

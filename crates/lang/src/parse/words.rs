@@ -28,7 +28,7 @@ pub(super) const NF_ITEMS: &[&str] =
 
 /// Words that start a declaration in a file.
 pub(super) const FILE_ITEMS: &[&str] =
-    &["use", "const", "event", "fn", "action", "nf", "stream", "native", "chain"];
+    &["use", "const", "event", "header", "fn", "action", "nf", "stream", "native", "chain"];
 
 /// Words that start a part of a chain.
 pub(super) const CHAIN_ITEMS: &[&str] =

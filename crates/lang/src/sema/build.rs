@@ -7,12 +7,12 @@
 use braid_ir::model::{
     BinOp, Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word,
 };
-use braid_packet::Header;
+use braid_packet::{Field, Header};
 
 use std::collections::BTreeMap;
 
 use super::facts::{Facts, KeyPart};
-use super::order;
+use super::{order, types};
 
 /// The most operations that a function's programs have together.
 pub const MAX_OPS: usize = 65_536;
@@ -123,6 +123,18 @@ impl Builder {
     /// The form in which a value is compared as part of a key.
     pub fn key_part(&self, value: ValueId) -> KeyPart {
         self.origin.get(value.0 as usize).copied().flatten().unwrap_or(KeyPart::Value(value))
+    }
+
+    /// The current value of a field of a header that is present.
+    pub fn load(&mut self, field: Field) -> ValueId {
+        if let Some(known) = self.facts.loaded(field, false) {
+            return known;
+        }
+        let (ty, width) = (types::of_field(field), field.info().width);
+        let narrow = if width == ty.width { ty } else { types::uint(width) };
+        let id = self.emit(narrow, |out| Op::Load { out, field });
+        self.facts.remember(field, false, id);
+        id
     }
 
     /// Makes a block to be started later.

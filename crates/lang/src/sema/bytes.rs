@@ -9,11 +9,12 @@ use braid_ir::model::{Area, BinOp, BlockId, CmpOp, Kind, Op, Ty, ValueId};
 use braid_packet::Header;
 
 use super::arith::Const;
+use super::facts::Amount;
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
-use super::{constant, needs, operators, say};
-use crate::ast::{At, Chunk, Expr, ExprKind, Ident, Span, Stmt};
+use super::{constant, headers, needs, operators, say};
+use crate::ast::{At, Chunk, Expr, ExprKind, Ident, Span, Stmt, Within};
 use crate::diag::{Diagnostic, codes};
 
 /// The most bytes of a text that a predicate tests for.
@@ -32,10 +33,14 @@ pub struct Found {
     end: Option<u32>,
 }
 
+fn is_option(at: &At) -> bool {
+    matches!(at.within, Within::Option(_))
+}
+
 /// The name of the place of bytes, in messages.
 #[must_use]
 pub fn place_name(at: &At) -> &'static str {
-    if at.option.is_some() { "the option" } else { "the payload" }
+    if is_option(at) { "the option" } else { "the payload" }
 }
 
 /// The value of `TYPE at payload + OFFSET` where it needs no `else`.
@@ -51,7 +56,11 @@ pub fn read(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Value> {
             Chunk::Bytes(count, _) => format!("bytes<{count}>"),
             Chunk::Text(_) => String::new(),
         };
-        let place = if at.option.is_some() { "tcp.option(…)" } else { "payload" };
+        let place = match &at.within {
+            Within::Payload => "payload",
+            Within::Option(_) => "tcp.option(…)",
+            Within::Header(name) => &name.text,
+        };
         return lower.fail(wrong.help(format!("write `let x = {ty} at {place} + … else drop;`")));
     };
     let next = lower.b.block();
@@ -91,7 +100,10 @@ fn string(
     let area = area(lower, at)?;
     let (offset, _) = place(lower, at, 8)?;
     let len = match len {
-        Some(len) => amount(lower, len)?.0,
+        Some(len) => {
+            let len = amount(lower, len)?;
+            headers::value(lower, len)
+        }
         None => lower.b.constant(U32, count),
     };
     let short = lower.b.clamp(len, U32, types::LENGTH);
@@ -197,9 +209,9 @@ pub fn assign<'a>(
     if !needs::packet(lower, span) {
         return None;
     }
-    match at.option {
-        None => needs::header(lower, Header::L4, false, span, "the payload's checksum")?,
-        Some(_) => needs::header(lower, Header::Tcp, false, span, "a TCP option")?,
+    match at.within {
+        Within::Option(_) => needs::header(lower, Header::Tcp, false, span, "a TCP option")?,
+        _ => needs::header(lower, Header::L4, false, span, "the payload's checksum")?,
     }
     let a = lower.typed(value, ty);
     let area = area(lower, at)?;
@@ -235,12 +247,12 @@ pub fn no_sum(lower: &mut Lower<'_>, span: Span) -> Option<()> {
 }
 
 fn may_be_short(at: &At, span: Span, label: &str) -> Diagnostic {
-    let message = match at.option {
-        None if matches!(at.what, Chunk::Bytes(..)) => {
+    let message = match at.what {
+        _ if is_option(at) => "the packet may lack this option, or the option may be too short",
+        Chunk::Bytes(..) => {
             "the payload may be too short for this string, or the string too long for its type"
         }
-        None => "the payload may be too short for this number",
-        Some(_) => "the packet may lack this option, or the option may be too short",
+        _ => "the payload may be too short for this number",
     };
     Diagnostic::new(codes::NEEDS_ELSE, message, span, label)
 }
@@ -269,7 +281,7 @@ fn whole_bytes(lower: &mut Lower<'_>, name: &Ident) -> Option<Ty> {
 /// The area that the bytes are in. Behind a predicate that has read an option, TCP is known to be
 /// there.
 fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
-    let Some(kind) = &at.option else { return Some(Area::Payload) };
+    let Within::Option(kind) = &at.within else { return Some(Area::Payload) };
     if lower.absent.is_some() {
         needs::header(lower, Header::Tcp, false, kind.span, "a TCP option")?;
     }
@@ -291,20 +303,27 @@ fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
 /// The offset of bytes in their area (32 bits), and the end of these `width` bits in the payload if
 /// that is constant. A larger offset becomes the largest one, where no area has bytes.
 fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<u32>)> {
-    let is_payload = at.option.is_none();
-    let end = |start: u32| start.checked_add(u32::from(width / 8)).filter(|_| is_payload);
-    let Some(offset) = &at.offset else { return Some((lower.b.constant(U32, 0), end(0))) };
-    let (id, known) = amount(lower, offset)?;
-    Some((id, known.and_then(end)))
+    let first = match &at.within {
+        Within::Payload | Within::Option(_) => Amount::Const(0),
+        Within::Header(name) => headers::start(lower, name)?,
+    };
+    let offset = match &at.offset {
+        None => Amount::Const(0),
+        Some(offset) => amount(lower, offset)?,
+    };
+    let start = headers::add(lower, first, offset);
+    let end = match start {
+        Amount::Const(start) => start.checked_add(u32::from(width / 8)),
+        Amount::Value(_) => None,
+    };
+    Some((headers::value(lower, start), end.filter(|_| !is_option(at))))
 }
 
-/// A number of bytes (32 bits), and its value if that is constant. A larger number becomes the
-/// largest one.
-fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<(ValueId, Option<u32>)> {
+/// A number of bytes. A larger number becomes the largest one.
+fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<Amount> {
     let value = lower.value(expr, Some(U32))?;
     if let Value::Const(Const { value: word, .. }) = &value {
-        let known = u32::try_from(*word).unwrap_or(u32::MAX);
-        return Some((lower.b.constant(U32, known.into()), Some(known)));
+        return Some(Amount::Const(u32::try_from(*word).unwrap_or(u32::MAX)));
     }
     let Some(of) = value.scalar_ty() else {
         return lower.fail(say::expected_type("a number", value.describe(), expr.span));
@@ -314,5 +333,5 @@ fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<(ValueId, Option<u32>)> 
         return lower.fail(say::expected_type("a number", &types::name(of), expr.span));
     }
     let id = operators::coerce(lower, value, of, expr.span)?;
-    Some((lower.b.clamp(id, of, U32), None))
+    Some(Amount::Value(lower.b.clamp(id, of, U32)))
 }

@@ -1,9 +1,11 @@
 //! The facts at a point of a program: headers that are present or absent, entries that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use braid_ir::model::{ParamId, StateId, ValueId, Word};
 use braid_packet::field::HEADERS;
+use braid_packet::field::Where;
 use braid_packet::{Field, Header};
 
 /// A set of headers.
@@ -50,6 +52,42 @@ pub enum KeyFact {
     Explicit(Vec<KeyPart>),
 }
 
+/// A number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// A constant.
+    Const(u32),
+    /// A value of the program (`u32`).
+    Value(ValueId),
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Amount::Const(0)
+    }
+}
+
+/// A field: of the header table, or of a header that the program declares, by the numbers of the
+/// header and the field.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AnyField {
+    /// A field of the header table.
+    Known(Field),
+    /// The header's number, then the field's.
+    Declared(usize, usize),
+}
+
+/// What is known of a declared header that is present.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Declared {
+    /// Where it begins in the payload.
+    pub start: Amount,
+    /// Its length.
+    pub len: Amount,
+    /// The fields that its presence, its place and its length depend on.
+    pub reads: BTreeSet<AnyField>,
+}
+
 /// The facts that hold at a point of a program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Facts {
@@ -65,6 +103,8 @@ pub struct Facts {
     touched: Headers,
     /// The payload has at least this number of bytes.
     payload: u32,
+    /// The declared headers that are present, by their numbers.
+    declared: BTreeMap<usize, Rc<Declared>>,
     loads: BTreeMap<(bool, Field), ValueId>,
     exists: BTreeSet<(StateId, KeyFact)>,
 }
@@ -172,6 +212,7 @@ impl Facts {
     fn changed_vlan(&mut self) {
         self.forget(Header::Vlan);
         self.forget(Header::Vlan2);
+        self.declared.clear();
         self.loads.retain(|(entry, _), _| *entry);
     }
 
@@ -181,13 +222,38 @@ impl Facts {
             self.forget(header);
             // The payload may begin elsewhere.
             self.payload = 0;
+            self.declared.clear();
         }
+        self.forget_declared(&parts(field));
         self.loads.retain(|(entry, _), _| *entry);
+    }
+
+    /// Records that a field of a declared header was assigned.
+    pub fn stored_declared(&mut self, header: usize, field: usize) {
+        self.forget_declared(&[AnyField::Declared(header, field)]);
+        self.loads.retain(|(entry, _), _| *entry);
+    }
+
+    /// Forgets the declared headers that depend on fields.
+    fn forget_declared(&mut self, fields: &[AnyField]) {
+        self.declared.retain(|_, known| !fields.iter().any(|field| known.reads.contains(field)));
+    }
+
+    /// Records that a declared header is present.
+    pub fn learn_declared(&mut self, header: usize, known: Declared) {
+        self.declared.insert(header, Rc::new(known));
+    }
+
+    /// What is known of a declared header, if it is known to be present.
+    #[must_use]
+    pub fn declared(&self, header: usize) -> Option<&Rc<Declared>> {
+        self.declared.get(&header)
     }
 
     /// Records that bytes of the payload were assigned. They may now be a header that a UDP port
     /// announces; behind TCP there is none.
     pub fn stored_payload(&mut self) {
+        self.declared.clear();
         match self.present.has(Header::Tcp) {
             true => self.loads.retain(|(entry, _), _| *entry),
             false => self.stored(Field::L4Dport),
@@ -255,9 +321,25 @@ impl Facts {
         self.entry_absent.0 &= other.entry_absent.0;
         self.touched.0 |= other.touched.0;
         self.payload = self.payload.min(other.payload);
+        self.declared.retain(|header, known| other.declared.get(header) == Some(known));
         self.loads.retain(|at, value| other.loads.get(at) == Some(value));
         self.exists.retain(|known| other.exists.contains(known));
         self
+    }
+}
+
+/// The fields that hold a field's bits.
+#[must_use]
+pub fn parts(field: Field) -> Vec<AnyField> {
+    match field.info().place {
+        Where::Part(of, _) => parts(of),
+        Where::Same(_, a, b) | Where::Halves(_, [a, b], _) => [parts(a), parts(b)].concat(),
+        Where::First(all) => all.iter().flat_map(|(_, field)| parts(*field)).collect(),
+        Where::Bits(_)
+        | Where::Either(..)
+        | Where::Words(_)
+        | Where::Number(..)
+        | Where::Computed => vec![AnyField::Known(field)],
     }
 }
 

@@ -12,9 +12,9 @@ use super::constant::Eval;
 use super::expand::expand_bound;
 use super::lower::Lower;
 use super::module::{Module, unique};
-use super::names;
 use super::scope::Value;
 use super::types::Type;
+use super::{headers, names};
 use crate::ast::{self, FnBody, FnDef, TypeKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -35,6 +35,9 @@ pub fn check(module: &Module<'_>, sources: &SourceMap, diags: &mut Diagnostics) 
         if !module.is_expanded(def) && !function(module, def, sources, &mut found) {
             break;
         }
+    }
+    for header in (0..module.headers.len()).filter(|header| !module.is_tested(*header)) {
+        own_header(module, header, sources, &mut found);
     }
     let known = found.into_iter().filter(|d| d.is_error() && !OF_CALLER.contains(&d.code));
     known.filter(|d| !module.is_damaged(d.span())).for_each(|d| diags.push(d));
@@ -68,6 +71,19 @@ fn function<'a>(
         Some(())
     });
     !lower.too_large
+}
+
+/// Checks the condition and the length of a declared header.
+fn own_header<'a>(
+    module: &'a Module<'a>,
+    header: usize,
+    sources: &'a SourceMap,
+    diags: &mut Diagnostics,
+) {
+    let def = module.headers[header].def;
+    let mut lower = Lower::new(module, sources, diags, Model::new(&def.name.text));
+    let (yes, no) = (lower.b.block(), lower.b.block());
+    let _ = headers::has(&mut lower, header, def.name.span, yes, no);
 }
 
 /// An unknown value of a written type.

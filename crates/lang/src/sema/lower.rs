@@ -1,6 +1,6 @@
 //! The state of lowering one function: the names in scope, the program so far, the limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId};
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::build::Builder;
 use super::cover::Rows;
-use super::facts::Facts;
+use super::facts::{Amount, AnyField, Facts};
 use super::module::Module;
 use super::scope::Scope;
 use super::{constant, say};
@@ -77,6 +77,10 @@ pub struct Lower<'a> {
     steps: usize,
     /// Where control continues behind a statement.
     pub exits: Vec<(Span, &'static str)>,
+    /// The declared headers that are being tested, and where each would begin.
+    pub testing: Vec<(usize, Amount)>,
+    /// The fields that were read for the declared header that is being tested.
+    pub reads: BTreeSet<AnyField>,
     /// Whether an unreadable or unknown construct may have ended a packet's path.
     pub doubt: bool,
     /// Whether the function exceeds its limits, which is reported. The code that follows is not
@@ -115,6 +119,8 @@ impl<'a> Lower<'a> {
             roots: Vec::new(),
             steps: 0,
             exits: Vec::new(),
+            testing: Vec::new(),
+            reads: BTreeSet::new(),
             doubt: false,
             too_large: false,
         }

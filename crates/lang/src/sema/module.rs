@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
+use super::declared::{self, DeclaredHeader};
 use super::env::Constants;
 use super::say;
 use super::say::suggest;
@@ -28,10 +29,14 @@ pub struct Module<'a> {
     damaged: Vec<Span>,
     /// Network functions, in order.
     pub nfs: Vec<&'a Nf>,
+    /// The declared headers, each behind the one that it follows.
+    pub headers: Vec<DeclaredHeader<'a>>,
     events: BTreeMap<&'a str, &'a EventDef>,
     resolved: BTreeMap<&'a str, EventDecl>,
     /// Where the program's own functions are that were expanded.
     expanded: RefCell<BTreeSet<(u32, u32)>>,
+    /// The declared headers that were tested.
+    tested: RefCell<BTreeSet<usize>>,
 }
 
 impl Constants for BTreeMap<String, &Expr> {
@@ -51,6 +56,8 @@ impl<'a> Module<'a> {
         let mut values: BTreeMap<&str, Span> = BTreeMap::new();
         let mut nfs: BTreeMap<&str, Span> = BTreeMap::new();
         let mut events: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut headers = Vec::new();
         for item in items {
             match item {
                 Item::Const(Const { name, value, .. }) => {
@@ -68,6 +75,11 @@ impl<'a> Module<'a> {
                         module.events.insert(&def.name.text, def);
                     }
                 }
+                Item::Header(def) => {
+                    if unique(&mut names, &def.name, diags) {
+                        headers.push(def);
+                    }
+                }
                 Item::Nf(nf) => {
                     if unique(&mut nfs, &nf.name, diags) {
                         module.nfs.push(nf);
@@ -77,6 +89,7 @@ impl<'a> Module<'a> {
             }
         }
         module.resolve_events(diags);
+        module.headers = declared::resolve(&headers, diags);
         module
     }
 
@@ -95,6 +108,26 @@ impl<'a> Module<'a> {
     /// Whether a function was expanded.
     pub fn is_expanded(&self, def: &FnDef) -> bool {
         self.expanded.borrow().contains(&(def.span.file, def.span.start))
+    }
+
+    /// The declared header with this name, by its number.
+    pub fn header(&self, name: &str) -> Option<usize> {
+        self.headers.iter().position(|header| header.def.name.text == name)
+    }
+
+    /// The names of the declared headers.
+    pub fn header_names(&self) -> impl Iterator<Item = &'a str> + Clone + use<'a, '_> {
+        self.headers.iter().map(|header| header.def.name.text.as_str())
+    }
+
+    /// Remembers that a declared header was tested, so that its condition is checked.
+    pub fn tested(&self, header: usize) {
+        self.tested.borrow_mut().insert(header);
+    }
+
+    /// Whether a declared header was tested.
+    pub fn is_tested(&self, header: usize) -> bool {
+        self.tested.borrow().contains(&header)
     }
 
     fn resolve_events(&mut self, diags: &mut Diagnostics) {

@@ -18,6 +18,8 @@ const WORDS: &[&str] = &["packet", "payload", "flow", "biflow"];
 pub enum Named<'a> {
     /// A header field.
     Field(Field),
+    /// A field of a declared header: the numbers of the header and the field.
+    Declared((usize, usize)),
     /// A local. Its parts follow the name.
     Local(Value),
     /// A name of the function. Its parts follow the name.
@@ -58,6 +60,12 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
                 }
             }
         }
+    }
+    if let Some(header) = lower.module.header(&first.text) {
+        return match lower.module.headers[header].field(path) {
+            Ok(field) => Some(Named::Declared((header, field))),
+            Err(wrong) => lower.fail(wrong),
+        };
     }
     let diagnostic = unknown_name(lower, path, first);
     lower.fail(diagnostic)

@@ -3,11 +3,12 @@
 use braid_ir::model::{EventArg, Op, ParamTy, Ty, ValueId};
 use braid_packet::Field;
 
+use super::facts;
 use super::lower::{Lower, Mode};
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, SIZE};
-use super::{locals, needs, state};
+use super::{headers, locals, needs, state};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -17,6 +18,7 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
         Named::Field(field) => {
             read_field(lower, field, path.span).map(|(id, ty)| Value::Scalar(id, ty))
         }
+        Named::Declared(field) => headers::field_value(lower, field, path.span),
         Named::Local(Value::Wrong) => None,
         Named::Local(Value::Mutable(parts)) => {
             let now = locals::current(lower, &parts);
@@ -90,17 +92,10 @@ pub fn read_field(lower: &mut Lower<'_>, field: Field, span: Span) -> Option<(Va
         }
     }
     let info = field.info();
+    lower.reads.extend(facts::parts(field));
     needs::header(lower, info.header, false, span, &format!("`{}`", info.name))?;
     let ty = types::of_field(field);
-    let loaded = match lower.b.facts.loaded(field, false) {
-        Some(known) => known,
-        None => {
-            let narrow = if info.width == ty.width { ty } else { types::uint(info.width) };
-            let id = lower.b.emit(narrow, |out| Op::Load { out, field });
-            lower.b.facts.remember(field, false, id);
-            id
-        }
-    };
+    let loaded = lower.b.load(field);
     if info.width == ty.width {
         return Some((loaded, ty));
     }

@@ -14,7 +14,9 @@ use super::build::Builder;
 use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
-use super::{arith, bytes, calls, constant, expand, names, needs, operators, path, say, state};
+use super::{
+    arith, bytes, calls, constant, expand, headers, names, needs, operators, path, say, state,
+};
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
@@ -258,8 +260,14 @@ fn same_records(
 /// Lowers `has HEADER`.
 fn has(lower: &mut Lower<'_>, path: &Path, yes: BlockId, no: BlockId) {
     let name = crate::ast::joined(path);
+    if let Some(header) = lower.module.header(&name) {
+        if headers::has(lower, header, path.span, yes, no).is_none() {
+            either(&mut lower.b, yes, no);
+        }
+        return;
+    }
     let Some(header) = Header::by_name(&name) else {
-        let known = HEADERS.iter().map(|(_, name)| *name);
+        let known = HEADERS.iter().map(|(_, name)| *name).chain(lower.module.header_names());
         lower.say(
             Diagnostic::new(
                 codes::UNKNOWN_HEADER,

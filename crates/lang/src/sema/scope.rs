@@ -141,7 +141,12 @@ impl<'a> Scope<'a> {
         self.frames.push(Frame { scopes: vec![params], sees_nf });
     }
 
-    /// Leaves the innermost call.
+    /// Enters an item of the file that has no parameters.
+    pub fn enter_file(&mut self) {
+        self.frames.push(Frame { scopes: vec![FxHashMap::default()], sees_nf: false });
+    }
+
+    /// Leaves the innermost call or item.
     pub fn leave(&mut self) {
         self.frames.pop();
     }

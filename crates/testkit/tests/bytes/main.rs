@@ -1,5 +1,6 @@
 //! Tests chains of functions that read and write bytes whose place or presence is up to the packet.
 
+mod declared;
 mod options;
 mod payload;
 
@@ -109,4 +110,9 @@ fn engines_are_equal_on_chains_of_functions_that_add_and_remove_tcp_options() {
 #[test]
 fn these_chains_find_a_synthesis_that_overlooks_tcp_options() {
     options::FAMILY.mutants_are_found();
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_with_headers_of_their_own() {
+    declared::FAMILY.engines_are_equal();
 }

@@ -97,7 +97,8 @@ fn of_name(found: &Definition, sources: &SourceMap) -> CompletionItem {
         Kind::Const => CompletionItemKind::CONSTANT,
         Kind::Fn | Kind::Action => CompletionItemKind::FUNCTION,
         Kind::Event => CompletionItemKind::EVENT,
-        Kind::EventField => CompletionItemKind::FIELD,
+        Kind::Header => CompletionItemKind::STRUCT,
+        Kind::EventField | Kind::HeaderField => CompletionItemKind::FIELD,
         Kind::Nf | Kind::Chain => CompletionItemKind::MODULE,
         Kind::Interface | Kind::Port => CompletionItemKind::INTERFACE,
         Kind::Param | Kind::Local | Kind::State | Kind::Queue | Kind::Tag | Kind::Instance => {

@@ -1,9 +1,9 @@
 //! Generates random files: functions and chains.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, InterfacePart, Item, KeyDef,
-    KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef,
-    StateOption,
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart, Item,
+    KeyDef, KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span,
+    StateDef, StateOption,
 };
 
 use super::entropy::Entropy;
@@ -21,7 +21,15 @@ fn span() -> Span {
 }
 
 fn item(e: &mut Entropy) -> Item {
-    match e.below(10) {
+    match e.below(11) {
+        10 => Item::Header(HeaderDef {
+            name: name(e),
+            after: field(e),
+            when: e.maybe(|e| expr(e, FUEL)),
+            fields: e.some(8, |e| (name(e), ty(e, 1))),
+            length: e.maybe(|e| expr(e, FUEL)),
+            span: span(),
+        }),
         0 => Item::Use { path: text(e), span: span() },
         1 => Item::Const(constant(e)),
         2 => Item::Event(EventDef {

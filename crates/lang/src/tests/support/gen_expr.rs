@@ -1,6 +1,8 @@
 //! Generates random expressions and types.
 
-use crate::ast::{Arg, At, BinOp, Chunk, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
+use crate::ast::{
+    Arg, At, BinOp, Chunk, Expr, ExprKind, Ident, Path, Span, Type, TypeKind, Within,
+};
 
 use super::entropy::Entropy;
 
@@ -167,8 +169,12 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
                 1 => Chunk::Bytes(16, e.maybe(|e| place(e, 0))),
                 _ => Chunk::Number(ident(e.of(&["u8", "u16", "ip6"]))),
             };
-            let option = e.maybe(|e| expr(e, 0));
-            ExprKind::At(Box::new(At { what, option, offset: e.maybe(|e| place(e, 0)) }))
+            let within = match e.below(3) {
+                0 => Within::Payload,
+                1 => Within::Option(expr(e, 0)),
+                _ => Within::Header(name(e)),
+            };
+            ExprKind::At(Box::new(At { what, within, offset: e.maybe(|e| place(e, 0)) }))
         }
         _ => ExprKind::If(boxed(e), boxed(e), boxed(e)),
     }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ast::{
     Arg, BinOp, Block, Chunk, Contents, Expr, ExprKind, Ident, Path, Push, Row, Stmt, StmtKind,
-    Type, TypeKind,
+    Type, TypeKind, Within,
 };
 use crate::sema::say::symbol;
 
@@ -44,7 +44,7 @@ pub fn record(fields: &[(Ident, Expr)]) -> String {
     format!("{{ {} }}", list(fields, |(name, value)| format!("{}: {}", name.text, expr(value))))
 }
 
-fn operand(e: &Expr) -> String {
+pub fn operand(e: &Expr) -> String {
     format!("({})", expr(e))
 }
 
@@ -92,9 +92,10 @@ pub fn expr(e: &Expr) -> String {
                 Chunk::Text(text) => string(text),
                 Chunk::Bytes(count, _) => format!("bytes<{count}>"),
             };
-            let place = match &at.option {
-                None => "payload".to_owned(),
-                Some(kind) => format!("tcp.option({})", expr(kind)),
+            let place = match &at.within {
+                Within::Payload => "payload".to_owned(),
+                Within::Option(kind) => format!("tcp.option({})", expr(kind)),
+                Within::Header(name) => name.text.clone(),
             };
             let offset = at.offset.as_ref().map(|offset| format!(" + {}", operand(offset)));
             let len = match &at.what {

@@ -1,11 +1,11 @@
 //! Prints declarations simply.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, InterfacePart, Item, KeyDef,
-    KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart, Item,
+    KeyDef, KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
 };
 
-use super::print::{args, block, expr, list, path, stmt, string, ty, typed};
+use super::print::{args, block, expr, list, operand, path, stmt, string, ty, typed};
 
 pub fn file(f: &File) -> String {
     f.items.iter().map(|i| item(i) + "\n").collect()
@@ -16,6 +16,7 @@ fn item(i: &Item) -> String {
         Item::Use { path, .. } => format!("use {};", string(path)),
         Item::Const(c) => constant(c),
         Item::Event(e) => event(e),
+        Item::Header(h) => header(h),
         Item::Fn(f) => function(f),
         Item::Nf(n) => nf(n),
         Item::Chain(c) => chain(c),
@@ -29,6 +30,13 @@ fn constant(c: &Const) -> String {
 fn event(e: &EventDef) -> String {
     let parent = e.parent.as_ref().map_or(String::new(), |p| format!(" extends {}", p.text));
     format!("event {}{parent} {{ {} }}", e.name.text, typed(&e.fields))
+}
+
+fn header(h: &HeaderDef) -> String {
+    let when = h.when.as_ref().map_or(String::new(), |when| format!(" when {}", operand(when)));
+    let length = h.length.as_ref().map_or(String::new(), |len| format!(" length {};", expr(len)));
+    let (name, after) = (&h.name.text, path(&h.after));
+    format!("header {name} after {after}{when} {{ {} }}{length}", typed(&h.fields))
 }
 
 fn function(f: &FnDef) -> String {

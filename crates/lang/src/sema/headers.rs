@@ -1,0 +1,334 @@
+//! Lowers headers that a program declares. They are views of the payload: reading a field reads
+//! bytes of the payload, at an offset that the headers in front of it decide.
+//!
+//! A declared header is present if the header in front of it is, the packet announces no other
+//! header behind that one, the condition behind `when` holds, and the payload has all of its bytes.
+
+use braid_ir::model::{Area, BinOp, BlockId, CmpOp, Kind, Op, SetRef, Ty, ValueId};
+use braid_ir::value::IntervalSet;
+use braid_packet::field::HEADERS;
+use braid_packet::{Field, Header};
+
+use super::declared::{DeclaredField, DeclaredHeader, Parent};
+use super::facts::{Amount, AnyField, Declared};
+use super::lower::Lower;
+use super::scope::Value;
+use super::types::{self, BOOL, U32, uint};
+use super::{needs, operators, say};
+use crate::ast::{ExprKind, Ident, Span};
+use crate::diag::{Diagnostic, codes, did_you_mean_help};
+
+/// Lowers `has HEADER` for a declared header.
+pub fn has(
+    lower: &mut Lower<'_>,
+    header: usize,
+    span: Span,
+    yes: BlockId,
+    no: BlockId,
+) -> Option<()> {
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    test(lower, header, span, no)?;
+    lower.b.jump(yes, Vec::new());
+    Some(())
+}
+
+/// What is known of a declared header that must be present: it is known to be, or an atom tests it,
+/// or its absence is reported.
+fn need(lower: &mut Lower<'_>, header: usize, span: Span) -> Option<Declared> {
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    if let Some(start) = tested_at(lower, header) {
+        return Some(Declared { start, ..Declared::default() });
+    }
+    if let Some(known) = known(lower, header) {
+        return Some(known);
+    }
+    if let Some(absent) = lower.absent {
+        return test(lower, header, span, absent);
+    }
+    let name = &lower.module.headers[header].def.name.text;
+    let what = lower.sources.slice(span);
+    let message = format!("`{what}` needs the header `{name}`, which the packet may lack");
+    let label = format!("no test of `{name}` on the way here");
+    let wrong = Diagnostic::new(codes::HEADER_MAY_BE_ABSENT, message, span, label);
+    let test = format!("`if has {name} {{ … }}`, or `has {name}` in the row's predicate");
+    lower.say(wrong.help(format!("test it first: {test}")));
+    // One message for each header is enough.
+    lower.b.facts.learn_declared(header, Declared::default());
+    known(lower, header)
+}
+
+/// Where a declared header begins that is being tested.
+fn tested_at(lower: &Lower<'_>, header: usize) -> Option<Amount> {
+    let found = lower.testing.iter().find(|(number, _)| *number == header);
+    found.map(|(_, start)| *start)
+}
+
+/// What is known of a declared header, if it is known to be present.
+fn known(lower: &Lower<'_>, header: usize) -> Option<Declared> {
+    if lower.b.facts.nowhere {
+        return Some(Declared::default());
+    }
+    lower.b.facts.declared(header).map(|known| known.as_ref().clone())
+}
+
+/// Tests whether a declared header is present. Continues in `absent` if it is not.
+fn test(lower: &mut Lower<'_>, header: usize, span: Span, absent: BlockId) -> Option<Declared> {
+    if let Some(known) = known(lower, header) {
+        return Some(known);
+    }
+    let module = lower.module;
+    let own = &module.headers[header];
+    if tested_at(lower, header).is_some() {
+        let message = format!("whether `{}` is there depends on itself", own.def.name.text);
+        return lower.fail(Diagnostic::new(codes::RECURSION, message, span, "leads back"));
+    }
+    lower.module.tested(header);
+    let outer = std::mem::take(&mut lower.reads);
+    let start = match own.parent {
+        Parent::Known(parent) => {
+            let found = lower.with_absent(Some(absent), |lower| {
+                needs::header(lower, parent, false, span, "")?;
+                nothing_announced(lower, parent, absent);
+                Some(())
+            });
+            found.map(|()| Amount::Const(0))
+        }
+        Parent::Own(parent) => test(lower, parent, span, absent).map(|front| {
+            lower.reads.extend(front.reads);
+            add(lower, front.start, front.len)
+        }),
+    };
+    let found = start.and_then(|start| present(lower, own, (header, start), absent));
+    let reads = std::mem::replace(&mut lower.reads, outer);
+    let (start, len) = found?;
+    let known = Declared { start, len, reads };
+    lower.b.facts.learn_declared(header, known.clone());
+    Some(known)
+}
+
+/// Makes sure that the header table has no header behind this one.
+fn nothing_announced(lower: &mut Lower<'_>, parent: Header, absent: BlockId) {
+    let mut tests: Vec<(Field, Vec<(u128, u128)>)> = Vec::new();
+    if matches!(parent, Header::Ip4 | Header::Ip6) {
+        tests.push((Field::PktLaterFragment, vec![(1, 1)]));
+    }
+    let all = HEADERS.iter().flat_map(|(header, _)| header.info().follows);
+    for (field, values) in all.filter(|(field, _)| field.info().header == parent) {
+        let values = values.iter().map(|value| (u128::from(*value), u128::from(*value)));
+        match tests.iter_mut().find(|(known, _)| known == field) {
+            Some((_, known)) => known.extend(values),
+            None => tests.push((*field, values.collect())),
+        }
+    }
+    for (field, values) in tests {
+        let a = lower.b.load(field);
+        lower.reads.insert(AnyField::Known(field));
+        let set = SetRef::Const(IntervalSet::new(values));
+        let announced = lower.b.emit(BOOL, |out| Op::InSet { out, a, set });
+        let next = lower.b.block();
+        lower.b.branch(announced, absent, next);
+        lower.b.start(next);
+    }
+}
+
+/// Tests the condition and the length of a declared header that would begin at `start`. Returns
+/// its start and its length.
+fn present(
+    lower: &mut Lower<'_>,
+    own: &DeclaredHeader<'_>,
+    (header, start): (usize, Amount),
+    absent: BlockId,
+) -> Option<(Amount, Amount)> {
+    lower.scope.enter_file();
+    lower.testing.push((header, start));
+    let def = own.def;
+    let found = lower.deeper(def.span, |lower| {
+        if let Some(when) = &def.when {
+            let next = lower.b.block();
+            lower.predicate(when, next, absent);
+            lower.b.start(next);
+        }
+        let least = Amount::Const(own.least);
+        has_bytes(lower, start, least, absent)?;
+        let Some(length) = &def.length else { return Some((start, least)) };
+        let value = lower.with_absent(None, |lower| lower.value(length, Some(U32)))?;
+        let of = value.scalar_ty().flatten().unwrap_or(U32);
+        if of.kind != Kind::Uint {
+            let found = types::name(of);
+            return lower.fail(say::expected_type("a number of bytes", &found, length.span));
+        }
+        if of.width < 16 && matches!(length.kind, ExprKind::Binary(..)) {
+            let message =
+                format!("this is computed as {}, and stops at {}", types::name(of), types::max(of));
+            let wrong = Diagnostic::new(codes::TYPE_MISMATCH, message, length.span, "");
+            return lower.fail(wrong.help("compute with more bits, such as `4 * u32(…)`"));
+        }
+        let id = operators::coerce(lower, value, of, length.span)?;
+        let len = lower.b.clamp(id, of, U32);
+        let (enough, next) = (lower.b.block(), lower.b.block());
+        let least = lower.b.constant(U32, own.least.into());
+        let short = lower.b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Lt, a: len, b: least });
+        lower.b.branch(short, absent, enough);
+        lower.b.start(enough);
+        has_bytes(lower, start, Amount::Value(len), absent)?;
+        lower.b.jump(next, Vec::new());
+        lower.b.start(next);
+        Some((start, Amount::Value(len)))
+    });
+    lower.testing.pop();
+    lower.scope.leave();
+    found
+}
+
+/// Makes sure that the payload has these bytes.
+fn has_bytes(lower: &mut Lower<'_>, start: Amount, len: Amount, absent: BlockId) -> Option<()> {
+    let behind = add(lower, start, len);
+    let end = match behind {
+        Amount::Const(end) if lower.b.facts.has_payload(end) => return Some(()),
+        Amount::Const(end) => Some(end),
+        Amount::Value(_) => None,
+    };
+    let (behind, one) = (value(lower, behind), lower.b.constant(U32, 1));
+    let offset = lower.b.bin(U32, BinOp::SubSat, behind, one);
+    let (found, out) = (lower.b.value(BOOL), lower.b.value(uint(8)));
+    lower.b.op(Op::LoadBytes { found, out, area: Area::Payload, offset });
+    let next = lower.b.block();
+    lower.b.branch_on_payload(found, end, next, absent);
+    lower.b.start(next);
+    Some(())
+}
+
+/// The sum of two numbers of bytes. A larger sum becomes the largest number, where no payload has
+/// bytes.
+pub fn add(lower: &mut Lower<'_>, a: Amount, b: Amount) -> Amount {
+    match (a, b) {
+        (Amount::Const(a), Amount::Const(b)) => Amount::Const(a.saturating_add(b)),
+        (a, Amount::Const(0)) | (Amount::Const(0), a) => a,
+        (a, b) => {
+            let (a, b) = (value(lower, a), value(lower, b));
+            Amount::Value(lower.b.bin(U32, BinOp::AddSat, a, b))
+        }
+    }
+}
+
+/// A number of bytes as a value of the program.
+pub fn value(lower: &mut Lower<'_>, amount: Amount) -> ValueId {
+    match amount {
+        Amount::Const(bytes) => lower.b.constant(U32, bytes.into()),
+        Amount::Value(id) => id,
+    }
+}
+
+/// Where a declared header begins in the payload.
+pub fn start(lower: &mut Lower<'_>, name: &Ident) -> Option<Amount> {
+    let Some(header) = lower.module.header(&name.text) else {
+        let message = format!("there is no header `{}` in this program", name.text);
+        let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, name.span, "");
+        let known = lower.module.header_names().chain(["payload"]);
+        let help = did_you_mean_help(&name.text, known)
+            .unwrap_or_else(|| "write `at payload`, or declare it with `header`".to_owned());
+        return lower.fail(wrong.help(help));
+    };
+    Some(need(lower, header, name.span)?.start)
+}
+
+/// Reads a field of a declared header.
+pub fn read(
+    lower: &mut Lower<'_>,
+    (header, field): (usize, usize),
+    span: Span,
+) -> Option<(ValueId, Ty)> {
+    let known = need(lower, header, span)?;
+    lower.reads.insert(AnyField::Declared(header, field));
+    let module = lower.module;
+    let field = &module.headers[header].fields[field];
+    let (whole, found) = load(lower, field, known.start);
+    if tested_at(lower, header).is_some()
+        && let Some(absent) = lower.absent
+    {
+        let next = lower.b.block();
+        lower.b.branch(found, next, absent);
+        lower.b.start(next);
+    }
+    Some((extract(lower, field, whole), field.ty))
+}
+
+/// The bytes that a field touches, and whether the payload has them.
+fn load(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount) -> (ValueId, ValueId) {
+    let (first, count) = field.bytes();
+    let offset = add(lower, start, Amount::Const(first));
+    let offset = value(lower, offset);
+    let ty = if field.is_whole() { field.ty } else { uint(bits(count)) };
+    let (found, out) = (lower.b.value(BOOL), lower.b.value(ty));
+    lower.b.op(Op::LoadBytes { found, out, area: Area::Payload, offset });
+    (out, found)
+}
+
+/// The number of bits of bytes of a field.
+fn bits(bytes: u32) -> u16 {
+    u16::try_from(8 * bytes).unwrap_or(u16::MAX)
+}
+
+/// A field's value in the bytes that it touches.
+fn extract(lower: &mut Lower<'_>, field: &DeclaredField, whole: ValueId) -> ValueId {
+    if field.is_whole() {
+        return whole;
+    }
+    let wide = uint(bits(field.bytes().1));
+    let by = lower.b.constant(wide, field.shift().into());
+    let low = lower.b.bin(wide, BinOp::Shr, whole, by);
+    let mask = lower.b.constant(wide, types::max(field.ty));
+    let masked = lower.b.bin(wide, BinOp::And, low, mask);
+    if field.ty == BOOL {
+        let zero = lower.b.constant(wide, 0);
+        return lower.b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Ne, a: masked, b: zero });
+    }
+    lower.b.emit(field.ty, |out| Op::Clamp { out, a: masked })
+}
+
+/// Assigns a field of a declared header. Its header must be known to be present.
+pub fn write(
+    lower: &mut Lower<'_>,
+    (header, at): (usize, usize),
+    new: impl FnOnce(&mut Lower<'_>, Ty) -> Option<ValueId>,
+    span: Span,
+) -> Option<()> {
+    let known = need(lower, header, span)?;
+    needs::header(lower, Header::L4, false, span, "the payload's checksum")?;
+    let module = lower.module;
+    let field = &module.headers[header].fields[at];
+    let a = new(lower, field.ty)?;
+    let a = insert(lower, field, known.start, a);
+    let (first, _) = field.bytes();
+    let offset = add(lower, known.start, Amount::Const(first));
+    let offset = value(lower, offset);
+    let ok = lower.b.value(BOOL);
+    lower.b.op(Op::StoreBytes { ok, area: Area::Payload, offset, a });
+    lower.b.facts.stored_declared(header, at);
+    Some(())
+}
+
+/// The bytes that a field touches, with a new value of the field in them.
+fn insert(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount, a: ValueId) -> ValueId {
+    if field.is_whole() {
+        return a;
+    }
+    let (whole, _) = load(lower, field, start);
+    let wide = uint(bits(field.bytes().1));
+    let keep = types::max(wide) & !(types::max(field.ty) << field.shift());
+    let mask = lower.b.constant(wide, keep);
+    let rest = lower.b.bin(wide, BinOp::And, whole, mask);
+    let a = lower.b.emit(wide, |out| Op::Resize { out, a });
+    let by = lower.b.constant(wide, field.shift().into());
+    let high = lower.b.bin(wide, BinOp::Shl, a, by);
+    lower.b.bin(wide, BinOp::Or, rest, high)
+}
+
+/// The value of a field of a declared header.
+pub fn field_value(lower: &mut Lower<'_>, field: (usize, usize), span: Span) -> Option<Value> {
+    read(lower, field, span).map(|(id, ty)| Value::Scalar(id, ty))
+}
