@@ -1,7 +1,7 @@
 //! Merges the writes of functions under `Priority` to the same packet.
 
 use crate::model_interpreter::Write;
-use braid_packet::{Field, Packet, bytes, options};
+use braid_packet::{Field, Packet, bytes, options, replace};
 
 /// Merges the writes of functions under `Priority`. `logs` has the writes of each function, highest
 /// priority first. Where two functions wrote the same bits, the function with the higher priority
@@ -52,6 +52,10 @@ impl Write {
                 let layout = packet.parse();
                 let _ = bytes::store(packet, &layout, *place, *len, *value);
             }
+            Write::Replace(place, (new, words)) => {
+                let layout = packet.parse();
+                let _ = replace::replace(packet, &layout, *place, (*new, words));
+            }
         }
     }
 }
@@ -77,7 +81,9 @@ impl Arrived {
             Write::PushVlan(_) => self.added += 1,
             Write::PopVlan if self.added > 0 => self.added -= 1,
             Write::PopVlan => self.removed += 1,
-            Write::Tag(..) | Write::Bytes(..) | Write::Option(..) => return Some(write.clone()),
+            Write::Tag(..) | Write::Bytes(..) | Write::Replace(..) | Write::Option(..) => {
+                return Some(write.clone());
+            }
             Write::Field(field, value) => {
                 let Some((nth, names)) = tag_field(*field) else { return Some(write.clone()) };
                 let nth = nth.checked_sub(self.added)? + self.removed;

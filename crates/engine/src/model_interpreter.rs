@@ -24,6 +24,8 @@ pub(crate) enum Write {
     PopVlan,
     /// A number in the payload: its offset, its bytes, its value.
     Bytes((Area, Word), usize, Word),
+    /// Bytes of the payload: their offset and their number, and the new number and words.
+    Replace((Word, Word), (Word, Vec<Word>)),
 }
 
 /// The verdict of a function on a packet.
@@ -217,7 +219,8 @@ impl Run<'_, '_> {
             | Op::PopVlan
             | Op::PushOption { .. }
             | Op::PopOption { .. }
-            | Op::StoreBytes { .. } => self.change(values, op)?,
+            | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. } => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
                 self.context.instance.count_row(*row, bytes);
@@ -312,6 +315,11 @@ impl Run<'_, '_> {
                 let bytes = usize::from(values.width(*a) / 8);
                 let place = (*area, values.get(*offset));
                 writes.push(Write::Bytes(place, bytes, values.get(*a)));
+            }
+            Op::ReplaceBytes { offset, old, new, words, .. } => {
+                let words = words.iter().map(|word| values.get(*word)).collect();
+                let place = (values.get(*offset), values.get(*old));
+                writes.push(Write::Replace(place, (values.get(*new), words)));
             }
             _ => {}
         }

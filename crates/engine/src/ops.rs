@@ -15,6 +15,7 @@ use braid_ir::model::{
 use braid_ir::show::text_of;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
+use braid_packet::replace::replace;
 use braid_packet::{Field, Header, build_with_options, options};
 
 /// Executes an operation on values and parameters. Returns false for other operations.
@@ -188,7 +189,10 @@ impl ExecContext<'_> {
                 values.set(*found, Word::from(first.is_some()));
                 values.set(*number, Word::from(first.unwrap_or(0)));
             }
-            Op::LoadBytes { .. } | Op::LoadString { .. } | Op::StoreBytes { .. } => {
+            Op::LoadBytes { .. }
+            | Op::LoadString { .. }
+            | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. } => {
                 return bytes_op(work, values, op);
             }
             Op::Mirror { port } => {
@@ -304,6 +308,15 @@ fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(),
             let place = (*area, values.get(*offset));
             let done = work.set_number(place, bytes, values.get(*a))?;
             values.set(*ok, done.into());
+        }
+        Op::ReplaceBytes { ok, offset, old, new, words } => {
+            let mut given = [0; MAX_STRING_WORDS];
+            let places = given.iter_mut().zip(words);
+            places.for_each(|(place, word)| *place = values.get(*word));
+            let given = given.get(..words.len()).unwrap_or_default();
+            let place = (values.get(*offset), values.get(*old));
+            let done = replace(work.packet, work.layout, place, (values.get(*new), given));
+            values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
         }
         _ => {}
     }

@@ -452,7 +452,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
                 format!("{name} reads the payload")
             }
-            Op::StoreBytes { .. } => format!("{name} writes the payload"),
+            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
+                format!("{name} writes the payload")
+            }
             Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
                 format!("{name} adds or removes a TCP option")
             }

@@ -273,6 +273,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,

@@ -467,6 +467,11 @@ pub enum Op {
     /// follows. `ok` (bool) is false if the area lacks some of the bytes, or if the packet has
     /// neither header. Then nothing has changed.
     StoreBytes { ok: ValueId, area: Area, offset: ValueId, a: ValueId },
+    /// Replaces `old` bytes of the payload (32 bits), from byte `offset` on (32 bits), by the first
+    /// `new` bytes of `words` (8 bits; words as of [`Op::LoadString`]). Lengths and checksums follow.
+    /// `ok` (bool) is false if [`braid_packet::replace::replace`] refuses: then nothing has changed.
+    /// Bytes that the capture lacks are a fault `truncated`.
+    ReplaceBytes { ok: ValueId, offset: ValueId, old: ValueId, new: ValueId, words: Vec<ValueId> },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

@@ -33,6 +33,7 @@ macro_rules! visitors {
                     | Op::StateSet { ok: out, .. }
                     | Op::StatePut { ok: out, .. }
                     | Op::StoreBytes { ok: out, .. }
+                    | Op::ReplaceBytes { ok: out, .. }
                     | Op::TakeThis { ok: out, .. } => each(out),
                     Op::Rules { pass: a, rule: b, .. }
                     | Op::Route { found: a, hop: b, .. }
@@ -87,6 +88,12 @@ macro_rules! visitors {
                     | Op::StoreBytes { offset: a, a: b, .. } => {
                         each(a);
                         each(b);
+                    }
+                    Op::ReplaceBytes { offset, old, new, words, .. } => {
+                        each(offset);
+                        each(old);
+                        each(new);
+                        words.into_iter().for_each(each);
                     }
                     Op::Select { cond, a, b, .. } => {
                         each(cond);

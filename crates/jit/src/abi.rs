@@ -266,7 +266,11 @@ pub(crate) fn reshapes(what: &What) -> bool {
         what,
         What::Parse
             | What::Op(
-                Op::PushVlan { .. } | Op::PopVlan | Op::PushOption { .. } | Op::PopOption { .. }
+                Op::PushVlan { .. }
+                    | Op::PopVlan
+                    | Op::PushOption { .. }
+                    | Op::PopOption { .. }
+                    | Op::ReplaceBytes { .. }
             )
     )
 }

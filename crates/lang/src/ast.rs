@@ -304,10 +304,10 @@ pub enum StmtKind {
     Send { shape: Ident, contents: Contents, port: Option<Ident> },
     /// `emit EVENT { field: EXPR, … };`
     Emit { event: Ident, args: Vec<(Ident, Expr)> },
-    /// `push HEADER(EXPR, …) [else STMT];`
+    /// `push HEADER(EXPR, …) [else STMT];` or `push HEADER { field: EXPR, … } [else STMT];`
     Push { push: Push, otherwise: Option<Box<Stmt>> },
-    /// `pop HEADER;`
-    Pop(Path),
+    /// `pop HEADER [else STMT];`
+    Pop { header: Path, otherwise: Option<Box<Stmt>> },
     /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
     Call(Expr),
     /// `{ … }`
@@ -327,15 +327,25 @@ pub struct Contents {
     pub payload: Option<(Ident, Option<Expr>)>,
 }
 
-/// `push HEADER(EXPR, …)`: a header that a packet gets, with its values.
+/// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`: a header that a packet gets, with its
+/// values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Push {
     /// The header.
     pub header: Path,
-    /// The values.
+    /// The values in parentheses.
     pub args: Vec<Expr>,
+    /// The values with names.
+    pub fields: Vec<(Ident, Expr)>,
     /// All of it.
     pub span: Span,
+}
+
+impl Push {
+    /// The values.
+    pub fn values(&self) -> impl Iterator<Item = &Expr> {
+        self.args.iter().chain(self.fields.iter().map(|(_, value)| value))
+    }
 }
 
 /// A row of a match.

@@ -93,7 +93,7 @@ pub fn store(
 }
 
 /// The place in the packet of `len` bytes of an area. `None` if the area ends before.
-fn place(
+pub(crate) fn place(
     packet: &Packet,
     layout: &Layout,
     (area, offset): (Area, u128),

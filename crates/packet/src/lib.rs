@@ -26,6 +26,7 @@ pub mod flow;
 #[allow(unsafe_code, reason = "frames own parts of memory that their pool allocates")]
 pub mod frame;
 pub mod layout;
+mod lengths;
 mod link;
 pub mod malformed;
 mod names;
@@ -34,6 +35,7 @@ pub mod packet;
 mod parse;
 mod place;
 mod presence;
+pub mod replace;
 mod retag;
 pub mod rewrite;
 pub mod show;

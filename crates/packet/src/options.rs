@@ -1,13 +1,13 @@
 //! TCP options: adds one in front of the others, and makes one void. Lengths and checksums follow.
 
 use crate::checksum::{self, Delta};
-use crate::field::{Base, Header};
+use crate::field::Header;
 use crate::layout::Layout;
-use crate::packet::{MOST, Packet};
+use crate::lengths::{self, write};
+use crate::packet::Packet;
 use crate::window::number;
-use crate::wire::ethernet::MAX_LENGTH;
+use crate::wire::tcp;
 use crate::wire::tcp::Form;
-use crate::wire::{ipv4, ipv6, pppoe, tcp};
 
 /// The TCP options that models can name.
 pub const NAMED: [Header; 4] = tcp::NAMED;
@@ -55,15 +55,10 @@ pub fn values(option: Header) -> &'static [usize] {
 #[must_use]
 pub fn has_room(packet: &Packet, layout: &Layout, option: Header) -> bool {
     let Some(more) = growth(option) else { return false };
-    let limits = lengths(packet, layout);
-    let can_grow = |(at, most): (usize, usize)| number16(packet, at) + more <= most;
     layout.has(Header::Tcp)
         && !layout.has(option)
-        && !layout.is_fragment()
-        && !layout.jumbo
-        && limits.into_iter().flatten().all(can_grow)
         && options_len(packet, layout) + more <= tcp::MOST_OPTIONS
-        && packet.wire_len as usize + more <= MOST as usize
+        && lengths::can_grow(packet, layout, more)
 }
 
 /// Adds a TCP option in front of the others, behind as many NOPs as fill its words. `values` are the
@@ -78,16 +73,7 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
     if !packet.insert(layout.l4() + tcp::LEN, bytes) {
         return false;
     }
-    let mut longer = Delta::default();
-    // The length of IP is the first one.
-    for (at, _) in lengths(packet, layout).into_iter().flatten().rev() {
-        let (old, new) = (number16(packet, at), number16(packet, at) + bytes.len());
-        write(packet, at, &u16::try_from(new).unwrap_or(u16::MAX).to_be_bytes());
-        longer = Delta::between(old as u128, new as u128, 2);
-    }
-    if layout.has(Header::Ip4) {
-        checksum::update(packet.data_mut(), layout.ip() + ipv4::CHECKSUM, longer, false);
-    }
+    let longer = lengths::change(packet, layout, bytes.len(), 0);
     // The data offset counts words in the upper half of its byte.
     let offset = layout.l4() + tcp::DATA_OFFSET;
     let before = packet.data().get(offset).copied().unwrap_or(0);
@@ -158,33 +144,6 @@ fn all<'a>(
 fn options_len(packet: &Packet, layout: &Layout) -> usize {
     let offset = packet.data().get(layout.l4() + tcp::DATA_OFFSET);
     offset.map_or(0, |byte| usize::from(byte >> 4) * 4).saturating_sub(tcp::LEN)
-}
-
-/// The places of the 16-bit lengths that grow with the TCP header, each with its largest value: those
-/// of IP, of an 802.3 header and of PPPoE.
-fn lengths(packet: &Packet, layout: &Layout) -> [Option<(usize, usize)>; 3] {
-    let own = if layout.has(Header::Ip4) { ipv4::TOTAL } else { ipv6::PAYLOAD };
-    let link = usize::from(layout.ether_type_at);
-    let most_of_link = usize::from(MAX_LENGTH);
-    let is_length = layout.has(Header::Eth) && number16(packet, link) <= most_of_link;
-    let pppoe = layout.base(Base::Network) + pppoe::LENGTH;
-    [
-        Some((layout.ip() + own, u16::MAX.into())),
-        is_length.then_some((link, most_of_link)),
-        layout.has(Header::Pppoe).then_some((pppoe, u16::MAX.into())),
-    ]
-}
-
-/// The 16-bit number at an offset of the packet.
-fn number16(packet: &Packet, at: usize) -> usize {
-    let bytes = packet.data().get(at..).and_then(|tail| tail.first_chunk::<2>());
-    bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes).into())
-}
-
-fn write(packet: &mut Packet, at: usize, bytes: &[u8]) {
-    if let Some(place) = packet.data_mut().get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
-    }
 }
 
 #[cfg(test)]

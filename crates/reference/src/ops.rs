@@ -38,6 +38,7 @@ impl Run<'_> {
             | Op::PushOption { .. }
             | Op::PopOption { .. }
             | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
@@ -198,6 +199,15 @@ impl Run<'_> {
                 let done = self.packet()?.set_number(place, bytes, value);
                 let done = done.map_err(|_| Fault::Truncated)?;
                 self.writes.push(Write::Bytes(place, bytes, value));
+                self.define(*ok, done.into());
+            }
+            Op::ReplaceBytes { ok, offset, old, new, words } => {
+                let place = (self.value(*offset), self.value(*old));
+                let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
+                let new = (self.value(*new), words);
+                let done = self.packet()?.replace(place, (new.0, &new.1));
+                let done = done.map_err(|_| Fault::Truncated)?;
+                self.writes.push(Write::Replace(place, new));
                 self.define(*ok, done.into());
             }
             Op::Count { row } => {

@@ -3,7 +3,7 @@
 use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
 use braid_packet::bytes::{self, Area, Cut};
-use braid_packet::{Field, Header, Layout, Packet, options};
+use braid_packet::{Field, Header, Layout, Packet, options, replace};
 
 /// A packet in a function.
 pub(super) struct PacketState {
@@ -88,6 +88,18 @@ impl PacketState {
         value: Word,
     ) -> Result<bool, Cut> {
         let done = bytes::store(&mut self.now, &self.layout, place, bytes, value);
+        self.layout = self.now.parse();
+        done
+    }
+
+    /// Replaces bytes of the payload: from an offset on this number, by these. Returns false if that
+    /// is refused.
+    pub(super) fn replace(
+        &mut self,
+        place: (Word, Word),
+        new: (Word, &[Word]),
+    ) -> Result<bool, Cut> {
+        let done = replace::replace(&mut self.now, &self.layout, place, new);
         self.layout = self.now.parse();
         done
     }

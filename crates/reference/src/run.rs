@@ -82,6 +82,8 @@ pub(super) enum Write {
     Option(braid_packet::Header, Option<Vec<Word>>),
     /// A number in an area of the packet: the area and its offset there, its bytes, its value.
     Bytes((Area, Word), usize, Word),
+    /// Bytes of the payload: their offset and their number, and the new number and words.
+    Replace((Word, Word), (Word, Vec<Word>)),
 }
 
 /// A running program.

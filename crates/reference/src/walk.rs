@@ -10,7 +10,7 @@ use braid_ir::chain::Sink;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
-use braid_packet::{Field, Packet, bytes, options};
+use braid_packet::{Field, Packet, bytes, options, replace};
 
 impl Reference {
     /// Processes a packet that arrives behind a link.
@@ -277,6 +277,10 @@ fn replay(packet: &mut Packet, write: &Write) {
         Write::Bytes(place, len, value) => {
             let layout = packet.parse();
             let _ = bytes::store(packet, &layout, *place, *len, *value);
+        }
+        Write::Replace(place, (new, words)) => {
+            let layout = packet.parse();
+            let _ = replace::replace(packet, &layout, *place, (*new, words));
         }
     }
 }

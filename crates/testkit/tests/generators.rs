@@ -79,6 +79,7 @@ fn generated_programs_use_every_operation() {
         "LoadBytes",
         "LoadString",
         "StoreBytes",
+        "ReplaceBytes",
         "Extern",
         "StateExists",
         "StateGet",

@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
                 Err("a function adds or removes TCP options, which this check does not cover"
                     .to_owned())
             }
-            Op::StoreBytes { .. } => {
+            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
                 Err("a function writes bytes without a name, which this check does not cover"
                     .to_owned())
             }

@@ -318,6 +318,9 @@ impl OnWay<'_> {
                 let bytes = self.ty(*a).width / 8;
                 format!("{bytes} bytes fit at {} + {}", area_name(*area), say(offset))
             }
+            Op::ReplaceBytes { offset, old, new, .. } => {
+                format!("{} bytes of the payload at {} become {}", say(old), say(offset), say(new))
+            }
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {

@@ -15,6 +15,7 @@ pub(super) fn changes_packet(what: &What) -> bool {
                     | Op::PushOption { .. }
                     | Op::PopOption { .. }
                     | Op::StoreBytes { .. }
+                    | Op::ReplaceBytes { .. }
             )
     )
 }

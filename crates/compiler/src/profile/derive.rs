@@ -26,6 +26,16 @@ const RULES: &[Field] = &[
     Field::Icmp6Code,
 ];
 
+/// Fields that change with the payload's length.
+const LENGTHS: &[Field] = &[
+    Field::PktLen,
+    Field::PktPayloadLen,
+    Field::IpLen,
+    Field::Ip6Len,
+    Field::UdpLen,
+    Field::PppoeLen,
+];
+
 /// The action profile of a model.
 #[must_use]
 pub fn derive(model: &Model) -> Profile {
@@ -177,11 +187,7 @@ impl Walk<'_> {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }
-            Op::StoreBytes { .. } => {
-                self.profile.writes_payload = true;
-                self.profile.tests.insert(Header::L4);
-                self.profile.faults.insert("truncated");
-            }
+            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => self.write_payload(op),
             Op::Extern { name, .. } => self.call(name),
             Op::ListGet { .. } | Op::BackendUp { .. } => {
                 self.profile.faults.insert("index");
@@ -209,6 +215,18 @@ impl Walk<'_> {
                 self.output(*port);
             }
             _ => self.state_op(op, place),
+        }
+    }
+
+    /// Adds what a write to the payload does. Another length of the payload changes other fields.
+    fn write_payload(&mut self, op: &Op) {
+        self.profile.writes_payload = true;
+        self.profile.tests.insert(Header::L4);
+        self.profile.faults.insert("truncated");
+        if let Op::ReplaceBytes { .. } = op {
+            self.profile.reads_payload = true;
+            self.profile.writes.extend(LENGTHS);
+            self.read(&[Field::PktLen, Field::PktPayloadLen]);
         }
     }
 

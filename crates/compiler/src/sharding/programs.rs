@@ -137,7 +137,7 @@ fn changes_packets(model: &Model) -> bool {
     let changes = |op: &Op| {
         matches!(op, Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan)
             || matches!(op, Op::PushOption { .. } | Op::PopOption { .. })
-            || matches!(op, Op::Native { .. } | Op::StoreBytes { .. })
+            || matches!(op, Op::Native { .. } | Op::StoreBytes { .. } | Op::ReplaceBytes { .. })
     };
     ops.into_iter().any(changes)
 }

@@ -94,6 +94,7 @@ fn is_passive(model: &Model) -> bool {
             op,
             Op::Store { .. }
                 | Op::StoreBytes { .. }
+                | Op::ReplaceBytes { .. }
                 | Op::StoreTag { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan

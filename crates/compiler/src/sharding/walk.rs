@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
             self.values.defs.insert(out, op);
         }
         match op {
-            Op::StoreBytes { area: Area::Payload, .. } => {
+            Op::StoreBytes { area: Area::Payload, .. } | Op::ReplaceBytes { .. } => {
                 place.changed |= Field::L4Dport.decided_bits()
             }
             Op::Const { out, value } => self.define(*out, Term::Word(*value)),

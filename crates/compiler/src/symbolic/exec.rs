@@ -47,6 +47,7 @@ pub(super) fn execute_op(
         | Op::LoadEntry { .. }
         | Op::Store { .. }
         | Op::StoreBytes { .. }
+        | Op::ReplaceBytes { .. }
         | Op::LoadTag { .. }
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }

@@ -35,6 +35,10 @@ pub enum SynthMutant {
     OptionLengthsKept,
     /// A packet that loses a TCP option never has another one of this form.
     SecondOptionMissed,
+    /// Lengths count as unchanged after bytes of the payload were replaced.
+    PayloadLengthsKept,
+    /// A packet whose payload gets another length is counted with the new length before that.
+    CountedLater,
 }
 
 #[cfg(feature = "mutants")]
@@ -50,7 +54,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 15] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 17] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -66,4 +70,6 @@ pub const SYNTH_MUTANTS: [SynthMutant; 15] = [
     SynthMutant::OptionMissed,
     SynthMutant::OptionLengthsKept,
     SynthMutant::SecondOptionMissed,
+    SynthMutant::PayloadLengthsKept,
+    SynthMutant::CountedLater,
 ];

@@ -62,7 +62,7 @@ fn push_option(
     };
     if !draft.has_mutant(SynthMutant::OptionLengthsKept) {
         path.state.reload(lengths.iter().copied());
-        path.state.reload([Field::PktLen, Field::TcpHlen]);
+        path.state.reload([Field::PktLen, Field::PppoeLen, Field::TcpHlen]);
     }
     path.state.written.extend(lengths);
     Ok(Flow::Next)

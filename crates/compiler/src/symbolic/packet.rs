@@ -15,6 +15,17 @@ use braid_ir::model::{Area, Op, TagId, Ty, ValueId};
 use braid_ir::residual::{Counter, What};
 use braid_packet::{Field, Header, options};
 
+/// Fields that change with the payload's length.
+const LENGTHS: [Field; 7] = [
+    Field::PktLen,
+    Field::PktPayloadLen,
+    Field::IpLen,
+    Field::IpChecksum,
+    Field::Ip6Len,
+    Field::UdpLen,
+    Field::PppoeLen,
+];
+
 /// Executes an operation on the packet.
 pub(super) fn packet_op(
     draft: &mut Draft,
@@ -44,6 +55,9 @@ pub(super) fn packet_op(
         }
         Op::StoreBytes { ok, area, offset, a } => {
             store_bytes(draft, visit, path, *area, (*ok, *offset, *a))?;
+        }
+        Op::ReplaceBytes { ok, offset, old, new, words } => {
+            replace_bytes(draft, visit, path, *ok, ((*offset, *old), (*new, words)))?;
         }
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
@@ -112,6 +126,54 @@ fn store_bytes(
         doubt_behind_ports(&mut path.state);
     }
     Ok(())
+}
+
+/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer.
+fn replace_bytes(
+    draft: &mut Draft,
+    visit: &Visit<'_>,
+    path: &mut Path,
+    ok: ValueId,
+    ((offset, old), (new, words)): ((ValueId, ValueId), (ValueId, &[ValueId])),
+) -> Result<(), Header> {
+    if !path.state.headers.has(Header::L4)? {
+        let no = draft.values.truth(false);
+        draft.bind(path, ok, no);
+        return Ok(());
+    }
+    let is_udp = path.state.headers.has(Header::Udp)?;
+    freshen(draft, path);
+    // The new length is only known when the program runs, so the packet is counted with the old one.
+    if !draft.has_mutant(SynthMutant::CountedLater) {
+        settle(draft, path);
+    }
+    let (offset, old, new) = (path.value(offset), path.value(old), path.value(new));
+    let words = words.iter().map(|word| path.value(*word)).collect();
+    let make =
+        |outs: &[ValueId]| What::Op(Op::ReplaceBytes { ok: outs[0], offset, old, new, words });
+    let outs = draft.act(visit, path, &[Ty::uint(1)], true, make);
+    draft.bind(path, ok, outs[0]);
+    draft.step(path.at, What::Parse);
+    path.state.reload([Field::L4Checksum]);
+    if !draft.has_mutant(SynthMutant::PayloadLengthsKept) {
+        path.state.reload(LENGTHS);
+    }
+    path.state.written.insert(Field::L4Checksum);
+    path.state.written.extend(LENGTHS);
+    if is_udp {
+        doubt_behind_ports(&mut path.state);
+    }
+    Ok(())
+}
+
+/// Adds the pending counts now.
+fn settle(draft: &mut Draft, path: &mut Path) {
+    let counters = path.state.counters();
+    path.state.pending.clear();
+    if !counters.is_empty() {
+        let counters = draft.blocks.counters(counters);
+        draft.step(path.at, What::Count(counters));
+    }
 }
 
 /// A tag's current value.

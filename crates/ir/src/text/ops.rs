@@ -69,6 +69,9 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::StoreBytes { area, offset, a, .. } => {
             format!("store_{} {offset}, {a}", self::area(*area))
         }
+        Op::ReplaceBytes { offset, old, new, words, .. } => {
+            format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
+        }
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));
             format!("extern {}{on}({})", super::value::name(name), values(args))

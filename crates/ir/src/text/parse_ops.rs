@@ -425,6 +425,13 @@ impl Parser<'_, '_> {
                 let (offset, a) = (self.value()?, self.comma_value()?);
                 Op::StoreBytes { ok: out, area, offset, a }
             }
+            "replace_payload" => {
+                let (offset, old) = (self.value()?, self.comma_value()?);
+                let new = self.comma_value()?;
+                self.scan.expect(",")?;
+                self.scan.expect("(")?;
+                Op::ReplaceBytes { ok: out, offset, old, new, words: self.values(")")? }
+            }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),
         })

@@ -197,7 +197,7 @@ impl<'a> Facts<'a> {
                 self.forget(known, there);
             }
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {}
-            Op::Store { .. } | Op::StoreBytes { .. } => {
+            Op::Store { .. } | Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
                 // The bytes of a payload may become a header that a port announces.
                 let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };
                 let decided = Headers::of(field.decides());

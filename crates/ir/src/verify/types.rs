@@ -59,6 +59,7 @@ impl OpCheck<'_> {
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
@@ -451,18 +452,23 @@ impl OpCheck<'_> {
             Op::LoadString { found, outs, area, offset, len } => {
                 is_area(*area)?;
                 self.width(*found, 1)?;
-                self.width(*offset, 32)?;
-                self.width(*len, 32)?;
-                if outs.is_empty() || outs.len() > MAX_STRING_WORDS {
-                    return Err(Problem::Words(outs.len()));
+                [*offset, *len].into_iter().try_for_each(|value| self.width(value, 32))?;
+                if outs.is_empty() {
+                    return Err(Problem::Words(0));
                 }
-                outs.iter().try_for_each(|out| self.width(*out, 128))
+                self.words(outs)
             }
             Op::StoreBytes { ok, area, offset, a } => {
                 is_area(*area)?;
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*a, self.width_of(*a))
+            }
+            Op::ReplaceBytes { ok, offset, old, new, words } => {
+                self.width(*ok, 1)?;
+                [*offset, *old].into_iter().try_for_each(|value| self.width(value, 32))?;
+                self.width(*new, 8)?;
+                self.words(words)
             }
             Op::Count { row } => self.row(*row),
             Op::Mirror { port } => self.dest(*port),
@@ -472,6 +478,14 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the words of a string.
+    fn words(&self, words: &[ValueId]) -> Checked {
+        if words.len() > MAX_STRING_WORDS {
+            return Err(Problem::Words(words.len()));
+        }
+        words.iter().try_for_each(|word| self.width(*word, 128))
     }
 
     fn new_packet(&self, new: &NewPacket) -> Checked {

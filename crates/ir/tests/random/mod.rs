@@ -392,6 +392,10 @@ impl Maker {
                 let outs = (0..1 + self.below(3)).map(|_| self.out()).collect();
                 Op::LoadString { found: self.out(), outs, area: self.area(), offset: a, len: a }
             }
+            18 => {
+                let words = (0..self.below(3)).map(|_| a).collect();
+                Op::ReplaceBytes { ok: self.out(), offset: a, old: a, new: a, words }
+            }
             16 => Op::StoreBytes { ok: self.out(), area: self.area(), offset: a, a },
             14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },

@@ -32,12 +32,7 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
             }
             at.parts().for_each(|part| in_expr(walk, part));
         }
-        ExprKind::Has(path) => {
-            // A header is no other name of the program, even if a parameter has its name.
-            if let [name] = path.parts.as_slice() {
-                walk.used(name, walk.headers.get(&name.text).copied());
-            }
-        }
+        ExprKind::Has(path) => drop(in_header(walk, path)),
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
             walk.used(name, of);
@@ -79,6 +74,15 @@ pub(super) fn in_path(walk: &mut Walk<'_>, path: &Path) {
             path.parts.get(1).iter().for_each(|field| walk.used_part(Some(header), field));
         }
     }
+}
+
+/// The name of a header: the declaration's number, if the program declares the header. Other names of
+/// the program, such as parameters, do not count.
+pub(super) fn in_header(walk: &mut Walk<'_>, path: &Path) -> Option<usize> {
+    let [name] = path.parts.as_slice() else { return None };
+    let found = walk.headers.get(&name.text).copied();
+    walk.used(name, found);
+    found
 }
 
 pub(super) fn in_type(walk: &mut Walk<'_>, ty: &Type) {

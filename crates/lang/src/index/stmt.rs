@@ -1,11 +1,11 @@
 //! Names in statements and in the parts of network functions.
 
-use super::expr::{in_expr, in_key, in_path, in_type};
+use super::expr::{in_expr, in_header, in_key, in_path, in_type};
 use super::names::Kind;
 use super::scope::{Names, Walk};
 use super::ty::infer;
 use crate::ast::{
-    Block, Contents, Expr, FnBody, FnDef, Ident, KeyDef, Nf, NfItem, Row, Span, StateDef,
+    Block, Contents, Expr, FnBody, FnDef, Ident, KeyDef, Nf, NfItem, Push, Row, Span, StateDef,
     StateOption, Stmt, StmtKind,
 };
 
@@ -199,24 +199,29 @@ impl Walk<'_> {
                     in_path(self, field);
                     in_expr(self, value);
                 }
-                let args = options.iter().flat_map(|push| &push.args);
-                args.for_each(|arg| in_expr(self, arg));
+                options.iter().for_each(|push| self.push(push));
                 let offset = payload.iter().filter_map(|(_, offset)| offset.as_ref());
                 offset.for_each(|offset| in_expr(self, offset));
                 port.iter().for_each(|port| self.used_port(self.nf, port));
             }
             StmtKind::Emit { event, args } => self.emit(event, args),
             StmtKind::Push { push, otherwise } => {
-                push.args.iter().for_each(|arg| in_expr(self, arg));
+                self.push(push);
+                self.otherwise(otherwise.as_deref());
+            }
+            StmtKind::Pop { header, otherwise } => {
+                in_header(self, header);
                 self.otherwise(otherwise.as_deref());
             }
             StmtKind::Block(block) => self.block(block),
-            StmtKind::Drop(_)
-            | StmtKind::Consume
-            | StmtKind::Resubmit
-            | StmtKind::Pop(_)
-            | StmtKind::Error => {}
+            StmtKind::Drop(_) | StmtKind::Consume | StmtKind::Resubmit | StmtKind::Error => {}
         }
+    }
+
+    fn push(&mut self, push: &Push) {
+        let header = in_header(self, &push.header);
+        push.fields.iter().for_each(|(field, _)| self.used_part(header, field));
+        push.values().for_each(|value| in_expr(self, value));
     }
 
     fn otherwise(&mut self, stmt: Option<&Stmt>) {

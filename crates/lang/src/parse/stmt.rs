@@ -53,7 +53,12 @@ fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
             let push = push(p)?;
             Ok(StmtKind::Push { push, otherwise: otherwise(p)? })
         }
-        "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" | "pop" => {
+        "pop" => {
+            p.bump();
+            let header = types::path(p, A_HEADER)?;
+            Ok(StmtKind::Pop { header, otherwise: otherwise(p)? })
+        }
+        "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" => {
             let kind = simple_stmt(p)?;
             p.semicolon()?;
             Ok(kind)
@@ -72,7 +77,6 @@ fn simple_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         "drop" => StmtKind::Drop(reason(p)),
         "consume" => StmtKind::Consume,
         "mirror" => StmtKind::Mirror(p.any_word("a port")?),
-        "pop" => StmtKind::Pop(types::path(p, A_HEADER)?),
         _ => StmtKind::Resubmit,
     })
 }
@@ -104,16 +108,18 @@ fn reason(p: &mut Parser<'_>) -> Option<(String, Span)> {
 /// The header of a `push` or `pop`, in messages.
 const A_HEADER: &str = "a header, such as `vlan`";
 
-/// `push HEADER(EXPR, …)`
+/// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`
 fn push(p: &mut Parser<'_>) -> Parsed<Push> {
     let start = p.pos;
     p.bump();
     let header = types::path(p, A_HEADER)?;
-    let mut args = Vec::new();
+    let (mut args, mut fields) = (Vec::new(), Vec::new());
     if p.at(Tok::LParen) {
         args = p.bracketed((Tok::LParen, Tok::RParen), true, expr::expr)?;
+    } else if p.at(Tok::LBrace) {
+        fields = expr::record(p)?;
     }
-    Ok(Push { header, args, span: p.span_from(start) })
+    Ok(Push { header, args, fields, span: p.span_from(start) })
 }
 
 /// Parses `else STMT`, which has its own `;`, or the `;`.

@@ -204,6 +204,9 @@ pub fn assign<'a>(
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
+    if let Chunk::Bytes(count, len) = &at.what {
+        return replace(lower, (*count, len.as_ref()), at, value, otherwise, span);
+    }
     let ty = number_type(lower, at, span)?;
     let ty = whole_bytes(lower, ty)?;
     if !needs::packet(lower, span) {
@@ -239,6 +242,46 @@ pub fn assign<'a>(
     Some(())
 }
 
+/// Lowers `bytes<COUNT> at payload + OFFSET for LEN = STRING else STMT;`.
+fn replace<'a>(
+    lower: &mut Lower<'a>,
+    (count, len): (u128, Option<&Expr>),
+    at: &At,
+    value: &Expr,
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let parts = types::bytes(count, span, lower.diags)?;
+    if is_option(at) {
+        let message = "a string in a TCP option cannot be assigned";
+        let wrong = Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, "");
+        return lower.fail(wrong.help("assign numbers, such as `u32 at tcp.option(…) = …`"));
+    }
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    needs::header(lower, Header::L4, false, span, "the payload's checksum")?;
+    let new = self::value(lower, value, parts.len() - 1)?;
+    let (offset, _) = place(lower, at, 8)?;
+    let old = match len {
+        Some(len) => amount(lower, len)?,
+        None => Amount::Const(u32::try_from(count).unwrap_or(u32::MAX)),
+    };
+    let old = headers::value(lower, old);
+    let (new, words) = (*new.first()?, new.get(1..)?.to_vec());
+    let Some(otherwise) = otherwise else {
+        let message = "the payload may be too short, or have no room for more bytes";
+        let label = "and then nothing changes";
+        let wrong = Diagnostic::new(codes::NEEDS_ELSE, message, span, label);
+        return lower.fail(wrong.help("write `… = VALUE else drop;`"));
+    };
+    let ok = lower.b.value(BOOL);
+    lower.b.op(Op::ReplaceBytes { ok, offset, old, new, words });
+    lower.b.facts.replaced_payload();
+    lower.or_else(ok, otherwise);
+    Some(())
+}
+
 /// Reports `TYPE at payload += VALUE`, which does not say what happens if there is no old value.
 pub fn no_sum(lower: &mut Lower<'_>, span: Span) -> Option<()> {
     let message = "bytes of the packet are assigned with `=`";
@@ -257,10 +300,10 @@ fn may_be_short(at: &At, span: Span, label: &str) -> Diagnostic {
     Diagnostic::new(codes::NEEDS_ELSE, message, span, label)
 }
 
-/// The type of a number. A text is no number.
+/// The type of a number. A text is no number, and no place.
 fn number_type<'a>(lower: &mut Lower<'_>, at: &'a At, span: Span) -> Option<&'a Ident> {
     let Chunk::Number(ty) = &at.what else {
-        let message = "a string in the packet cannot be assigned";
+        let message = "a text cannot be assigned";
         let wrong = Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, "");
         return lower.fail(wrong.help("assign numbers, such as `u32 at payload = …`"));
     };

@@ -6,7 +6,7 @@ use braid_packet::Header;
 
 use super::say;
 use super::types::{self, Type};
-use crate::ast::{HeaderDef, Path, joined};
+use crate::ast::{HeaderDef, Ident, Path, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// The most bytes that the fields of a header take.
@@ -53,12 +53,7 @@ impl DeclaredHeader<'_> {
             return Err(wrong.help("name one of its fields, or write `has` in front of it"));
         };
         let Some(found) = self.fields.iter().position(|field| field.name == name.text) else {
-            let known = self.fields.iter().map(|field| field.name.as_str());
-            let list: Vec<String> = known.clone().map(|name| format!("`{name}`")).collect();
-            let message = format!("`{own}` has no field `{}`", name.text);
-            let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")
-                .note(format!("its fields are {}", list.join(", ")));
-            return Err(wrong.help_if(did_you_mean_help(&name.text, known)));
+            return Err(self.unknown(name));
         };
         match rest.first() {
             None => Ok(found),
@@ -68,6 +63,16 @@ impl DeclaredHeader<'_> {
                 Err(Diagnostic::new(code, message, part.span, label))
             }
         }
+    }
+
+    /// The message for a name of no field.
+    pub fn unknown(&self, name: &Ident) -> Diagnostic {
+        let known = self.fields.iter().map(|field| field.name.as_str());
+        let list: Vec<String> = known.clone().map(|name| format!("`{name}`")).collect();
+        let message = format!("`{}` has no field `{}`", self.def.name.text, name.text);
+        Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")
+            .note(format!("its fields are {}", list.join(", ")))
+            .help_if(did_you_mean_help(&name.text, known))
     }
 }
 
@@ -91,6 +96,11 @@ pub struct DeclaredField {
 }
 
 impl DeclaredField {
+    /// The numbers of its first bit, and of the first bit behind it.
+    pub fn bits(&self) -> (u32, u32) {
+        (self.bit, self.bit + u32::from(self.ty.width))
+    }
+
     /// The bytes that it touches: the first one, and their number.
     pub fn bytes(&self) -> (u32, u32) {
         let first = self.bit / 8;

@@ -260,6 +260,12 @@ impl Facts {
         }
     }
 
+    /// Records that bytes of the payload were replaced by others, which may be fewer.
+    pub fn replaced_payload(&mut self) {
+        self.stored_payload();
+        self.payload = 0;
+    }
+
     /// Records that bytes of a TCP option were assigned.
     pub fn stored_option(&mut self) {
         self.loads.retain(|(entry, _), _| *entry);

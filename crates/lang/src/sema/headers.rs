@@ -4,7 +4,9 @@
 //! A declared header is present if the header in front of it is, the packet announces no other
 //! header behind that one, the condition behind `when` holds, and the payload has all of its bytes.
 
-use braid_ir::model::{Area, BinOp, BlockId, CmpOp, Kind, Op, SetRef, Ty, ValueId};
+use braid_ir::model::{
+    Area, BinOp, BlockId, CmpOp, Kind, MAX_STRING_WORDS, Op, SetRef, Ty, ValueId,
+};
 use braid_ir::value::IntervalSet;
 use braid_packet::field::HEADERS;
 use braid_packet::{Field, Header};
@@ -15,7 +17,7 @@ use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
 use super::{needs, operators, say};
-use crate::ast::{ExprKind, Ident, Span};
+use crate::ast::{Expr, ExprKind, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// Lowers `has HEADER` for a declared header.
@@ -331,4 +333,158 @@ fn insert(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount, a: ValueI
 /// The value of a field of a declared header.
 pub fn field_value(lower: &mut Lower<'_>, field: (usize, usize), span: Span) -> Option<Value> {
     read(lower, field, span).map(|(id, ty)| Value::Scalar(id, ty))
+}
+
+/// Lowers `push HEADER { field: EXPR, … } else STMT;` for a declared header. It gets behind the header
+/// that it follows. Fields without a value are 0.
+pub fn push<'a>(
+    lower: &mut Lower<'a>,
+    header: usize,
+    push: &Push,
+    otherwise: Option<&'a Stmt>,
+) -> Option<()> {
+    let module = lower.module;
+    let own = &module.headers[header];
+    let name = &own.def.name.text;
+    if !push.args.is_empty() {
+        let message = format!("`push {name}` takes values with names");
+        let wrong = Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, "");
+        return lower
+            .fail(wrong.help(format!("write `push {name} {{ field: value }} else drop;`")));
+    }
+    let most = u32::try_from(MAX_STRING_WORDS * types::WORD).unwrap_or(u32::MAX);
+    if own.least > most {
+        let message = format!("headers of more than {most} bytes cannot be pushed");
+        return lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, ""));
+    }
+    if !needs::packet(lower, push.span) {
+        return None;
+    }
+    needs::header(lower, Header::L4, false, push.span, &format!("`push {name}`"))?;
+    let words = contents(lower, own, &push.fields)?;
+    let Some(otherwise) = otherwise else { return needs_else(lower, "push", own, push.span) };
+    let (refused, done) = (lower.b.block(), lower.b.block());
+    let start = match own.parent {
+        Parent::Known(parent) => {
+            needs::header(lower, parent, false, push.span, &format!("`push {name}`"))?;
+            nothing_announced(lower, parent, refused);
+            Amount::Const(0)
+        }
+        Parent::Own(parent) => {
+            let front = need(lower, parent, push.span)?;
+            add(lower, front.start, front.len)
+        }
+    };
+    let new = lower.b.constant(types::LENGTH, own.least.into());
+    let ok = replace(lower, header, (start, Amount::Const(0)), (new, words));
+    lower.b.branch(ok, done, refused);
+    lower.b.start(refused);
+    lower.scoped(|this| this.statement(otherwise));
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
+    Some(())
+}
+
+/// Lowers `pop HEADER else STMT;` for a declared header.
+pub fn pop<'a>(
+    lower: &mut Lower<'a>,
+    header: usize,
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let known = need(lower, header, span)?;
+    needs::header(lower, Header::L4, false, span, "`pop`")?;
+    let module = lower.module;
+    let Some(otherwise) = otherwise else {
+        return needs_else(lower, "pop", &module.headers[header], span);
+    };
+    let nothing = lower.b.constant(types::LENGTH, 0);
+    let ok = replace(lower, header, (known.start, known.len), (nothing, Vec::new()));
+    lower.or_else(ok, otherwise);
+    Some(())
+}
+
+fn needs_else(
+    lower: &mut Lower<'_>,
+    word: &str,
+    own: &DeclaredHeader<'_>,
+    span: Span,
+) -> Option<()> {
+    let name = &own.def.name.text;
+    let message = "the packet may be a fragment, or have no room for the header";
+    let wrong = Diagnostic::new(codes::NEEDS_ELSE, message, span, "and then nothing changes");
+    lower.fail(wrong.help(format!("write `{word} {name} … else drop;`")))
+}
+
+/// Replaces bytes of the payload where a declared header begins. The result says whether it was
+/// possible.
+fn replace(
+    lower: &mut Lower<'_>,
+    header: usize,
+    (start, old): (Amount, Amount),
+    (new, words): (ValueId, Vec<ValueId>),
+) -> ValueId {
+    let (offset, old) = (value(lower, start), value(lower, old));
+    let ok = lower.b.value(BOOL);
+    lower.b.op(Op::ReplaceBytes { ok, offset, old, new, words });
+    // The headers in front of it stay where they are.
+    let mut front = Vec::new();
+    let mut at = header;
+    while let Parent::Own(parent) = lower.module.headers[at].parent {
+        front.extend(known(lower, parent).map(|known| (parent, known)));
+        at = parent;
+    }
+    lower.b.facts.replaced_payload();
+    for (header, known) in front {
+        lower.b.facts.learn_declared(header, known);
+    }
+    ok
+}
+
+/// The words of a declared header whose fields have these values.
+fn contents(
+    lower: &mut Lower<'_>,
+    own: &DeclaredHeader<'_>,
+    given: &[(Ident, Expr)],
+) -> Option<Vec<ValueId>> {
+    let mut values: Vec<(&DeclaredField, ValueId)> = Vec::new();
+    let mut whole = true;
+    for (name, expr) in given {
+        let Some(field) = own.fields.iter().find(|field| field.name == name.text) else {
+            lower.say(own.unknown(name));
+            whole = false;
+            continue;
+        };
+        if values.iter().any(|(before, _)| before.name == field.name) {
+            let message = format!("the field `{}` is given twice", name.text);
+            lower.say(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "again"));
+            whole = false;
+        }
+        match lower.typed(expr, field.ty) {
+            Some(id) => values.push((field, id)),
+            None => whole = false,
+        }
+    }
+    let words = 0..own.least.div_ceil(16);
+    whole.then(|| words.map(|word| filled(lower, word, &values)).collect())
+}
+
+/// A word of 16 bytes of a declared header, by its number.
+fn filled(lower: &mut Lower<'_>, word: u32, values: &[(&DeclaredField, ValueId)]) -> ValueId {
+    const WIDE: Ty = types::U128;
+    let mut sum = lower.b.constant(WIDE, 0);
+    let (first, end) = (128 * word, 128 * (word + 1));
+    for (field, a) in values {
+        let (start, behind) = field.bits();
+        if behind <= first || end <= start {
+            continue;
+        }
+        let a = lower.b.emit(WIDE, |out| Op::Resize { out, a: *a });
+        // A field may continue in the next word.
+        let op = if behind <= end { BinOp::Shl } else { BinOp::Shr };
+        let by = lower.b.constant(WIDE, end.abs_diff(behind).into());
+        let placed = lower.b.bin(WIDE, op, a, by);
+        sum = lower.b.bin(WIDE, BinOp::Or, sum, placed);
+    }
+    lower.b.emit(types::BYTES, |out| Op::Resize { out, a: sum })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId};
+use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId, ValueId};
 use rustc_hash::FxHashMap;
 
 use super::build::Builder;
@@ -12,7 +12,7 @@ use super::facts::{Amount, AnyField, Facts};
 use super::module::Module;
 use super::scope::Scope;
 use super::{constant, say};
-use crate::ast::Span;
+use crate::ast::{Span, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
@@ -184,6 +184,16 @@ impl<'a> Lower<'a> {
         known: impl IntoIterator<Item = &'s str>,
     ) -> Option<String> {
         say::suggest(self.diags, name, known)
+    }
+
+    /// Runs the statement behind `else` if the condition does not hold.
+    pub fn or_else(&mut self, ok: ValueId, otherwise: &'a Stmt) {
+        let (done, gone) = (self.b.block(), self.b.block());
+        self.b.branch(ok, done, gone);
+        self.b.start(gone);
+        self.scoped(|this| this.statement(otherwise));
+        self.b.jump(done, Vec::new());
+        self.b.start(done);
     }
 
     /// An evaluator of constants.

@@ -5,12 +5,15 @@ use braid_packet::{Header, options};
 
 use super::lower::Lower;
 use super::types::{BOOL, uint};
-use super::{needs, say};
+use super::{headers, needs, say};
 use crate::ast::{Path, Push, Span, Stmt, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// Lowers `push HEADER(…) [else STMT];`.
 pub fn push<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+    if let Some(header) = lower.module.header(&joined(&push.header)) {
+        return headers::push(lower, header, push, otherwise);
+    }
     if joined(&push.header) != "vlan" {
         return push_option(lower, push, otherwise);
     }
@@ -20,7 +23,7 @@ pub fn push<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>)
         let wrong = Diagnostic::new(codes::UNREACHABLE_STATEMENT, message, otherwise.span, label);
         return lower.fail(wrong.help("leave the `else` out"));
     }
-    let [id] = push.args.as_slice() else {
+    let ([id], []) = (push.args.as_slice(), push.fields.as_slice()) else {
         return wrong_values(lower, push, "the identifier");
     };
     let id = lower.typed(id, uint(12));
@@ -61,9 +64,23 @@ fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stm
     Some(())
 }
 
-/// Lowers `pop HEADER;`.
-pub fn pop(lower: &mut Lower<'_>, header: &Path, span: Span) -> Option<()> {
+/// Lowers `pop HEADER [else STMT];`.
+pub fn pop<'a>(
+    lower: &mut Lower<'a>,
+    header: &Path,
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
     let name = joined(header);
+    if let Some(header) = lower.module.header(&name) {
+        return headers::pop(lower, header, otherwise, span);
+    }
+    if let Some(otherwise) = otherwise {
+        let message = format!("`pop {name}` always removes the header");
+        let label = "this `else` is never reached";
+        let wrong = Diagnostic::new(codes::UNREACHABLE_STATEMENT, message, otherwise.span, label);
+        return lower.fail(wrong.help("leave the `else` out"));
+    }
     let known = if name == "vlan" { Header::Vlan } else { option_named(lower, header)? };
     if !needs::packet(lower, span) {
         return None;
@@ -83,7 +100,7 @@ pub fn pop(lower: &mut Lower<'_>, header: &Path, span: Span) -> Option<()> {
 pub fn option(lower: &mut Lower<'_>, push: &Push) -> Option<(Header, Vec<ValueId>)> {
     let option = option_named(lower, &push.header)?;
     let bytes = options::values(option);
-    if bytes.len() != push.args.len() {
+    if bytes.len() != push.args.len() || !push.fields.is_empty() {
         let fields = option.info().fields.iter().map(|info| format!("`{}`", info.name));
         let fields: Vec<String> = fields.collect();
         let wanted = if fields.is_empty() { "no values".to_owned() } else { fields.join(", ") };
@@ -96,7 +113,10 @@ pub fn option(lower: &mut Lower<'_>, push: &Push) -> Option<(Header, Vec<ValueId
 }
 
 fn wrong_values<T>(lower: &mut Lower<'_>, push: &Push, wanted: &str) -> Option<T> {
-    let found = say::count(push.args.len(), "value");
+    let found = match push.fields.is_empty() {
+        true => say::count(push.args.len(), "value"),
+        false => "values with names".to_owned(),
+    };
     let message = format!("`push {}` takes {wanted}, found {found}", joined(&push.header));
     lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, ""))
 }
@@ -109,8 +129,8 @@ fn option_named(lower: &mut Lower<'_>, path: &Path) -> Option<Header> {
         let message = format!("`{name}` cannot be pushed or popped");
         let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
         lower.say(wrong.help(
-            "the headers that can are vlan and the TCP options tcp.mss, tcp.wscale, tcp.sack_ok \
-             and tcp.ts",
+            "the headers that can are vlan, the TCP options tcp.mss, tcp.wscale, tcp.sack_ok and \
+             tcp.ts, and headers of the program",
         ));
     }
     found

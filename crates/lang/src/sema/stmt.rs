@@ -92,8 +92,8 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Push { push, otherwise } => {
             let _ = push::push(lower, push, otherwise.as_deref());
         }
-        StmtKind::Pop(header) => {
-            let _ = push::pop(lower, header, stmt.span);
+        StmtKind::Pop { header, otherwise } => {
+            let _ = push::pop(lower, header, otherwise.as_deref(), stmt.span);
         }
         StmtKind::Call(call) => {
             let _ = call_statement(lower, call);

@@ -120,7 +120,7 @@ impl<'a> Visitor<'a> for Mixed<'_> {
             StmtKind::Resubmit => "`resubmit`",
             StmtKind::Send { .. } => "`send`",
             StmtKind::Push { .. } => "`push`",
-            StmtKind::Pop(_) => "`pop`",
+            StmtKind::Pop { .. } => "`pop`",
             // These words end the path of a stream.
             StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
                 return !path.parts.first().is_some_and(|p| ENDS.contains(&p.text.as_str()));

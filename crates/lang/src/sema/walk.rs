@@ -1,6 +1,6 @@
 //! Walks the syntax tree of statements and expressions.
 
-use crate::ast::{Block, Contents, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
+use crate::ast::{Block, Contents, Expr, ExprKind, Ident, Path, Push, Stmt, StmtKind};
 
 /// Visits the nodes of a walk, outermost first.
 pub trait Visitor<'a> {
@@ -74,7 +74,7 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
         }
         StmtKind::Delete(value) | StmtKind::Call(value) => expr(value, v),
         StmtKind::Send { contents: Contents { fields, options, payload }, .. } => {
-            let args = options.iter().flat_map(|push| &push.args);
+            let args = options.iter().flat_map(Push::values);
             fields.iter().map(|(_, value)| value).chain(args).for_each(|value| expr(value, v));
             if let Some((_, Some(length))) = payload {
                 expr(length, v);
@@ -82,16 +82,16 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
         }
         StmtKind::Emit { args, .. } => args.iter().for_each(|(_, value)| expr(value, v)),
         StmtKind::Push { push, otherwise } => {
-            push.args.iter().for_each(|value| expr(value, v));
+            push.values().for_each(|value| expr(value, v));
             nested(otherwise.as_deref(), v);
         }
+        StmtKind::Pop { otherwise, .. } => nested(otherwise.as_deref(), v),
         StmtKind::Block(inner) => block(inner, v),
         StmtKind::Output(_)
         | StmtKind::Drop(_)
         | StmtKind::Consume
         | StmtKind::Mirror(_)
         | StmtKind::Resubmit
-        | StmtKind::Pop(_)
         | StmtKind::Error => {}
     }
 }

@@ -2,13 +2,19 @@
 //! their own, behind one another, and behind UDP, TCP and IP.
 
 use super::{Family, PACKETS};
+use braid_compiler::synth::SynthMutant;
 use braid_ir::chain::Chain;
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Form, budget};
 use braid_testkit::packet::parse;
 use braid_testkit::record::{Detail, Stimulus, record};
 
-pub const FAMILY: Family = Family { functions: FUNCTIONS, names: &NAMES, packet, mutants: &[] };
+pub const FAMILY: Family = Family {
+    functions: FUNCTIONS,
+    names: &NAMES,
+    packet,
+    mutants: &[SynthMutant::PayloadLengthsKept, SynthMutant::CountedLater],
+};
 
 /// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
@@ -28,6 +34,7 @@ header inner_more after more when inner_more.version == 4 {
 } length 4 * u32(inner_more.words);
 header ports after inner when inner.tos == 17 { sport: port, odd: u5, dport: u11, }
 header lines after tcp { first: u8, rest: u24 }
+header long after tcp when long.a == 5 { a: u7, pad: u97, middle: u64, rest: u72, z: u16, }
 header hello after ip when ip.proto in { 6, 17, 89 } { version: u8, kind: u4, twist: u12, router: ip4 }
   length hello.version;
 
@@ -92,6 +99,41 @@ nf routing() {
     else => output;
   }
 }
+nf wrap() {
+  match {
+    has udp and udp.dport == 53 => {
+      push gtpu { version: 1, kind: 255, teid: u32(udp.sport), flags: 2 } else drop "no room";
+      udp.dport = 2152;
+      if has gtpu { push more { seq: 0x8000, next: 1 } else output back; }
+      output;
+    }
+    else => output;
+  }
+}
+nf unwrap() {
+  match {
+    has more => { pop more else drop "kept"; gtpu.flags = 0; output; }
+    has gtpu and gtpu.kind != 255 => { pop gtpu else output back; output; }
+    has inner => { pop inner else output; output; }
+    else => output;
+  }
+}
+nf tag() {
+  match {
+    has tcp and not has long => { push long { a: 5, middle: 0x123456789abcdef, z: 0xff01 } else output; output; }
+    long.middle > 0 => { pop long else drop; output; }
+    else => output;
+  }
+}
+nf lengths() {
+  state sizes: u32 per (u16) = 0, capacity 5, full evict_oldest;
+  match {
+    udp.len > 30 and has ip and pkt.payload_len > 24 B => { sizes[udp.len] += 1; ip.tos = 4; output; }
+    ip.len & 1 == 1 => { ip.id = ip.len; output; }
+    ip6.len & 3 == 2 and pkt.len > 70 B => drop "odd";
+    else => output;
+  }
+}
 nf aim() {
   match {
     has gtpu => { udp.dport = 4789; if has gtpu { gtpu.flags = 1; } else { output back; } output; }
@@ -101,7 +143,10 @@ nf aim() {
 }
 "#;
 
-const NAMES: [&str; 7] = ["relabel", "order", "within", "count", "line", "routing", "aim"];
+const NAMES: [&str; 11] = [
+    "relabel", "order", "within", "count", "line", "routing", "aim", "wrap", "unwrap", "tag",
+    "lengths",
+];
 
 fn packet(rng: &mut Rng) -> String {
     let mut hex = |bytes: &str, most: usize| {

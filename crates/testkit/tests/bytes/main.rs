@@ -116,3 +116,8 @@ fn these_chains_find_a_synthesis_that_overlooks_tcp_options() {
 fn engines_are_equal_on_chains_of_functions_with_headers_of_their_own() {
     declared::FAMILY.engines_are_equal();
 }
+
+#[test]
+fn these_chains_find_a_synthesis_that_overlooks_new_lengths_of_payloads() {
+    declared::FAMILY.mutants_are_found();
+}

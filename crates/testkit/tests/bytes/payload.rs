@@ -132,12 +132,37 @@ nf walk() {
     else => output;
   }
 }
+nf rewrite() {
+  match {
+    has l4 and "GET " at payload => {
+      bytes<16> at payload for 3 = "POST" else drop "no room";
+      output;
+    }
+    has l4 and u8 at payload + 1 > 99 => {
+      bytes<32> at payload + 1 for (u8 at payload + 1 & 7) = "" else output back;
+      output;
+    }
+    has l4 => {
+      let word = bytes<32> at payload + 2 for size(pkt.payload_len) / 2 else output;
+      bytes<32> at payload + pkt.payload_len = word else bytes<32> at payload for 1 = word else drop;
+      output;
+    }
+    else => output;
+  }
+}
+nf size() {
+  match {
+    ip.len > 50 or has ip and udp.len & 1 == 0 => { ip.tos = u8(pkt.payload_len & 0xff); output; }
+    ip6.len > 20 => drop;
+    else => output;
+  }
+}
 nf back() { match { ip4 at payload in 0.0.0.0/1 => output back; else => output; } }
 "#;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "first", "last", "odd", "exchange", "tunnel", "inside", "sum", "remember", "words", "strings",
-    "walk", "back",
+    "walk", "rewrite", "size", "back",
 ];
 
 fn packet(rng: &mut Rng) -> String {

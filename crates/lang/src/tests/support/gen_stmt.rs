@@ -59,7 +59,7 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
         3 => StmtKind::Resubmit,
         4 => StmtKind::Mirror(name(e)),
         5 => StmtKind::Delete(place(e)),
-        6 => StmtKind::Pop(push(e).header),
+        6 => StmtKind::Pop { header: push(e).header, otherwise: otherwise(e, fuel) },
         7 => StmtKind::Push { push: push(e), otherwise: otherwise(e, fuel) },
         8 => StmtKind::Emit {
             event: name(e),
@@ -127,7 +127,11 @@ fn row(e: &mut Entropy, fuel: u32) -> Row {
 fn push(e: &mut Entropy) -> Push {
     let header = e.of(&[&["vlan"][..], &["tcp", "mss"]]).iter().map(|part| ident(part)).collect();
     let header = Path { parts: header, span: Span::default() };
-    Push { header, args: e.some(2, |e| expr(e, FUEL)), span: Span::default() }
+    let (args, fields) = match e.coin() {
+        true => (e.some(2, |e| expr(e, FUEL)), Vec::new()),
+        false => (Vec::new(), record(e, FUEL)),
+    };
+    Push { header, args, fields, span: Span::default() }
 }
 
 fn send(e: &mut Entropy) -> StmtKind {

@@ -180,6 +180,9 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Push { push: p, otherwise: o } => {
             format!("{}{}", push(p), otherwise(o.as_deref()))
         }
+        StmtKind::Pop { header, otherwise: o } => {
+            format!("pop {}{}", path(header), otherwise(o.as_deref()))
+        }
         StmtKind::Emit { event, args } if args.is_empty() => format!("emit {};", event.text),
         StmtKind::Emit { event, args } => format!("emit {} {};", event.text, record(args)),
         StmtKind::Block(b) => block(b),
@@ -188,9 +191,11 @@ pub fn stmt(s: &Stmt) -> String {
 }
 
 fn push(p: &Push) -> String {
-    match &p.args[..] {
-        [] => format!("push {}", path(&p.header)),
-        args => format!("push {}({})", path(&p.header), list(args, expr)),
+    let header = path(&p.header);
+    match (&p.args[..], &p.fields[..]) {
+        ([], []) => format!("push {header}"),
+        ([], fields) => format!("push {header} {}", record(fields)),
+        (args, _) => format!("push {header}({})", list(args, expr)),
     }
 }
 
@@ -210,7 +215,6 @@ fn simple(kind: &StmtKind) -> String {
         StmtKind::Consume => "consume".into(),
         StmtKind::Resubmit => "resubmit".into(),
         StmtKind::Mirror(port) => format!("mirror {}", port.text),
-        StmtKind::Pop(header) => format!("pop {}", path(header)),
         StmtKind::Call(call) => expr(call),
         _ => String::new(),
     }

@@ -136,12 +136,21 @@ pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// Reads numbers in the payload: in a predicate, behind an `else`, or behind a test of the same
-/// bytes. Offsets are constant, or depend on a field.
+/// Reads and writes bytes of the payload: in a predicate, behind an `else`, or behind a test of the
+/// same bytes; or replaces them. Offsets are constant, or depend on a field.
 pub(super) fn payload(rng: &mut Rng, draft: &mut Draft) {
     let (ty, bytes) = *rng.pick(&[("u8", 1), ("u16", 2), ("port", 2), ("u24", 3), ("u64", 8)]);
     let offset = rng.below(12);
-    match rng.below(7) {
+    match rng.below(8) {
+        7 => {
+            let old = *rng.pick(&["0", "2", "ip.ttl % 8", "size(pkt.payload_len) - 3 B"]);
+            let new = *rng.pick(&["", "x", "GET /", "17 bytes of text!"]);
+            let mut used = test(String::new(), &[Header::L4, Header::Ip4]);
+            used.lines.push(format!(
+                "bytes<32> at payload + {offset} for {old} = \"{new}\" else drop \"short\";"
+            ));
+            draft.uses.push(used);
+        }
         6 => {
             let len = *rng.pick(&["3", "ip.ttl % 20", "size(pkt.payload_len) - 2 B"]);
             let mut used = test(String::new(), &[Header::Ip4]);

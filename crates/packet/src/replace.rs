@@ -1,0 +1,206 @@
+//! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums follow.
+
+use crate::bytes::{Area, Cut, place};
+use crate::checksum::{self, Delta, Sum16};
+use crate::field::Header;
+use crate::layout::Layout;
+use crate::lengths;
+use crate::packet::Packet;
+
+/// The most bytes that one replacement writes.
+pub const MOST_NEW: usize = 240;
+
+/// Replaces `old` bytes of the payload, from byte `offset` on, by the first `new` bytes of `words`,
+/// which hold 16 bytes each, the first byte highest. Updates lengths and checksums. Earlier layouts
+/// become invalid.
+///
+/// Returns false, and changes nothing, if the payload ends before, if the packet has neither TCP nor
+/// UDP, or if the words hold fewer bytes. If the length changes, also for fragments, and if a length
+/// in a header would not fit.
+///
+/// # Errors
+/// The capture lacks bytes of the payload that this changes or moves. Nothing has changed.
+pub fn replace(
+    packet: &mut Packet,
+    layout: &Layout,
+    (offset, old): (u128, u128),
+    (new, words): (u128, &[u128]),
+) -> Result<bool, Cut> {
+    let mut buffer = [0; MOST_NEW];
+    for (chunk, word) in buffer.chunks_mut(16).zip(words) {
+        chunk.copy_from_slice(&word.to_be_bytes());
+    }
+    let held = (16 * words.len()).min(MOST_NEW);
+    let new = usize::try_from(new).ok().filter(|new| *new <= held);
+    let Some(new) = new.and_then(|new| buffer.get(..new)) else { return Ok(false) };
+    let Some(old) = usize::try_from(old).ok() else { return Ok(false) };
+    let Some(at) = place(packet, layout, (Area::Payload, offset), old) else { return Ok(false) };
+    let grows = new.len().saturating_sub(old);
+    let may_change = new.len() == old || lengths::can_grow(packet, layout, grows);
+    if !layout.has(Header::L4) || !may_change {
+        return Ok(false);
+    }
+    // Bytes behind the replaced ones move. Moved by an odd number, they count differently in a
+    // checksum.
+    let end = match new.len() == old {
+        true => at + old,
+        false => layout.payload_offset() + layout.payload_len(),
+    };
+    let before = summed(packet, layout, at..end).ok_or(Cut)?;
+    let done = match new.len() > old {
+        true => packet.insert(at + old, new.get(old..).unwrap_or_default()),
+        false => packet.remove(at + new.len(), old - new.len()),
+    };
+    if !done {
+        return Ok(false);
+    }
+    lengths::write(packet, at, new);
+    let after = summed(packet, layout, at..end + new.len() - old).unwrap_or_default();
+    let mut delta = Delta::between(before.into(), after.into(), 2);
+    if new.len() != old {
+        delta = delta.and(lengths::change(packet, layout, grows, old.saturating_sub(new.len())));
+    }
+    if let Some(sum) = layout.sum() {
+        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
+    }
+    Ok(true)
+}
+
+/// What bytes add to the checksum of the header in front of them. `None` if the capture lacks some.
+fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<usize>) -> Option<u16> {
+    let is_odd = bytes.start.abs_diff(layout.l4()) % 2 == 1;
+    let sum = Sum16::default().with(packet.data().get(bytes)?).folded();
+    Some(if is_odd { sum.swap_bytes() } else { sum })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checksum::verify;
+    use crate::field::Field;
+    use crate::{Link, Shape, build_fresh};
+
+    const SHAPES: [Shape; 4] = [Shape::Tcp4, Shape::Tcp6, Shape::Udp4, Shape::Udp6];
+
+    fn packet(shape: Shape, payload: &[u8]) -> Packet {
+        let fields = [(Field::L4Sport, 7), (Field::L4Dport, 80)];
+        build_fresh(Link::Ethernet, 0, shape, &fields, payload).unwrap()
+    }
+
+    fn put(packet: &mut Packet, place: (u128, u128), new: &[u8]) -> Result<bool, Cut> {
+        let words: Vec<u128> = new
+            .chunks(16)
+            .map(|chunk| {
+                chunk.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))
+                    << (128 - 8 * chunk.len())
+            })
+            .collect();
+        let layout = packet.parse();
+        replace(packet, &layout, place, (new.len() as u128, &words))
+    }
+
+    #[test]
+    fn bytes_are_replaced_by_more_or_fewer_and_lengths_and_checksums_follow() {
+        let payload = b"abcdefghijklm";
+        for shape in SHAPES {
+            for at in 0..5 {
+                for old in 0..6 {
+                    for new in [&b""[..], b"X", b"XY", b"XYZ", b"a text of more than 16 bytes"] {
+                        let mut changed = packet(shape, payload);
+                        let mut expected = payload.to_vec();
+                        expected.splice(at..at + old, new.iter().copied());
+                        assert_eq!(put(&mut changed, (at as u128, old as u128), new), Ok(true));
+                        let layout = changed.parse();
+                        assert_eq!(changed.payload(&layout), expected, "{shape:?} {at} {old}");
+                        assert!(verify(&changed, &layout).all_right(), "{shape:?} {at} {old}");
+                        assert_eq!(changed.data(), packet(shape, &expected).data());
+                        assert_eq!(changed.wire_len as usize, changed.data().len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_checksum_stays_wrong_by_the_same_amount() {
+        for shape in SHAPES {
+            let mut changed = packet(shape, b"abcdef");
+            let at = changed.parse().sum().unwrap().at;
+            changed.data_mut()[at] ^= 0x40;
+            assert_eq!(put(&mut changed, (1, 2), b"12345"), Ok(true));
+            let wrong = changed.clone();
+            checksum::fill(&mut changed);
+            assert_eq!(changed.data()[at] ^ 0x40, wrong.data()[at]);
+        }
+    }
+
+    #[test]
+    fn a_missing_udp_checksum_stays_missing() {
+        let mut changed = packet(Shape::Udp4, b"abcdef");
+        let at = changed.parse().sum().unwrap().at;
+        changed.data_mut()[at..at + 2].fill(0);
+        assert_eq!(put(&mut changed, (1, 2), b"12345"), Ok(true));
+        assert_eq!(changed.data()[at..at + 2], [0, 0]);
+    }
+
+    #[test]
+    fn nothing_changes_where_it_cannot() {
+        let small = packet(Shape::Udp4, b"abcdef");
+        let mut fragment = small.clone();
+        fragment.data_mut()[14 + 6] = 0x20;
+        let mut other = small.clone();
+        other.data_mut()[14 + 9] = 99;
+        let long = packet(Shape::Udp6, &vec![0; 65_535 - 8]);
+        let cases: [(&Packet, (u128, u128), &[u8]); 6] = [
+            (&small, (4, 3), b""),
+            (&small, (7, 0), b"x"),
+            (&small, (u128::MAX, 1), b"x"),
+            (&fragment, (0, 1), b"xy"),
+            (&other, (0, 1), b"x"),
+            (&long, (0, 1), b"xy"),
+        ];
+        for (before, place, new) in cases {
+            let mut changed = before.clone();
+            assert_eq!(put(&mut changed, place, new), Ok(false), "{place:?}");
+            assert_eq!(changed, *before);
+        }
+        // Equal lengths and shorter ones fit.
+        assert_eq!(put(&mut fragment, (0, 2), b"xy"), Ok(true));
+        assert_eq!(put(&mut long.clone(), (0, 2), b"x"), Ok(true));
+        // The words hold fewer bytes.
+        let layout = small.parse();
+        let mut changed = small.clone();
+        assert_eq!(replace(&mut changed, &layout, (0, 1), (17, &[0])), Ok(false));
+        assert_eq!(replace(&mut changed, &layout, (0, 1), (u128::MAX, &[0; 40])), Ok(false));
+        assert_eq!(changed, small);
+    }
+
+    #[test]
+    fn bytes_that_would_move_must_be_captured() {
+        let whole = packet(Shape::Tcp4, b"abcdef");
+        let data = whole.data();
+        let cut = Packet::snapped(Link::Ethernet, 0, &data[..data.len() - 1], whole.wire_len);
+        for (place, new, expected) in [
+            ((0, 2), &b"xy"[..], Ok(true)),
+            ((0, 2), b"xyz", Err(Cut)),
+            ((0, 2), b"x", Err(Cut)),
+            ((4, 2), b"xy", Err(Cut)),
+            ((4, 3), b"xy", Ok(false)),
+        ] {
+            let mut changed = cut.clone();
+            assert_eq!(put(&mut changed, place, new), expected, "{place:?} {new:?}");
+            assert_eq!(changed == cut, expected != Ok(true));
+        }
+    }
+
+    #[test]
+    fn padding_behind_the_packet_stays() {
+        let plain = packet(Shape::Udp4, b"ab");
+        let padded = [plain.data(), &[0xee; 7]].concat();
+        let mut changed = Packet::new(Link::Ethernet, 0, padded);
+        assert_eq!(put(&mut changed, (1, 1), b"123"), Ok(true));
+        let layout = changed.parse();
+        assert_eq!(changed.payload(&layout), b"a123");
+        assert!(verify(&changed, &layout).all_right() && changed.data().ends_with(&[0xee; 7]));
+    }
+}
