@@ -179,6 +179,47 @@ impl IntervalSet {
             .fold(0, |sum: Word, &(lo, hi)| sum.saturating_add((hi - lo).saturating_add(1)))
     }
 
+    /// The members of this set and of another one.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        Self::new(self.0.iter().chain(&other.0).copied())
+    }
+
+    /// The members that another set has, too.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut found = Vec::new();
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            found.push((x.0.max(y.0), x.1.min(y.1)));
+            if x.1 < y.1 {
+                a.next();
+            } else {
+                b.next();
+            }
+        }
+        Self::new(found)
+    }
+
+    /// The values from 0 to this one that are no members.
+    #[must_use]
+    pub fn complement(&self, max: Word) -> Self {
+        let mut found = Vec::new();
+        let mut next = Some(0);
+        for (low, high) in &self.0 {
+            if let Some(from) = next
+                && from < *low
+            {
+                found.push((from, low - 1));
+            }
+            next = high.checked_add(1);
+        }
+        if let Some(from) = next.filter(|from| *from <= max) {
+            found.push((from, max));
+        }
+        Self::new(found)
+    }
+
     /// Members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Word> + '_ {
         self.0.iter().flat_map(|&(lo, hi)| lo..=hi)

@@ -279,8 +279,8 @@ pub enum StmtKind {
     Match(Vec<Row>),
     /// `if COND { … } else if … else { … }` (the last branch may be missing)
     If { cond: Expr, then: Block, otherwise: Option<Block> },
-    /// `for i in A..B { … }` with constant bounds. A is included and B is excluded.
-    For { var: Ident, from: Expr, to: Expr, body: Block },
+    /// `for i in A..B [while COND] { … }` with constant bounds. A is included and B is excluded.
+    For { var: Ident, from: Expr, to: Expr, cond: Option<Expr>, body: Block },
     /// `let NAME = EXPR [else STMT];`
     Let { name: Ident, mutable: bool, value: Expr, otherwise: Option<Box<Stmt>> },
     /// `PLACE = EXPR [else STMT];`, or with `op` the statement `PLACE op= EXPR`

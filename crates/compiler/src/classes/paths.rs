@@ -2,7 +2,6 @@
 //! and what happens to them.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
-use crate::symbolic::range::{complement, intersect};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Target, Ty};
 use braid_ir::residual::{Block, End, Fate, Residual};
@@ -120,10 +119,10 @@ impl Started {
 
     /// The path on which a test holds or fails. `None` if that is impossible.
     fn with(mut self, test: &Test, holds: bool) -> Option<Self> {
-        let set = if holds { test.set.clone() } else { complement(&test.set, test.ty.width) };
+        let set = if holds { test.set.clone() } else { test.set.complement(test.ty.max()) };
         let known = self.tested.iter_mut().find(|(subject, ..)| *subject == test.subject);
         match known {
-            Some((.., left)) => *left = intersect(left, &set),
+            Some((.., left)) => *left = left.intersection(&set),
             None => self.tested.push((test.subject.clone(), test.text.clone(), test.ty, set)),
         }
         let possible = self.tested.iter().all(|(.., left)| !left.is_empty());
@@ -140,7 +139,7 @@ impl Started {
 
 /// The condition that a value is in a set, in words.
 fn said(text: &str, ty: Ty, set: &IntervalSet) -> String {
-    let rest = complement(set, ty.width);
+    let rest = set.complement(ty.max());
     match (set.intervals(), rest.intervals()) {
         ([(1, 1)], _) if ty.width == 1 => text.to_owned(),
         ([(0, 0)], _) if ty.width == 1 => format!("not {text}"),

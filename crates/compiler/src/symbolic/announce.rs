@@ -2,7 +2,6 @@
 //! of an ICMP message.
 
 use super::headers::listed;
-use super::range::intersect;
 use super::state::State;
 use braid_ir::value::IntervalSet;
 use braid_packet::field::Where;
@@ -28,7 +27,7 @@ pub(super) fn decide_headers(state: &mut State, cell: Field, range: &IntervalSet
         for one in &with {
             let _ = state.headers.has(*one);
         }
-        let hit = intersect(range, &values);
+        let hit = range.intersection(&values);
         let is = match hit == *range {
             _ if hit.is_empty() => Some(false),
             // The bytes behind the field stay, so the parser recognises them again.

@@ -5,7 +5,7 @@ use super::draft::{Draft, Flow};
 use super::fields::rule_fields;
 use super::mutants::SynthMutant;
 use super::packet::packet_op;
-use super::range::{ends, intersect};
+use super::range::ends;
 use super::state::Memo;
 use super::tables::state_op;
 use super::values::Pure;
@@ -162,7 +162,7 @@ fn divide(
     }
     let nonzero = IntervalSet::new([(1, ty.max())]);
     let range = path.state.facts.range(&draft.values, b);
-    let faults = intersect(&range, &nonzero) != range;
+    let faults = range.intersection(&nonzero) != range;
     let memo = Memo::Quotient(op == BinOp::Div, a, b);
     let make = |outs: &[ValueId]| What::Op(Op::Bin { out: outs[0], op, a, b });
     let outs = draft.once(visit, path, memo, &[ty], faults, make);
@@ -227,7 +227,7 @@ fn list_get(
     if let Some(rows) = rows {
         let inside = members(rows);
         let range = path.state.facts.range(&draft.values, index);
-        let hit = intersect(&range, &inside);
+        let hit = range.intersection(&inside);
         if hit.is_empty() {
             return draft.fault(visit, path, Fault::Index);
         }

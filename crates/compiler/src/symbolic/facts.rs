@@ -1,7 +1,7 @@
 //! Facts about values on a path: a set of possible values for each.
 
 use super::fold::mirrored;
-use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
+use super::range::{ends, full, is_full, one, only, shifted, union};
 use super::values::{Def, Pure, Values};
 use braid_ir::arith::binary;
 use braid_ir::model::{BinOp, CmpOp, ValueId, Word};
@@ -46,7 +46,7 @@ impl Facts {
             _ => return fact.cloned().unwrap_or_else(|| full(width)),
         };
         match fact {
-            Some(fact) => intersect(fact, &shape),
+            Some(fact) => fact.intersection(&shape),
             None => shape,
         }
     }
@@ -100,7 +100,7 @@ impl Facts {
             },
             Pure::InSet(a, set) => {
                 let (range, set) = (range(a), values.set(*set));
-                let inside = intersect(&range, set);
+                let inside = range.intersection(set);
                 truth(if inside.is_empty() {
                     Some(false)
                 } else if inside == range {
@@ -127,7 +127,7 @@ impl Facts {
     fn learn_to(&mut self, values: &Values, value: ValueId, set: &IntervalSet, depth: u32) -> bool {
         let width = values.ty(value).width;
         let before = self.range(values, value);
-        let now = intersect(&before, set);
+        let now = before.intersection(set);
         if now.is_empty() {
             return false;
         }
@@ -178,7 +178,7 @@ impl Facts {
                 None => true,
             },
             Pure::Resize(a) if values.ty(*a).width <= width => {
-                let set = intersect(now, &full(values.ty(*a).width));
+                let set = now.intersection(&full(values.ty(*a).width));
                 self.learn_to(values, *a, &set, depth)
             }
             Pure::Retype(a, _) => self.learn_to(values, *a, now, depth),
@@ -222,7 +222,7 @@ impl Facts {
             Pure::InSet(a, set) => {
                 let set = values.set(*set);
                 let width = values.ty(*a).width;
-                let set = if truth { set.clone() } else { complement(set, width) };
+                let set = if truth { set.clone() } else { set.complement(max_of(width)) };
                 self.learn_to(values, *a, &set, depth)
             }
             _ => true,
@@ -262,7 +262,7 @@ pub(crate) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> In
     match op {
         CmpOp::Eq => b.clone(),
         CmpOp::Ne => match only(b) {
-            Some(word) => complement(&one(word), width),
+            Some(word) => one(word).complement(max_of(width)),
             None => full(width),
         },
         CmpOp::Lt => match high.checked_sub(1) {
@@ -293,7 +293,7 @@ fn negated(op: CmpOp) -> CmpOp {
 fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
     let ((a_low, a_high), (b_low, b_high)) = (ends(a)?, ends(b)?);
     match op {
-        CmpOp::Eq if intersect(a, b).is_empty() => Some(false),
+        CmpOp::Eq if a.intersection(b).is_empty() => Some(false),
         CmpOp::Eq => (only(a)? == only(b)?).then_some(true),
         CmpOp::Ne => decided(CmpOp::Eq, a, b).map(|equal| !equal),
         CmpOp::Lt if a_high < b_low => Some(true),

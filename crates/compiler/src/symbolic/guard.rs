@@ -6,10 +6,11 @@
 //! or neither side does, the likely path takes the longer side.
 
 use super::facts::{Facts, allowed};
-use super::range::{complement, ends, full, intersect, is_full, one, shifted};
+use super::range::{ends, full, is_full, one, shifted};
 use super::values::{Def, Pure, Values};
 use braid_ir::model::{BinOp, CmpOp, Kind, Op, Ty, ValueId};
 use braid_ir::residual::{Block, End, Fate, What};
+use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub(super) fn guard(values: &mut Values, blocks: &[Block], from: usize) -> Optio
             Some((field, set)) => {
                 let width = field.info().width;
                 let known = fields.entry(field).or_insert_with(|| full(width));
-                *known = intersect(known, &set);
+                *known = known.intersection(&set);
             }
             None => others.push((cond, truth)),
         }
@@ -74,7 +75,7 @@ fn of_one_field(values: &Values, cond: ValueId, truth: bool) -> Option<(Field, I
         Def::Pure(Pure::InSet(a, set)) => {
             let set = values.set(*set);
             let width = values.ty(*a).width;
-            let out = complement(set, width);
+            let out = set.complement(max_of(width));
             (*a, if truth { set.clone() } else { out })
         }
         Def::Pure(Pure::Not(inner)) => return of_one_field(values, *inner, !truth),

@@ -36,43 +36,9 @@ pub(super) fn ends(set: &IntervalSet) -> Option<(Word, Word)> {
     Some((set.intervals().first()?.0, set.intervals().last()?.1))
 }
 
-/// The members of both sets.
-pub(crate) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
-    let (mut a, mut b) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
-    let mut found = Vec::new();
-    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-        found.push((x.0.max(y.0), x.1.min(y.1)));
-        if x.1 < y.1 {
-            a.next();
-        } else {
-            b.next();
-        }
-    }
-    IntervalSet::new(found)
-}
-
 /// A set that contains the members of both sets, and possibly more.
 pub(super) fn union(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
-    coarse(IntervalSet::new(a.intervals().iter().chain(b.intervals()).copied()))
-}
-
-/// The values of this width that are not members.
-pub(crate) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
-    let max = max_of(width);
-    let mut found = Vec::new();
-    let mut next = Some(0);
-    for (low, high) in set.intervals() {
-        if let Some(from) = next
-            && from < *low
-        {
-            found.push((from, low - 1));
-        }
-        next = high.checked_add(1);
-    }
-    if let Some(from) = next.filter(|from| *from <= max) {
-        found.push((from, max));
-    }
-    IntervalSet::new(found)
+    coarse(a.union(b))
 }
 
 /// The set of all members plus a number, modulo 2^width.

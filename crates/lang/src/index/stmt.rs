@@ -167,11 +167,12 @@ impl Walk<'_> {
                 self.block(then);
                 otherwise.iter().for_each(|block| self.block(block));
             }
-            StmtKind::For { var, from, to, body } => {
+            StmtKind::For { var, from, to, cond, body } => {
                 in_expr(self, from);
                 in_expr(self, to);
                 self.locals.push((Names::new(), body.span));
                 self.local(Kind::Local, var, var.span);
+                cond.iter().for_each(|cond| in_expr(self, cond));
                 self.block(body);
                 self.locals.pop();
             }

@@ -214,7 +214,8 @@ fn for_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     let from = expr::binary(p, level::BIT_OR)?;
     p.expect(Tok::DotDot, "`..` and the upper bound")?;
     let to = expr::binary(p, level::BIT_OR)?;
-    Ok(StmtKind::For { var, from, to, body: block(p)? })
+    let cond = if p.eat_word("while") { Some(expr::condition(p)?) } else { None };
+    Ok(StmtKind::For { var, from, to, cond, body: block(p)? })
 }
 
 fn match_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {

@@ -4,7 +4,7 @@
 pub const KEYWORDS: &[&str] = &[
     "action", "and", "const", "consume", "delete", "drop", "else", "emit", "exists", "false", "fn",
     "for", "has", "hold", "if", "in", "let", "match", "matches", "mirror", "not", "or", "output",
-    "pop", "push", "resubmit", "send", "true",
+    "pop", "push", "resubmit", "send", "true", "while",
 ];
 
 /// Units that are one word. Rates such as `Mbit/s` are in [`RATES`].

@@ -225,6 +225,9 @@ impl<'a> Eval<'a> {
                 })?;
                 Some(())
             }
+            ExprKind::Binary(_, a, b) if is_set_operation(expr, self.constants) => {
+                self.check_all([&**a, &**b].into_iter())
+            }
             ExprKind::Call(name, args) if files::is_file_value(&name.text) => {
                 files::check_arguments(name, args, expr.span, self.diags)
             }
@@ -268,6 +271,17 @@ impl<'a> Eval<'a> {
                 }
                 whole
             }
+            ExprKind::Binary(op, a, b) if is_set_operation(expr, self.constants) => {
+                let (a, b) = (self.set(a, ty), self.set(b, ty));
+                let (a, b) = (a?, b?);
+                let found = match op {
+                    BinOp::BitOr => a.union(&b),
+                    BinOp::BitAnd => a.intersection(&b),
+                    _ => a.intersection(&b.complement(types::max(ty))),
+                };
+                into.extend(found.intervals());
+                Some(())
+            }
             ExprKind::Path(path) if path.parts.len() == 1 => {
                 let found = self.named(&path.parts[0], expr.span, |eval, inner| {
                     let mut inner_intervals = Vec::new();
@@ -294,6 +308,34 @@ impl<'a> Eval<'a> {
         let wrong = say::expected_type(&types::name(ty), found, expr.span);
         self.report(wrong.help_if(say::versions(ty, family)));
         None
+    }
+}
+
+/// Whether an expression is a union, an intersection or a difference of sets: `a | b`, `a & b` or
+/// `a - b`, where one of both is a set.
+pub fn is_set_operation(expr: &Expr, constants: &dyn Constants) -> bool {
+    let ExprKind::Binary(BinOp::BitOr | BinOp::BitAnd | BinOp::Sub, a, b) = &expr.kind else {
+        return false;
+    };
+    [a, b].into_iter().any(|side| is_set(side, constants, 0))
+}
+
+/// Whether an expression is a set of constants.
+fn is_set(expr: &Expr, constants: &dyn Constants, depth: u32) -> bool {
+    match &expr.kind {
+        ExprKind::Set(_)
+        | ExprKind::List(_)
+        | ExprKind::Range(..)
+        | ExprKind::Prefix4(..)
+        | ExprKind::Prefix6(..) => true,
+        ExprKind::Binary(BinOp::BitOr | BinOp::BitAnd | BinOp::Sub, a, b) => {
+            [a, b].into_iter().any(|side| is_set(side, constants, depth))
+        }
+        ExprKind::Path(path) if path.parts.len() == 1 && depth < MAX_DEPTH => {
+            let found = constants.find(&path.parts[0].text);
+            found.is_some_and(|inner| is_set(inner, constants, depth + 1))
+        }
+        _ => false,
     }
 }
 

@@ -147,7 +147,7 @@ fn merged(way: Together) -> Together {
             _ => None,
         });
         match before {
-            Some(known) => *known = intersection(known, set),
+            Some(known) => *known = known.intersection(set),
             None => one.push(atom),
         }
     }
@@ -195,20 +195,6 @@ fn has(header: Header, way: &Together) -> bool {
 
 fn is_full(field: Field, set: &IntervalSet) -> bool {
     *set.intervals() == [(0, types::max(types::of_field(field)))]
-}
-
-fn intersection(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
-    let (mut x, mut y) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
-    let mut common = Vec::new();
-    while let (Some(p), Some(q)) = (x.peek(), y.peek()) {
-        common.push((p.0.max(q.0), p.1.min(q.1)));
-        if p.1 < q.1 {
-            x.next();
-        } else {
-            y.next();
-        }
-    }
-    IntervalSet::new(common)
 }
 
 impl Reader<'_> {
@@ -361,7 +347,7 @@ mod tests {
 
     #[test]
     fn intersection_keeps_what_both_have() {
-        let common = intersection(&set(&[(1, 9), (20, 29)]), &set(&[(5, 22), (28, 40)]));
+        let common = set(&[(1, 9), (20, 29)]).intersection(&set(&[(5, 22), (28, 40)]));
         assert_eq!(common, set(&[(5, 9), (20, 22), (28, 29)]));
     }
 

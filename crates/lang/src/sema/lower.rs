@@ -81,6 +81,8 @@ pub struct Lower<'a> {
     pub testing: Vec<(usize, Amount)>,
     /// The fields that were read for the declared header that is being tested.
     pub reads: BTreeSet<AnyField>,
+    /// The last product of a rate and a time that differs from packet to packet.
+    pub rounded: Option<ValueId>,
     /// Whether an unreadable or unknown construct may have ended a packet's path.
     pub doubt: bool,
     /// Whether the function exceeds its limits, which is reported. The code that follows is not
@@ -120,6 +122,7 @@ impl<'a> Lower<'a> {
             steps: 0,
             exits: Vec::new(),
             testing: Vec::new(),
+            rounded: None,
             reads: BTreeSet::new(),
             doubt: false,
             too_large: false,

@@ -90,6 +90,7 @@ fn begin(lower: &mut Lower<'_>, mode: Mode, facts: Facts) {
     lower.b = Builder::new(facts);
     lower.row = None;
     lower.absent = None;
+    lower.rounded = None;
     lower.exits.clear();
 }
 

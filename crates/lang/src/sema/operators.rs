@@ -4,11 +4,13 @@ use braid_ir::model::{BinOp as IrBin, Ty, ValueId};
 
 use super::arith::{self, BIT_NANOS, How, Plan};
 use super::build::Builder;
+use super::facts::KeyPart;
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, U64, U128};
 use super::{constant, say};
 use crate::ast::{BinOp, Span};
+use crate::diag::{Diagnostic, codes};
 
 /// Converts a value to this type.
 pub fn coerce(lower: &mut Lower<'_>, value: Value, ty: Ty, span: Span) -> Option<ValueId> {
@@ -64,8 +66,35 @@ pub fn combine(
         Err(wrong) => return lower.fail(say::operands(wrong, op, ta, tb, span)),
     };
     let (left, right) = (coerce(lower, x, plan.left, x_span), coerce(lower, y, plan.right, y_span));
+    let (left, right) = (left?, right?);
+    if op == BinOp::Add {
+        warn_of_rounding(lower, [(left, x_span), (right, y_span)]);
+    }
+    let time = match plan.how {
+        How::RateTime => Some(right),
+        How::TimeRate => Some(left),
+        _ => None,
+    };
     let op = ir_op(op, lower.wrapping);
-    Some(Value::Scalar(planned(&mut lower.b, op, &plan, left?, right?), plan.result))
+    let id = planned(&mut lower.b, op, &plan, left, right);
+    if time.is_some_and(|time| matches!(lower.b.key_part(time), KeyPart::Value(_))) {
+        lower.rounded = Some(id);
+    }
+    Some(Value::Scalar(id, plan.result))
+}
+
+/// Warns of a sum with the product of a rate and a time that differs from packet to packet: each of
+/// them is rounded down to whole bytes, and a sum of many may never grow.
+fn warn_of_rounding(lower: &mut Lower<'_>, sides: [(ValueId, Span); 2]) {
+    let Some((_, span)) = sides.into_iter().find(|(id, _)| Some(*id) == lower.rounded) else {
+        return;
+    };
+    let message = "this adds sizes that are rounded down to whole bytes";
+    let wrong = Diagnostic::new(codes::ROUNDED_SUM, message, span, "0 B for a short time");
+    lower.say(wrong.help(
+        "count in bits × nanoseconds a second instead, such as \
+         `credit + u128(rate) * u128(pkt.time - since)`, where a byte is 8_000_000_000",
+    ));
 }
 
 /// Adds the operations of a plan.

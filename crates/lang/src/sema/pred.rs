@@ -17,7 +17,7 @@ use super::types::{self, BOOL};
 use super::{
     arith, bytes, calls, constant, expand, headers, names, needs, operators, path, say, state,
 };
-use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Path, Span, is_comparison};
+use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// The result of an atom.
@@ -294,6 +294,13 @@ fn has(lower: &mut Lower<'_>, path: &Path, yes: BlockId, no: BlockId) {
 
 /// Lowers `ITEM in SET`.
 fn membership(lower: &mut Lower<'_>, item: &Expr, set: &Expr) -> Option<Truth> {
+    if let ExprKind::Binary(op, a, b) = &set.kind
+        && (constant::is_set_operation(set, &lower.scope.consts)
+            || is_bound_set(lower, a)
+            || is_bound_set(lower, b))
+    {
+        return in_both(lower, item, (*op, a, b));
+    }
     if names::is_word(item, "packet") {
         // A packet that is not IP matches no rule.
         if needs::packet(lower, item.span) {
@@ -332,6 +339,55 @@ fn membership(lower: &mut Lower<'_>, item: &Expr, set: &Expr) -> Option<Truth> {
         return in_set(lower, item, ty, set);
     }
     in_written(lower, item, set)
+}
+
+/// Lowers `ITEM in A | B`, `ITEM in A & B` or `ITEM in A - B`.
+fn in_both(lower: &mut Lower<'_>, item: &Expr, (op, a, b): (BinOp, &Expr, &Expr)) -> Option<Truth> {
+    let ops = [BinOp::BitOr, BinOp::BitAnd, BinOp::Sub];
+    if !ops.contains(&op) {
+        let message = "sets are combined by `|`, `&` and `-`";
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, a.span.to(b.span), ""));
+    }
+    // The item is computed once.
+    if !matches!(item.kind, ExprKind::Path(_)) {
+        let value = lower.value(item, None)?;
+        let name = Ident { text: "(item)".to_owned(), span: item.span };
+        let path = Path { parts: vec![name], span: item.span };
+        let item = Expr { kind: ExprKind::Path(path), span: item.span };
+        return lower.scoped(|lower| {
+            lower.scope.bind("(item)", value);
+            in_both(lower, &item, (op, a, b))
+        });
+    }
+    let (x, y) = (membership(lower, item, a), membership(lower, item, b));
+    let (x, mut y) = (truth_value(lower, x?), truth_value(lower, y?));
+    if op == BinOp::Sub {
+        y = lower.b.complement(y, BOOL);
+    }
+    let combine = if op == BinOp::BitOr { IrBin::Or } else { IrBin::And };
+    Some(Truth::Value(lower.b.bin(BOOL, combine, x, y)))
+}
+
+fn truth_value(lower: &mut Lower<'_>, truth: Truth) -> ValueId {
+    match truth {
+        Truth::Known(known) => lower.b.constant(BOOL, known.into()),
+        Truth::Value(value) => value,
+    }
+}
+
+/// Whether an expression is a set or a list that a parameter has, or combines one with others.
+fn is_bound_set(lower: &Lower<'_>, set: &Expr) -> bool {
+    match &set.kind {
+        ExprKind::Binary(_, a, b) => is_bound_set(lower, a) || is_bound_set(lower, b),
+        ExprKind::Path(path) => {
+            let first = path.parts.first().map(|part| part.text.as_str()).unwrap_or_default();
+            let Some(Binding::Param(param)) = lower.scope.binding(first) else { return false };
+            let ty = lower.model.params.get(param.0 as usize).map(|decl| &decl.ty);
+            lower.scope.local(first).is_none()
+                && ty.is_some_and(|ty| !matches!(ty, ParamTy::Scalar(_) | ParamTy::Str))
+        }
+        _ => false,
+    }
 }
 
 fn param_name(model: &Model, param: braid_ir::model::ParamId) -> &str {

@@ -56,7 +56,9 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::If { cond, then, otherwise } => {
             if_statement(lower, cond, then, otherwise.as_ref(), stmt.span);
         }
-        StmtKind::For { var, from, to, body } => for_loop(lower, var, from, to, body),
+        StmtKind::For { var, from, to, cond, body } => {
+            for_loop(lower, var, (from, to), cond.as_ref(), body);
+        }
         StmtKind::Let { name, mutable, value, otherwise } => {
             locals::declare(lower, (name, *mutable), value, otherwise.as_deref());
         }
@@ -128,7 +130,14 @@ fn if_statement<'a>(
     lower.exits = exits;
 }
 
-fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, body: &'a Block) {
+/// Lowers `for VAR in FROM..TO while COND { … }`.
+fn for_loop<'a>(
+    lower: &mut Lower<'a>,
+    var: &'a Ident,
+    (from, to): (&Expr, &Expr),
+    cond: Option<&Expr>,
+    body: &'a Block,
+) {
     let (from, to) = (bound(lower, from), bound(lower, to));
     let (Some((low, from_span)), Some((high, _))) = (from, to) else { return };
     let span = from_span.to(body.span);
@@ -147,6 +156,7 @@ fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, b
         return lower.say(diagnostic);
     }
     lower.loops += 1;
+    let done = lower.b.block();
     for round in low..high {
         lower.rounds += 1;
         if round > low && !lower.b.live() {
@@ -154,9 +164,16 @@ fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, b
         }
         lower.scoped(|this| {
             this.scope.bind(&var.text, Value::Const(Const::plain(round)));
+            if let Some(cond) = cond {
+                let next = this.b.block();
+                this.predicate(cond, next, done);
+                this.b.start(next);
+            }
             this.block(body);
         });
     }
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
     lower.loops -= 1;
     lower.exits = vec![(span, "goes on behind the loop")];
 }

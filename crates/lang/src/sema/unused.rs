@@ -35,6 +35,9 @@ struct Local<'a> {
     name: &'a Ident,
     used: bool,
     counted: bool,
+    /// Whether it may be assigned, and whether it is.
+    mutable: bool,
+    assigned: bool,
 }
 
 struct Uses<'a> {
@@ -46,6 +49,10 @@ struct Uses<'a> {
     /// Number of locals in scope at the start of each open block.
     scopes: Vec<usize>,
     unused: Vec<&'a Ident>,
+    /// The name of the `let mut` that comes next.
+    mutable: Option<&'a Ident>,
+    /// Locals that may be assigned, but never are.
+    constant: Vec<&'a Ident>,
     /// Written names that are unknown or declared twice.
     troubled: Vec<&'a str>,
 }
@@ -74,6 +81,8 @@ pub fn check<'a>(nf: &'a Nf, sources: &'a SourceMap, diags: &mut Diagnostics) {
         by_name: FxHashMap::default(),
         scopes: Vec::new(),
         unused: Vec::new(),
+        mutable: None,
+        constant: Vec::new(),
         troubled: troubled(sources, diags),
     };
     uses.declare(nf);
@@ -188,6 +197,10 @@ impl<'a> Uses<'a> {
             ExprKind::Path(path) if !is_field(path) => {
                 if let Some(first) = path.parts.first() {
                     self.mark(&first.text, how);
+                    let local = self.by_name.get(first.text.as_str()).and_then(|all| all.last());
+                    if let Some(local) = local.and_then(|at| self.locals.get_mut(*at)) {
+                        local.assigned = true;
+                    }
                 }
             }
             ExprKind::Index(base, key) => {
@@ -244,6 +257,12 @@ impl<'a> Uses<'a> {
                 found.push((codes::UNUSED_LOCAL, message, name.span));
             }
         }
+        let constant = self.constant.iter().filter(|name| !name.text.starts_with('_'));
+        for name in constant.take(MAX_DIAGNOSTICS) {
+            let message = format!("`{}` is never assigned", name.text);
+            let found = Diagnostic::new(codes::UNUSED_LOCAL, message, name.span, "declared here");
+            diags.push(found.help("leave `mut` out"));
+        }
         for (code, message, span) in found {
             let help = match code {
                 codes::STATE_NEVER_READ => {
@@ -278,6 +297,7 @@ impl<'a> Visitor<'a> for Uses<'a> {
                 }
                 return false;
             }
+            StmtKind::Let { name, mutable: true, .. } => self.mutable = Some(name),
             StmtKind::Delete(place) => {
                 self.place(place, |declared| declared.touched = true);
                 return false;
@@ -327,12 +347,15 @@ impl<'a> Visitor<'a> for Uses<'a> {
             }
             if local.counted && !local.used {
                 self.unused.push(local.name);
+            } else if local.mutable && !local.assigned {
+                self.constant.push(local.name);
             }
         }
     }
 
     fn bind(&mut self, name: &'a Ident, counted: bool) {
         self.by_name.entry(&name.text).or_default().push(self.locals.len());
-        self.locals.push(Local { name, used: false, counted });
+        let mutable = self.mutable.take_if(|next| std::ptr::eq(*next, name)).is_some();
+        self.locals.push(Local { name, used: false, counted, mutable, assigned: false });
     }
 }

@@ -50,11 +50,12 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
                 block(otherwise, v);
             }
         }
-        StmtKind::For { var, from, to, body } => {
+        StmtKind::For { var, from, to, cond, body } => {
             expr(from, v);
             expr(to, v);
             v.enter();
             v.bind(var, false);
+            cond.iter().for_each(|cond| expr(cond, v));
             block(body, v);
             v.leave();
         }

@@ -179,8 +179,58 @@ fn packet(rng: &mut Rng) -> String {
     }
 }
 
-/// The same functions, once with declared headers and once with numbers in the payload.
-const PAIRS: [(&str, &str); 4] = [
+/// The same functions in two notations: with declared headers and with numbers in the payload, with
+/// sets and with comparisons, with a loop that ends and with one that goes on without effect.
+const PAIRS: [(&str, &str); 6] = [
+    (
+        "const TUNNELS = { 4789, 6081, 2152 } - { 4789 };
+         nf same(more: set<port> = { 53 }, hosts: list<ip4> = { 10.0.0.1, 10.0.0.9 }) {
+           match {
+             l4.dport in TUNNELS | more and not ip.src in (0.0.0.0/0 - hosts) => output back;
+             l4.sport + 1 in { 1..9 } & { 8..20 } - more => drop;
+             else => output;
+           }
+         }",
+        "nf same() {
+           match {
+             (l4.dport == 6081 or l4.dport == 2152 or l4.dport == 53)
+               and not (has ip and ip.src != 10.0.0.1 and ip.src != 10.0.0.9) => output back;
+             l4.sport + 1 >= 8 and l4.sport + 1 <= 9 => drop;
+             else => output;
+           }
+         }",
+    ),
+    (
+        "nf same() {
+           match {
+             has ip => {
+               let mut at = u16(0);
+               for i in 0..6 while u8 at payload + at > 0x20 and i < ip.ttl {
+                 let next = u16 at payload + at else drop;
+                 at += 1 + next & 1;
+               }
+               ip.id = at;
+               output;
+             }
+             else => drop;
+           }
+         }",
+        "nf same() {
+           match {
+             has ip => {
+               let mut at = u16(0);
+               let mut on = true;
+               for i in 0..6 {
+                 on = on and u8 at payload + at > 0x20;
+                 if on { let next = u16 at payload + at else drop; at += 1 + next & 1; }
+               }
+               ip.id = at;
+               output;
+             }
+             else => drop;
+           }
+         }",
+    ),
     (
         "header gtpu after udp when udp.dport == 2152 {
            version: u3, low: u5, kind: u8, length: u16, teid: u32,
@@ -257,14 +307,14 @@ const PAIRS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn declared_headers_do_what_numbers_in_the_payload_do() {
-    for (nth, (declared, plain)) in PAIRS.iter().enumerate() {
+fn functions_in_two_notations_do_the_same() {
+    for (nth, (one, other)) in PAIRS.iter().enumerate() {
         let chain = |text: &str| {
             let source = format!("{text}\nchain c {{ path in <-> same() <-> out; }}");
             let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
             chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"))
         };
-        let (declared, plain) = (chain(declared), chain(plain));
+        let (one, other) = (chain(one), chain(other));
         let mut changed = 0;
         for seed in budget::seeds(40) {
             let mut rng = Rng::new(seed);
@@ -278,7 +328,7 @@ fn declared_headers_do_what_numbers_in_the_payload_do() {
             let run = |chain: &Chain| {
                 record(harness::reference(chain).as_mut(), &stimuli, Detail::End).outputs
             };
-            let (a, b) = (run(&declared), run(&plain));
+            let (a, b) = (run(&one), run(&other));
             assert_eq!(a, b, "pair {nth}, seed {seed}");
             changed += usize::from(a != run(&chain("nf same() { output; }")));
         }

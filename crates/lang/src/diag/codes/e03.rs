@@ -353,4 +353,34 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
     else => output;
   }
 }";
+
+    ROUNDED_SUM = 327, Warning, "a sum that loses parts of bytes",
+    "A rate times a duration is a size in whole bytes, rounded down. If packets follow each other closely, each of these sizes is 0, and a sum of them never grows: the limit lets nothing through. Count in parts of bytes instead: bits × nanoseconds a second, where a byte is 8,000,000,000.",
+    wrong: "nf f(rate: bitrate = 1 Mbit/s) {
+  state bucket: { credit: size, since: time } per ip.src;
+  match {
+    exists bucket => {
+      bucket.credit = bucket.credit + rate * (pkt.time - bucket.since);
+      bucket.since = pkt.time;
+      if bucket.credit < pkt.len { drop; }
+      output;
+    }
+    has ip => { bucket = { credit: 1500 B, since: pkt.time }; output; }
+    else => output;
+  }
+}",
+    right: "nf f(rate: bitrate = 1 Mbit/s) {
+  const BYTE = 8_000_000_000;
+  state bucket: { credit: u128, since: time } per ip.src;
+  match {
+    exists bucket => {
+      bucket.credit = bucket.credit + u128(rate) * u128(pkt.time - bucket.since);
+      bucket.since = pkt.time;
+      if bucket.credit < u128(pkt.len) * BYTE { drop; }
+      output;
+    }
+    has ip => { bucket = { credit: 1500 * BYTE, since: pkt.time }; output; }
+    else => output;
+  }
+}";
 }

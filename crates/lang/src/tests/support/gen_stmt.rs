@@ -101,6 +101,7 @@ fn compound(e: &mut Entropy, fuel: u32) -> StmtKind {
             var: name(e),
             from: Expr { kind: ExprKind::Int(e.number()), span: Span::default() },
             to: place(e),
+            cond: e.maybe(|e| expr(e, FUEL)),
             body: block(e, fuel),
         },
         3 => send(e),

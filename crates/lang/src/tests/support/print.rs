@@ -152,8 +152,9 @@ pub fn stmt(s: &Stmt) -> String {
                 otherwise.as_ref().map_or(String::new(), |b| format!(" else {}", branch(b)));
             format!("if {} {}{otherwise}", operand(cond), block(then))
         }
-        StmtKind::For { var, from, to, body } => {
-            format!("for {} in {}..{} {}", var.text, expr(from), expr(to), block(body))
+        StmtKind::For { var, from, to, cond, body } => {
+            let cond = cond.as_ref().map_or(String::new(), |c| format!("while {} ", operand(c)));
+            format!("for {} in {}..{} {cond}{}", var.text, expr(from), expr(to), block(body))
         }
         StmtKind::Let { name, mutable, value, otherwise: o } => {
             let kept = if *mutable { "mut " } else { "" };
