@@ -7,6 +7,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use braid_compiler::parallel::chain::{Unfit, paths};
 use braid_compiler::sharding::divide;
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
@@ -101,7 +102,7 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
     let Compiled { unit, functions, chains, diagnostics, sources } =
         compile((&name, &text), &library, &files);
     let path = path.to_owned();
-    Ok(Program {
+    let mut program = Program {
         path,
         unit,
         functions,
@@ -110,7 +111,9 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
         found: diagnostics,
         named: files.named.into_inner(),
         in_control: Vec::new(),
-    })
+    };
+    program.check_policies();
+    Ok(program)
 }
 
 /// Compiles a file that must have no errors. Warnings go to standard error.
@@ -258,6 +261,20 @@ impl Program {
     /// The chains of the file, if it has no errors.
     pub fn chains(&self) -> &[Chain] {
         self.unit.as_ref().map_or(&[], |unit| &unit.chains)
+    }
+
+    /// Adds an error for each chain without a path whose policy leaves an order open that makes a
+    /// difference.
+    fn check_policies(&mut self) {
+        let Some(unit) = &self.unit else { return };
+        for chain in &unit.chains {
+            let Some(span) = unit.by_rules.get(&chain.name) else { continue };
+            if let Err(Unfit::Policy(_, problem)) = paths(chain) {
+                let message = problem.to_string();
+                let label = "one rule more is needed here";
+                self.found.push(Diagnostic::new(codes::POLICY_UNDECIDED, message, *span, label));
+            }
+        }
     }
 
     /// Adds the error that workers cannot share a chain, if the chain asks for several workers.

@@ -179,3 +179,31 @@ fn contradicting_rules_are_named() {
     folder.braid(&["graph", "c.braid", "--chain", "d"]).code(2).warns("no chain `d`");
     folder.braid(&["graph", "c.braid", "--format", "png"]).code(2);
 }
+
+#[test]
+fn rules_alone_order_the_functions_of_a_chain() {
+    let instances = "mon = monitor(); lb = hash_load_balancer(vip: 10.0.0.1, servers: [10.0.0.2]);
+        spread = forwarder();";
+    let rules = "policy { Order(lb, before, mon); Position(spread, first); }";
+    let by_rules = chain(instances, rules);
+    let by_path = chain(instances, "path lan <-> spread <-> lb <-> mon <-> wan;");
+    let pass = |folder: &Folder| folder.braid(&["ir", "c.braid"]).code(0).out;
+    assert_eq!(pass(&by_rules), pass(&by_path));
+    let found: Value = by_rules.braid(&["graph", "c.braid", "--json"]).code(0).json();
+    let path = &found["paths"][0];
+    assert_eq!(path["functions"], json!(["spread", "lb", "mon"]));
+    let free = chain("a = monitor(); b = monitor();", "policy { }");
+    let found: Value = free.braid(&["graph", "c.braid", "--json"]).code(0).json();
+    assert_eq!(found["paths"][0]["graph"]["representation"]["free"], json!([0, 1]));
+}
+
+#[test]
+fn policies_that_leave_an_order_open_are_errors() {
+    let folder = chain(FOUR, "policy { Order(ids, before, fw); Order(mon, before, lb); }");
+    for (command, code) in [("check", 1), ("graph", 3), ("ir", 3)] {
+        let error = folder.braid(&[command, "c.braid"]).code(code).err;
+        assert!(error.contains("[E0815]") && error.contains("add Order("), "{error}");
+    }
+    let rules = "Order(mon, before, ids); Order(ids, before, fw); Order(fw, before, lb);";
+    chain(FOUR, &format!("policy {{ {rules} }}")).braid(&["check", "c.braid"]).code(0);
+}

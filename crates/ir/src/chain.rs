@@ -33,6 +33,9 @@ pub struct Chain {
     /// The worker that an engine of this chain is. It gets only this worker's packets. `None`: the
     /// engine is all workers.
     pub only: Option<u16>,
+    /// Whether the policy alone orders the functions. The links then have one of the orders that it
+    /// allows.
+    pub by_rules: bool,
 }
 
 impl Chain {

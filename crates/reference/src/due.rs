@@ -229,6 +229,7 @@ mod tests {
             workers: 1,
             steering: Steering::by_connection(),
             only: None,
+            by_rules: false,
         })
         .unwrap()
     }

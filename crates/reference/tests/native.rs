@@ -25,6 +25,7 @@ fn engine_for_a_function_that_cannot_be_had_says_why() {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     };
     let why = Reference::new(chain).err().unwrap_or_default();
     assert!(why.starts_with("it: the library ./no_such.so cannot be loaded"), "{why}");

@@ -152,5 +152,6 @@ pub fn example_chain(text: &str) -> braid_ir::chain::Chain {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }

@@ -269,7 +269,8 @@ impl Row {
         }
     }
 
-    /// The rules for this path: the rules of the policy about its functions, and its own order.
+    /// The rules for this path: the rules of the policy about its functions, and its own order,
+    /// unless the policy alone orders the functions.
     fn rules(&self, chain: &Chain) -> Vec<Rule> {
         let at = |node: u16| {
             self.nodes.iter().position(|n| *n == node).and_then(|at| u16::try_from(at).ok())
@@ -288,6 +289,9 @@ impl Row {
             Some(Rule { rule, origin: Origin::Policy })
         };
         let mut rules: Vec<Rule> = chain.policy.iter().filter_map(here).collect();
+        if chain.by_rules {
+            return rules;
+        }
         let mut group: Vec<usize> = (0..self.nodes.len()).collect();
         for rule in &rules {
             if let PolicyRule::Priority(a, b) = rule.rule {

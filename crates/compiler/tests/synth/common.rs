@@ -51,6 +51,7 @@ pub fn row(models: &[&str], params: &[Vec<ParamValue>]) -> Chain {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }
 

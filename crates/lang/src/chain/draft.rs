@@ -8,7 +8,7 @@ use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use rustc_hash::FxHashMap;
 
-use crate::ast::{self, Expr, Ident, Span};
+use crate::ast::{self, ChainItem, Expr, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::sema::env::Env;
 use crate::sema::eval::param_value;
@@ -86,6 +86,8 @@ pub(super) struct Draft<'a> {
     pub(super) malformed: ir::Malformed,
     pub(super) seed: u64,
     pub(super) workers: u16,
+    /// The place of the policy that orders the functions, if no path does.
+    pub(super) by_rules: Option<Span>,
 }
 
 /// The declaration that a name in a chain refers to.
@@ -131,6 +133,7 @@ impl<'a> Draft<'a> {
             malformed: ir::Malformed::Drop,
             seed: 0,
             workers: 1,
+            by_rules: by_rules(ast),
         }
     }
 
@@ -176,6 +179,7 @@ impl<'a> Draft<'a> {
             workers: self.workers,
             steering: Steering::by_connection(),
             only: None,
+            by_rules: self.by_rules.is_some(),
         }
     }
 }
@@ -205,4 +209,19 @@ fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
         End::Interface(at) => draft.interfaces.get(usize::from(at)).and_then(|i| i.span),
         End::Node(at) => draft.nodes.get(usize::from(at)).map(|node| node.span),
     }
+}
+
+/// The place of the policy of a chain that has rules in place of paths. Its links, if any, begin at
+/// ports of their own.
+pub(crate) fn by_rules(chain: &ast::Chain) -> Option<Span> {
+    let mut place = None;
+    for item in &chain.items {
+        match item {
+            ChainItem::Path { .. } => return None,
+            ChainItem::Link { from, .. } if from.port.is_none() => return None,
+            ChainItem::Policy { span, .. } => place = place.or(Some(*span)),
+            _ => {}
+        }
+    }
+    place
 }

@@ -34,10 +34,34 @@ pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Dia
             _ => {}
         }
     }
-    if joined == 0 && !draft.doubt {
+    if joined == 0 && !draft.doubt && draft.by_rules.is_none() {
         diags.push(no_path(draft));
     }
     linked_twice(draft, diags);
+}
+
+/// Makes the links of a chain whose policy orders its functions.
+pub(super) fn link_in_order(
+    draft: &mut Draft<'_>,
+    order: &[u16],
+    span: Span,
+    diags: &mut Diagnostics,
+) {
+    if draft.interfaces.len() != 2 {
+        let name = &draft.ast.name;
+        let message = format!("the chain `{}` has rules in place of a path", name.text);
+        let label = "packets enter and leave where?";
+        let wrong = Diagnostic::new(codes::NO_PATH, message, name.span, label);
+        diags.push(wrong.help("declare two interfaces, the left one first, or write a path"));
+        return;
+    }
+    let nodes = order.iter().map(|node| End::Node(*node));
+    let ends = [End::Interface(0)].into_iter().chain(nodes).chain([End::Interface(1)]);
+    let ends: Vec<End> = ends.collect();
+    for (a, b) in ends.iter().zip(ends.iter().skip(1)) {
+        let (a, b) = ((*a, PortChoice::Side), (*b, PortChoice::Side));
+        join(draft, a, b, Arrow::TwoWay, span, diags);
+    }
 }
 
 fn no_path(draft: &Draft<'_>) -> Diagnostic {

@@ -6,6 +6,7 @@
 //! reported at once. Later checks skip broken parts.
 
 pub(crate) mod args;
+mod circle;
 mod draft;
 mod graph;
 mod interfaces;
@@ -21,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{self, ChainItem, Expr, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
+pub(crate) use draft::by_rules;
 use draft::{Draft, MAX_WORKERS};
 pub use draft::{Found, Functions, Scope};
 
@@ -34,6 +36,13 @@ pub fn resolve(
     let mut draft = Draft::new(chain, scope.doubt);
     nodes::declare(&mut draft, scope, &mut found);
     links::link(&mut draft, scope, &mut found);
+    if let Some(span) = draft.by_rules {
+        match policy::order(&draft, &mut found) {
+            Some(order) => links::link_in_order(&mut draft, &order, span, &mut found),
+            // The rules contradict each other, which is reported.
+            None => draft.doubt = true,
+        }
+    }
     let is_whole = graph::check(&draft, &mut found);
     let (policy, priorities) = policy::check(&draft, is_whole, &mut found);
     settings(&mut draft, scope, &mut found);

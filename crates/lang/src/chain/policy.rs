@@ -1,12 +1,12 @@
 //! Checks the policy: the rules of NFP Table 1, and each contradiction between two rules or between
 //! a rule and the links. Without rules, the order of the paths decides.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use braid_ir::chain::{self as ir, Sink, Source};
 use braid_ir::model::{LEFT, Model, RIGHT, Term};
-use rustc_hash::FxHashMap;
 
+use super::circle::find_cycle;
 use super::draft::{Draft, End, MAX_RULES};
 use super::graph;
 use crate::ast::{ChainItem, Ident, PolicyKind, PolicyRule, Span};
@@ -43,6 +43,56 @@ pub(super) fn check(
     });
     let priorities = priorities.collect();
     (rules.iter().map(|rule| rule.rule).collect(), priorities)
+}
+
+/// The functions of a chain in an order that its policy allows: neighbours where `Priority` relates
+/// them, and otherwise as declared. `None` if the rules contradict each other.
+pub(super) fn order(draft: &Draft<'_>, diags: &mut Diagnostics) -> Option<Vec<u16>> {
+    let mut found = Diagnostics::new();
+    let rules = resolve(draft, &mut found);
+    let policy = Policy { draft, rules: &rules, after: Vec::new() };
+    policy.cycles(&mut found);
+    policy.positions(&mut found);
+    policy.parallel_orders(&mut found);
+    // The check reports these.
+    if found.has_errors() {
+        return None;
+    }
+    let group = policy.parallel_groups();
+    let group_of = |node: u16| group.get(usize::from(node)).copied().unwrap_or_default();
+    let number = |group: usize| u16::try_from(group).unwrap_or(u16::MAX);
+    let mut edges: Vec<(u16, u16, Rule)> = Vec::new();
+    for rule in &rules {
+        if let ir::PolicyRule::Order(a, b) = rule.rule {
+            edges.push((number(group_of(a)), number(group_of(b)), *rule));
+        }
+    }
+    if let Some(circle) = find_cycle(&edges) {
+        let circle: Vec<Rule> = circle.into_iter().map(|at| edges[at].2).collect();
+        diags.push(policy.split(&circle, &group));
+        return None;
+    }
+    let place = |group: usize| {
+        let has = |node: u16| group_of(node) == group;
+        rules.iter().find_map(|rule| match rule.rule {
+            ir::PolicyRule::First(node) if has(node) => Some(0),
+            ir::PolicyRule::Last(node) if has(node) => Some(2),
+            _ => None,
+        })
+    };
+    let mut rest: Vec<usize> = (0..group.len()).filter(|at| group.contains(at)).collect();
+    rest.sort_by_key(|group| place(*group).unwrap_or(1));
+    let mut order = Vec::with_capacity(draft.nodes.len());
+    while !rest.is_empty() {
+        let waits = |of: usize| {
+            edges.iter().any(|(a, b, _)| *b == number(of) && rest.contains(&usize::from(*a)))
+        };
+        // Without a circle, one of them waits for no other.
+        let next = rest.remove(rest.iter().position(|of| !waits(*of)).unwrap_or_default());
+        let members = (0..group.len()).filter(|node| group[*node] == next);
+        order.extend(members.map(number));
+    }
+    Some(order)
 }
 
 /// The rules with right names, without duplicates.
@@ -205,6 +255,38 @@ impl Policy<'_, '_> {
         diags.push(diagnostic.help("remove one of these rules"));
     }
 
+    /// The message for orders that put a function between others that see packets together.
+    fn split(&self, circle: &[Rule], group: &[usize]) -> Diagnostic {
+        let of = |node: u16| group.get(usize::from(node)).copied();
+        let touched: Vec<Option<usize>> = circle
+            .iter()
+            .filter_map(|rule| match rule.rule {
+                ir::PolicyRule::Order(a, _) => Some(of(a)),
+                _ => None,
+            })
+            .collect();
+        let joins = |rule: &&Rule| match rule.rule {
+            ir::PolicyRule::Priority(a, _) => touched.contains(&of(a)),
+            _ => false,
+        };
+        let joining: Vec<Rule> = self.rules.iter().filter(joins).copied().collect();
+        let texts = |rules: &[Rule]| {
+            join(&rules.iter().map(|rule| self.text(rule.rule)).collect::<Vec<_>>())
+        };
+        let message = format!(
+            "{} put a function between others that {} lets run in parallel",
+            texts(circle),
+            texts(&joining)
+        );
+        let span = joining.first().map_or(self.draft.ast.name.span, |rule| rule.span);
+        let code = codes::PRIORITY_AGAINST_ORDER;
+        let mut found = Diagnostic::new(code, message, span, "in parallel");
+        for rule in circle {
+            found = found.label(rule.span, "one after the other");
+        }
+        found.help("remove one of these rules")
+    }
+
     fn positions(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{First, Last, Order, Priority};
         for (a, b) in self.pairs() {
@@ -317,18 +399,59 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// Reports parallel functions that are not neighbours or that hold packets.
+    /// Reports parallel functions between which others are, or that hold packets.
     fn neighbours(&self, diags: &mut Diagnostics) {
+        let group = self.parallel_groups();
         for rule in self.rules {
             if let ir::PolicyRule::Priority(winner, loser) = rule.rule {
-                if let Some(diagnostic) = self.apart(*rule, winner, loser) {
-                    diags.push(diagnostic);
+                let members: Vec<u16> = (0..self.draft.nodes.len())
+                    .filter(|node| group[*node] == group[usize::from(winner)])
+                    .filter_map(|node| u16::try_from(node).ok())
+                    .collect();
+                if !self.together(winner, loser, &members) {
+                    diags.push(self.apart(*rule, winner, loser));
+                }
+                for (left, right) in self.links_among(&members) {
+                    if [left, right].contains(&loser) {
+                        self.enters_between(*rule, left, right, diags);
+                    }
                 }
                 for node in [winner, loser] {
                     self.holds(*rule, node, diags);
                 }
             }
         }
+    }
+
+    /// The pairs of these functions whose first leads directly to the second.
+    fn links_among(&self, members: &[u16]) -> Vec<(u16, u16)> {
+        let among = |link: &super::draft::Link| match (link.source, link.sink) {
+            (Source::Port(a, RIGHT), Sink::Port(b, LEFT)) => Some((a, b)),
+            _ => None,
+        };
+        let inside = |(a, b): &(u16, u16)| members.contains(a) && members.contains(b);
+        self.draft.links.iter().filter_map(among).filter(inside).collect()
+    }
+
+    /// Whether only functions of a group are between two of them on a path.
+    fn together(&self, a: u16, b: u16, members: &[u16]) -> bool {
+        let links = self.links_among(members);
+        let mut reached = vec![a];
+        let mut at = 0;
+        while let Some(node) = reached.get(at).copied() {
+            at += 1;
+            for (left, right) in &links {
+                let next = match node {
+                    _ if node == *left => *right,
+                    _ if node == *right => *left,
+                    _ => continue,
+                };
+                if !reached.contains(&next) {
+                    reached.push(next);
+                }
+            }
+        }
+        reached.contains(&b)
     }
 
     /// Reports a parallel function that is native code or that holds packets. A held packet would
@@ -356,43 +479,33 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// The reason why two functions cannot run in parallel, if any.
-    fn apart(&self, rule: Rule, a: u16, b: u16) -> Option<Diagnostic> {
-        let right_to_left = |from: u16, to: u16| {
-            self.draft.links.iter().any(|link| {
-                link.source == Source::Port(from, RIGHT) && link.sink == Sink::Port(to, LEFT)
-            })
-        };
-        let (left, right) = match (right_to_left(a, b), right_to_left(b, a)) {
-            (true, _) => (a, b),
-            (false, true) => (b, a),
-            (false, false) => {
-                let message = format!(
-                    "{} relates functions that are not neighbours on a path",
-                    self.text(rule.rule)
-                );
-                return Some(
-                    Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "")
-                        .help(self.apart_help(a, b)),
-                );
-            }
-        };
-        let enters_between = |sink: Sink, from: Source| {
+    fn apart(&self, rule: Rule, a: u16, b: u16) -> Diagnostic {
+        let message =
+            format!("{} relates functions that are not neighbours on a path", self.text(rule.rule));
+        Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "").help(self.apart_help(a, b))
+    }
+
+    /// Reports packets that enter between two functions that run in parallel.
+    fn enters_between(&self, rule: Rule, left: u16, right: u16, diags: &mut Diagnostics) {
+        let other = |sink: Sink, from: Source| {
             self.draft.links.iter().find(|link| link.sink == sink && link.source != from).copied()
         };
-        let intruder = enters_between(Sink::Port(right, LEFT), Source::Port(left, RIGHT))
-            .or_else(|| enters_between(Sink::Port(left, RIGHT), Source::Port(right, LEFT)))?;
+        let Some(intruder) = other(Sink::Port(right, LEFT), Source::Port(left, RIGHT))
+            .or_else(|| other(Sink::Port(left, RIGHT), Source::Port(right, LEFT)))
+        else {
+            return;
+        };
         let message = format!(
             "packets enter between `{}` and `{}`, which {} lets run in parallel",
             self.name(left),
             self.name(right),
             self.text(rule.rule)
         );
-        Some(
+        diags.push(
             Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "")
                 .label(intruder.span, "they enter here")
                 .help("link these packets to another place, or remove the rule"),
-        )
+        );
     }
 
     fn apart_help(&self, a: u16, b: u16) -> String {
@@ -427,70 +540,4 @@ fn join(names: &[String]) -> String {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
-}
-
-/// A shortest cycle, as numbers of edges in order.
-fn find_cycle(edges: &[(u16, u16, Rule)]) -> Option<Vec<usize>> {
-    let mut leaving: FxHashMap<u16, Vec<usize>> = FxHashMap::default();
-    for (at, edge) in edges.iter().enumerate() {
-        leaving.entry(edge.0).or_default().push(at);
-    }
-    if is_acyclic(edges, &leaving) {
-        return None;
-    }
-    (0..edges.len()).filter_map(|start| shortest(edges, &leaving, start)).min_by_key(Vec::len)
-}
-
-/// Whether the graph has no cycle: removing functions without entering edges repeatedly removes all
-/// edges. Nearly all policies have no cycle, so this check avoids the search for the shortest one.
-fn is_acyclic(edges: &[(u16, u16, Rule)], leaving: &FxHashMap<u16, Vec<usize>>) -> bool {
-    let mut entering: FxHashMap<u16, usize> = FxHashMap::default();
-    for edge in edges {
-        *entering.entry(edge.1).or_default() += 1;
-    }
-    let mut free: Vec<u16> =
-        leaving.keys().filter(|node| !entering.contains_key(node)).copied().collect();
-    let mut left = edges.len();
-    while let Some(node) = free.pop() {
-        for at in leaving.get(&node).into_iter().flatten() {
-            left -= 1;
-            let target = edges[*at].1;
-            if let Some(count) = entering.get_mut(&target) {
-                *count -= 1;
-                if *count == 0 {
-                    free.push(target);
-                }
-            }
-        }
-    }
-    left == 0
-}
-
-/// An edge and then the shortest path from its end to its start, found breadth first.
-fn shortest(
-    edges: &[(u16, u16, Rule)],
-    leaving: &FxHashMap<u16, Vec<usize>>,
-    start: usize,
-) -> Option<Vec<usize>> {
-    let goal = edges[start].0;
-    let mut came_by: FxHashMap<usize, usize> = FxHashMap::default();
-    let mut seen = BTreeSet::from([edges[start].1]);
-    let mut queue = VecDeque::from([start]);
-    while let Some(at) = queue.pop_front() {
-        if edges[at].1 == goal {
-            let mut way = vec![at];
-            while let Some(before) = came_by.get(&way[way.len() - 1]) {
-                way.push(*before);
-            }
-            way.reverse();
-            return Some(way);
-        }
-        for next in leaving.get(&edges[at].1).into_iter().flatten() {
-            if seen.insert(edges[*next].1) {
-                came_by.insert(*next, at);
-                queue.push_back(*next);
-            }
-        }
-    }
-    None
 }

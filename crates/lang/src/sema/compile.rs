@@ -30,6 +30,8 @@ pub struct Unit {
     pub chains: Vec<Chain>,
     /// For each chain with the setting `workers`, where it stands.
     pub workers: BTreeMap<String, Span>,
+    /// For each chain whose policy orders its functions, where the policy stands.
+    pub by_rules: BTreeMap<String, Span>,
 }
 
 /// The result of compiling: the program, the diagnostics, and the source texts that they refer to.
@@ -264,7 +266,7 @@ fn link(
     free::check(&module, sources, diags);
     let env = Env { constants: &module.consts, loader, sources };
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
-    let (mut chains, mut workers) = (Vec::new(), BTreeMap::new());
+    let (mut chains, mut workers, mut by_rules) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for item in items(parts.program) {
         let Item::Chain(chain) = item else { continue };
         super::module::unique(&mut names, &chain.name, diags);
@@ -275,9 +277,11 @@ fn link(
             ChainItem::Setting { name, .. } if name.text == "workers" => Some(name.span),
             _ => None,
         });
+        by_rules.extend(chain::by_rules(chain).map(|span| (chain.name.text.clone(), span)));
         workers.extend(settings.map(|span| (chain.name.text.clone(), span)));
     }
-    let mut unit = Unit { models: BTreeMap::new(), streams: BTreeSet::new(), chains, workers };
+    let (models, streams) = (BTreeMap::new(), BTreeSet::new());
+    let mut unit = Unit { models, streams, chains, workers, by_rules };
     for (name, found) in functions.found {
         match found {
             Found::Model(model) => {

@@ -55,6 +55,7 @@ fn chain() -> Chain {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }
 

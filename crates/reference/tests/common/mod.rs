@@ -74,6 +74,7 @@ pub fn line(nodes: Vec<(Arc<Model>, Vec<ParamValue>)>) -> Chain {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }
 

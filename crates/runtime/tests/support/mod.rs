@@ -125,6 +125,7 @@ pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
         workers: 1,
         steering: Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }
 

@@ -43,7 +43,12 @@ impl Family {
         let _ = writeln!(text, "  path lan <-> {} <-> wan;", path.join(" <-> "));
         if names.len() > 1 && rng.one_in(4) {
             let place = rng.below(names.len() - 1);
-            let _ = writeln!(text, "  policy {{ Priority(f{place} > f{}); }}", place + 1);
+            let mut rules = format!("Priority(f{place} > f{});", place + 1);
+            if place + 2 < names.len() && rng.one_in(2) {
+                // One function of the group is between these two.
+                let _ = write!(rules, " Priority(f{place} > f{});", place + 2);
+            }
+            let _ = writeln!(text, "  policy {{ {rules} }}");
         }
         text + "}\n"
     }

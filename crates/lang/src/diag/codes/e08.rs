@@ -70,4 +70,9 @@ codes! {
     "Functions with a priority between them run on copies of the packet, and Braid then joins the fields that they wrote. Braid does not know which fields native code writes.",
     wrong: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
     right: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
+
+    POLICY_UNDECIDED = 815, Error, "a policy that leaves an order open",
+    "The chain has rules in place of a path, but no rule says which of two functions comes first, and the result depends on it: for example, one writes a field that the other reads. The message names the functions and the reason. Add one of the rules that it shows. Functions whose order makes no difference need no rule.",
+    wrong: "chain c { nat = static_nat(inside: 10.0.0.0, outside: 192.0.2.0, mask: 24); count = monitor(); policy { } }",
+    right: "chain c { nat = static_nat(inside: 10.0.0.0, outside: 192.0.2.0, mask: 24); count = monitor(); policy { Order(nat, before, count); } }";
 }

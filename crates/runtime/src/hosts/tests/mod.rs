@@ -49,6 +49,7 @@ fn chain(interfaces: Vec<Interface>) -> Chain {
         workers: 1,
         steering: braid_ir::steering::Steering::by_connection(),
         only: None,
+        by_rules: false,
     }
 }
 
