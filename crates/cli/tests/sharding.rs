@@ -20,9 +20,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 24] = [
+const ARGUMENTS: [(&str, &str); 28] = [
     ("bridge", ""),
     ("connection_limiter", ""),
+    ("dns_guard", ""),
     ("forwarder", ""),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("heavy_hitter", ""),
@@ -35,6 +36,7 @@ const ARGUMENTS: [(&str, &str); 24] = [
     ("mss_clamp", ""),
     ("napt", "public: 203.0.113.1"),
     ("policer", "rate: 1 Gbit/s"),
+    ("port_knocking", ""),
     ("port_scan_detector", ""),
     ("rate_limiter", "rate: 1 Gbit/s"),
     (
@@ -43,11 +45,13 @@ const ARGUMENTS: [(&str, &str); 24] = [
          neighbour: 02:00:00:00:00:02, left: false }], left: 10.0.0.1, right: 198.51.100.1",
     ),
     ("source_rate_limiter", "rate: 1 Gbit/s"),
+    ("srtcm", "cir: 1 Gbit/s"),
     ("stateful_firewall", "ok: rules(\"all.rules\")"),
     ("stateless_firewall", "allow: rules(\"all.rules\")"),
     ("static_bridge", "left_hosts: { 02:00:00:00:00:01 }, right_hosts: { 02:00:00:00:00:02 }"),
     ("static_nat", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
     ("syn_flood", ""),
+    ("trtcm", "cir: 1 Gbit/s, pir: 2 Gbit/s"),
     ("vlan_gateway", "vlan: 7"),
 ];
 

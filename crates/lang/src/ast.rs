@@ -309,7 +309,7 @@ pub enum StmtKind {
     /// `pop HEADER [else STMT];`
     Pop { header: Path, otherwise: Option<Box<Stmt>> },
     /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
-    Call(Expr),
+    Call { call: Expr, otherwise: Option<Box<Stmt>> },
     /// `{ … }`
     Block(Block),
     /// A statement with a syntax error, which is already reported.

@@ -187,7 +187,11 @@ impl Walk<'_> {
                 in_expr(self, value);
                 self.otherwise(otherwise.as_deref());
             }
-            StmtKind::Delete(place) | StmtKind::Call(place) => in_expr(self, place),
+            StmtKind::Delete(place) => in_expr(self, place),
+            StmtKind::Call { call, otherwise } => {
+                in_expr(self, call);
+                self.otherwise(otherwise.as_deref());
+            }
             StmtKind::Output(ports) => ports.iter().for_each(|port| self.used_port(self.nf, port)),
             StmtKind::Mirror(port) => self.used_port(self.nf, port),
             StmtKind::Hold { queue, delay, otherwise } => {

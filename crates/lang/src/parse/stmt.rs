@@ -170,6 +170,9 @@ fn assign_or_call(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     }
     let plain = matches!(&place.kind, ExprKind::Path(path) if path.parts.len() == 1);
     let call = matches!(place.kind, ExprKind::Call(..)) || plain;
+    if matches!(place.kind, ExprKind::Call(..)) && p.at_word("else") {
+        return Ok(StmtKind::Call { call: place, otherwise: otherwise(p)? });
+    }
     let ends = p.at(Tok::Semi) || p.on_new_line() || p.at_block_end();
     if !ends {
         return Err(p.expected("`;` or an assignment"));
@@ -178,7 +181,10 @@ fn assign_or_call(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         useless(p, &place);
     }
     p.semicolon()?;
-    Ok(if call { StmtKind::Call(place) } else { StmtKind::Error })
+    Ok(match call {
+        true => StmtKind::Call { call: place, otherwise: None },
+        false => StmtKind::Error,
+    })
 }
 
 fn useless(p: &mut Parser<'_>, value: &Expr) {

@@ -192,7 +192,7 @@ fn refusable(model: &Model, state: StateId) -> bool {
 }
 
 /// Lowers `S = …`, which assigns all slots.
-fn assign_entry<'a>(
+pub fn assign_entry<'a>(
     lower: &mut Lower<'a>,
     entry: &Entry,
     values: Vec<ValueId>,

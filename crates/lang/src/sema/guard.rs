@@ -7,6 +7,7 @@
 use braid_ir::model::StateId;
 use braid_packet::Header;
 
+use super::bucket;
 use super::lower::Lower;
 use super::scope::{Binding, Scope};
 use super::state::key_fields;
@@ -32,6 +33,10 @@ pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
                 args.iter().for_each(|(_, value)| walk::expr(value, &mut keys));
             }
             StmtKind::Mirror(_) | StmtKind::Error => {}
+            StmtKind::Call { call, .. } if is_spend(call) => {
+                walk::expr(call, &mut keys);
+                break;
+            }
             _ => break,
         }
     }
@@ -46,6 +51,10 @@ pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
         }
     }
     headers
+}
+
+fn is_spend(call: &Expr) -> bool {
+    matches!(&call.kind, ExprKind::Call(name, _) if bucket::is_spend(&name.text))
 }
 
 /// Collects the states whose implicit key is used.

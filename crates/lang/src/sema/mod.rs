@@ -13,6 +13,7 @@
 
 pub(crate) mod arith;
 mod assign;
+mod bucket;
 mod build;
 mod bytes;
 mod calls;

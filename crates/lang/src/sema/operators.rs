@@ -92,7 +92,7 @@ fn warn_of_rounding(lower: &mut Lower<'_>, sides: [(ValueId, Span); 2]) {
     let message = "this adds sizes that are rounded down to whole bytes";
     let wrong = Diagnostic::new(codes::ROUNDED_SUM, message, span, "0 B for a short time");
     lower.say(wrong.help(
-        "count in bits × nanoseconds a second instead, such as \
+        "use a state of the type `bucket` and `spend(…)`, or count in bits × nanoseconds a second: \
          `credit + u128(rate) * u128(pkt.time - since)`, where a byte is 8_000_000_000",
     ));
 }

@@ -6,7 +6,7 @@ use braid_ir::model::{Op, Term};
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
 use super::scope::{Binding, Value};
-use super::{assign, calls, ends, expand, locals, needs, push, rows, send};
+use super::{assign, bucket, calls, ends, expand, locals, needs, push, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -97,8 +97,8 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Pop { header, otherwise } => {
             let _ = push::pop(lower, header, otherwise.as_deref(), stmt.span);
         }
-        StmtKind::Call(call) => {
-            let _ = call_statement(lower, call);
+        StmtKind::Call { call, otherwise } => {
+            let _ = call_statement(lower, call, otherwise.as_deref());
         }
         StmtKind::Block(block) => lower.block(block),
         StmtKind::Error => lower.doubt = true,
@@ -209,7 +209,11 @@ fn known_statement(lower: &mut Lower<'_>, name: &Ident) -> Option<()> {
 }
 
 /// Lowers a call for its effect.
-fn call_statement(lower: &mut Lower<'_>, call: &Expr) -> Option<()> {
+fn call_statement<'a>(
+    lower: &mut Lower<'a>,
+    call: &Expr,
+    otherwise: Option<&'a Stmt>,
+) -> Option<()> {
     let (name, args) = match &call.kind {
         ExprKind::Call(name, args) => (name, args.as_slice()),
         ExprKind::Path(path) => {
@@ -219,7 +223,16 @@ fn call_statement(lower: &mut Lower<'_>, call: &Expr) -> Option<()> {
         }
         _ => return None,
     };
-    if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text)
+    let own = lower.scope.binding(&name.text);
+    if bucket::is_spend(&name.text) && own.is_none() {
+        return bucket::spend(lower, args, otherwise, call.span);
+    }
+    if let Some(otherwise) = otherwise {
+        let (message, label) = ("this call is never refused", "this `else` is never reached");
+        let code = codes::UNREACHABLE_STATEMENT;
+        lower.say(Diagnostic::new(code, message, otherwise.span, label));
+    }
+    if let Some(Binding::Fn(def)) = own
         && let FnBody::Action(body) = &def.body
     {
         return expand::expand(lower, def, args, call.span, |this| {

@@ -122,7 +122,7 @@ impl<'a> Visitor<'a> for Mixed<'_> {
             StmtKind::Push { .. } => "`push`",
             StmtKind::Pop { .. } => "`pop`",
             // These words end the path of a stream.
-            StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
+            StmtKind::Call { call: Expr { kind: ExprKind::Path(path), .. }, .. } => {
                 return !path.parts.first().is_some_and(|p| ENDS.contains(&p.text.as_str()));
             }
             _ => return true,

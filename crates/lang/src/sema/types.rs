@@ -74,6 +74,12 @@ pub fn bytes(count: u128, span: Span, diags: &mut Diagnostics) -> Option<Vec<(St
     Some([("len".to_owned(), LENGTH)].into_iter().chain(words).collect())
 }
 
+/// The parts of the type `bucket`: the credit (bits × nanoseconds a second), and its time.
+#[must_use]
+pub fn bucket() -> Vec<(String, Ty)> {
+    vec![("credit".to_owned(), U128), ("since".to_owned(), TIME)]
+}
+
 /// Whether two records have the same parts: equal names, and types that may stand for one another.
 #[must_use]
 pub fn same_parts<T>(x: &[(String, T, Ty)], y: &[(String, T, Ty)]) -> bool {
@@ -108,6 +114,7 @@ const SCALARS: &[(&str, Ty)] = &[
 ];
 
 const OTHERS: &[&str] = &[
+    "bucket",
     "index",
     "list",
     "set",
@@ -238,6 +245,9 @@ pub fn resolve(
     }
     if let (Some(scalar), [], None) = (scalar(&name.text), args.as_slice(), of) {
         return Some(Type::Scalar(scalar));
+    }
+    if let ("bucket", [], None) = (name.text.as_str(), args.as_slice(), of) {
+        return Some(Type::Record(bucket()));
     }
     let resolved = match (name.text.as_str(), args.as_slice()) {
         ("prefixes", []) => ParamTy::Set(IP4),

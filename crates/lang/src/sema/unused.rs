@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use braid_packet::Field;
 use rustc_hash::FxHashMap;
 
+use super::bucket;
 use super::walk::{self, Visitor};
 use crate::ast::joined;
 use crate::ast::{
@@ -307,7 +308,13 @@ impl<'a> Visitor<'a> for Uses<'a> {
                 self.port(&port.text);
             }
             StmtKind::Hold { queue, .. } => self.mark(&queue.text, |queue| queue.read = true),
-            StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
+            StmtKind::Call { call: Expr { kind: ExprKind::Call(name, args), .. }, .. }
+                if bucket::is_spend(&name.text) =>
+            {
+                let bucket = args.first().map(|arg| &arg.value);
+                bucket.iter().for_each(|place| self.place(place, |found| found.written = true));
+            }
+            StmtKind::Call { call: Expr { kind: ExprKind::Path(path), .. }, .. } => {
                 if let Some(name) = path.parts.first() {
                     self.mark(&name.text, |function| function.read = true);
                 }

@@ -73,7 +73,11 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             expr(delay, v);
             nested(otherwise.as_deref(), v);
         }
-        StmtKind::Delete(value) | StmtKind::Call(value) => expr(value, v),
+        StmtKind::Delete(value) => expr(value, v),
+        StmtKind::Call { call, otherwise } => {
+            expr(call, v);
+            nested(otherwise.as_deref(), v);
+        }
         StmtKind::Send { contents: Contents { fields, options, payload }, .. } => {
             let args = options.iter().flat_map(Push::values);
             fields.iter().map(|(_, value)| value).chain(args).for_each(|value| expr(value, v));

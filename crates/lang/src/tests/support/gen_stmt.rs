@@ -65,7 +65,7 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
             event: name(e),
             args: if e.coin() { record(e, FUEL) } else { Vec::new() },
         },
-        9 => call(e),
+        9 => call(e, fuel),
         10 => {
             StmtKind::Hold { queue: name(e), delay: expr(e, FUEL), otherwise: otherwise(e, fuel) }
         }
@@ -84,13 +84,13 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
     }
 }
 
-fn call(e: &mut Entropy) -> StmtKind {
-    let kind = if e.coin() {
-        ExprKind::Call(name(e), args(e, FUEL))
+fn call(e: &mut Entropy, fuel: u32) -> StmtKind {
+    let (kind, otherwise) = if e.coin() {
+        (ExprKind::Call(name(e), args(e, FUEL)), otherwise(e, fuel))
     } else {
-        ExprKind::Path(Path { parts: vec![ident("forward")], span: Span::default() })
+        (ExprKind::Path(Path { parts: vec![ident("forward")], span: Span::default() }), None)
     };
-    StmtKind::Call(Expr { kind, span: Span::default() })
+    StmtKind::Call { call: Expr { kind, span: Span::default() }, otherwise }
 }
 
 fn compound(e: &mut Entropy, fuel: u32) -> StmtKind {

@@ -181,6 +181,9 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Push { push: p, otherwise: o } => {
             format!("{}{}", push(p), otherwise(o.as_deref()))
         }
+        StmtKind::Call { call, otherwise: o } => {
+            format!("{}{}", expr(call), otherwise(o.as_deref()))
+        }
         StmtKind::Pop { header, otherwise: o } => {
             format!("pop {}{}", path(header), otherwise(o.as_deref()))
         }
@@ -216,7 +219,6 @@ fn simple(kind: &StmtKind) -> String {
         StmtKind::Consume => "consume".into(),
         StmtKind::Resubmit => "resubmit".into(),
         StmtKind::Mirror(port) => format!("mirror {}", port.text),
-        StmtKind::Call(call) => expr(call),
         _ => String::new(),
     }
 }
