@@ -152,11 +152,18 @@ impl<'s> Printer<'s> {
             return self.flat(nodes);
         }
         let mut rest = nodes;
-        while let Some(at) = rest.iter().position(|node| matches!(node, Node::Block(_))) {
+        let breaks = |node: &Node| match node {
+            Node::Block(_) => true,
+            Node::Group(group) => group.fields,
+            Node::Tok(_) | Node::Note(_) => false,
+        };
+        while let Some(at) = rest.iter().position(breaks) {
             let reserve = 2;
             self.part(&rest[..at], indent, reserve);
-            if let Node::Block(block) = &rest[at] {
-                self.block(block, indent);
+            match &rest[at] {
+                Node::Block(block) => self.block(block, indent),
+                Node::Group(group) => self.group(group, indent),
+                Node::Tok(_) | Node::Note(_) => {}
             }
             rest = &rest[at + 1..];
         }

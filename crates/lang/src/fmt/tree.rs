@@ -2,7 +2,7 @@
 
 use super::text::{newlines, part};
 use crate::lexer::{Comment, Tok, Token};
-use crate::parse::{BLOCK, GENERIC, LINE, LIST, STMT, Source};
+use crate::parse::{BLOCK, FIELDS, GENERIC, LINE, LIST, STMT, Source};
 
 /// A comment on a line of its own.
 pub(super) struct Lead {
@@ -26,6 +26,8 @@ pub(super) struct Group {
     pub close: usize,
     /// Whether a comma may follow the last item.
     pub list: bool,
+    /// Whether it holds the fields of a header, so that a long line breaks there first.
+    pub fields: bool,
     /// Comments right after the opening bracket.
     pub open_trail: Vec<Comment>,
     pub items: Vec<Item>,
@@ -248,6 +250,7 @@ impl Builder<'_> {
             open,
             close: open,
             list,
+            fields: self.source.marks.has(open, FIELDS),
             open_trail: Vec::new(),
             items: Vec::new(),
             end: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::marks::LINE;
+use super::marks::{FIELDS, LINE};
 use super::state::{Parsed, Parser};
 use super::words::FILE_ITEMS;
 use super::{chain, expr, nf, types};
@@ -123,6 +123,7 @@ fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     if !p.at(Tok::LBrace) {
         return Err(p.expected("`{` and the fields of the header"));
     }
+    p.mark(FIELDS);
     let fields = types::record_type(p)?;
     let mut length = None;
     if p.eat_word("length") {

@@ -13,6 +13,9 @@ pub(crate) const GENERIC: u8 = 16;
 /// The bracket opens a list. A comma may follow its last item.
 pub(crate) const LIST: u8 = 32;
 
+/// The `{` opens the fields of a header. A long line breaks there first.
+pub(crate) const FIELDS: u8 = 64;
+
 /// Marks by token.
 #[derive(Debug)]
 pub(crate) struct Marks(Vec<u8>);

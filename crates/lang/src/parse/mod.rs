@@ -20,7 +20,7 @@ mod stmt;
 mod types;
 pub(crate) mod words;
 
-pub(crate) use marks::{BLOCK, GENERIC, GLUE, LINE, LIST, Marks, STMT};
+pub(crate) use marks::{BLOCK, FIELDS, GENERIC, GLUE, LINE, LIST, Marks, STMT};
 pub(crate) use state::Parser;
 
 use crate::ast::{Expr, ExprKind, File};
