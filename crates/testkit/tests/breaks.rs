@@ -20,7 +20,7 @@ const CASES: u64 = 60;
 const NATIVE_EVERY: u64 = 12;
 
 /// The most cases that look for a mistake.
-const FOR_MISTAKES: u64 = 150;
+const FOR_MISTAKES: u64 = 600;
 
 /// Changes a snapshot.
 type Changes = Box<dyn Fn(&mut Snapshot)>;
