@@ -96,6 +96,16 @@ pub(super) fn packet_op(
     Ok(Flow::Next)
 }
 
+/// Whether the packet has UDP. `None` if it has neither TCP nor UDP, so that `ok` is false.
+fn transport(draft: &mut Draft, path: &mut Path, ok: ValueId) -> Result<Option<bool>, Header> {
+    if path.state.headers.has(Header::L4)? {
+        return path.state.headers.has(Header::Udp).map(Some);
+    }
+    let no = draft.values.truth(false);
+    draft.bind(path, ok, no);
+    Ok(None)
+}
+
 /// Writes a number to an area of a packet with TCP or UDP.
 fn store_bytes(
     draft: &mut Draft,
@@ -104,12 +114,7 @@ fn store_bytes(
     area: Area,
     (ok, offset, a): (ValueId, ValueId, ValueId),
 ) -> Result<(), Header> {
-    if !path.state.headers.has(Header::L4)? {
-        let no = draft.values.truth(false);
-        draft.bind(path, ok, no);
-        return Ok(());
-    }
-    let is_udp = path.state.headers.has(Header::Udp)?;
+    let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
     freshen(draft, path);
     let (offset, a) = (path.value(offset), path.value(a));
     let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], area, offset, a });
@@ -136,12 +141,7 @@ fn replace_bytes(
     ok: ValueId,
     ((offset, old), (new, words)): ((ValueId, ValueId), (ValueId, &[ValueId])),
 ) -> Result<(), Header> {
-    if !path.state.headers.has(Header::L4)? {
-        let no = draft.values.truth(false);
-        draft.bind(path, ok, no);
-        return Ok(());
-    }
-    let is_udp = path.state.headers.has(Header::Udp)?;
+    let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
     freshen(draft, path);
     // The new length is only known when the program runs, so the packet is counted with the old one.
     if !draft.has_mutant(SynthMutant::CountedLater) {

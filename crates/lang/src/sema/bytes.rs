@@ -235,10 +235,7 @@ pub fn assign<'a>(
     };
     let (done, gone) = (lower.b.block(), lower.b.block());
     lower.b.branch_on_payload(ok, end, done, gone);
-    lower.b.start(gone);
-    lower.scoped(|this| this.statement(otherwise));
-    lower.b.jump(done, Vec::new());
-    lower.b.start(done);
+    lower.refused(gone, done, otherwise);
     Some(())
 }
 

@@ -82,6 +82,7 @@ impl Keys<'_, '_> {
             ExprKind::Path(path) => self.name(path),
             ExprKind::Index(_, key) => key.iter().for_each(|part| walk::expr(part, self)),
             ExprKind::Member(base, _) => self.place(base),
+            ExprKind::At(at) => at.parts().for_each(|part| walk::expr(part, self)),
             _ => {}
         }
     }

@@ -378,10 +378,7 @@ pub fn push<'a>(
     let new = lower.b.constant(types::LENGTH, own.least.into());
     let ok = replace(lower, header, (start, Amount::Const(0)), (new, words));
     lower.b.branch(ok, done, refused);
-    lower.b.start(refused);
-    lower.scoped(|this| this.statement(otherwise));
-    lower.b.jump(done, Vec::new());
-    lower.b.start(done);
+    lower.refused(refused, done, otherwise);
     Some(())
 }
 

@@ -193,6 +193,11 @@ impl<'a> Lower<'a> {
     pub fn or_else(&mut self, ok: ValueId, otherwise: &'a Stmt) {
         let (done, gone) = (self.b.block(), self.b.block());
         self.b.branch(ok, done, gone);
+        self.refused(gone, done, otherwise);
+    }
+
+    /// Runs the statement behind `else` from the block `gone` on, and goes on in `done`.
+    pub fn refused(&mut self, gone: BlockId, done: BlockId, otherwise: &'a Stmt) {
         self.b.start(gone);
         self.scoped(|this| this.statement(otherwise));
         self.b.jump(done, Vec::new());

@@ -57,10 +57,7 @@ fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stm
     lower.b.op(Op::PushOption { option, values });
     lower.b.facts.pushed_option(option);
     lower.b.jump(done, Vec::new());
-    lower.b.start(gone);
-    lower.scoped(|this| this.statement(otherwise));
-    lower.b.jump(done, Vec::new());
-    lower.b.start(done);
+    lower.refused(gone, done, otherwise);
     Some(())
 }
 

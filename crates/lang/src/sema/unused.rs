@@ -209,6 +209,7 @@ impl<'a> Uses<'a> {
                 self.place(base, how);
             }
             ExprKind::Member(base, _) => self.place(base, how),
+            ExprKind::At(at) => at.parts().for_each(|part| walk::expr(part, self)),
             _ => {}
         }
     }
