@@ -5,10 +5,14 @@ use braid_packet::{Frame, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time between two checks of the device, and between two attempts to open it.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// How long a device may be busy when it is opened for the first time.
+const RELEASE: Duration = Duration::from_millis(500);
 
 /// The numbers of failures of a device.
 #[derive(Clone, Copy, Default)]
@@ -43,7 +47,8 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Opens a device for the first time.
+    /// Opens a device for the first time. Waits for a busy device, but not for long: the kernel gives
+    /// a device free some time after the program that used it has ended.
     ///
     /// # Errors
     /// When the device cannot be opened. Later failures are not errors of this port.
@@ -51,7 +56,13 @@ impl Lasting {
         pool: &mut Pool,
         mut open: impl FnMut(&mut Pool) -> Result<Box<dyn Port>, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
-        let mut inner = open(pool)?;
+        let end = Instant::now() + RELEASE;
+        let mut inner = loop {
+            match open(pool) {
+                Err(OpenError::Busy) if Instant::now() < end => thread::sleep(RELEASE / 50),
+                opened => break opened?,
+            }
+        };
         Ok(Self {
             state: inner.state(),
             inner: Some(inner),

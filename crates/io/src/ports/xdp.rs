@@ -12,8 +12,6 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The entries of a ring, for all queues of a device together. They hold the frames that arrive
 /// while the program does not run.
@@ -67,10 +65,6 @@ pub struct XdpPort {
     dropped: u32,
 }
 
-/// How long a device may be busy before that is an error. The kernel gives a device free some time
-/// after the program that used it has ended.
-const RELEASE: Duration = Duration::from_millis(500);
-
 /// The size and the number of frames that a pool needs for a device: `None` if there is no such
 /// device, or if its frames are too long.
 #[must_use]
@@ -100,17 +94,6 @@ impl XdpPort {
     /// When there is no such device, it is not permitted, the device's frames are too long for
     /// AF_XDP or for the pool, or the operating system refuses.
     pub fn open(name: &str, pool: &mut Pool, share: &Share) -> Result<Self, OpenError> {
-        let end = Instant::now() + RELEASE;
-        loop {
-            match Self::open_now(name, pool, share) {
-                Err(OpenError::Busy) if Instant::now() < end => thread::sleep(RELEASE / 50),
-                opened => return opened,
-            }
-        }
-    }
-
-    /// As [`Self::open`], without waiting for the kernel.
-    fn open_now(name: &str, pool: &mut Pool, share: &Share) -> Result<Self, OpenError> {
         let device = Reference::open(name)?;
         if device.queues() < share.count() {
             return Err(OpenError::Queues { queues: device.queues(), ports: share.count() });

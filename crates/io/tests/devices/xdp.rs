@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use braid_io::{OpenError, PacketPort, Port, Share, State, Unsent, XdpMode, XdpPort};
+use braid_io::{Device, OpenError, PacketPort, Port, Share, State, Unsent, XdpMode, XdpPort};
 use braid_packet::Pool;
 use braid_packet::frame::FRAME;
 
@@ -101,8 +101,10 @@ fn second_program_on_a_device_is_refused_until_the_first_one_ends() {
     let second = here.within(|| XdpPort::open("va", &mut pool, &Share::default()).map(|_| ()));
     assert!(matches!(second, Err(OpenError::Busy)), "{second:?}");
     drop(first);
+    // As users open it, which waits until the kernel has given the device free.
+    let device = Device::Xdp("va".to_owned());
     for _ in 0..10 {
-        drop(here.within(|| XdpPort::open("va", &mut pool, &Share::default())).unwrap());
+        drop(here.within(|| device.open(&mut pool, Share::default())).unwrap());
     }
 }
 
