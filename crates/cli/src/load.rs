@@ -99,10 +99,11 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
     let files = Files::default();
-    let Compiled { unit, functions, chains, diagnostics, sources } =
-        compile((&name, &text), &library, &files);
+    let mut compiled = compile((&name, &text), &library, &files);
+    check_policies(&mut compiled);
+    let Compiled { unit, functions, chains, diagnostics, sources } = compiled;
     let path = path.to_owned();
-    let mut program = Program {
+    Ok(Program {
         path,
         unit,
         functions,
@@ -111,9 +112,21 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
         found: diagnostics,
         named: files.named.into_inner(),
         in_control: Vec::new(),
-    };
-    program.check_policies();
-    Ok(program)
+    })
+}
+
+/// Adds an error for each chain without a path whose policy leaves an order open that makes a
+/// difference.
+pub fn check_policies(compiled: &mut Compiled) {
+    let Some(unit) = &compiled.unit else { return };
+    for chain in &unit.chains {
+        let Some(span) = unit.by_rules.get(&chain.name) else { continue };
+        if let Err(Unfit::Policy(_, problem)) = paths(chain) {
+            let (message, label) = (problem.to_string(), "one rule more is needed here");
+            let wrong = Diagnostic::new(codes::POLICY_UNDECIDED, message, *span, label);
+            compiled.diagnostics.push(wrong);
+        }
+    }
 }
 
 /// Compiles a file that must have no errors. Warnings go to standard error.
@@ -261,20 +274,6 @@ impl Program {
     /// The chains of the file, if it has no errors.
     pub fn chains(&self) -> &[Chain] {
         self.unit.as_ref().map_or(&[], |unit| &unit.chains)
-    }
-
-    /// Adds an error for each chain without a path whose policy leaves an order open that makes a
-    /// difference.
-    fn check_policies(&mut self) {
-        let Some(unit) = &self.unit else { return };
-        for chain in &unit.chains {
-            let Some(span) = unit.by_rules.get(&chain.name) else { continue };
-            if let Err(Unfit::Policy(_, problem)) = paths(chain) {
-                let message = problem.to_string();
-                let label = "one rule more is needed here";
-                self.found.push(Diagnostic::new(codes::POLICY_UNDECIDED, message, *span, label));
-            }
-        }
     }
 
     /// Adds the error that workers cannot share a chain, if the chain asks for several workers.

@@ -194,6 +194,10 @@ fn errors_are_published_and_go_away() {
     assert!(text.contains("model.braid:3:23: there is no field"), "{text}");
     client.change("model.braid", MODEL);
     assert!(client.diagnostics("model.braid").is_empty());
+    let rules = "policy { Position(limit, first); } a = monitor(); b = few();";
+    client
+        .change("chain.braid", &CHAIN.replace("path lan <-> limit <-> monitor() <-> wan;", rules));
+    assert_eq!(client.diagnostics("chain.braid")[0]["code"], "E0815");
     client.change("chain.braid", CHAIN);
     assert!(client.diagnostics("chain.braid").is_empty());
     client.end();

@@ -40,14 +40,15 @@ pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Dia
     linked_twice(draft, diags);
 }
 
-/// Makes the links of a chain whose policy orders its functions.
+/// Makes the links of a chain whose policy orders its functions: from its first interface through the
+/// functions to its second one.
 pub(super) fn link_in_order(
     draft: &mut Draft<'_>,
     order: &[u16],
     span: Span,
     diags: &mut Diagnostics,
 ) {
-    if draft.interfaces.len() != 2 {
+    if draft.interfaces.len() < 2 {
         let name = &draft.ast.name;
         let message = format!("the chain `{}` has rules in place of a path", name.text);
         let label = "packets enter and leave where?";

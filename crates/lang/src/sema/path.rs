@@ -18,7 +18,7 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
         Named::Field(field) => {
             read_field(lower, field, path.span).map(|(id, ty)| Value::Scalar(id, ty))
         }
-        Named::Declared(field) => headers::field_value(lower, field, path.span),
+        Named::Declared(field) => headers::read(lower, field, path.span),
         Named::Local(Value::Wrong) => None,
         Named::Local(Value::Mutable(parts)) => {
             let now = locals::current(lower, &parts);

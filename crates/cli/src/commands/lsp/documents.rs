@@ -9,6 +9,7 @@ use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, compile};
 
 use super::paths::{path, tidy};
+use crate::load::check_policies;
 use crate::read::read_text;
 
 /// The most documents that are open at a time.
@@ -121,7 +122,9 @@ impl Texts<'_> {
 
     /// Compiles the program of a text.
     pub fn compile(&self, name: &str, text: &str) -> Compiled {
-        compile((name, text), &library(), self)
+        let mut compiled = compile((name, text), &library(), self);
+        check_policies(&mut compiled);
+        compiled
     }
 
     /// The names of the program of a text.
