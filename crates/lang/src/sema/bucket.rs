@@ -8,16 +8,19 @@ use braid_packet::Field;
 
 use super::arith::BIT_NANOS;
 use super::lower::Lower;
+use super::scope::Scope;
 use super::state::Entry;
 use super::types::{BITRATE, BOOL, SIZE, U128};
 use super::{assign, path, state, types};
 use crate::ast::{Arg, Expr, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
-/// Whether a call is one of `spend`.
-#[must_use]
-pub fn is_spend(name: &str) -> bool {
-    name == "spend"
+/// The name of the call.
+pub const SPEND: &str = "spend";
+
+/// Whether a call is one of `spend`, and not of an action of the program with this name.
+pub fn is_spend(scope: &Scope<'_>, name: &str) -> bool {
+    name == SPEND && scope.binding(name).is_none()
 }
 
 /// Lowers `spend(BUCKET, SIZE, RATE, BURST) else STMT;`: takes the size from the bucket, which fills

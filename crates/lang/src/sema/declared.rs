@@ -82,7 +82,7 @@ pub enum Parent {
     /// A header of the table.
     Known(Header),
     /// A declared header, by its number.
-    Own(usize),
+    Declared(usize),
 }
 
 /// A field of a declared header.
@@ -175,7 +175,7 @@ fn parent(
             let message = format!("at most {MAX_NESTING} declared headers follow each other");
             return Some(Err(Diagnostic::new(codes::TOO_LARGE, message, def.after.span, "")));
         }
-        return Some(Ok(Parent::Own(at)));
+        return Some(Ok(Parent::Declared(at)));
     }
     if defs.iter().any(|other| other.name.text == name) {
         return None;
@@ -198,7 +198,7 @@ fn parent(
 /// The number of declared headers up to this one.
 fn nesting(found: &[DeclaredHeader<'_>], at: usize) -> usize {
     match found.get(at).map(|own| own.parent) {
-        Some(Parent::Own(parent)) => 1 + nesting(found, parent),
+        Some(Parent::Declared(parent)) => 1 + nesting(found, parent),
         _ => 1,
     }
 }

@@ -33,7 +33,7 @@ pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
                 args.iter().for_each(|(_, value)| walk::expr(value, &mut keys));
             }
             StmtKind::Mirror(_) | StmtKind::Error => {}
-            StmtKind::Call { call, .. } if is_spend(call) => {
+            StmtKind::Call { call, .. } if is_spend(&lower.scope, call) => {
                 walk::expr(call, &mut keys);
                 break;
             }
@@ -53,8 +53,8 @@ pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
     headers
 }
 
-fn is_spend(call: &Expr) -> bool {
-    matches!(&call.kind, ExprKind::Call(name, _) if bucket::is_spend(&name.text))
+fn is_spend(scope: &Scope<'_>, call: &Expr) -> bool {
+    matches!(&call.kind, ExprKind::Call(name, _) if bucket::is_spend(scope, &name.text))
 }
 
 /// Collects the states whose implicit key is used.

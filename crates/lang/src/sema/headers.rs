@@ -99,7 +99,7 @@ fn test(lower: &mut Lower<'_>, header: usize, span: Span, absent: BlockId) -> Op
             });
             found.map(|()| Amount::Const(0))
         }
-        Parent::Own(parent) => test(lower, parent, span, absent).map(|front| {
+        Parent::Declared(parent) => test(lower, parent, span, absent).map(|front| {
             lower.reads.extend(front.reads);
             add(lower, front.start, front.len)
         }),
@@ -155,7 +155,7 @@ fn present(
             lower.b.start(next);
         }
         let least = Amount::Const(own.least);
-        has_bytes(lower, start, least, absent)?;
+        has_bytes(lower, start, least, absent);
         let Some(length) = &def.length else { return Some((start, least)) };
         let value = lower.with_absent(None, |lower| lower.value(length, Some(U32)))?;
         let of = value.scalar_ty().flatten().unwrap_or(U32);
@@ -171,14 +171,12 @@ fn present(
         }
         let id = operators::coerce(lower, value, of, length.span)?;
         let len = lower.b.clamp(id, of, U32);
-        let (enough, next) = (lower.b.block(), lower.b.block());
+        let enough = lower.b.block();
         let least = lower.b.constant(U32, own.least.into());
         let short = lower.b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Lt, a: len, b: least });
         lower.b.branch(short, absent, enough);
         lower.b.start(enough);
-        has_bytes(lower, start, Amount::Value(len), absent)?;
-        lower.b.jump(next, Vec::new());
-        lower.b.start(next);
+        has_bytes(lower, start, Amount::Value(len), absent);
         Some((start, Amount::Value(len)))
     });
     lower.testing.pop();
@@ -187,10 +185,10 @@ fn present(
 }
 
 /// Makes sure that the payload has these bytes.
-fn has_bytes(lower: &mut Lower<'_>, start: Amount, len: Amount, absent: BlockId) -> Option<()> {
+fn has_bytes(lower: &mut Lower<'_>, start: Amount, len: Amount, absent: BlockId) {
     let behind = add(lower, start, len);
     let end = match behind {
-        Amount::Const(end) if lower.b.facts.has_payload(end) => return Some(()),
+        Amount::Const(end) if lower.b.facts.has_payload(end) => return,
         Amount::Const(end) => Some(end),
         Amount::Value(_) => None,
     };
@@ -201,7 +199,6 @@ fn has_bytes(lower: &mut Lower<'_>, start: Amount, len: Amount, absent: BlockId)
     let next = lower.b.block();
     lower.b.branch_on_payload(found, end, next, absent);
     lower.b.start(next);
-    Some(())
 }
 
 /// The sum of two numbers of bytes. A larger sum becomes the largest number, where no payload has
@@ -239,11 +236,7 @@ pub fn start(lower: &mut Lower<'_>, name: &Ident) -> Option<Amount> {
 }
 
 /// Reads a field of a declared header.
-pub fn read(
-    lower: &mut Lower<'_>,
-    (header, field): (usize, usize),
-    span: Span,
-) -> Option<(ValueId, Ty)> {
+pub fn read(lower: &mut Lower<'_>, (header, field): (usize, usize), span: Span) -> Option<Value> {
     let known = need(lower, header, span)?;
     lower.reads.insert(AnyField::Declared(header, field));
     let module = lower.module;
@@ -256,7 +249,7 @@ pub fn read(
         lower.b.branch(found, next, absent);
         lower.b.start(next);
     }
-    Some((extract(lower, field, whole), field.ty))
+    Some(Value::Scalar(extract(lower, field, whole), field.ty))
 }
 
 /// The bytes that a field touches, and whether the payload has them.
@@ -330,11 +323,6 @@ fn insert(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount, a: ValueI
     lower.b.bin(wide, BinOp::Or, rest, high)
 }
 
-/// The value of a field of a declared header.
-pub fn field_value(lower: &mut Lower<'_>, field: (usize, usize), span: Span) -> Option<Value> {
-    read(lower, field, span).map(|(id, ty)| Value::Scalar(id, ty))
-}
-
 /// Lowers `push HEADER { field: EXPR, … } else STMT;` for a declared header. It gets behind the header
 /// that it follows. Fields without a value are 0.
 pub fn push<'a>(
@@ -370,7 +358,7 @@ pub fn push<'a>(
             nothing_announced(lower, parent, refused);
             Amount::Const(0)
         }
-        Parent::Own(parent) => {
+        Parent::Declared(parent) => {
             let front = need(lower, parent, push.span)?;
             add(lower, front.start, front.len)
         }
@@ -427,7 +415,7 @@ fn replace(
     // The headers in front of it stay where they are.
     let mut front = Vec::new();
     let mut at = header;
-    while let Parent::Own(parent) = lower.module.headers[at].parent {
+    while let Parent::Declared(parent) = lower.module.headers[at].parent {
         front.extend(known(lower, parent).map(|known| (parent, known)));
         at = parent;
     }

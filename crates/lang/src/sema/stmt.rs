@@ -224,7 +224,7 @@ fn call_statement<'a>(
         _ => return None,
     };
     let own = lower.scope.binding(&name.text);
-    if bucket::is_spend(&name.text) && own.is_none() {
+    if bucket::is_spend(&lower.scope, &name.text) {
         return bucket::spend(lower, args, otherwise, call.span);
     }
     if let Some(otherwise) = otherwise {

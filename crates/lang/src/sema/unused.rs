@@ -310,7 +310,7 @@ impl<'a> Visitor<'a> for Uses<'a> {
             }
             StmtKind::Hold { queue, .. } => self.mark(&queue.text, |queue| queue.read = true),
             StmtKind::Call { call: Expr { kind: ExprKind::Call(name, args), .. }, .. }
-                if bucket::is_spend(&name.text) =>
+                if name.text == bucket::SPEND && !self.names.contains_key(bucket::SPEND) =>
             {
                 let bucket = args.first().map(|arg| &arg.value);
                 bucket.iter().for_each(|place| self.place(place, |found| found.written = true));
