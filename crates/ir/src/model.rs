@@ -308,7 +308,7 @@ pub struct Block {
 }
 
 /// The most words of [`Op::LoadString`].
-pub const MAX_STRING_WORDS: usize = 15;
+pub const MAX_STRING_WORDS: usize = braid_packet::bytes::MAX_WORDS;
 
 /// Binary operators. Both operands and the result have the same width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -171,6 +171,21 @@ visitors!(visit_outs, visit_uses, &);
 visitors!(visit_outs_mut, visit_uses_mut, &mut);
 
 impl Op {
+    /// Whether the operation itself changes bytes of the packet. Native code may change all of it.
+    #[must_use]
+    pub fn changes_bytes(&self) -> bool {
+        matches!(
+            self,
+            Op::Store { .. }
+                | Op::StoreBytes { .. }
+                | Op::ReplaceBytes { .. }
+                | Op::PushVlan { .. }
+                | Op::PopVlan
+                | Op::PushOption { .. }
+                | Op::PopOption { .. }
+        )
+    }
+
     /// The values that the operation defines, in the order of [`Op::visit_outs`].
     #[must_use]
     pub fn outs(&self) -> Vec<ValueId> {

@@ -17,6 +17,9 @@ pub enum Area {
     TcpOption(u8),
 }
 
+/// The most words of a string. A word has 16 bytes.
+pub const MAX_WORDS: usize = 15;
+
 /// The capture lacks bytes of an area that were on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cut;

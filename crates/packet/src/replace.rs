@@ -1,14 +1,21 @@
 //! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums follow.
 
-use crate::bytes::{Area, Cut, place};
+use crate::bytes::{Area, Cut, MAX_WORDS, place};
 use crate::checksum::{self, Delta, Sum16};
-use crate::field::Header;
+use crate::field::{Field, Header};
 use crate::layout::Layout;
 use crate::lengths;
 use crate::packet::Packet;
 
-/// The most bytes that one replacement writes.
-pub const MOST_NEW: usize = 240;
+/// The lengths that change with the payload's length.
+pub const LENGTHS: [Field; 6] = [
+    Field::PktLen,
+    Field::PktPayloadLen,
+    Field::IpLen,
+    Field::Ip6Len,
+    Field::UdpLen,
+    Field::PppoeLen,
+];
 
 /// Replaces `old` bytes of the payload, from byte `offset` on, by the first `new` bytes of `words`,
 /// which hold 16 bytes each, the first byte highest. Updates lengths and checksums. Earlier layouts
@@ -26,11 +33,11 @@ pub fn replace(
     (offset, old): (u128, u128),
     (new, words): (u128, &[u128]),
 ) -> Result<bool, Cut> {
-    let mut buffer = [0; MOST_NEW];
+    let mut buffer = [0; 16 * MAX_WORDS];
     for (chunk, word) in buffer.chunks_mut(16).zip(words) {
         chunk.copy_from_slice(&word.to_be_bytes());
     }
-    let held = (16 * words.len()).min(MOST_NEW);
+    let held = (16 * words.len()).min(buffer.len());
     let new = usize::try_from(new).ok().filter(|new| *new <= held);
     let Some(new) = new.and_then(|new| buffer.get(..new)) else { return Ok(false) };
     let Some(old) = usize::try_from(old).ok() else { return Ok(false) };
@@ -42,11 +49,13 @@ pub fn replace(
     }
     // Bytes behind the replaced ones move. Moved by an odd number, they count differently in a
     // checksum.
-    let end = match new.len() == old {
-        true => at + old,
-        false => layout.payload_offset() + layout.payload_len(),
-    };
-    let before = summed(packet, layout, at..end).ok_or(Cut)?;
+    let moved = layout.payload_offset() + layout.payload_len();
+    let is_whole = packet.data().len() >= if new.len() == old { at + old } else { moved };
+    if !is_whole {
+        return Err(Cut);
+    }
+    let end = if new.len().abs_diff(old) % 2 == 0 { at + old } else { moved };
+    let before = summed(packet, layout, at..end);
     let done = match new.len() > old {
         true => packet.insert(at + old, new.get(old..).unwrap_or_default()),
         false => packet.remove(at + new.len(), old - new.len()),
@@ -55,7 +64,7 @@ pub fn replace(
         return Ok(false);
     }
     lengths::write(packet, at, new);
-    let after = summed(packet, layout, at..end + new.len() - old).unwrap_or_default();
+    let after = summed(packet, layout, at..end + new.len() - old);
     let mut delta = Delta::between(before.into(), after.into(), 2);
     if new.len() != old {
         delta = delta.and(lengths::change(packet, layout, grows, old.saturating_sub(new.len())));
@@ -66,18 +75,18 @@ pub fn replace(
     Ok(true)
 }
 
-/// What bytes add to the checksum of the header in front of them. `None` if the capture lacks some.
-fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<usize>) -> Option<u16> {
+/// What bytes add to the checksum of the header in front of them.
+fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<usize>) -> u16 {
     let is_odd = bytes.start.abs_diff(layout.l4()) % 2 == 1;
-    let sum = Sum16::default().with(packet.data().get(bytes)?).folded();
-    Some(if is_odd { sum.swap_bytes() } else { sum })
+    let bytes = packet.data().get(bytes).unwrap_or_default();
+    let sum = Sum16::default().with(bytes).folded();
+    if is_odd { sum.swap_bytes() } else { sum }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checksum::verify;
-    use crate::field::Field;
     use crate::{Link, Shape, build_fresh};
 
     const SHAPES: [Shape; 4] = [Shape::Tcp4, Shape::Tcp6, Shape::Udp4, Shape::Udp6];

@@ -5,19 +5,11 @@ use braid_ir::residual::{Residual, Step, What};
 
 /// Whether a step changes the packet's bytes, or how they are read.
 pub(super) fn changes_packet(what: &What) -> bool {
-    matches!(
-        what,
-        What::Write(_)
-            | What::Parse
-            | What::Op(
-                Op::PushVlan { .. }
-                    | Op::PopVlan
-                    | Op::PushOption { .. }
-                    | Op::PopOption { .. }
-                    | Op::StoreBytes { .. }
-                    | Op::ReplaceBytes { .. }
-            )
-    )
+    match what {
+        What::Write(_) | What::Parse => true,
+        What::Op(op) => op.changes_bytes(),
+        _ => false,
+    }
 }
 
 /// Whether a step has an effect, so that it stays even if nothing needs its results.

@@ -9,6 +9,7 @@ use braid_ir::model::{
     StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
+use braid_packet::replace::LENGTHS;
 use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header, options};
 
 /// Fields that a rule set may read.
@@ -24,16 +25,6 @@ const RULES: &[Field] = &[
     Field::IcmpCode,
     Field::Icmp6Type,
     Field::Icmp6Code,
-];
-
-/// Fields that change with the payload's length.
-const LENGTHS: &[Field] = &[
-    Field::PktLen,
-    Field::PktPayloadLen,
-    Field::IpLen,
-    Field::Ip6Len,
-    Field::UdpLen,
-    Field::PppoeLen,
 ];
 
 /// The action profile of a model.

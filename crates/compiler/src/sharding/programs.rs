@@ -134,10 +134,7 @@ impl PointPrograms {
 /// Whether a function may change packets.
 fn changes_packets(model: &Model) -> bool {
     let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
-    let changes = |op: &Op| {
-        matches!(op, Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan)
-            || matches!(op, Op::PushOption { .. } | Op::PopOption { .. })
-            || matches!(op, Op::Native { .. } | Op::StoreBytes { .. } | Op::ReplaceBytes { .. })
-    };
+    let changes =
+        |op: &Op| op.changes_bytes() || matches!(op, Op::StoreTag { .. } | Op::Native { .. });
     ops.into_iter().any(changes)
 }

@@ -90,21 +90,15 @@ fn by_use(model: &Model, state: StateId, bug: Option<ShardingMutant>) -> Share {
 /// state.
 fn is_passive(model: &Model) -> bool {
     let op = |op: &Op| {
-        !matches!(
+        let acts = matches!(
             op,
-            Op::Store { .. }
-                | Op::StoreBytes { .. }
-                | Op::ReplaceBytes { .. }
-                | Op::StoreTag { .. }
-                | Op::PushVlan { .. }
-                | Op::PopVlan
-                | Op::PushOption { .. }
-                | Op::PopOption { .. }
+            Op::StoreTag { .. }
                 | Op::Native { .. }
                 | Op::Emit { .. }
                 | Op::Mirror { .. }
                 | Op::Create { .. }
-        )
+        );
+        !acts && !op.changes_bytes()
     };
     let end = |end: &Term| match end {
         Term::Output { ports, .. } => *ports == [Dest::Onward],

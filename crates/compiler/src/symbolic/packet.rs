@@ -13,18 +13,8 @@ use super::write::freshen;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Area, Op, TagId, Ty, ValueId};
 use braid_ir::residual::{Counter, What};
+use braid_packet::replace::LENGTHS;
 use braid_packet::{Field, Header, options};
-
-/// Fields that change with the payload's length.
-const LENGTHS: [Field; 7] = [
-    Field::PktLen,
-    Field::PktPayloadLen,
-    Field::IpLen,
-    Field::IpChecksum,
-    Field::Ip6Len,
-    Field::UdpLen,
-    Field::PppoeLen,
-];
 
 /// Executes an operation on the packet.
 pub(super) fn packet_op(
@@ -157,8 +147,9 @@ fn replace_bytes(
     path.state.reload([Field::L4Checksum]);
     if !draft.has_mutant(SynthMutant::PayloadLengthsKept) {
         path.state.reload(LENGTHS);
+        path.state.reload([Field::IpChecksum]);
     }
-    path.state.written.insert(Field::L4Checksum);
+    path.state.written.extend([Field::L4Checksum, Field::IpChecksum]);
     path.state.written.extend(LENGTHS);
     if is_udp {
         doubt_behind_ports(&mut path.state);
