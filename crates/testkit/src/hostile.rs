@@ -23,7 +23,7 @@ const TEMPLATES: &[&str] = &[
     "tcp 10.0.0.1:1234 > 192.0.2.2:80 S ts=1,2 mss=1460 \"GET / HTTP/1.1\"",
 ];
 
-/// The chains of library functions.
+/// The library's chains, and a chain of functions with tunnels and headers of their own.
 ///
 /// # Panics
 /// When a chain does not compile.

@@ -70,56 +70,65 @@ fn marked(chain: &Chain, packets: &[(u64, usize, usize)]) -> Vec<(u128, u128)> {
     trace.outputs.iter().map(leaving).collect()
 }
 
-#[test]
-fn two_rates_mark_as_rfc_2698_says() {
+/// What a source's packet of `cost`, `gone` ns after the last one, does to the source's two buckets,
+/// and the colour that it gets.
+type Meter = Box<dyn Fn(&mut [Lack; 2], u128, u128) -> u128>;
+
+/// Runs markers that `draw` makes, as a call with its meter, and compares every packet's colour.
+fn compare(draw: impl Fn(&mut Rng) -> (String, Meter)) {
     for seed in budget::seeds(20) {
         let mut rng = Rng::new(seed);
-        let (cir, more) = (rng.range(1, 5_000), rng.range(0, 5_000));
-        let (cbs, pbs) = (rng.range(50, 400), rng.range(50, 400));
-        let arguments =
-            format!("cir: {cir} bit/s, pir: {} bit/s, cbs: {cbs} B, pbs: {pbs} B", cir + more);
+        let (call, meter) = draw(&mut rng);
         let packets = traffic(&mut rng);
-        let found = marked(&chain(&format!("trtcm({arguments}, idle: 1 h)")), &packets);
-        let mut meters = [(Lack::default(), Lack::default(), 0); 3];
+        let found = marked(&chain(&call), &packets);
+        let mut sources = [([Lack::default(); 2], 0); 3];
         for (nth, (&(now, source, _), (colour, len))) in packets.iter().zip(found).enumerate() {
-            let (peak, committed, since) = &mut meters[source];
+            let (buckets, since) = &mut sources[source];
             let gone = u128::from(now - std::mem::replace(since, now));
-            peak.fill(gone * u128::from(cir + more));
-            committed.fill(gone * u128::from(cir));
-            let cost = len * BYTE;
-            let expected = match () {
-                () if !peak.take(cost, u128::from(pbs) * BYTE) => COLOURS[2],
-                () if !committed.take(cost, u128::from(cbs) * BYTE) => COLOURS[1],
-                () => COLOURS[0],
-            };
-            assert_eq!(colour, expected, "seed {seed}, packet {nth}, {arguments}");
+            let expected = meter(buckets, gone, len * BYTE);
+            assert_eq!(colour, expected, "seed {seed}, packet {nth}, {call}");
         }
     }
 }
 
 #[test]
+fn two_rates_mark_as_rfc_2698_says() {
+    compare(|rng| {
+        let (cir, more) = (rng.range(1, 5_000), rng.range(0, 5_000));
+        let (cbs, pbs) = (rng.range(50, 400), rng.range(50, 400));
+        let pir = cir + more;
+        let call = format!(
+            "trtcm(cir: {cir} bit/s, pir: {pir} bit/s, cbs: {cbs} B, pbs: {pbs} B, idle: 1 h)"
+        );
+        let meter = move |[peak, committed]: &mut [Lack; 2], gone, cost| {
+            peak.fill(gone * u128::from(pir));
+            committed.fill(gone * u128::from(cir));
+            match () {
+                () if !peak.take(cost, u128::from(pbs) * BYTE) => COLOURS[2],
+                () if !committed.take(cost, u128::from(cbs) * BYTE) => COLOURS[1],
+                () => COLOURS[0],
+            }
+        };
+        (call, Box::new(meter))
+    });
+}
+
+#[test]
 fn one_rate_marks_as_rfc_2697_says() {
-    for seed in budget::seeds(20) {
-        let mut rng = Rng::new(seed);
+    compare(|rng| {
         let (cir, cbs, ebs) = (rng.range(1, 5_000), rng.range(50, 400), rng.range(0, 400));
-        let arguments = format!("cir: {cir} bit/s, cbs: {cbs} B, ebs: {ebs} B");
-        let packets = traffic(&mut rng);
-        let found = marked(&chain(&format!("srtcm({arguments}, idle: 1 h)")), &packets);
-        let mut meters = [(Lack::default(), Lack::default(), 0); 3];
-        for (nth, (&(now, source, _), (colour, len))) in packets.iter().zip(found).enumerate() {
-            let (committed, excess, since) = &mut meters[source];
-            let gone = u128::from(now - std::mem::replace(since, now));
+        let call = format!("srtcm(cir: {cir} bit/s, cbs: {cbs} B, ebs: {ebs} B, idle: 1 h)");
+        let meter = move |[committed, excess]: &mut [Lack; 2], gone, cost| {
             let left = committed.fill(gone * u128::from(cir));
             excess.fill(left);
-            let cost = len * BYTE;
-            let expected = match () {
+            match () {
                 () if committed.take(cost, u128::from(cbs) * BYTE) => COLOURS[0],
                 () if excess.take(cost, u128::from(ebs) * BYTE) => COLOURS[1],
                 () => COLOURS[2],
-            };
-            assert_eq!(colour, expected, "seed {seed}, packet {nth}, {arguments}");
-        }
-    }
+            }
+        };
+        (call, Box::new(meter))
+    });
 }
 
 /// Twice the rate arrives for a minute, in packets that are no multiple of what comes in between.

@@ -8,10 +8,11 @@ use braid_compiler::synth::SynthMutant;
 use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
+use braid_packet::{Field, Link, Packet};
 use braid_testkit::generate::Rng;
-use braid_testkit::harness::{self, Engine, Form, budget};
+use braid_testkit::harness::{self, ENGINES, Engine, Form, budget};
 use braid_testkit::packet::parse;
-use braid_testkit::record::{Detail, Stimulus, record};
+use braid_testkit::record::{Detail, Output, Stimulus, record};
 use std::fmt::Write as _;
 
 /// Number of chains unless `BRAID_CASES` sets it, and number of packets for each.
@@ -125,4 +126,40 @@ fn engines_are_equal_on_chains_of_functions_with_headers_of_their_own() {
 #[test]
 fn these_chains_find_a_synthesis_that_overlooks_new_lengths_of_payloads() {
     declared::FAMILY.mutants_are_found();
+}
+
+/// A statement that makes a packet longer, and by how many bytes.
+const LONGER: [(&str, u128); 2] = [
+    ("push tcp.ts(1, 2) else output;", 12),
+    ("bytes<16> at payload for 1 = \"longer\" else output;", 5),
+];
+
+#[test]
+fn length_of_a_pppoe_session_is_that_of_the_changed_packet() {
+    let plain = parse("tcp 10.0.0.1:1 > 10.0.0.2:80 S \"abc\"").expect("a packet").at(0);
+    let body = u8::try_from(plain.data().len() - 14 + 2).expect("a short packet");
+    let session = [0x88, 0x64, 0x11, 0, 0, 5, 0, body, 0x00, 0x21];
+    let data = [&plain.data()[..12], &session, &plain.data()[14..]].concat();
+    let stimuli = [Stimulus::Packet(0, Packet::new(Link::Ethernet, 0, data))];
+    for (statement, more) in LONGER {
+        // The first function reads the length before it changes.
+        let source = format!(
+            "nf first() {{ match {{ pppoe.len > 5000 => drop; else => output; }} }}
+             nf longer() {{ match {{ has tcp => {{ {statement} output; }} else => output; }} }}
+             nf note() {{ match {{ has pppoe and has ip => {{ ip.id = pppoe.len; output; }} else => drop; }} }}
+             chain c {{ path in <-> first() <-> longer() <-> note() <-> out; }}"
+        );
+        let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
+        let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        let [Output::Packet(_, packet)] = expected.outputs[0].as_slice() else {
+            panic!("{expected:?}");
+        };
+        let id = packet.get(&packet.parse(), Field::IpId);
+        assert_eq!(id, Some(u128::from(body) + more));
+        for engine in ENGINES {
+            let same = engine.check(&chain, &stimuli, &expected);
+            same.unwrap_or_else(|report| panic!("{statement} {report}"));
+        }
+    }
 }
