@@ -56,6 +56,10 @@ impl Write {
                 let layout = packet.parse();
                 let _ = replace::replace(packet, &layout, *place, (*new, words));
             }
+            Write::Tunnel(change) => {
+                let layout = packet.parse();
+                let _ = change.apply(packet, &layout);
+            }
         }
     }
 }
@@ -81,7 +85,11 @@ impl Arrived {
             Write::PushVlan(_) => self.added += 1,
             Write::PopVlan if self.added > 0 => self.added -= 1,
             Write::PopVlan => self.removed += 1,
-            Write::Tag(..) | Write::Bytes(..) | Write::Replace(..) | Write::Option(..) => {
+            Write::Tag(..)
+            | Write::Bytes(..)
+            | Write::Replace(..)
+            | Write::Tunnel(..)
+            | Write::Option(..) => {
                 return Some(write.clone());
             }
             Write::Field(field, value) => {

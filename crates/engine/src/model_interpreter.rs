@@ -10,6 +10,7 @@ use braid_ir::model::{
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
+use braid_packet::tunnel::Change;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(crate) enum Write {
     Bytes((Area, Word), usize, Word),
     /// Bytes of the payload: their offset and their number, and the new number and words.
     Replace((Word, Word), (Word, Vec<Word>)),
+    /// Outer headers that the function added or removed.
+    Tunnel(Change),
 }
 
 /// The verdict of a function on a packet.
@@ -220,7 +223,9 @@ impl Run<'_, '_> {
             | Op::PushOption { .. }
             | Op::PopOption { .. }
             | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. } => self.change(values, op)?,
+            | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. } => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
                 self.context.instance.count_row(*row, bytes);
@@ -320,6 +325,15 @@ impl Run<'_, '_> {
                 let words = words.iter().map(|word| values.get(*word)).collect();
                 let place = (values.get(*offset), values.get(*old));
                 writes.push(Write::Replace(place, (values.get(*new), words)));
+            }
+            Op::Encapsulate { inner, parts, len, words, .. } => {
+                let words = words.iter().map(|word| values.get(*word)).collect();
+                let change = Change::Push((*inner, parts.clone()), (*len as usize, words));
+                writes.push(Write::Tunnel(change));
+            }
+            Op::Decapsulate { inner, last, offset, .. } => {
+                let change = Change::Pop((*inner, *last), values.get(*offset));
+                writes.push(Write::Tunnel(change));
             }
             _ => {}
         }

@@ -16,7 +16,7 @@ use braid_ir::show::text_of;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::replace::replace;
-use braid_packet::{Field, Header, build_with_options, options};
+use braid_packet::{Field, Header, build_with_options, options, tunnel};
 
 /// Executes an operation on values and parameters. Returns false for other operations.
 pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
@@ -192,7 +192,9 @@ impl ExecContext<'_> {
             Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. } => {
+            | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. } => {
                 return bytes_op(work, values, op);
             }
             Op::Mirror { port } => {
@@ -310,17 +312,33 @@ fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(),
             values.set(*ok, done.into());
         }
         Op::ReplaceBytes { ok, offset, old, new, words } => {
-            let mut given = [0; MAX_STRING_WORDS];
-            let places = given.iter_mut().zip(words);
-            places.for_each(|(place, word)| *place = values.get(*word));
+            let given = words_of(values, words);
             let given = given.get(..words.len()).unwrap_or_default();
             let place = (values.get(*offset), values.get(*old));
             let done = replace(work.packet, work.layout, place, (values.get(*new), given));
             values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
         }
+        Op::Encapsulate { ok, inner, parts, len, words } => {
+            let given = words_of(values, words);
+            let given = (*len as usize, given.get(..words.len()).unwrap_or_default());
+            let done = tunnel::encapsulate(work.packet, work.layout, (*inner, parts), given);
+            values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
+        }
+        Op::Decapsulate { ok, inner, last, offset } => {
+            let offset = values.get(*offset);
+            let done = tunnel::decapsulate(work.packet, work.layout, (*inner, *last), offset);
+            values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
+        }
         _ => {}
     }
     Ok(())
+}
+
+/// The words of a string. Those behind its last one are 0.
+fn words_of(values: &Values<'_>, words: &[ValueId]) -> [Word; MAX_STRING_WORDS] {
+    let mut given = [0; MAX_STRING_WORDS];
+    given.iter_mut().zip(words).for_each(|(place, word)| *place = values.get(*word));
+    given
 }
 
 /// Executes an operation on TCP options.

@@ -455,6 +455,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
                 format!("{name} writes the payload")
             }
+            Op::Encapsulate { .. } => format!("{name} adds outer headers"),
+            Op::Decapsulate { .. } => format!("{name} removes outer headers"),
             Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
                 format!("{name} adds or removes a TCP option")
             }

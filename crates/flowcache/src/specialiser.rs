@@ -274,6 +274,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,

@@ -5,54 +5,15 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
+pub use crate::ids::{
+    BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
+};
+pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
 pub use braid_packet::bytes::Area;
+pub use braid_packet::tunnel::Inner;
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
-
-/// Index newtypes of a model's parts.
-macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-        pub struct $name(pub u32);
-        impl $name {
-            /// The number as an index. A number that does not fit becomes an index that no vector
-            /// has.
-            #[must_use]
-            pub fn index(self) -> usize {
-                usize::try_from(self.0).unwrap_or(usize::MAX)
-            }
-        }
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-    )*};
-}
-ids! {
-    /// A value of a program.
-    ValueId "v";
-    /// A block of a program.
-    BlockId "b";
-    /// A parameter of a model.
-    ParamId "param";
-    /// A state table of a model.
-    StateId "state";
-    /// A queue of held packets of a model.
-    QueueId "queue";
-    /// An event type that a model emits.
-    EventId "event";
-    /// A row (or other counted place) of a model.
-    RowId "row";
-    /// A drop reason of a model.
-    ReasonId "reason";
-    /// A tag that a model puts on packets.
-    TagId "tag";
-    /// An output port of a model.
-    PortId "port";
-}
 
 /// The left port: forward packets enter here, and backward packets leave.
 pub const LEFT: PortId = PortId(0);
@@ -132,100 +93,6 @@ pub struct ParamDecl {
     pub ty: ParamTy,
     /// The value when a chain gives none.
     pub default: Option<crate::value::ParamValue>,
-}
-
-/// A number that is fixed when an instance starts: a constant or a scalar parameter's value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Setting {
-    /// Constant.
-    Const(Word),
-    /// The current value of a scalar parameter.
-    Param(ParamId),
-}
-
-impl Setting {
-    /// The setting's value, with these values of its function's parameters.
-    #[must_use]
-    pub fn value(self, params: &[crate::value::ParamValue]) -> Word {
-        match self {
-            Setting::Const(value) => value,
-            Setting::Param(param) => match params.get(param.index()) {
-                Some(crate::value::ParamValue::Scalar(value)) => *value,
-                _ => 0,
-            },
-        }
-    }
-}
-
-/// The granularity of a state table: it has one entry for each of these.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Granularity {
-    /// One entry.
-    Global,
-    /// Per 5-tuple in one direction: (IP version, src, dst, protocol, sport, dport) as `inet.*`.
-    Flow,
-    /// Per 5-tuple in both directions: as `Flow` with the smaller (address, port) pair first.
-    Biflow,
-    /// Per value of these fields.
-    Fields(Vec<Field>),
-    /// Per explicit key of these types.
-    Key(Vec<Ty>),
-}
-
-/// The treatment of a new entry in a full table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WhenFull {
-    /// The assignment is refused.
-    Refuse,
-    /// The entry that was created first is evicted (its `on expire` program runs), and the new
-    /// entry is created.
-    EvictOldest,
-}
-
-/// How the values that workers have in a slot for one key become one value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sum {
-    /// They are added.
-    Add,
-    /// The smallest one counts: the first time.
-    First,
-    /// The largest one counts: the last time.
-    Last,
-}
-
-/// A state table.
-#[derive(Clone, PartialEq, Debug)]
-pub struct StateDecl {
-    /// Its name.
-    pub name: String,
-    /// The granularity of its entries.
-    pub granularity: Granularity,
-    /// Slots of an entry: one slot named "" for a scalar, or one slot for each field of a record.
-    pub slots: Vec<(String, Ty)>,
-    /// The value of each slot that is read where no entry exists. `None`: the read is a fault. The
-    /// entry of a global table exists from the start, with this value.
-    pub default: Option<Vec<Setting>>,
-    /// The maximum number of entries.
-    pub capacity: Setting,
-    /// The treatment of a new entry when the table is full.
-    pub when_full: WhenFull,
-    /// An entry expires when no packet has found it for this time (ns).
-    pub idle: Option<Setting>,
-    /// An entry expires this time after its creation (ns).
-    pub hard: Option<Setting>,
-    /// Deadlines are rounded up to multiples of this (ns since the epoch).
-    pub tick: Setting,
-    /// Each entry lives with an entry of this table: they share last-seen times and end together.
-    pub lives_with: Option<StateId>,
-    /// Whether each worker has its own table with a share of the capacity. Otherwise all workers
-    /// share one table.
-    pub sharded: bool,
-    /// Scalar parameters that hold limits. If workers cannot share the table otherwise, each gets
-    /// its own table, and these parameters count divided by the number of workers.
-    pub portions: Vec<ParamId>,
-    /// For each slot, how listings unite the entries of several workers for one key. Empty: they
-    /// list each of them.
-    pub sums: Vec<Sum>,
 }
 
 /// A bounded queue of held packets.
@@ -472,6 +339,17 @@ pub enum Op {
     /// `ok` (bool) is false if [`braid_packet::replace::replace`] refuses: then nothing has changed.
     /// Bytes that the capture lacks are a fault `truncated`.
     ReplaceBytes { ok: ValueId, offset: ValueId, old: ValueId, new: ValueId, words: Vec<ValueId> },
+    /// Adds outer headers: `parts`, the outermost first. Their contents are the first `len` bytes of
+    /// `words` (as of [`Op::LoadString`]); bytes behind the parts are headers of the program. Lengths,
+    /// checksums and the fields that announce the next header are filled in. `ok` (bool) is false if
+    /// [`braid_packet::tunnel::encapsulate`] refuses: then nothing has changed. Bytes that the capture
+    /// lacks are a fault `truncated`.
+    Encapsulate { ok: ValueId, inner: Inner, parts: Vec<Header>, len: u32, words: Vec<ValueId> },
+    /// Removes outer headers up to the end of the header `last`, and `offset` bytes behind it (32
+    /// bits). `pkt` stands for all headers that the parser recognises. `ok` (bool) is false if
+    /// [`braid_packet::tunnel::decapsulate`] refuses: then nothing has changed. Faults as for
+    /// [`Op::Encapsulate`].
+    Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

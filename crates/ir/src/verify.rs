@@ -1,9 +1,10 @@
 //! The verifier: whether engines can run a model without further checks.
 //!
 //! `model` checks the declarations, and `program` checks the structure of values and blocks.
-//! `types` checks each operation alone. `facts` checks that headers are known to be present where
+//! `types` and `bytes` check each operation alone. `facts` checks that headers are known to be present where
 //! they are used.
 
+mod bytes;
 mod facts;
 mod model;
 mod place;

@@ -34,6 +34,8 @@ macro_rules! visitors {
                     | Op::StatePut { ok: out, .. }
                     | Op::StoreBytes { ok: out, .. }
                     | Op::ReplaceBytes { ok: out, .. }
+                    | Op::Encapsulate { ok: out, .. }
+                    | Op::Decapsulate { ok: out, .. }
                     | Op::TakeThis { ok: out, .. } => each(out),
                     Op::Rules { pass: a, rule: b, .. }
                     | Op::Route { found: a, hop: b, .. }
@@ -80,6 +82,7 @@ macro_rules! visitors {
                     | Op::TakeThis { a, .. }
                     | Op::Release { a, .. }
                     | Op::PushVlan { id: a }
+                    | Op::Decapsulate { offset: a, .. }
                     | Op::Route { addr: a, .. }
                     | Op::LoadBytes { offset: a, .. } => each(a),
                     Op::Bin { a, b, .. }
@@ -100,7 +103,9 @@ macro_rules! visitors {
                         each(a);
                         each(b);
                     }
-                    Op::Extern { args: values, .. } | Op::PushOption { values, .. } => {
+                    Op::Extern { args: values, .. }
+                    | Op::PushOption { values, .. }
+                    | Op::Encapsulate { words: values, .. } => {
                         values.into_iter().for_each(each);
                     }
                     Op::StateExists { key, .. }
@@ -179,6 +184,8 @@ impl Op {
             Op::Store { .. }
                 | Op::StoreBytes { .. }
                 | Op::ReplaceBytes { .. }
+                | Op::Encapsulate { .. }
+                | Op::Decapsulate { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan
                 | Op::PushOption { .. }

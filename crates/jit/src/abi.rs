@@ -271,6 +271,8 @@ pub(crate) fn reshapes(what: &What) -> bool {
                     | Op::PushOption { .. }
                     | Op::PopOption { .. }
                     | Op::ReplaceBytes { .. }
+                    | Op::Encapsulate { .. }
+                    | Op::Decapsulate { .. }
             )
     )
 }

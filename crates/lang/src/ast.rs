@@ -304,10 +304,10 @@ pub enum StmtKind {
     Send { shape: Ident, contents: Contents, port: Option<Ident> },
     /// `emit EVENT { field: EXPR, … };`
     Emit { event: Ident, args: Vec<(Ident, Expr)> },
-    /// `push HEADER(EXPR, …) [else STMT];` or `push HEADER { field: EXPR, … } [else STMT];`
-    Push { push: Push, otherwise: Option<Box<Stmt>> },
-    /// `pop HEADER [else STMT];`
-    Pop { header: Path, otherwise: Option<Box<Stmt>> },
+    /// `push HEADER(EXPR, …) [else STMT];` or `push HEADER { field: EXPR, … }, … [else STMT];`
+    Push { pushes: Vec<Push>, otherwise: Option<Box<Stmt>> },
+    /// `pop HEADER, … [else STMT];`
+    Pop { headers: Vec<Path>, otherwise: Option<Box<Stmt>> },
     /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
     Call { call: Expr, otherwise: Option<Box<Stmt>> },
     /// `{ … }`

@@ -64,7 +64,7 @@ pub(crate) fn change(packet: &mut Packet, layout: &Layout, more: usize, less: us
 }
 
 /// The 16-bit number at an offset of the packet.
-fn number16(packet: &Packet, at: usize) -> usize {
+pub(crate) fn number16(packet: &Packet, at: usize) -> usize {
     let bytes = packet.data().get(at..).and_then(|tail| tail.first_chunk::<2>());
     bytes.map_or(0, |bytes| u16::from_be_bytes(*bytes).into())
 }

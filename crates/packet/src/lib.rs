@@ -40,6 +40,7 @@ mod retag;
 pub mod rewrite;
 pub mod show;
 mod tags;
+pub mod tunnel;
 mod window;
 mod wire;
 

@@ -227,6 +227,13 @@ impl Packet {
         true
     }
 
+    /// Removes the bytes from an offset on, whether they were captured or not. Lengths and checksums
+    /// of headers are not updated.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.frame.truncate(len);
+        self.wire_len = self.wire_len.min(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+
     /// Removes captured bytes, as when a header is removed. As for [`Self::insert`], lengths,
     /// checksums and earlier layouts are not updated. Returns false, and changes nothing, when not
     /// all of the bytes were captured.

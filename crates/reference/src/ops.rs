@@ -8,6 +8,7 @@ use braid_ir::engine::Fault;
 use braid_ir::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
+use braid_packet::tunnel::Change;
 use braid_packet::{Field, Header};
 
 impl Run<'_> {
@@ -39,6 +40,8 @@ impl Run<'_> {
             | Op::PopOption { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
@@ -210,6 +213,14 @@ impl Run<'_> {
                 self.writes.push(Write::Replace(place, new));
                 self.define(*ok, done.into());
             }
+            Op::Encapsulate { ok, inner, parts, len, words } => {
+                let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
+                let change = Change::Push((*inner, parts.clone()), (*len as usize, words));
+                self.tunnel(*ok, change)?;
+            }
+            Op::Decapsulate { ok, inner, last, offset } => {
+                self.tunnel(*ok, Change::Pop((*inner, *last), self.value(*offset)))?;
+            }
             Op::Count { row } => {
                 let bytes = u64::from(self.packet()?.now.wire_len);
                 self.env.instance.count_row(*row, bytes);
@@ -219,6 +230,14 @@ impl Run<'_> {
             Op::Create { new, port } => calls::create(self, new, *port)?,
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Adds outer headers or removes some.
+    fn tunnel(&mut self, ok: ValueId, change: Change) -> Result<(), Fault> {
+        let done = self.packet()?.tunnel(&change).map_err(|_| Fault::Truncated)?;
+        self.writes.push(Write::Tunnel(change));
+        self.define(ok, done.into());
         Ok(())
     }
 

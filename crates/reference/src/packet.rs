@@ -3,6 +3,7 @@
 use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
 use braid_packet::bytes::{self, Area, Cut};
+use braid_packet::tunnel::Change;
 use braid_packet::{Field, Header, Layout, Packet, options, replace};
 
 /// A packet in a function.
@@ -78,6 +79,13 @@ impl PacketState {
         words: &mut [Word],
     ) -> Result<bool, Cut> {
         bytes::string(&self.now, &self.layout, place, len, words)
+    }
+
+    /// Adds outer headers or removes some. Returns false if that is not possible.
+    pub(super) fn tunnel(&mut self, change: &Change) -> Result<bool, Cut> {
+        let done = change.apply(&mut self.now, &self.layout);
+        self.layout = self.now.parse();
+        done
     }
 
     /// Writes a number to an area. Returns false if the area ends before.

@@ -9,6 +9,7 @@ use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
+use braid_packet::tunnel::Change;
 
 /// The data that a program may access besides its own values and packet.
 pub(super) struct Env<'a> {
@@ -84,6 +85,8 @@ pub(super) enum Write {
     Bytes((Area, Word), usize, Word),
     /// Bytes of the payload: their offset and their number, and the new number and words.
     Replace((Word, Word), (Word, Vec<Word>)),
+    /// Outer headers that the program added or removed.
+    Tunnel(Change),
 }
 
 /// A running program.

@@ -282,5 +282,9 @@ fn replay(packet: &mut Packet, write: &Write) {
             let layout = packet.parse();
             let _ = replace::replace(packet, &layout, *place, (*new, words));
         }
+        Write::Tunnel(change) => {
+            let layout = packet.parse();
+            let _ = change.apply(packet, &layout);
+        }
     }
 }

@@ -80,6 +80,8 @@ fn generated_programs_use_every_operation() {
         "LoadString",
         "StoreBytes",
         "ReplaceBytes",
+        "Encapsulate",
+        "Decapsulate",
         "Extern",
         "StateExists",
         "StateGet",

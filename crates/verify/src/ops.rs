@@ -127,6 +127,10 @@ impl<'a> Run<'a> {
                 Err("a function writes bytes without a name, which this check does not cover"
                     .to_owned())
             }
+            Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
+                Err("a function adds or removes outer headers, which this check does not cover"
+                    .to_owned())
+            }
             Op::Mirror { .. } | Op::Create { .. } | Op::Emit { .. } => self.send_op(op),
             Op::Rules { .. }
             | Op::Route { .. }

@@ -226,6 +226,10 @@ fn headers(program: &Residual, presence: u128) -> Vec<BTreeSet<u128>> {
                 What::Op(Op::PopOption { option }) => headers & !option.bit(),
                 _ => headers,
             };
+            if let What::Op(Op::Encapsulate { .. } | Op::Decapsulate { .. }) = step.what {
+                found[number].extend(braid_packet::presences());
+                continue;
+            }
             let changed: BTreeSet<u128> = found[number].iter().copied().map(change).collect();
             match step.what {
                 // The packet may have had the option twice.

@@ -321,6 +321,11 @@ impl OnWay<'_> {
             Op::ReplaceBytes { offset, old, new, .. } => {
                 format!("{} bytes of the payload at {} become {}", say(old), say(offset), say(new))
             }
+            Op::Encapsulate { parts, .. } => format!(
+                "{} fit",
+                parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(", ")
+            ),
+            Op::Decapsulate { last, .. } => format!("{} can be removed", last.name()),
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {

@@ -179,6 +179,8 @@ impl Walk<'_> {
                 self.profile.faults.insert("truncated");
             }
             Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => self.write_payload(op),
+            Op::Encapsulate { parts, .. } => self.tunnel(parts, &[]),
+            Op::Decapsulate { last, .. } => self.tunnel(&[], &[*last]),
             Op::Extern { name, .. } => self.call(name),
             Op::ListGet { .. } | Op::BackendUp { .. } => {
                 self.profile.faults.insert("index");
@@ -219,6 +221,17 @@ impl Walk<'_> {
             self.profile.writes.extend(LENGTHS);
             self.read(&[Field::PktLen, Field::PktPayloadLen]);
         }
+    }
+
+    /// Adds what a change of outer headers does. Every field may be another one behind it.
+    fn tunnel(&mut self, adds: &[Header], removes: &[Header]) {
+        self.profile.adds.extend(adds);
+        self.profile.removes.extend(removes);
+        self.profile.faults.insert("truncated");
+        self.profile.reads_payload = true;
+        self.profile.writes_payload = true;
+        self.profile.writes.extend(FIELDS.iter().map(|info| info.field));
+        self.read(&[Field::PktLen, Field::PktPayloadLen]);
     }
 
     /// Adds what an operation on TCP options does.

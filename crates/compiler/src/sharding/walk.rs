@@ -12,7 +12,7 @@ use braid_ir::model::{
     Area, Dest, Granularity, Key, Op, RIGHT, StateDecl, StateId, Target, ValueId,
 };
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, Site, Step, What};
-use braid_packet::Field;
+use braid_packet::{FIELDS, Field};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -144,6 +144,10 @@ impl<'a> Walk<'a> {
         match op {
             Op::StoreBytes { area: Area::Payload, .. } | Op::ReplaceBytes { .. } => {
                 place.changed |= Field::L4Dport.decided_bits()
+            }
+            Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
+                place.changed = u128::MAX;
+                place.written.extend(FIELDS.iter().map(|info| (info.field, None)));
             }
             Op::Const { out, value } => self.define(*out, Term::Word(*value)),
             Op::Param { out, param } => self.define(*out, Term::Param(node, *param)),

@@ -95,6 +95,16 @@ impl Draft {
         }
     }
 
+    /// Adds the pending counts now.
+    pub(super) fn count_now(&mut self, path: &mut Path) {
+        let counters = path.state.counters();
+        path.state.pending.clear();
+        if !counters.is_empty() {
+            let counters = self.blocks.counters(counters);
+            self.step(path.at, What::Count(counters));
+        }
+    }
+
     /// Binds a value of the model. If only one value is possible, binds it to a constant.
     pub(super) fn bind(&mut self, path: &mut Path, out: ValueId, value: ValueId) {
         let value = match path.state.facts.only(&self.values, value) {

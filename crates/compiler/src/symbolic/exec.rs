@@ -48,6 +48,8 @@ pub(super) fn execute_op(
         | Op::Store { .. }
         | Op::StoreBytes { .. }
         | Op::ReplaceBytes { .. }
+        | Op::Encapsulate { .. }
+        | Op::Decapsulate { .. }
         | Op::LoadTag { .. }
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }

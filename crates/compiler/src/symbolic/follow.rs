@@ -86,12 +86,14 @@ impl<'a> Synth<'a> {
     /// Follows all paths that reach a point.
     fn point(&mut self, number: usize, edges: Vec<Edge>) {
         let point = self.points.point(number);
-        let full = self.draft.blocks.all.len() >= MOST_BLOCKS;
-        if number > 0 && full {
-            for edge in edges {
-                let mut path = self.draft.blocks.open(edge);
-                leave(&mut self.draft, &mut path, Fate::Go(point));
-            }
+        let full = number > 0 && self.draft.blocks.all.len() >= MOST_BLOCKS;
+        let (leaving, edges): (Vec<Edge>, Vec<Edge>) =
+            edges.into_iter().partition(|edge| full || edge.state.rewrapped);
+        for edge in leaving {
+            let mut path = self.draft.blocks.open(edge);
+            leave(&mut self.draft, &mut path, Fate::Go(point));
+        }
+        if edges.is_empty() {
             return;
         }
         let model = &self.points.node(number).model;

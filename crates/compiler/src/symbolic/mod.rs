@@ -37,6 +37,7 @@ mod split;
 mod state;
 mod tables;
 mod terms;
+mod tunnel;
 mod values;
 mod visit;
 mod vlan;

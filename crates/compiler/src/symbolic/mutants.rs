@@ -39,6 +39,10 @@ pub enum SynthMutant {
     PayloadLengthsKept,
     /// A packet whose payload gets another length is counted with the new length before that.
     CountedLater,
+    /// A packet has the same headers after outer headers were added or removed.
+    TunnelMissed,
+    /// Fields have the same values after outer headers were added or removed.
+    TunnelFieldsKept,
 }
 
 #[cfg(feature = "mutants")]
@@ -54,7 +58,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 17] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 19] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -72,4 +76,6 @@ pub const SYNTH_MUTANTS: [SynthMutant; 17] = [
     SynthMutant::SecondOptionMissed,
     SynthMutant::PayloadLengthsKept,
     SynthMutant::CountedLater,
+    SynthMutant::TunnelMissed,
+    SynthMutant::TunnelFieldsKept,
 ];

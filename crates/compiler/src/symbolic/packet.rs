@@ -7,6 +7,7 @@ use super::fields::{load, load_entry, store};
 use super::mutants::SynthMutant;
 use super::options::{option_op, rewritten};
 use super::state::Tag;
+use super::tunnel::tunnel_op;
 use super::visit::Visit;
 use super::vlan::{pop_vlan, push_vlan};
 use super::write::freshen;
@@ -49,6 +50,7 @@ pub(super) fn packet_op(
         Op::ReplaceBytes { ok, offset, old, new, words } => {
             replace_bytes(draft, visit, path, *ok, ((*offset, *old), (*new, words)))?;
         }
+        Op::Encapsulate { .. } | Op::Decapsulate { .. } => tunnel_op(draft, visit, path, op),
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
             draft.bind(path, *out, value);
@@ -135,7 +137,7 @@ fn replace_bytes(
     freshen(draft, path);
     // The new length is only known when the program runs, so the packet is counted with the old one.
     if !draft.has_mutant(SynthMutant::CountedLater) {
-        settle(draft, path);
+        draft.count_now(path);
     }
     let (offset, old, new) = (path.value(offset), path.value(old), path.value(new));
     let words = words.iter().map(|word| path.value(*word)).collect();
@@ -155,16 +157,6 @@ fn replace_bytes(
         doubt_behind_ports(&mut path.state);
     }
     Ok(())
-}
-
-/// Adds the pending counts now.
-fn settle(draft: &mut Draft, path: &mut Path) {
-    let counters = path.state.counters();
-    path.state.pending.clear();
-    if !counters.is_empty() {
-        let counters = draft.blocks.counters(counters);
-        draft.step(path.at, What::Count(counters));
-    }
 }
 
 /// A tag's current value.

@@ -46,6 +46,12 @@ pub(super) const SHAPES: &[(crate::model::Shape, &str)] = {
     ]
 };
 
+/// What tunnels carry, by name.
+pub(super) const INNERS: &[(crate::model::Inner, &str)] = {
+    use crate::model::Inner::*;
+    &[(Frame, "frame"), (Packet, "packet")]
+};
+
 /// Orders of pools by name.
 pub(super) const POOL_ORDERS: &[(crate::model::PoolOrder, &str)] = {
     use crate::model::PoolOrder::*;

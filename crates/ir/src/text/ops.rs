@@ -1,6 +1,6 @@
 //! Prints operations and terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, SHAPES, name_of};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId,
@@ -71,6 +71,14 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         }
         Op::ReplaceBytes { offset, old, new, words, .. } => {
             format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
+        }
+        Op::Encapsulate { inner, parts, len, words, .. } => {
+            let parts: Vec<_> = parts.iter().map(|part| part.name()).collect();
+            let (inner, parts) = (name_of(INNERS, inner), parts.join(", "));
+            format!("encapsulate {inner} ({parts}), {len}, ({})", values(words))
+        }
+        Op::Decapsulate { inner, last, offset, .. } => {
+            format!("decapsulate {} {}, {offset}", name_of(INNERS, inner), last.name())
         }
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));

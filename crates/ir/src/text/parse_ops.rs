@@ -1,11 +1,12 @@
 //! Parses programs: blocks, operations, terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, SHAPES, by_name, resolve};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, by_name, resolve};
 use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
-    Area, Block, BlockId, Dest, EventArg, EventId, Key, Model, NewPacket, NewPayload, Op, ParamId,
-    PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty, ValueId,
+    Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, Model, NewPacket, NewPayload, Op,
+    ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty,
+    ValueId,
 };
 use braid_packet::Header;
 
@@ -432,6 +433,20 @@ impl Parser<'_, '_> {
                 self.scan.expect("(")?;
                 Op::ReplaceBytes { ok: out, offset, old, new, words: self.values(")")? }
             }
+            "encapsulate" => {
+                let inner = self.inner()?;
+                self.scan.expect("(")?;
+                let parts = self.scan.items(")", header)?;
+                self.scan.expect(",")?;
+                let len = self.scan.number()?;
+                self.scan.expect(",")?;
+                self.scan.expect("(")?;
+                Op::Encapsulate { ok: out, inner, parts, len, words: self.values(")")? }
+            }
+            "decapsulate" => {
+                let (inner, last) = (self.inner()?, self.header()?);
+                Op::Decapsulate { ok: out, inner, last, offset: self.comma_value()? }
+            }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),
         })
@@ -493,11 +508,23 @@ impl Parser<'_, '_> {
         Ok(Op::InSet { out, a, set })
     }
 
-    fn header(&mut self) -> Result<Header> {
-        let name = self.scan.dotted()?;
-        match Header::by_name(name) {
-            Some(header) => Ok(header),
-            None => self.scan.wrong(format!("no header `{name}`")),
+    fn inner(&mut self) -> Result<Inner> {
+        let name = self.scan.word()?;
+        match by_name(INNERS, name) {
+            Some(inner) => Ok(inner),
+            None => self.scan.wrong(format!("a tunnel carries a frame or a packet, not `{name}`")),
         }
+    }
+
+    fn header(&mut self) -> Result<Header> {
+        header(self.scan)
+    }
+}
+
+fn header(scan: &mut Scan<'_>) -> Result<Header> {
+    let name = scan.dotted()?;
+    match Header::by_name(name) {
+        Some(header) => Ok(header),
+        None => scan.wrong(format!("no header `{name}`")),
     }
 }

@@ -197,6 +197,13 @@ impl<'a> Facts<'a> {
                 self.forget(known, there);
             }
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {}
+            Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
+                let all = Headers::of(braid_packet::HEADERS.iter().map(|(header, _)| *header));
+                let all = all.minus(Headers::with(Header::Pkt));
+                known.now = known.now.minus(all);
+                known.changed = known.changed.union(all);
+                self.forget(known, all);
+            }
             Op::Store { .. } | Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
                 // The bytes of a payload may become a header that a port announces.
                 let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };

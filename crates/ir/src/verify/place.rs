@@ -135,6 +135,9 @@ pub enum Problem {
     /// A string has no words, or too many.
     #[error("a string has 1 to {max} words, not {0}", max = crate::model::MAX_STRING_WORDS)]
     Words(usize),
+    /// Outer headers that cannot be added or removed, or whose contents have another length.
+    #[error("these headers cannot be outer headers, or their contents have another length")]
+    Outer,
     /// A number in the payload does not consist of whole bytes.
     #[error("{value} has {width} bits, which are no whole bytes")]
     Bytes {

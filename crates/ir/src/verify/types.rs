@@ -3,14 +3,13 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    Area, BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, MAX_STRING_WORDS,
-    Model, NewPacket, Op, ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId,
-    Term, Ty, ValueId,
+    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
+    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
 
-type Checked = Result<(), Problem>;
+pub(super) type Checked = Result<(), Problem>;
 
 /// Checks one program whose structure is correct.
 pub(super) struct OpCheck<'a> {
@@ -60,6 +59,8 @@ impl OpCheck<'_> {
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
@@ -120,11 +121,11 @@ impl OpCheck<'_> {
     }
 
     #[expect(clippy::indexing_slicing, reason = "`Structure` has checked the numbers of values")]
-    fn width_of(&self, value: ValueId) -> u16 {
+    pub(super) fn width_of(&self, value: ValueId) -> u16 {
         self.program.values[value.index()].width
     }
 
-    fn width(&self, value: ValueId, wanted: u16) -> Checked {
+    pub(super) fn width(&self, value: ValueId, wanted: u16) -> Checked {
         let found = self.width_of(value);
         if found == wanted { Ok(()) } else { Err(Problem::Width { value, found, wanted }) }
     }
@@ -443,33 +444,12 @@ impl OpCheck<'_> {
             }
             Op::PushOption { option, values } => self.option(*option, values),
             Op::PopOption { option } => is_option(*option),
-            Op::LoadBytes { found, out, area, offset } => {
-                is_area(*area)?;
-                self.width(*found, 1)?;
-                self.width(*offset, 32)?;
-                whole_bytes(*out, self.width_of(*out))
-            }
-            Op::LoadString { found, outs, area, offset, len } => {
-                is_area(*area)?;
-                self.width(*found, 1)?;
-                [*offset, *len].into_iter().try_for_each(|value| self.width(value, 32))?;
-                if outs.is_empty() {
-                    return Err(Problem::Words(0));
-                }
-                self.words(outs)
-            }
-            Op::StoreBytes { ok, area, offset, a } => {
-                is_area(*area)?;
-                self.width(*ok, 1)?;
-                self.width(*offset, 32)?;
-                whole_bytes(*a, self.width_of(*a))
-            }
-            Op::ReplaceBytes { ok, offset, old, new, words } => {
-                self.width(*ok, 1)?;
-                [*offset, *old].into_iter().try_for_each(|value| self.width(value, 32))?;
-                self.width(*new, 8)?;
-                self.words(words)
-            }
+            Op::LoadBytes { .. }
+            | Op::LoadString { .. }
+            | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. } => self.of_bytes(op),
             Op::Count { row } => self.row(*row),
             Op::Mirror { port } => self.dest(*port),
             Op::Create { new, port } => {
@@ -478,14 +458,6 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Checks the words of a string.
-    fn words(&self, words: &[ValueId]) -> Checked {
-        if words.len() > MAX_STRING_WORDS {
-            return Err(Problem::Words(words.len()));
-        }
-        words.iter().try_for_each(|word| self.width(*word, 128))
     }
 
     fn new_packet(&self, new: &NewPacket) -> Checked {
@@ -578,23 +550,7 @@ fn may_stand(op: &Op) -> bool {
     )
 }
 
-/// Checks that an area exists. Options of the kinds 0 and 1 have no value.
-fn is_area(area: Area) -> Checked {
-    match area {
-        Area::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
-        Area::Payload | Area::TcpOption(_) => Ok(()),
-    }
-}
-
 /// Checks that a header is a TCP option.
 fn is_option(option: Header) -> Checked {
     options::growth(option).map(drop).ok_or(Problem::NoOption(option))
-}
-
-/// Whether a value consists of whole bytes.
-fn whole_bytes(value: ValueId, width: u16) -> Checked {
-    match width.is_multiple_of(8) {
-        true => Ok(()),
-        false => Err(Problem::Bytes { value, width }),
-    }
 }

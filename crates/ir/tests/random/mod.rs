@@ -370,11 +370,8 @@ impl Maker {
 
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(18) {
-            0 => {
-                let header = self.below(HEADERS.len());
-                Op::Has { out: self.out(), header: HEADERS[header].0 }
-            }
+        match self.below(21) {
+            0 => Op::Has { out: self.out(), header: self.header() },
             1 => Op::Load { out: self.out(), field: self.field() },
             2 => Op::LoadEntry { out: self.out(), field: self.field() },
             3 => Op::Store { field: self.field(), a },
@@ -395,6 +392,15 @@ impl Maker {
             18 => {
                 let words = (0..self.below(3)).map(|_| a).collect();
                 Op::ReplaceBytes { ok: self.out(), offset: a, old: a, new: a, words }
+            }
+            19 => {
+                let words = (0..self.below(3)).map(|_| a).collect();
+                let (inner, parts) = (self.inner(), vec![self.header(), self.header()]);
+                Op::Encapsulate { ok: self.out(), inner, parts, len: 3, words }
+            }
+            20 => {
+                let (inner, last) = (self.inner(), self.header());
+                Op::Decapsulate { ok: self.out(), inner, last, offset: a }
             }
             16 => Op::StoreBytes { ok: self.out(), area: self.area(), offset: a, a },
             14 => Op::PopOption { option: self.option() },
@@ -430,6 +436,14 @@ impl Maker {
             0 => Area::Payload,
             kind => Area::TcpOption(u8::try_from(4 + kind).unwrap_or(5)),
         }
+    }
+
+    fn header(&mut self) -> Header {
+        HEADERS[self.below(HEADERS.len())].0
+    }
+
+    fn inner(&mut self) -> Inner {
+        self.pick(&[Inner::Frame, Inner::Packet])
     }
 
     fn option(&mut self) -> Header {

@@ -210,12 +210,14 @@ impl Walk<'_> {
                 port.iter().for_each(|port| self.used_port(self.nf, port));
             }
             StmtKind::Emit { event, args } => self.emit(event, args),
-            StmtKind::Push { push, otherwise } => {
-                self.push(push);
+            StmtKind::Push { pushes, otherwise } => {
+                pushes.iter().for_each(|push| self.push(push));
                 self.otherwise(otherwise.as_deref());
             }
-            StmtKind::Pop { header, otherwise } => {
-                in_header(self, header);
+            StmtKind::Pop { headers, otherwise } => {
+                for header in headers {
+                    in_header(self, header);
+                }
                 self.otherwise(otherwise.as_deref());
             }
             StmtKind::Block(block) => self.block(block),

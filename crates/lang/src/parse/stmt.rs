@@ -50,13 +50,19 @@ fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         "send" => send_stmt(p),
         "emit" => emit_stmt(p),
         "push" => {
-            let push = push(p)?;
-            Ok(StmtKind::Push { push, otherwise: otherwise(p)? })
+            let mut pushes = vec![push(p)?];
+            while p.eat(Tok::Comma) {
+                pushes.push(pushed(p)?);
+            }
+            Ok(StmtKind::Push { pushes, otherwise: otherwise(p)? })
         }
         "pop" => {
             p.bump();
-            let header = types::path(p, A_HEADER)?;
-            Ok(StmtKind::Pop { header, otherwise: otherwise(p)? })
+            let mut headers = vec![types::path(p, A_HEADER)?];
+            while p.eat(Tok::Comma) {
+                headers.push(types::path(p, A_HEADER)?);
+            }
+            Ok(StmtKind::Pop { headers, otherwise: otherwise(p)? })
         }
         "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" => {
             let kind = simple_stmt(p)?;
@@ -112,6 +118,13 @@ const A_HEADER: &str = "a header, such as `vlan`";
 fn push(p: &mut Parser<'_>) -> Parsed<Push> {
     let start = p.pos;
     p.bump();
+    let pushed = pushed(p)?;
+    Ok(Push { span: p.span_from(start), ..pushed })
+}
+
+/// `HEADER(EXPR, …)` or `HEADER { field: EXPR, … }`
+fn pushed(p: &mut Parser<'_>) -> Parsed<Push> {
+    let start = p.pos;
     let header = types::path(p, A_HEADER)?;
     let (mut args, mut fields) = (Vec::new(), Vec::new());
     if p.at(Tok::LParen) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use braid_ir::model::{ParamId, StateId, ValueId, Word};
+use braid_ir::model::{Inner, ParamId, StateId, ValueId, Word};
 use braid_packet::field::HEADERS;
 use braid_packet::field::Where;
 use braid_packet::{Field, Header};
@@ -195,6 +195,20 @@ impl Facts {
         } else if lacked {
             self.learn_absent(Header::Vlan);
         }
+    }
+
+    /// Records that outer headers were added or removed. The link header and its tags stay if the
+    /// tunnel carries a packet.
+    pub fn changed_outer(&mut self, inner: Inner) {
+        for (header, _) in HEADERS {
+            let stays = inner == Inner::Packet && Header::LINK.contains(header);
+            if !stays && *header != Header::Pkt {
+                self.forget(*header);
+            }
+        }
+        self.declared.clear();
+        self.payload = 0;
+        self.loads.retain(|(entry, _), _| *entry);
     }
 
     /// Records that a TCP option was added.

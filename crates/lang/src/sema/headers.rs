@@ -78,7 +78,7 @@ fn known(lower: &Lower<'_>, header: usize) -> Option<Declared> {
 }
 
 /// Tests whether a declared header is present. Continues in `absent` if it is not.
-fn test(lower: &mut Lower<'_>, header: usize, span: Span, absent: BlockId) -> Option<Declared> {
+pub fn test(lower: &mut Lower<'_>, header: usize, span: Span, absent: BlockId) -> Option<Declared> {
     if let Some(known) = known(lower, header) {
         return Some(known);
     }
@@ -349,7 +349,8 @@ pub fn push<'a>(
         return None;
     }
     needs::header(lower, Header::L4, false, push.span, &format!("`push {name}`"))?;
-    let words = contents(lower, own, &push.fields)?;
+    let values = contents(lower, own, &push.fields)?;
+    let words = words(lower, own.least, &values);
     let Some(otherwise) = otherwise else { return needs_else(lower, "push", own, push.span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
     let start = match own.parent {
@@ -426,13 +427,16 @@ fn replace(
     ok
 }
 
-/// The words of a declared header whose fields have these values.
-fn contents(
+/// Values with their places: the numbers of the first bit and of the first bit behind.
+pub type Placed = Vec<((u32, u32), ValueId)>;
+
+/// The values of the fields of a declared header, with their places in it.
+pub fn contents(
     lower: &mut Lower<'_>,
     own: &DeclaredHeader<'_>,
     given: &[(Ident, Expr)],
-) -> Option<Vec<ValueId>> {
-    let mut values: Vec<(&DeclaredField, ValueId)> = Vec::new();
+) -> Option<Placed> {
+    let mut values: Placed = Vec::new();
     let mut whole = true;
     for (name, expr) in given {
         let Some(field) = own.fields.iter().find(|field| field.name == name.text) else {
@@ -440,34 +444,37 @@ fn contents(
             whole = false;
             continue;
         };
-        if values.iter().any(|(before, _)| before.name == field.name) {
+        if values.iter().any(|(bits, _)| *bits == field.bits()) {
             let message = format!("the field `{}` is given twice", name.text);
             lower.say(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "again"));
             whole = false;
         }
         match lower.typed(expr, field.ty) {
-            Some(id) => values.push((field, id)),
+            Some(id) => values.push((field.bits(), id)),
             None => whole = false,
         }
     }
-    let words = 0..own.least.div_ceil(16);
-    whole.then(|| words.map(|word| filled(lower, word, &values)).collect())
+    whole.then_some(values)
 }
 
-/// A word of 16 bytes of a declared header, by its number.
-fn filled(lower: &mut Lower<'_>, word: u32, values: &[(&DeclaredField, ValueId)]) -> ValueId {
+/// The words of a number of bytes with these values in them.
+pub fn words(lower: &mut Lower<'_>, bytes: u32, values: &Placed) -> Vec<ValueId> {
+    (0..bytes.div_ceil(16)).map(|word| filled(lower, word, values)).collect()
+}
+
+/// A word of 16 bytes, by its number.
+fn filled(lower: &mut Lower<'_>, word: u32, values: &Placed) -> ValueId {
     const WIDE: Ty = types::U128;
     let mut sum = lower.b.constant(WIDE, 0);
     let (first, end) = (128 * word, 128 * (word + 1));
-    for (field, a) in values {
-        let (start, behind) = field.bits();
-        if behind <= first || end <= start {
+    for ((start, behind), a) in values {
+        if *behind <= first || end <= *start {
             continue;
         }
         let a = lower.b.emit(WIDE, |out| Op::Resize { out, a: *a });
         // A field may continue in the next word.
-        let op = if behind <= end { BinOp::Shl } else { BinOp::Shr };
-        let by = lower.b.constant(WIDE, end.abs_diff(behind).into());
+        let op = if *behind <= end { BinOp::Shl } else { BinOp::Shr };
+        let by = lower.b.constant(WIDE, end.abs_diff(*behind).into());
         let placed = lower.b.bin(WIDE, op, a, by);
         sum = lower.b.bin(WIDE, BinOp::Or, sum, placed);
     }

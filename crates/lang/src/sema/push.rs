@@ -1,16 +1,26 @@
-//! Lowers headers that a packet gets or loses: VLAN tags and TCP options.
+//! Lowers headers that a packet gets or loses: VLAN tags and TCP options here, outer headers in
+//! `tunnel`, headers of the program in `headers`.
 
 use braid_ir::model::{Op, ValueId};
 use braid_packet::{Header, options};
 
 use super::lower::Lower;
 use super::types::{BOOL, uint};
-use super::{headers, needs, say};
+use super::{headers, needs, say, tunnel};
 use crate::ast::{Path, Push, Span, Stmt, joined};
 use crate::diag::{Diagnostic, codes};
 
-/// Lowers `push HEADER(…) [else STMT];`.
-pub fn push<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+/// Lowers `push HEADER(…), … [else STMT];`.
+pub fn push<'a>(
+    lower: &mut Lower<'a>,
+    pushes: &[Push],
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let [push] = pushes else { return tunnel::push(lower, pushes, otherwise, span) };
+    if tunnel::begins(&push.header) {
+        return tunnel::push(lower, pushes, otherwise, span);
+    }
     if let Some(header) = lower.module.header(&joined(&push.header)) {
         return headers::push(lower, header, push, otherwise);
     }
@@ -61,24 +71,28 @@ fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stm
     Some(())
 }
 
-/// Lowers `pop HEADER [else STMT];`.
+/// Lowers `pop HEADER, … [else STMT];`.
 pub fn pop<'a>(
     lower: &mut Lower<'a>,
-    header: &Path,
+    headers: &[Path],
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
+    let [header] = headers else { return tunnel::pop(lower, headers, otherwise, span) };
+    if tunnel::begins(header) {
+        return tunnel::pop(lower, headers, otherwise, span);
+    }
     let name = joined(header);
     if let Some(header) = lower.module.header(&name) {
         return headers::pop(lower, header, otherwise, span);
     }
+    let known = if name == "vlan" { Header::Vlan } else { option_named(lower, header)? };
     if let Some(otherwise) = otherwise {
         let message = format!("`pop {name}` always removes the header");
         let label = "this `else` is never reached";
         let wrong = Diagnostic::new(codes::UNREACHABLE_STATEMENT, message, otherwise.span, label);
         return lower.fail(wrong.help("leave the `else` out"));
     }
-    let known = if name == "vlan" { Header::Vlan } else { option_named(lower, header)? };
     if !needs::packet(lower, span) {
         return None;
     }
@@ -127,7 +141,7 @@ fn option_named(lower: &mut Lower<'_>, path: &Path) -> Option<Header> {
         let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
         lower.say(wrong.help(
             "the headers that can are vlan, the TCP options tcp.mss, tcp.wscale, tcp.sack_ok and \
-             tcp.ts, and headers of the program",
+             tcp.ts, headers of the program, and outer headers that begin with eth, ip, ip6 or mpls",
         ));
     }
     found

@@ -91,11 +91,11 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Emit { event, args } => {
             let _ = send::emit_event(lower, event, args, stmt.span);
         }
-        StmtKind::Push { push, otherwise } => {
-            let _ = push::push(lower, push, otherwise.as_deref());
+        StmtKind::Push { pushes, otherwise } => {
+            let _ = push::push(lower, pushes, otherwise.as_deref(), stmt.span);
         }
-        StmtKind::Pop { header, otherwise } => {
-            let _ = push::pop(lower, header, otherwise.as_deref(), stmt.span);
+        StmtKind::Pop { headers, otherwise } => {
+            let _ = push::pop(lower, headers, otherwise.as_deref(), stmt.span);
         }
         StmtKind::Call { call, otherwise } => {
             let _ = call_statement(lower, call, otherwise.as_deref());

@@ -86,8 +86,8 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             }
         }
         StmtKind::Emit { args, .. } => args.iter().for_each(|(_, value)| expr(value, v)),
-        StmtKind::Push { push, otherwise } => {
-            push.values().for_each(|value| expr(value, v));
+        StmtKind::Push { pushes, otherwise } => {
+            pushes.iter().flat_map(Push::values).for_each(|value| expr(value, v));
             nested(otherwise.as_deref(), v);
         }
         StmtKind::Pop { otherwise, .. } => nested(otherwise.as_deref(), v),

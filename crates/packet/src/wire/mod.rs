@@ -27,6 +27,8 @@ pub mod ether_type {
     /// A tag of IEEE 802.1Q. Tags that functions add have this type.
     pub const VLAN: u16 = 0x8100;
     pub const IPV6: u16 = 0x86dd;
+    /// A unicast MPLS label stack.
+    pub const MPLS: u16 = 0x8847;
     /// An outer tag of IEEE 802.1ad.
     pub const QINQ: u16 = 0x88a8;
     /// All types of tags. The last one was in use before 802.1ad.
@@ -38,8 +40,10 @@ pub mod ether_type {
 pub mod proto {
     pub const HOP_BY_HOP: u8 = 0;
     pub const ICMP: u8 = 1;
+    pub const IP4: u8 = 4;
     pub const TCP: u8 = 6;
     pub const UDP: u8 = 17;
+    pub const IP6: u8 = 41;
     pub const ROUTING: u8 = 43;
     pub const FRAGMENT: u8 = 44;
     pub const GRE: u8 = 47;
@@ -48,6 +52,7 @@ pub mod proto {
     pub const ICMP6: u8 = 58;
     pub const DESTINATION: u8 = 60;
     pub const MOBILITY: u8 = 135;
+    pub const MPLS: u8 = 137;
     pub const HIP: u8 = 139;
     pub const SHIM6: u8 = 140;
     /// The extension headers of IPv6 that hold the next header and their own length in words of 8

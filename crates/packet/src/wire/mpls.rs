@@ -9,6 +9,8 @@ use crate::window::{Stop, Window};
 
 /// Length of a stack entry.
 pub(crate) const LEN: usize = 4;
+/// Offset of the byte whose lowest bit marks the last entry.
+pub(crate) const BOTTOM: usize = 2;
 /// The most stack entries that are parsed.
 const MAX: usize = 16;
 

@@ -59,8 +59,14 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
         3 => StmtKind::Resubmit,
         4 => StmtKind::Mirror(name(e)),
         5 => StmtKind::Delete(place(e)),
-        6 => StmtKind::Pop { header: push(e).header, otherwise: otherwise(e, fuel) },
-        7 => StmtKind::Push { push: push(e), otherwise: otherwise(e, fuel) },
+        6 => {
+            let headers = (0..=e.below(2)).map(|_| push(e).header).collect();
+            StmtKind::Pop { headers, otherwise: otherwise(e, fuel) }
+        }
+        7 => {
+            let pushes = (0..=e.below(2)).map(|_| push(e)).collect();
+            StmtKind::Push { pushes, otherwise: otherwise(e, fuel) }
+        }
         8 => StmtKind::Emit {
             event: name(e),
             args: if e.coin() { record(e, FUEL) } else { Vec::new() },

@@ -170,7 +170,7 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Send { shape, contents: Contents { fields, options, payload }, port } => {
             let fields: String =
                 fields.iter().map(|(p, v)| format!("{} = {}; ", path(p), expr(v))).collect();
-            let options: String = options.iter().map(|p| format!("{}; ", push(p))).collect();
+            let options: String = options.iter().map(|p| format!("push {}; ", pushed(p))).collect();
             let length = |e: &Option<Expr>| e.as_ref().map_or(String::new(), operand);
             let payload = payload
                 .as_ref()
@@ -178,14 +178,14 @@ pub fn stmt(s: &Stmt) -> String {
             let port = port.as_ref().map_or(String::new(), |p| format!(" to {};", p.text));
             format!("send {} {{ {fields}{options}{payload} }}{port}", shape.text)
         }
-        StmtKind::Push { push: p, otherwise: o } => {
-            format!("{}{}", push(p), otherwise(o.as_deref()))
+        StmtKind::Push { pushes, otherwise: o } => {
+            format!("push {}{}", list(pushes, pushed), otherwise(o.as_deref()))
         }
         StmtKind::Call { call, otherwise: o } => {
             format!("{}{}", expr(call), otherwise(o.as_deref()))
         }
-        StmtKind::Pop { header, otherwise: o } => {
-            format!("pop {}{}", path(header), otherwise(o.as_deref()))
+        StmtKind::Pop { headers, otherwise: o } => {
+            format!("pop {}{}", list(headers, path), otherwise(o.as_deref()))
         }
         StmtKind::Emit { event, args } if args.is_empty() => format!("emit {};", event.text),
         StmtKind::Emit { event, args } => format!("emit {} {};", event.text, record(args)),
@@ -194,12 +194,12 @@ pub fn stmt(s: &Stmt) -> String {
     }
 }
 
-fn push(p: &Push) -> String {
+fn pushed(p: &Push) -> String {
     let header = path(&p.header);
     match (&p.args[..], &p.fields[..]) {
-        ([], []) => format!("push {header}"),
-        ([], fields) => format!("push {header} {}", record(fields)),
-        (args, _) => format!("push {header}({})", list(args, expr)),
+        ([], []) => header,
+        ([], fields) => format!("{header} {}", record(fields)),
+        (args, _) => format!("{header}({})", list(args, expr)),
     }
 }
 

@@ -268,6 +268,9 @@ impl Stmts<'_> {
     }
 
     fn vlan(&mut self, text: &mut Text, scope: &mut Scope) {
+        if self.rng.one_in(4) {
+            return self.tunnel(text, scope);
+        }
         if scope.has(&[Header::Vlan]) && self.rng.one_in(2) {
             text.line("pop vlan;");
             scope.headers.retain(|header| !matches!(header, Header::Vlan | Header::Vlan2));
@@ -275,6 +278,24 @@ impl Stmts<'_> {
             let id = self.expr(scope, Ty::uint(12));
             text.line(&format!("push vlan({id});"));
         }
+    }
+
+    /// Adds or removes outer headers. The packet's headers must be tested again.
+    fn tunnel(&mut self, text: &mut Text, scope: &mut Scope) {
+        let id = self.expr(scope, Ty::uint(16));
+        let ip = "ip { src: 192.0.2.1, dst: 192.0.2.2 }";
+        let eth = "eth { src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02 }";
+        let change = match self.rng.below(7) {
+            0 => format!("push {ip}"),
+            1 => format!("push {ip}, gre {{ key: u32({id}) }}"),
+            2 => format!("push {eth}, {ip}, udp {{ sport: 9 }}, vxlan {{ vni: u24({id}) }}"),
+            3 => "push mpls { label: 7 }".to_owned(),
+            4 => "pop ip, gre".to_owned(),
+            5 => "pop eth, ip, udp, vxlan".to_owned(),
+            _ => "pop ip".to_owned(),
+        };
+        text.line(&format!("{change} else drop \"no tunnel\";"));
+        scope.headers.clear();
     }
 
     /// Publishes an event.

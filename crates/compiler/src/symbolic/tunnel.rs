@@ -1,0 +1,46 @@
+//! Outer headers that functions add and remove. Each change is made at once. Then only the parser
+//! knows the packet's headers, so the next function gets a program of its own for them.
+
+use super::build::Path;
+use super::draft::Draft;
+use super::headers::EVERY;
+use super::mutants::SynthMutant;
+use super::visit::Visit;
+use super::write::freshen;
+use braid_ir::model::{Inner, Op, Ty};
+use braid_ir::residual::What;
+use braid_packet::{FIELDS, Field, Header};
+
+/// Executes an operation on outer headers.
+pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, op: &Op) {
+    let (inner, ok) = match op {
+        Op::Encapsulate { inner, ok, .. } | Op::Decapsulate { inner, ok, .. } => (*inner, *ok),
+        _ => return,
+    };
+    freshen(draft, path);
+    // Whether the length changes is only known when the program runs.
+    draft.count_now(path);
+    let mut op = op.clone();
+    op.visit_uses_mut(&mut |value| *value = path.value(*value));
+    let outs = draft.act(visit, path, &[Ty::uint(1)], true, |outs| {
+        op.visit_outs_mut(&mut |out| *out = outs[0]);
+        What::Op(op)
+    });
+    draft.bind(path, ok, outs[0]);
+    draft.step(path.at, What::Parse);
+    path.state.rewrapped = true;
+    let stays = match inner {
+        Inner::Frame => Header::Pkt.bit(),
+        Inner::Packet => Header::Pkt.bit() | Header::bits(Header::LINK),
+    };
+    if !draft.has_mutant(SynthMutant::TunnelMissed) {
+        path.state.headers.forget(EVERY & !stays);
+    }
+    let link = stays & !Header::Pkt.bit();
+    let moved = |field: &Field| field.info().header.bit() & link == 0 || *field == Field::EthType;
+    let fields: Vec<Field> = FIELDS.iter().map(|info| info.field).filter(moved).collect();
+    path.state.written.extend(&fields);
+    if !draft.has_mutant(SynthMutant::TunnelFieldsKept) {
+        path.state.reload(fields);
+    }
+}

@@ -1,0 +1,86 @@
+//! Checks operations on bytes that are no fields, and on outer headers.
+
+use super::place::Problem;
+use super::types::{Checked, OpCheck};
+use crate::model::{Area, Inner, MAX_STRING_WORDS, Op, ValueId};
+use braid_packet::{Header, tunnel};
+
+impl OpCheck<'_> {
+    /// Checks one operation on bytes or outer headers.
+    pub(super) fn of_bytes(&self, op: &Op) -> Checked {
+        match op {
+            Op::LoadBytes { found, out, area, offset } => {
+                is_area(*area)?;
+                self.width(*found, 1)?;
+                self.width(*offset, 32)?;
+                whole_bytes(*out, self.width_of(*out))
+            }
+            Op::LoadString { found, outs, area, offset, len } => {
+                is_area(*area)?;
+                self.width(*found, 1)?;
+                [*offset, *len].into_iter().try_for_each(|value| self.width(value, 32))?;
+                if outs.is_empty() {
+                    return Err(Problem::Words(0));
+                }
+                self.words(outs)
+            }
+            Op::StoreBytes { ok, area, offset, a } => {
+                is_area(*area)?;
+                self.width(*ok, 1)?;
+                self.width(*offset, 32)?;
+                whole_bytes(*a, self.width_of(*a))
+            }
+            Op::ReplaceBytes { ok, offset, old, new, words } => {
+                self.width(*ok, 1)?;
+                [*offset, *old].into_iter().try_for_each(|value| self.width(value, 32))?;
+                self.width(*new, 8)?;
+                self.words(words)
+            }
+            Op::Encapsulate { ok, inner, parts, len, words } => {
+                self.width(*ok, 1)?;
+                self.words(words)?;
+                outer(*inner, parts, (*len as usize, words.len()))
+            }
+            Op::Decapsulate { ok, last, offset, .. } => {
+                self.width(*ok, 1)?;
+                self.width(*offset, 32)?;
+                if tunnel::can_end(*last) { Ok(()) } else { Err(Problem::Outer) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the words of a string.
+    fn words(&self, words: &[ValueId]) -> Checked {
+        if words.len() > MAX_STRING_WORDS {
+            return Err(Problem::Words(words.len()));
+        }
+        words.iter().try_for_each(|word| self.width(*word, 128))
+    }
+}
+
+/// Checks outer headers of `len` bytes in this number of words.
+fn outer(inner: Inner, parts: &[Header], (len, words): (usize, usize)) -> Checked {
+    let lens = parts.iter().map(|part| tunnel::added_len(*part));
+    let least = lens.sum::<Option<usize>>().ok_or(Problem::Outer)?;
+    let is_frame = parts.first() == Some(&Header::Eth);
+    let fits = (least..=16 * words).contains(&len);
+    let is_right = fits && !parts.is_empty() && is_frame == (inner == Inner::Frame);
+    if is_right { Ok(()) } else { Err(Problem::Outer) }
+}
+
+/// Checks that an area exists. Options of the kinds 0 and 1 have no value.
+fn is_area(area: Area) -> Checked {
+    match area {
+        Area::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
+        Area::Payload | Area::TcpOption(_) => Ok(()),
+    }
+}
+
+/// Whether a value consists of whole bytes.
+fn whole_bytes(value: ValueId, width: u16) -> Checked {
+    match width.is_multiple_of(8) {
+        true => Ok(()),
+        false => Err(Problem::Bytes { value, width }),
+    }
+}

@@ -1,0 +1,409 @@
+//! Lowers outer headers that a packet gets or loses: `push ip { … }, gre { … } else …` and
+//! `pop ip, gre else …`.
+//!
+//! Headers that begin with `eth` hold the whole frame. Others hold the packet behind the link header
+//! and its VLAN tags.
+
+use braid_ir::model::{Inner, MAX_STRING_WORDS, Op, ValueId};
+use braid_packet::{Access, Field, FieldInfo, Header, tunnel};
+
+use super::declared::Parent;
+use super::facts::Amount;
+use super::headers::{self, Placed};
+use super::lower::Lower;
+use super::needs;
+use super::types::{self, BOOL, uint};
+use crate::ast::{Expr, Ident, Path, Push, Span, Stmt, joined};
+use crate::diag::{Diagnostic, codes, did_you_mean_help};
+
+/// An outer header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outer {
+    /// A header of the table.
+    Known(Header),
+    /// A header of the program, by its number.
+    Declared(usize),
+}
+
+/// The headers that outer headers may begin with.
+const FIRST: [Header; 4] = [Header::Eth, Header::Ip4, Header::Ip6, Header::Mpls];
+
+/// Whether outer headers may begin with this header.
+#[must_use]
+pub fn begins(path: &Path) -> bool {
+    let name = joined(path);
+    FIRST.iter().any(|header| header.name() == name)
+}
+
+/// Lowers `push HEADER { field: EXPR, … }, … else STMT;`.
+pub fn push<'a>(
+    lower: &mut Lower<'a>,
+    pushes: &[Push],
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let paths: Vec<&Path> = pushes.iter().map(|push| &push.header).collect();
+    let (inner, outer) = stack(lower, &paths)?;
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let mut contents = Contents::default();
+    for (at, (push, header)) in pushes.iter().zip(&outer).enumerate() {
+        if !push.args.is_empty() {
+            let message = format!("`{}` takes values with names", joined(&push.header));
+            let wrong = Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, "");
+            return lower.fail(wrong.help("write `{ field: value }`"));
+        }
+        match header {
+            Outer::Known(header) => {
+                known(lower, (*header, push), outer.get(at + 1), &mut contents)?
+            }
+            Outer::Declared(number) => {
+                let module = lower.module;
+                let own = &module.headers[*number];
+                let values = headers::contents(lower, own, &push.fields)?;
+                contents.add(own.least, values);
+            }
+        }
+    }
+    let most = u32::try_from(16 * MAX_STRING_WORDS).unwrap_or(u32::MAX);
+    if contents.bytes > most {
+        let message = format!("these headers have {} bytes, more than {most}", contents.bytes);
+        return lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""));
+    }
+    let Some(otherwise) = otherwise else { return needs_else(lower, "push", span) };
+    let words = headers::words(lower, contents.bytes, &contents.values);
+    let ok = lower.b.value(BOOL);
+    let (parts, len) = (contents.parts, contents.bytes);
+    lower.b.op(Op::Encapsulate { ok, inner, parts, len, words });
+    lower.b.facts.changed_outer(inner);
+    lower.or_else(ok, otherwise);
+    Some(())
+}
+
+/// Lowers `pop HEADER, … else STMT;`.
+pub fn pop<'a>(
+    lower: &mut Lower<'a>,
+    paths: &[Path],
+    otherwise: Option<&'a Stmt>,
+    span: Span,
+) -> Option<()> {
+    let paths: Vec<&Path> = paths.iter().collect();
+    let (inner, outer) = stack(lower, &paths)?;
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let Some(otherwise) = otherwise else { return needs_else(lower, "pop", span) };
+    let (refused, done) = (lower.b.block(), lower.b.block());
+    let mut end = (Header::Pkt, Amount::Const(0));
+    for (path, header) in paths.iter().zip(&outer) {
+        match header {
+            Outer::Known(header) => {
+                lower.with_absent(Some(refused), |lower| {
+                    needs::header(lower, *header, false, path.span, "")
+                })?;
+                end = (*header, Amount::Const(0));
+            }
+            Outer::Declared(number) => {
+                let own = headers::test(lower, *number, path.span, refused)?;
+                end = (Header::Pkt, headers::add(lower, own.start, own.len));
+            }
+        }
+    }
+    let (last, behind) = end;
+    let offset = headers::value(lower, behind);
+    let ok = lower.b.value(BOOL);
+    lower.b.op(Op::Decapsulate { ok, inner, last, offset });
+    lower.b.facts.changed_outer(inner);
+    lower.b.branch(ok, done, refused);
+    lower.refused(refused, done, otherwise);
+    Some(())
+}
+
+fn needs_else(lower: &mut Lower<'_>, word: &str, span: Span) -> Option<()> {
+    let message = match word {
+        "push" => "the packet may be too long, or not one that these headers can hold",
+        _ => "the packet may lack these headers, be a fragment, or hold nothing behind them",
+    };
+    let wrong = Diagnostic::new(codes::NEEDS_ELSE, message, span, "and then nothing changes");
+    lower.fail(wrong.help(format!("write `{word} … else drop;`")))
+}
+
+/// The outer headers with these names, if each may follow the one in front, and what they hold.
+fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> {
+    let mut outer: Vec<Outer> = Vec::new();
+    for path in paths {
+        let header = named(lower, path)?;
+        if !may_follow(lower, outer.last().copied(), header) {
+            let message = match outer.last() {
+                None => format!("outer headers cannot begin with `{}`", joined(path)),
+                Some(front) => {
+                    format!("`{}` cannot follow `{}` here", joined(path), name(lower, *front))
+                }
+            };
+            let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
+            return lower.fail(wrong.help(
+                "the outermost header comes first: `eth` for a whole frame, `ip`, `ip6` or `mpls`; \
+                 then for example `udp`, `vxlan`",
+            ));
+        }
+        outer.push(header);
+    }
+    let is_frame = outer.first() == Some(&Outer::Known(Header::Eth));
+    let inner = if is_frame { Inner::Frame } else { Inner::Packet };
+    if let (Some(last), Some(path)) = (outer.last(), paths.last())
+        && let Some(help) = cannot_hold(*last, inner)
+    {
+        let what = match inner {
+            _ if outer.len() == 1 && is_frame => "be the only outer header",
+            Inner::Frame => "hold a frame",
+            Inner::Packet => "hold a packet without its frame",
+        };
+        let message = format!("`{}` cannot {what}", joined(path));
+        let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
+        return lower.fail(wrong.help(help));
+    }
+    Some((inner, outer))
+}
+
+/// Why a header cannot be the last outer one in front of a frame or a packet.
+fn cannot_hold(last: Outer, inner: Inner) -> Option<&'static str> {
+    match (last, inner) {
+        (Outer::Known(Header::Eth), _) => Some("list the headers behind it, such as `ip`, `gre`"),
+        (Outer::Known(Header::Vxlan), Inner::Packet) => {
+            Some("VXLAN holds frames: begin with `eth`")
+        }
+        (Outer::Known(Header::Ip4 | Header::Ip6 | Header::Udp), Inner::Frame) => {
+            Some("put `gre` behind `ip`, or `udp` and `vxlan`")
+        }
+        _ => None,
+    }
+}
+
+fn name(lower: &Lower<'_>, header: Outer) -> String {
+    match header {
+        Outer::Known(header) => header.name().to_owned(),
+        Outer::Declared(number) => lower.module.headers[number].def.name.text.clone(),
+    }
+}
+
+/// The outer header with this name.
+fn named(lower: &mut Lower<'_>, path: &Path) -> Option<Outer> {
+    let name = joined(path);
+    if let Some(number) = lower.module.header(&name) {
+        return Some(Outer::Declared(number));
+    }
+    let is_outer =
+        |header: &Header| tunnel::added_len(*header).is_some() && *header != Header::GreKey;
+    if let Some(header) = Header::by_name(&name).filter(is_outer) {
+        return Some(Outer::Known(header));
+    }
+    let message = format!("`{name}` cannot be an outer header");
+    let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
+    lower.fail(wrong.help(
+        "the headers that can are eth, mpls, ip, ip6, udp, gre, vxlan, geneve, and headers of the \
+         program",
+    ))
+}
+
+/// Whether an outer header may follow another one.
+fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
+    use Header::{Eth, Geneve, Gre, Ip4, Ip6, Mpls, Udp, Vxlan};
+    match (front, header) {
+        (None, Outer::Known(header)) => FIRST.contains(&header),
+        (Some(Outer::Known(front)), Outer::Known(header)) => match header {
+            Ip4 | Ip6 => front == Eth,
+            Mpls => matches!(front, Eth | Mpls),
+            Udp | Gre => matches!(front, Ip4 | Ip6),
+            Vxlan | Geneve => front == Udp,
+            _ => false,
+        },
+        (Some(front), Outer::Declared(number)) => {
+            match (lower.module.headers[number].parent, front) {
+                (Parent::Known(parent), Outer::Known(front)) => {
+                    parent == front && !matches!(front, Eth | Mpls)
+                }
+                (Parent::Declared(parent), Outer::Declared(front)) => parent == front,
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// The contents of outer headers.
+#[derive(Default)]
+struct Contents {
+    /// The headers of the table.
+    parts: Vec<Header>,
+    /// The values of fields, with their places in all of the headers.
+    values: Placed,
+    /// The headers' length.
+    bytes: u32,
+}
+
+impl Contents {
+    /// Adds a header of a number of bytes.
+    fn add(&mut self, bytes: u32, values: Placed) {
+        let start = 8 * self.bytes;
+        let moved = values.into_iter().map(|((a, b), id)| ((start + a, start + b), id));
+        self.values.extend(moved);
+        self.bytes += bytes;
+    }
+}
+
+/// Adds a header of the table.
+fn known(
+    lower: &mut Lower<'_>,
+    (header, push): (Header, &Push),
+    next: Option<&Outer>,
+    contents: &mut Contents,
+) -> Option<()> {
+    let announces = matches!(next, Some(Outer::Declared(_))).then(|| announcing(header)).flatten();
+    let mut given: Vec<(&FieldInfo, Placed)> = Vec::new();
+    let mut whole = true;
+    for (name, expr) in &push.fields {
+        match value(lower, header, announces, (name, expr)) {
+            Some((info, placed)) => {
+                if let Some((other, _)) = given.iter().find(|(_, other)| overlap(&placed, other)) {
+                    let message = format!("`{}` is given, too, as `{}`", name.text, short(other));
+                    lower.say(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "again"));
+                    whole = false;
+                }
+                given.push((info, placed));
+            }
+            None => whole = false,
+        }
+    }
+    let missing: Vec<String> = required(header, next)
+        .into_iter()
+        .chain(announces)
+        .filter(|field| !given.iter().any(|(info, _)| info.field == *field))
+        .map(|field| format!("`{}`", short(field.info())))
+        .collect();
+    if whole && !missing.is_empty() {
+        let message = format!("`{}` needs {}", header.name(), missing.join(" and "));
+        lower.say(Diagnostic::new(codes::RECORD_PARTS, message, push.span, ""));
+        whole = false;
+    }
+    if !whole {
+        return None;
+    }
+    let mut values: Placed = given.iter().flat_map(|(_, placed)| placed.clone()).collect();
+    let key = given.iter().any(|(info, _)| info.field == Field::GreKey);
+    for (field, number) in defaults(header, next) {
+        if !given.iter().any(|(info, _)| info.field == field) {
+            values.extend(placed(lower, field, number));
+        }
+    }
+    let flags = match header {
+        Header::Vxlan => Some(0x08_u128),
+        Header::Gre if key => Some(0x20),
+        _ => None,
+    };
+    if let Some(flags) = flags {
+        values.push(((0, 8), lower.b.constant(uint(8), flags)));
+    }
+    let len = |header| tunnel::added_len(header).and_then(|len| u32::try_from(len).ok());
+    contents.parts.push(header);
+    let mut bytes = len(header)?;
+    if key {
+        contents.parts.push(Header::GreKey);
+        bytes += len(Header::GreKey)?;
+    }
+    contents.add(bytes, values);
+    Some(())
+}
+
+/// The field that announces a header of the program behind this header.
+fn announcing(header: Header) -> Option<Field> {
+    match header {
+        Header::Ip4 => Some(Field::IpProto),
+        Header::Ip6 => Some(Field::Ip6Next),
+        Header::Gre => Some(Field::GreProto),
+        Header::Geneve => Some(Field::GeneveProto),
+        _ => None,
+    }
+}
+
+/// The fields that an outer header must have values for.
+fn required(header: Header, next: Option<&Outer>) -> Vec<Field> {
+    let tunnel = matches!(next, Some(Outer::Known(Header::Vxlan | Header::Geneve)));
+    match header {
+        Header::Eth => vec![Field::EthDst, Field::EthSrc],
+        Header::Mpls => vec![Field::MplsLabel],
+        Header::Ip4 => vec![Field::IpSrc, Field::IpDst],
+        Header::Ip6 => vec![Field::Ip6Src, Field::Ip6Dst],
+        Header::Udp if tunnel => vec![Field::UdpSport],
+        Header::Udp => vec![Field::UdpSport, Field::UdpDport],
+        Header::Vxlan => vec![Field::VxlanVni],
+        Header::Geneve => vec![Field::GeneveVni],
+        _ => Vec::new(),
+    }
+}
+
+/// The values of fields that a program need not give.
+fn defaults(header: Header, next: Option<&Outer>) -> Vec<(Field, u128)> {
+    match (header, next) {
+        (Header::Mpls, _) => vec![(Field::MplsTtl, 64)],
+        (Header::Ip4, _) => vec![(Field::IpTtl, 64)],
+        (Header::Ip6, _) => vec![(Field::Ip6Ttl, 64)],
+        (Header::Udp, Some(Outer::Known(next))) => {
+            let ports = next.info().follows.iter().filter(|(by, _)| *by == Field::UdpDport);
+            let first = ports.flat_map(|(_, values)| *values).next();
+            first.map(|port| (Field::UdpDport, u128::from(*port))).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The name of a field without that of its header.
+fn short(info: &FieldInfo) -> &'static str {
+    info.name.rsplit('.').next().unwrap_or(info.name)
+}
+
+/// A field with a constant value at its place.
+fn placed(lower: &mut Lower<'_>, field: Field, number: u128) -> Option<((u32, u32), ValueId)> {
+    let id = lower.b.constant(uint(field.info().width), number);
+    Some((place(field)?, id))
+}
+
+/// A field's place in its header. A GRE key lies behind the GRE header.
+fn place(field: Field) -> Option<(u32, u32)> {
+    let info = field.info();
+    let front = if info.header == Header::GreKey { tunnel::added_len(Header::Gre)? } else { 0 };
+    let first = u32::try_from(8 * front + tunnel::first_bit(field)?).ok()?;
+    Some((first, first + u32::from(info.width)))
+}
+
+fn overlap(a: &Placed, b: &Placed) -> bool {
+    a.iter().any(|((start, end), _)| b.iter().any(|((from, to), _)| start < to && from < end))
+}
+
+/// The value that a program gives a field.
+fn value(
+    lower: &mut Lower<'_>,
+    header: Header,
+    announces: Option<Field>,
+    (name, expr): (&Ident, &Expr),
+) -> Option<(&'static FieldInfo, Placed)> {
+    let key = (header == Header::Gre).then_some(Header::GreKey);
+    let all = || {
+        let headers = [Some(header), key].into_iter().flatten();
+        headers.flat_map(|header| header.info().fields).filter(|info| {
+            let may = info.access == Access::Rw || announces == Some(info.field);
+            may && place(info.field).is_some()
+        })
+    };
+    let Some(info) = all().find(|info| short(info) == name.text) else {
+        let known: Vec<&str> = all().map(short).collect();
+        let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!("`{}` takes no value for `{}`", header.name(), name.text);
+        let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")
+            .note(format!("the fields that it takes are {}", list.join(", ")))
+            .help_if(did_you_mean_help(&name.text, known.into_iter()));
+        return lower.fail(wrong);
+    };
+    let id = lower.typed(expr, types::of_field(info.field))?;
+    Some((info, vec![(place(info.field)?, id)]))
+}

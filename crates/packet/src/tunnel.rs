@@ -1,0 +1,411 @@
+//! Tunnels: puts outer headers in front of a packet or of a whole frame, and removes them.
+//!
+//! The headers' lengths, their checksums and the fields that announce the next header are filled in.
+//! The bytes of the packet inside stay as they are.
+
+use crate::bytes::Cut;
+use crate::checksum::{Sum16, rfc1071};
+use crate::field::{Base, Field, Header, Where};
+use crate::layout::Layout;
+use crate::lengths::{number16, write};
+use crate::link::Link;
+use crate::packet::{MOST, Packet};
+use crate::wire::{ether_type, ethernet, geneve, gre, ipv4, ipv6, mpls, proto, udp};
+
+/// What a tunnel carries.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Inner {
+    /// The whole frame, from the Ethernet header on.
+    Frame,
+    /// The packet behind the Ethernet header and its VLAN tags.
+    Packet,
+}
+
+/// The most bytes that outer headers have together.
+pub const MAX_LEN: usize = 16 * crate::bytes::MAX_WORDS;
+
+/// The EtherType of a bridged frame (RFC 7637 §3.2, RFC 8926 §3.4).
+const BRIDGED: u16 = 0x6558;
+
+/// The length of a header that [`encapsulate`] can add. `None` for other headers. A GRE key is a
+/// header of its own.
+#[must_use]
+pub fn added_len(header: Header) -> Option<usize> {
+    match header {
+        Header::Eth => Some(ethernet::LEN),
+        Header::Mpls => Some(mpls::LEN),
+        Header::Ip4 => Some(ipv4::LEN),
+        Header::Ip6 => Some(ipv6::LEN),
+        Header::Udp | Header::Vxlan | Header::Geneve => Some(8),
+        Header::Gre | Header::GreKey => Some(4),
+        _ => None,
+    }
+}
+
+/// The number of a field's first bit in its header, where bit 0 is the highest one of the first byte.
+/// `None` if its place depends on the packet.
+#[must_use]
+pub fn first_bit(field: Field) -> Option<usize> {
+    let info = field.info();
+    match info.place {
+        Where::Bits(bits) => {
+            let behind = 8 * (bits.offset + usize::from(bits.len)) - usize::from(bits.shift);
+            behind.checked_sub(usize::from(bits.width))
+        }
+        Where::Part(of, shift) => {
+            let behind = first_bit(of)? + usize::from(of.info().width) - usize::from(shift);
+            behind.checked_sub(usize::from(info.width))
+        }
+        _ => None,
+    }
+}
+
+/// Whether [`decapsulate`] can remove everything up to the end of this header. [`Header::Pkt`] stands
+/// for all headers that the parser recognises.
+#[must_use]
+pub fn can_end(header: Header) -> bool {
+    use Header::{Geneve, Gre, Ip4, Ip6, Mpls, Pkt, Udp, Vxlan};
+    matches!(header, Ip4 | Ip6 | Udp | Gre | Vxlan | Geneve | Mpls | Pkt)
+}
+
+/// Outer headers that a packet gets or loses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// [`encapsulate`] with these arguments.
+    Push((Inner, Vec<Header>), (usize, Vec<u128>)),
+    /// [`decapsulate`] with these arguments.
+    Pop((Inner, Header), u128),
+}
+
+impl Change {
+    /// Makes the change, as the function that it names. Earlier layouts become invalid.
+    ///
+    /// # Errors
+    /// As for that function.
+    pub fn apply(&self, packet: &mut Packet, layout: &Layout) -> Result<bool, Cut> {
+        match self {
+            Change::Push((inner, parts), (len, words)) => {
+                encapsulate(packet, layout, (*inner, parts), (*len, words))
+            }
+            Change::Pop(outer, offset) => decapsulate(packet, layout, *outer, *offset),
+        }
+    }
+}
+
+/// Adds outer headers. `parts` are the headers that the header table knows, the outermost first; the
+/// first `len` bytes of `words` are their contents, and further bytes behind them. Lengths, checksums
+/// and the fields that announce the next header are filled in. A UDP checksum is 0 behind IPv4, and
+/// computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
+///
+/// Returns false, and changes nothing, if the packet has no Ethernet header (for a frame), if it is
+/// neither IP nor MPLS right behind the link header (for a packet), or if a length would not fit.
+///
+/// # Errors
+/// The capture lacks bytes that a checksum covers. Nothing has changed.
+pub fn encapsulate(
+    packet: &mut Packet,
+    layout: &Layout,
+    (inner, parts): (Inner, &[Header]),
+    (len, words): (usize, &[u128]),
+) -> Result<bool, Cut> {
+    let mut bytes = [0; MAX_LEN];
+    for (chunk, word) in bytes.chunks_mut(16).zip(words) {
+        chunk.copy_from_slice(&word.to_be_bytes());
+    }
+    let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
+    let Some(carried) = carried(packet, layout, inner) else { return Ok(false) };
+    if len + carried.len > usize::from(u16::MAX) || packet.wire_len as usize + len > MOST as usize {
+        return Ok(false);
+    }
+    let start = fill(bytes, parts, &carried);
+    if let Some(udp) = start.summed {
+        let end = carried.at + carried.len;
+        let inner = packet.data().get(carried.at..end).ok_or(Cut)?;
+        fill_udp6(bytes, udp, inner);
+    }
+    let done = packet.insert(carried.at, bytes);
+    if let (true, Some(at), Some(kind)) = (done, carried.type_at, start.kind) {
+        write(packet, at, &kind.to_be_bytes());
+    }
+    Ok(done)
+}
+
+/// The part of a packet that a tunnel carries.
+struct Carried {
+    /// Its place in the packet.
+    at: usize,
+    /// Its length on the wire, without padding behind an IP packet.
+    len: usize,
+    /// Its EtherType.
+    kind: u16,
+    /// The place of the EtherType that announces it, if there is one.
+    type_at: Option<usize>,
+}
+
+/// The part of a packet that a tunnel would carry. `None` if it lacks that part.
+fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
+    let wire = packet.wire_len as usize;
+    if inner == Inner::Frame {
+        let is_frame = layout.has(Header::Eth);
+        return is_frame.then_some(Carried { at: 0, len: wire, kind: BRIDGED, type_at: None });
+    }
+    let type_at = match packet.link {
+        Link::Ethernet => Some(direct_type(packet, layout)?),
+        Link::RawIp => None,
+        Link::Cooked | Link::Cooked2 => return None,
+    };
+    let (at, end, kind) = if layout.has(Header::Mpls) {
+        (layout.base(Base::Network), wire, ether_type::MPLS)
+    } else if layout.has(Header::Inet) && !layout.is_encapsulated() && !layout.is_jumbo() {
+        let kind = if layout.has(Header::Ip4) { ether_type::IPV4 } else { ether_type::IPV6 };
+        (layout.ip(), layout.ip_end(), kind)
+    } else {
+        return None;
+    };
+    Some(Carried { at, len: end.checked_sub(at)?, kind, type_at })
+}
+
+/// The place of the EtherType behind the VLAN tags. `None` if a length is there instead.
+fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
+    let at = layout.ether_type_at();
+    let is_type = number16(packet, at) > usize::from(ethernet::MAX_LENGTH);
+    (layout.has(Header::Eth) && is_type).then_some(at)
+}
+
+/// The start of outer headers that are filled in.
+struct Start {
+    /// The EtherType that announces the outermost header. `None` if it is Ethernet.
+    kind: Option<u16>,
+    /// The offsets of an IPv6 header and a UDP header behind it, whose checksum is missing.
+    summed: Option<(usize, usize)>,
+}
+
+/// What announces a header or the packet inside.
+#[derive(Clone, Copy, Default)]
+struct Announced {
+    ether_type: Option<u16>,
+    proto: Option<u8>,
+}
+
+impl Announced {
+    fn of_type(kind: u16) -> Self {
+        let proto = match kind {
+            ether_type::IPV4 => Some(proto::IP4),
+            ether_type::IPV6 => Some(proto::IP6),
+            ether_type::MPLS => Some(proto::MPLS),
+            _ => None,
+        };
+        Self { ether_type: Some(kind), proto }
+    }
+
+    fn of_proto(proto: u8) -> Self {
+        Self { ether_type: None, proto: Some(proto) }
+    }
+}
+
+/// Fills in the lengths, the fields that announce the next header, and the checksum of IPv4.
+fn fill(bytes: &mut [u8], parts: &[Header], carried: &Carried) -> Start {
+    let known: usize = parts.iter().filter_map(|part| added_len(*part)).sum();
+    // Headers that the table does not know are announced by fields that their program assigns.
+    let mut next = match known == bytes.len() {
+        true => Announced::of_type(carried.kind),
+        false => Announced::default(),
+    };
+    let mut at = known;
+    let mut udp = None;
+    let mut summed = None;
+    for part in parts.iter().rev() {
+        at -= added_len(*part).unwrap_or(0);
+        let (_, header) = bytes.split_at_mut(at);
+        let len = header.len() + carried.len;
+        match part {
+            Header::Ip6 => summed = udp.map(|udp| (at, udp)),
+            Header::Udp => udp = Some(at),
+            _ => {}
+        }
+        next = fill_one(header, *part, len, next);
+    }
+    Start { kind: next.ether_type.filter(|kind| *kind != BRIDGED), summed }
+}
+
+/// Fills in one header in front of `bytes`, where `len` bytes begin with it. Returns its own
+/// announcement.
+fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Announced {
+    let mut put = |at: usize, new: &[u8]| {
+        if let Some(place) = bytes.get_mut(at..at + new.len()) {
+            place.copy_from_slice(new);
+        }
+    };
+    // No length is over 65,535.
+    let [.., high, low] = len.to_be_bytes();
+    let kind = next.ether_type.map(u16::to_be_bytes);
+    match part {
+        Header::Eth => {
+            kind.inspect(|kind| put(ethernet::TYPE, kind));
+            Announced::of_type(BRIDGED)
+        }
+        Header::Mpls => {
+            let bottom = next.ether_type != Some(ether_type::MPLS);
+            if let Some(byte) = bytes.get_mut(mpls::BOTTOM) {
+                *byte = *byte & !1 | u8::from(bottom);
+            }
+            Announced::of_type(ether_type::MPLS)
+        }
+        Header::Ip4 => {
+            put(0, &[0x45]);
+            put(ipv4::TOTAL, &[high, low]);
+            next.proto.inspect(|proto| put(ipv4::PROTO, &[*proto]));
+            put(ipv4::CHECKSUM, &[0, 0]);
+            let checksum = rfc1071(bytes.get(..ipv4::LEN).unwrap_or_default()).to_be_bytes();
+            if let Some(place) = bytes.get_mut(ipv4::CHECKSUM..ipv4::CHECKSUM + 2) {
+                place.copy_from_slice(&checksum);
+            }
+            Announced::of_type(ether_type::IPV4)
+        }
+        Header::Ip6 => {
+            let [.., high, low] = len.saturating_sub(ipv6::LEN).to_be_bytes();
+            put(ipv6::PAYLOAD, &[high, low]);
+            next.proto.inspect(|proto| put(ipv6::NEXT, &[*proto]));
+            if let Some(first) = bytes.first_mut() {
+                *first = 0x60 | *first & 0x0f;
+            }
+            Announced::of_type(ether_type::IPV6)
+        }
+        Header::Udp => {
+            put(udp::LENGTH, &[high, low]);
+            put(udp::CHECKSUM, &[0, 0]);
+            Announced::of_proto(proto::UDP)
+        }
+        Header::Gre => {
+            kind.inspect(|kind| put(gre::PROTO, kind));
+            Announced::of_proto(proto::GRE)
+        }
+        Header::Geneve => {
+            kind.inspect(|kind| put(geneve::PROTO, kind));
+            Announced::default()
+        }
+        // A key passes on what the GRE header in front of it announces.
+        Header::GreKey => next,
+        _ => Announced::default(),
+    }
+}
+
+/// Computes the checksum of a UDP header behind an IPv6 header (at these offsets), with the bytes
+/// inside the tunnel.
+fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
+    let tail = bytes.get(udp..).unwrap_or_default();
+    let addresses = bytes.get(ip + ipv6::SRC..ip + ipv6::LEN).unwrap_or_default();
+    let len = u32::try_from(tail.len() + inner.len()).unwrap_or(u32::MAX);
+    let sum = Sum16::default().with(addresses).with_word(len).with_word(proto::UDP.into());
+    let inside = Sum16::default().with(inner).folded();
+    let inside = if tail.len() % 2 == 1 { inside.swap_bytes() } else { inside };
+    let checksum = match !sum.with(tail).with_word(inside.into()).folded() {
+        0 => u16::MAX,
+        checksum => checksum,
+    };
+    if let Some(place) = bytes.get_mut(udp + udp::CHECKSUM..udp + udp::CHECKSUM + 2) {
+        place.copy_from_slice(&checksum.to_be_bytes());
+    }
+}
+
+/// Removes outer headers: everything in front of the bytes that begin `offset` bytes behind the end
+/// of the header `last`. For [`Header::Pkt`], they begin `offset` bytes behind the payload's start.
+/// Earlier layouts become invalid.
+///
+/// Returns false, and changes nothing, if the packet lacks this header or is a fragment, if a header
+/// between announces something else, or if what is left is neither a frame nor an IP packet nor an
+/// MPLS stack. Padding behind an IP packet that held a frame is removed.
+///
+/// # Errors
+/// The first byte inside was not captured. Nothing has changed.
+pub fn decapsulate(
+    packet: &mut Packet,
+    layout: &Layout,
+    (inner, last): (Inner, Header),
+    offset: u128,
+) -> Result<bool, Cut> {
+    let Some(outer) = outer(packet, layout, inner, last) else { return Ok(false) };
+    let offset = usize::try_from(offset).ok();
+    let behind = offset.and_then(|offset| outer.behind.checked_add(offset));
+    let least = if inner == Inner::Frame { ethernet::LEN } else { 1 };
+    let fits = |at: &usize| at.checked_add(least).is_some_and(|end| end <= outer.end);
+    let Some(behind) = behind.filter(fits) else { return Ok(false) };
+    let first = *packet.data().get(behind).ok_or(Cut)?;
+    let kind = match (inner, outer.kind, first >> 4) {
+        (Inner::Frame, None | Some(BRIDGED), _) => BRIDGED,
+        (Inner::Packet, Some(ether_type::MPLS), _) => ether_type::MPLS,
+        (Inner::Packet, None | Some(ether_type::IPV4), 4) => ether_type::IPV4,
+        (Inner::Packet, None | Some(ether_type::IPV6), 6) => ether_type::IPV6,
+        _ => return Ok(false),
+    };
+    if inner == Inner::Frame {
+        packet.truncate(outer.end);
+    }
+    if let Some(at) = outer.type_at {
+        write(packet, at, &kind.to_be_bytes());
+    }
+    Ok(packet.remove(outer.start, behind - outer.start))
+}
+
+/// Headers that may be removed.
+struct Outer {
+    /// Their start.
+    start: usize,
+    /// Their end.
+    behind: usize,
+    /// The end of the bytes inside, on the wire.
+    end: usize,
+    /// The EtherType that they announce, if they do.
+    kind: Option<u16>,
+    /// The place of the EtherType that announces them, if it stays.
+    type_at: Option<usize>,
+}
+
+impl Outer {
+    /// The link header goes, too, if there is another one inside.
+    fn of(self, inner: Inner) -> Self {
+        match inner {
+            Inner::Frame => Self { start: 0, type_at: None, ..self },
+            Inner::Packet => self,
+        }
+    }
+}
+
+/// The headers that may be removed up to the end of a header.
+fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option<Outer> {
+    let type_at = match (inner, packet.link) {
+        (Inner::Packet, Link::RawIp) => None,
+        (_, Link::Ethernet) => Some(direct_type(packet, layout)?),
+        _ => return None,
+    };
+    let is_whole = !layout.is_fragment() && layout.has(last) && can_end(last);
+    if last == Header::Mpls {
+        let start = layout.base(Base::Network);
+        let is_last = packet.data().get(start + mpls::BOTTOM)? & 1 == 1;
+        let kind = (!is_last).then_some(ether_type::MPLS);
+        let (behind, end) = (start + mpls::LEN, packet.wire_len as usize);
+        return is_whole.then_some(Outer { start, behind, end, kind, type_at }.of(inner));
+    }
+    let is_direct = layout.has(Header::Inet) && !layout.is_encapsulated();
+    if !is_whole || !is_direct || layout.is_jumbo() || layout.has(Header::Ah) {
+        return None;
+    }
+    let get = |field| packet.get(layout, field).and_then(|kind| u16::try_from(kind).ok());
+    let (behind, kind) = match last {
+        Header::Ip4 | Header::Ip6 => match layout.proto() {
+            proto::IP4 => (layout.l4(), Some(ether_type::IPV4)),
+            proto::IP6 => (layout.l4(), Some(ether_type::IPV6)),
+            proto::MPLS => (layout.l4(), Some(ether_type::MPLS)),
+            _ => return None,
+        },
+        Header::Udp => (layout.l4() + udp::LEN, None),
+        Header::Gre => (layout.payload_offset(), Some(get(Field::GreProto)?)),
+        Header::Geneve => (layout.payload_offset(), Some(get(Field::GeneveProto)?)),
+        _ => (layout.payload_offset(), None),
+    };
+    let (start, end) = (layout.ip(), layout.payload_end());
+    Some(Outer { start, behind, end, kind, type_at }.of(inner))
+}
+
+#[cfg(test)]
+mod tests;
