@@ -20,11 +20,15 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 28] = [
+const ARGUMENTS: [(&str, &str); 30] = [
     ("bridge", ""),
     ("connection_limiter", ""),
     ("dns_guard", ""),
     ("forwarder", ""),
+    (
+        "gtpu_gateway",
+        "own: 192.0.2.1, sessions: [{ peer: 192.0.2.2, teid: 1 }], first_address: 10.45.0.1",
+    ),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("heavy_hitter", ""),
     ("ids", "signatures: patterns(\"web.patterns\"), scope: rules(\"all.rules\")"),
@@ -53,6 +57,7 @@ const ARGUMENTS: [(&str, &str); 28] = [
     ("syn_flood", ""),
     ("trtcm", "cir: 1 Gbit/s, pir: 2 Gbit/s"),
     ("vlan_gateway", "vlan: 7"),
+    ("vxlan_gateway", "own: 192.0.2.1, vni: 42, peers: [192.0.2.2]"),
 ];
 
 /// The files that the chains name.

@@ -5,10 +5,13 @@
 //!
 //! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
+mod layers;
+
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
 use braid_packet::{Frame, Pool, ether_type};
+use layers::{Layer, Layers};
 
 /// Length of the header in front of a frame.
 pub(crate) const HEADER: usize = 10;
@@ -111,7 +114,7 @@ impl Offload {
         pool: &mut Pool,
         frames: &mut Vec<Frame>,
     ) -> Result<(), Unreceived> {
-        let (ip, payload_at) = self.headers(bytes).ok_or(Unreceived::Offload)?;
+        let (layers, payload_at) = self.headers(bytes).ok_or(Unreceived::Offload)?;
         let (headers, payload) = bytes.split_at(payload_at);
         let pieces = payload.chunks(self.segment);
         let count = pieces.len();
@@ -121,16 +124,16 @@ impl Offload {
         for (at, piece) in pieces.enumerate() {
             let mut frame = filled(pool, headers, piece).ok_or(Unreceived::NoMemory)?;
             let is_last = at + 1 == count;
-            let done = self.segment(frame.bytes_mut(), ip, at, piece.len(), is_last);
+            let done = self.segment(frame.bytes_mut(), &layers, at, piece.len(), is_last);
             done.ok_or(Unreceived::Offload)?;
             frames.push(frame);
         }
         Ok(())
     }
 
-    /// The starts of the IP header and of the payload in a frame of several segments.
-    fn headers(self, frame: &[u8]) -> Option<(usize, usize)> {
-        let ip = network(frame)?;
+    /// The headers in front of the transport header, and the start of the payload, in a frame of several
+    /// segments.
+    fn headers(self, frame: &[u8]) -> Option<(Layers, usize)> {
         let is_udp = self.kind == UDP;
         if !(is_udp || self.kind == TCP4 || self.kind == TCP6) || self.segment == 0 {
             return None;
@@ -140,15 +143,15 @@ impl Offload {
             if is_udp { 8 } else { usize::from(frame.get(transport.checked_add(12)?)? >> 4) * 4 };
         let payload_at = transport.checked_add(length)?;
         let least = if is_udp { 8 } else { 20 };
-        let is_whole = transport >= ip.checked_add(20)? && length >= least;
-        (is_whole && payload_at <= frame.len()).then_some((ip, payload_at))
+        let layers = Layers::find(frame, transport)?;
+        (length >= least && payload_at <= frame.len()).then_some((layers, payload_at))
     }
 
     /// Adjusts the headers of a segment, which are copies of the whole frame's headers.
     fn segment(
         self,
         segment: &mut [u8],
-        ip: usize,
+        layers: &Layers,
         at: usize,
         payload: usize,
         is_last: bool,
@@ -160,8 +163,28 @@ impl Offload {
         } else {
             tcp(segment.get_mut(transport..)?, at, at.checked_mul(self.segment)?, is_last)?;
         }
-        lengths(segment, ip, at)?;
-        transport_checksum(segment, ip, transport, is_udp)
+        // The checksum of an outer header covers the headers inside, so the innermost comes first.
+        let mut inside = Some((transport, is_udp));
+        for layer in layers.inside_out() {
+            match layer {
+                Layer::Ip(ip) => {
+                    lengths(segment, ip, at)?;
+                    if let Some((transport, is_udp)) = inside.take() {
+                        transport_checksum(segment, ip, transport, is_udp)?;
+                    }
+                }
+                Layer::Udp(udp, ip) => {
+                    let length = u16::try_from(segment.len() - udp).ok()?;
+                    let header = segment.get_mut(udp..)?.first_chunk_mut::<8>()?;
+                    header[4..6].copy_from_slice(&length.to_be_bytes());
+                    // 0 stands for no checksum.
+                    if header[6..] != [0, 0] {
+                        transport_checksum(segment, ip, udp, true)?;
+                    }
+                }
+            }
+        }
+        Some(())
     }
 }
 
@@ -175,9 +198,9 @@ pub(crate) fn filled(pool: &mut Pool, front: &[u8], behind: &[u8]) -> Option<Fra
     (frame.push(front) && frame.push(behind)).then_some(frame)
 }
 
-/// The start of the IP header, after VLAN tags.
-fn network(frame: &[u8]) -> Option<usize> {
-    let mut at = 12;
+/// The start of the IP header in a frame that begins at an offset, after VLAN tags.
+fn network(frame: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 12;
     loop {
         match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
             ether_type::VLAN | ether_type::QINQ => at += 4,
@@ -249,7 +272,7 @@ pub(crate) fn is_tagged(frame: &[u8]) -> bool {
 /// left by a sender for its card. AF_XDP does not report such frames. A frame is taken as one if
 /// the field holds that sum and this is not the right checksum by chance.
 pub(crate) fn complete(frame: &mut [u8]) -> Option<()> {
-    let ip = network(frame)?;
+    let ip = network(frame, 0)?;
     let first = *frame.get(ip)?;
     let (protocol, addresses, transport, total) = if first >> 4 == 6 {
         let length = u16::from_be_bytes(*frame.get(ip + 4..)?.first_chunk()?);

@@ -114,7 +114,9 @@ pub fn encapsulate(
     }
     let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
     let Some(carried) = carried(packet, layout, inner) else { return Ok(false) };
-    if len + carried.len > usize::from(u16::MAX) || packet.wire_len as usize + len > MOST as usize {
+    let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
+    let behind_link = (len + carried.len).saturating_sub(link);
+    if behind_link > usize::from(u16::MAX) || packet.wire_len as usize + len > MOST as usize {
         return Ok(false);
     }
     let start = fill(bytes, parts, &carried);

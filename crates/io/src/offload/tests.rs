@@ -1,6 +1,8 @@
 //! Frames with work left undone, built by hand and checked by an independent sum.
 
 use super::*;
+use braid_packet::tunnel::{self, Inner};
+use braid_packet::{Header, Link, Packet, checksum};
 
 /// The header in front of a frame.
 fn header(flags: u8, kind: u8, segment: u16, start: u16, place: u16) -> Offload {
@@ -187,6 +189,58 @@ fn segments_behind_vlan_tags_and_of_ipv6_are_taken_apart() {
         let pseudo = Sum16::default().with_word(length + 6).with(&segment[26..58]);
         assert_eq!(pseudo.with(transport).folded(), 0xffff);
     }
+}
+
+/// A frame of three TCP segments in a tunnel, and the start of its TCP header. `front` is what stands
+/// between the Ethernet header and the inner packet.
+fn tunnelled(front: &[u8]) -> (Vec<u8>, usize) {
+    let inner = ip4(6, &tcp_segment(0x18, 250));
+    let is_frame = front.ends_with(b"frame");
+    let front = front.strip_suffix(b"frame").unwrap_or(front);
+    let kind = if front[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+    let inner = if is_frame { &inner[..] } else { &inner[14..] };
+    let frame = [&[2; 12][..], &kind, front, inner].concat();
+    (frame, 14 + front.len() + if is_frame { 34 } else { 20 })
+}
+
+#[test]
+fn segments_in_tunnels_are_taken_apart() {
+    let ip4 = |protocol| [&[0x45, 0, 0, 0, 0, 9, 0, 0, 64, protocol], &[0; 10][..]].concat();
+    let ip6 = |next| [&[0x60, 0, 0, 0, 0, 0, next, 64], &[0x20; 32][..]].concat();
+    let udp = |port: u16, sum| [&[0xc0, 1], &port.to_be_bytes()[..], &[0, 0, sum, sum]].concat();
+    let (vxlan, geneve) = ([8, 0, 0, 0, 0, 0, 7, 0], [0, 0, 8, 0, 0, 0, 7, 0]);
+    let fronts = [
+        (ip4(4), Header::Ip4),
+        (ip6(4), Header::Ip6),
+        ([ip6(43), vec![4, 0, 4, 0, 0, 0, 0, 0]].concat(), Header::Ip6),
+        ([ip4(47), vec![0, 0, 8, 0]].concat(), Header::Gre),
+        ([ip6(47), vec![0x20, 0, 8, 0, 0, 0, 0, 7]].concat(), Header::Gre),
+        ([ip4(17), udp(4789, 0), vxlan.to_vec(), b"frame".to_vec()].concat(), Header::Vxlan),
+        ([ip6(17), udp(4789, 1), vxlan.to_vec(), b"frame".to_vec()].concat(), Header::Vxlan),
+        ([ip6(17), udp(6081, 1), geneve.to_vec()].concat(), Header::Geneve),
+    ];
+    for (front, last) in fronts {
+        let (frame, start) = tunnelled(&front);
+        let offload = header(1, 1, 100, u16::try_from(start).unwrap(), 16);
+        let frames = finish(offload, &frame).unwrap();
+        assert_eq!(frames.len(), 3, "{last:?}");
+        for (number, frame) in frames.iter().enumerate() {
+            let mut packet = Packet::new(Link::Ethernet, 0, frame);
+            let layout = packet.parse();
+            assert!(checksum::verify(&packet, &layout).all_right(), "{last:?} {number}");
+            let inner = if front.ends_with(b"frame") { Inner::Frame } else { Inner::Packet };
+            assert_eq!(tunnel::decapsulate(&mut packet, &layout, (inner, last), 0), Ok(true));
+            let layout = packet.parse();
+            assert_eq!(checksum::verify(&packet, &layout).transport, Some(true), "{last:?}");
+            assert_eq!(layout.payload_len(), [100, 100, 50][number]);
+            let seq = packet.get(&layout, braid_packet::Field::TcpSeq);
+            assert_eq!(seq, Some(1000 + 100 * number as u128));
+        }
+    }
+    // A GRE checksum would need more work. These are lost, and counted.
+    let (frame, start) = tunnelled(&[ip4(47), vec![0x80, 0, 8, 0, 0, 0, 0, 0]].concat());
+    let offload = header(1, 1, 100, u16::try_from(start).unwrap(), 16);
+    assert_eq!(finish(offload, &frame), Err(Unreceived::Offload));
 }
 
 #[test]

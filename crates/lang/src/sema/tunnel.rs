@@ -401,7 +401,7 @@ fn value(
         let message = format!("`{}` takes no value for `{}`", header.name(), name.text);
         let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")
             .note(format!("the fields that it takes are {}", list.join(", ")))
-            .help_if(did_you_mean_help(&name.text, known.into_iter()));
+            .help_if(did_you_mean_help(&name.text, known));
         return lower.fail(wrong);
     };
     let id = lower.typed(expr, types::of_field(info.field))?;

@@ -147,7 +147,9 @@ fn packet(rng: &mut Rng) -> String {
         0 => format!("{tag}icmp 10.0.0.1 > 10.0.0.2 echo-request id=3{body}{cut}"),
         1 => format!("{tag}udp [2001:db8::1]:{from} > [2001:db8::2]:{to}{body}"),
         2 => format!("tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} S{body}"),
-        3 => format!("ip 10.0.0.1 > 10.0.0.2 proto=4 hex=4500001400000000400600000a0000010a000002"),
+        3 => {
+            "ip 10.0.0.1 > 10.0.0.2 proto=4 hex=4500001400000000400600000a0000010a000002".to_owned()
+        }
         4 => format!("ip 10.0.0.1 > 10.0.0.2 proto=47 hex=00000800{}", "45".repeat(20)),
         5 => format!("udp 10.0.0.1:{from} > 10.0.0.2:4789 hex=0800000000002a00{}", "02".repeat(16)),
         6 => format!("{tag}udp 10.0.0.1:{from} > 10.0.0.2:{to} nosum ttl={ttl}{body}{cut}"),

@@ -250,13 +250,16 @@ impl Stmts<'_> {
     /// Adds or removes a TCP option.
     fn option(&mut self, text: &mut Text, scope: &mut Scope) {
         use Header::{TcpMss, TcpSackOk, TcpTs, TcpWscale};
-        let option = *self.rng.pick(&[TcpMss, TcpWscale, TcpSackOk, TcpTs]);
-        let name = option.name();
-        if scope.has(&[option]) && self.rng.one_in(2) {
-            text.line(&format!("pop {name};"));
+        let all = [TcpMss, TcpWscale, TcpSackOk, TcpTs];
+        let there: Vec<Header> = all.into_iter().filter(|option| scope.has(&[*option])).collect();
+        if !there.is_empty() && self.rng.one_in(2) {
+            let option = *self.rng.pick(&there);
+            text.line(&format!("pop {};", option.name()));
             scope.headers.retain(|header| *header != option);
             return;
         }
+        let option = *self.rng.pick(&all);
+        let name = option.name();
         let values: Vec<String> = options::values(option)
             .iter()
             .map(|bytes| self.expr(scope, Ty::uint(u16::try_from(8 * bytes).unwrap_or(8))))

@@ -1,0 +1,118 @@
+//! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel and
+//! of the packet in it.
+
+use super::network;
+
+/// A header whose length, or whose checksum, is another one in each segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layer {
+    /// An IP header at this offset.
+    Ip(usize),
+    /// A UDP header of a tunnel, at this offset behind an IP header at the other.
+    Udp(usize, usize),
+}
+
+/// The most headers of a frame.
+const MOST: usize = 8;
+
+/// The headers of a frame up to its transport header, from the outside in.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Layers {
+    all: [Option<Layer>; MOST],
+}
+
+impl Layers {
+    /// Finds the headers in front of a transport header. `None` if they hold a header that is not known
+    /// here, or that would need more work than a length.
+    pub(super) fn find(frame: &[u8], transport: usize) -> Option<Self> {
+        let mut found = Self::default();
+        let mut places = found.all.iter_mut();
+        let mut ip = network(frame, 0)?;
+        loop {
+            *places.next()? = Some(Layer::Ip(ip));
+            let (protocol, behind) = ip_header(frame, ip)?;
+            if behind == transport {
+                return Some(found);
+            }
+            let next = match protocol {
+                4 | 41 => Inside::Packet(behind),
+                47 => gre(frame, behind)?,
+                17 => {
+                    *places.next()? = Some(Layer::Udp(behind, ip));
+                    udp_tunnel(frame, behind)?
+                }
+                _ => return None,
+            };
+            ip = match next {
+                Inside::Packet(at) => at,
+                Inside::Frame(at) => network(frame, at)?,
+            };
+            if ip >= transport {
+                return None;
+            }
+        }
+    }
+
+    /// The headers, from the inside out.
+    pub(super) fn inside_out(&self) -> impl Iterator<Item = Layer> {
+        self.all.iter().rev().copied().flatten()
+    }
+}
+
+/// What a tunnel holds, and where it begins.
+enum Inside {
+    Packet(usize),
+    Frame(usize),
+}
+
+impl Inside {
+    /// What an EtherType announces at an offset.
+    fn announced(kind: [u8; 2], at: usize) -> Option<Self> {
+        match kind {
+            [0x08, 0x00] | [0x86, 0xdd] => Some(Inside::Packet(at)),
+            [0x65, 0x58] => Some(Inside::Frame(at)),
+            _ => None,
+        }
+    }
+}
+
+/// The protocol behind an IP header and its extension headers, and where it begins.
+fn ip_header(frame: &[u8], ip: usize) -> Option<(u8, usize)> {
+    let first = *frame.get(ip)?;
+    if first >> 4 == 4 {
+        return Some((*frame.get(ip + 9)?, ip + usize::from(first & 15) * 4));
+    }
+    let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
+    // Hop-by-hop options, routing headers, destination options.
+    while matches!(next, 0 | 43 | 60) {
+        let length = 8 + 8 * usize::from(*frame.get(at + 1)?);
+        next = *frame.get(at)?;
+        at += length;
+    }
+    (first >> 4 == 6).then_some((next, at))
+}
+
+/// What a GRE header holds. It may have a key, but no checksum and no sequence number.
+fn gre(frame: &[u8], at: usize) -> Option<Inside> {
+    let [flags, low, kind @ ..] = *frame.get(at..)?.first_chunk::<4>()?;
+    let length = match (flags, low) {
+        (0, 0) => 4,
+        (0x20, 0) => 8,
+        _ => return None,
+    };
+    Inside::announced(kind, at + length)
+}
+
+/// What a UDP header holds at the ports of VXLAN and Geneve.
+fn udp_tunnel(frame: &[u8], at: usize) -> Option<Inside> {
+    let port = u16::from_be_bytes(*frame.get(at + 2..)?.first_chunk()?);
+    let header = frame.get(at + 8..)?.first_chunk::<8>()?;
+    match port {
+        4789 => Some(Inside::Frame(at + 16)),
+        6081 => {
+            let options = 4 * usize::from(header[0] & 0x3f);
+            Inside::announced([header[2], header[3]], at + 16 + options)
+        }
+        _ => None,
+    }
+}
