@@ -329,11 +329,54 @@ def tap(braid, engine):
         return report["packets_in"]
 
 
+def tunnel(braid, engine):
+    """IPv4 and IPv6 in tunnels whose other end is the kernel (segment routing without a header)."""
+    with World("client", "braid", "hop", "server", ip6=True) as world:
+        world.pair("braid", "lan0", "client", "eth0", CLIENT)
+        world.pair("braid", "wan0", "hop", "wan1", HOP)
+        world.pair("hop", "srv0", "server", "eth0")
+        for name, device, side, host in (("client", "eth0", 1, 2), ("hop", "srv0", 2, 1),
+                                         ("server", "eth0", 2, 2)):
+            world.ip(name, "addr", "add", f"10.{side}.0.{host}/24", "dev", device)
+            world.ip(name, "addr", "add", f"fd00:{side}::{host}/64", "dev", device, "nodad")
+        for near in ("10.1.0.1", "fd00:1::1"):
+            world.ip("client", "neigh", "add", near, "lladdr", HOP, "dev", "eth0")
+            world.ip("client", "route", "add", "default", "via", near)
+        for near in ("10.2.0.1", "fd00:2::1"):
+            world.ip("server", "route", "add", "default", "via", near)
+        world.ip("hop", "addr", "add", "fd00:9::2/64", "dev", "wan1", "nodad")
+        world.ip("hop", "neigh", "add", "fd00:9::1", "lladdr", CLIENT, "dev", "wan1")
+        on = ["net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1",
+              "net.ipv6.conf.all.seg6_enabled=1", "net.ipv6.conf.wan1.seg6_enabled=1"]
+        world.run("hop", "sysctl", "-qw", *on)
+        for kind, near in (("4", "10.2.0.2"), ("6", "fd00:2::2")):
+            world.ip("hop", "-6", "route", "add", f"fd00:9::{kind}/128", "encap", "seg6local",
+                     "action", f"End.DX{kind}", f"nh{kind}", near, "dev", "srv0")
+        for family, side in (("-4", "10.1.0.0/24"), ("-6", "fd00:1::/64")):
+            world.ip("hop", family, "route", "add", side, "encap", "seg6", "mode", "encap.red",
+                     "segs", "fd00:9::1", "dev", "wan1")
+        # The tunnel takes 40 bytes of 1500.
+        world.ip("client", "link", "set", "eth0", "mtu", "1460")
+        world.ip("server", "link", "set", "eth0", "mtu", "1460")
+        for address in ("10.2.0.2", "fd00:2::2"):
+            world.serve("server", address)
+        run = Braid(world, braid, engine, "tunnel.braid", "lan=af_packet:lan0", "wan=af_packet:wan0")
+        for server, client in (("10.2.0.2", "10.1.0.2"), ("fd00:2::2", "fd00:1::2")):
+            expect(world.peer("client", "ping", server), "answered")
+            expect(world.peer("client", "udp", server), f"hello from {client}")
+            expect(world.peer("client", "download", server), f"same {client}")
+            expect(world.peer("client", "upload", server), "same")
+        report = run.stop()
+        expect(report["lost"], {})
+        return report["packets_in"]
+
+
 def main(braid, *engines):
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
         # How frames come does not depend on the engine.
         ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
-        for scene in (home, routed, nat, wire, tap, *ports):
+        tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
+        for scene in (home, routed, nat, wire, tap, *tunnels, *ports):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "
