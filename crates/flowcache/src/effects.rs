@@ -1,6 +1,6 @@
 //! The side effects of a path besides the rewrite of a packet's first bytes: added and removed VLAN
-//! tags, packet tags, events, copies that leave the chain, and bytes that native functions insert
-//! or remove.
+//! tags, packet tags, events, copies that leave the chain, outer headers, and bytes that native
+//! functions insert or remove.
 
 use crate::dynamic::Words;
 use crate::guard::Number;
@@ -10,6 +10,7 @@ use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
 use braid_packet::Packet;
 use braid_packet::rewrite::{Retag, wide_window};
+use braid_packet::tunnel::Change;
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub(crate) struct SideEffects {
     pub(crate) copies: Vec<(u16, Dest)>,
     /// Bytes that native functions insert and remove, in order. This comes after all other changes.
     pub(crate) splices: Vec<Splice>,
+    /// Outer headers that functions add, in order. This comes after all other changes.
+    pub(crate) outer: Vec<Change>,
 }
 
 /// Bytes that a record inserts into packets or removes from them (SpeedyBox's encapsulation and
@@ -164,15 +167,22 @@ impl SideEffects {
                 Splice::Out { at, len } => packet.remove(*at, *len),
             };
         }
+        for change in &self.outer {
+            let layout = packet.parse();
+            // A guard has made sure that the headers fit.
+            let done = change.apply(packet, &layout);
+            debug_assert_eq!(done, Ok(true), "outer headers that a record adds");
+        }
     }
 
-    /// The number of bytes by which inserted and removed bytes make packets longer.
+    /// The number of bytes by which inserted and removed bytes, and outer headers, make packets longer.
     pub(crate) fn longer(&self) -> i64 {
         let of = |splice: &Splice| {
             let (_, less, more) = splice.change();
             more as i64 - less as i64
         };
-        self.splices.iter().map(of).sum()
+        let outer = self.outer.iter().map(|change| change.longer() as i64).sum::<i64>();
+        outer + self.splices.iter().map(of).sum::<i64>()
     }
 
     /// Whether there are side effects that only programs have: tags, events or copies.

@@ -116,6 +116,7 @@ pub(crate) struct Image {
     pub(crate) added: Vec<Added>,
     pub(crate) vlans: Retag,
     pub(crate) tags: Vec<(Arc<str>, Word)>,
+    pub(crate) outer: usize,
 }
 
 impl Findings {

@@ -24,6 +24,7 @@ use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
 use braid_ir::residual::{Counter, CounterListId, End, Fate, HeaderMask, Point, Residual};
 use braid_ir::walk::Reached;
 use braid_native::bridge as native;
+use braid_packet::tunnel::Change;
 use braid_packet::{Field, ether_type};
 use std::fmt;
 
@@ -82,6 +83,8 @@ pub struct FlowTemplate {
     /// Bytes that native functions insert into packets and remove from them, after all other
     /// changes.
     pub splices: Vec<Splice>,
+    /// Outer headers that packets get, by name, the outermost first.
+    pub outer: Vec<String>,
     /// The amount by which the TTL decreases.
     pub ttl: u8,
     /// Whether the records update the checksum of the IPv4 header, and the transport checksum.
@@ -339,6 +342,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
                 .map(|(name, value)| (name.to_string(), *value))
                 .collect(),
             splices: path.effects.splices.clone(),
+            outer: path.effects.outer.iter().map(Change::names).collect(),
             ttl: path.rewrites().map(|rewrite| rewrite.ttl).sum(),
             sums: [0, 1].map(|at| path.rewrites().any(|rewrite| rewrite.sums[at])),
             records: 0,

@@ -52,6 +52,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) shape: HeaderMask,
     /// Whether the program has added or removed tags since the packet was last parsed.
     pub(crate) stale: bool,
+    /// Whether outer headers were added. Nothing is known of the packet any more.
+    pub(crate) sealed: bool,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) rewrite: Rewrite,
     /// VLAN tags that functions have removed and added.
@@ -98,6 +100,7 @@ impl<'a> Headers<'a> {
             packet: Cow::Borrowed(packet),
             shape: HeaderMask { care: 0, present: 0 },
             stale: false,
+            sealed: false,
             rewrite: Rewrite::NONE,
             vlans: Retag::default(),
             follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
@@ -338,9 +341,14 @@ impl<'a> Headers<'a> {
         (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / TAG_LEN)
     }
 
+    /// Records that outer headers were added.
+    pub(crate) fn seal(&mut self) {
+        (self.sealed, self.stale) = (true, true);
+    }
+
     /// Adds an outermost VLAN tag to the packet.
     pub(crate) fn push_tag(&mut self, id: Word) -> Option<()> {
-        if self.tags()? == MOST {
+        if self.sealed || self.tags()? == MOST {
             return None;
         }
         let [high, low] = u16::try_from(id).unwrap_or(u16::MAX).to_be_bytes();
@@ -351,7 +359,7 @@ impl<'a> Headers<'a> {
 
     /// Removes the packet's outermost VLAN tag.
     pub(crate) fn pop_tag(&mut self) -> Option<()> {
-        if self.tags()? == 0 {
+        if self.sealed || self.tags()? == 0 {
             return None;
         }
         let tags = &mut self.vlans;

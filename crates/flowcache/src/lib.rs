@@ -56,6 +56,7 @@ mod mutants;
 mod native_calls;
 mod new_record;
 mod observer;
+mod outer;
 mod path;
 mod payback;
 mod recording;

@@ -16,9 +16,8 @@ use crate::headers::{Headers, Place};
 use crate::host::Functions;
 use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
-use crate::path::Search;
+use crate::outer;
 use crate::recording::Source;
-use crate::script::Step as ScriptStep;
 use crate::slab::NONE;
 use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
@@ -158,9 +157,15 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
+    /// The number of bytes by which the packet is longer than on arrival.
+    #[expect(clippy::cast_possible_truncation, reason = "outer headers are short")]
+    fn longer(&self) -> i32 {
+        self.headers.vlans.longer() + self.findings.path.effects.longer() as i32
+    }
+
     pub(crate) fn counters(&mut self, counters: CounterListId) {
         let is_forgotten = self.findings.mutants.has(RecordMutant::TagsUncounted);
-        let longer = if is_forgotten { 0 } else { self.headers.vlans.longer() };
+        let longer = if is_forgotten { 0 } else { self.longer() };
         self.findings.path.counter_lists.push((counters, longer));
     }
 
@@ -191,7 +196,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             What::Op(op) => return self.op(node, values, op),
             What::Count(counters) => self.counters(*counters),
             What::Enter => {}
-            What::Parse => self.headers.stale = false,
+            What::Parse => self.headers.stale = self.headers.sealed,
             What::Write(fields) => {
                 for (field, value) in fields {
                     self.write(values, *field, *value)?;
@@ -269,12 +274,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::Patterns { found, number, param } => {
                 return self.search(values, (node, *param), (*found, *number));
             }
+            Op::Encapsulate { .. } => {
+                return outer::add(self.findings, &mut self.headers, values, op);
+            }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
-            | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
@@ -369,7 +376,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Field::PktHeld => (point.held.into(), ValueDependency::Fixed),
             Field::PktTime => (self.now.into(), ValueDependency::Time),
             Field::PktLen => {
-                let longer = self.headers.vlans.longer();
+                let longer = self.longer();
                 let length = i64::from(self.headers.packet.wire_len) + i64::from(longer);
                 let dependency =
                     ValueDependency::Number { number: LENGTH, shift: 0, add: longer.into() };
@@ -446,6 +453,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             added: headers.added.clone(),
             vlans: headers.vlans.clone(),
             tags: effects.tags.clone(),
+            outer: effects.outer.len(),
         }
     }
 
@@ -552,30 +560,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     fn tag_name(&self, node: u16, tag: TagId) -> &str {
         &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
-    }
-
-    /// Searches the payload for patterns. A record can express only a search without a match: it
-    /// then searches the payload of each packet.
-    fn search(
-        &mut self,
-        values: &mut Values<'_>,
-        place: (u16, ParamId),
-        outs: (ValueId, ValueId),
-    ) -> Option<()> {
-        let search = Search { node: place.0, param: place.1 };
-        if !search.finds_nothing(self.functions.chain(), &self.headers.packet, self.headers.layout)
-        {
-            return None;
-        }
-        let Findings { path, lookups, .. } = &mut *self.findings;
-        if !path.searches.contains(&search) {
-            path.searches.push(search);
-        }
-        *lookups += 1;
-        self.findings.recording.test(ScriptStep::Search(search));
-        self.findings.know(values, outs.0, 0);
-        self.findings.know(values, outs.1, 0);
-        Some(())
     }
 }
 

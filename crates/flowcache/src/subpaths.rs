@@ -16,9 +16,11 @@ use crate::goal::Goal;
 use crate::host::{Functions, Programs};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
+use crate::path::Search;
+use crate::script::Step as ScriptStep;
 use crate::specialiser::Specialiser;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, PortId, Word};
+use braid_ir::model::{Dest, ParamId, PortId, ValueId, Word};
 use braid_ir::residual::{End, Point, Residual};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, ENDED, fits, onward};
@@ -115,7 +117,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             return Err(self.stop(Why::Beside, 0, None));
         }
         let effects = &self.findings.path.effects;
-        if !effects.splices.is_empty() {
+        if !effects.splices.is_empty() || !effects.outer.is_empty() {
             return Err(self.stop(Why::Headers, 0, None));
         }
         self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
@@ -192,6 +194,32 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             self.pass(values, next);
             at = next.block.index();
         }
+    }
+
+    /// Searches the payload for patterns. A record can express only a search without a match: it
+    /// then searches the payload of each packet.
+    pub(crate) fn search(
+        &mut self,
+        values: &mut Values<'_>,
+        place: (u16, ParamId),
+        outs: (ValueId, ValueId),
+    ) -> Option<()> {
+        let search = Search { node: place.0, param: place.1 };
+        let chain = self.functions.chain();
+        if self.headers.sealed
+            || !search.finds_nothing(chain, &self.headers.packet, self.headers.layout)
+        {
+            return None;
+        }
+        let Findings { path, lookups, .. } = &mut *self.findings;
+        if !path.searches.contains(&search) {
+            path.searches.push(search);
+        }
+        *lookups += 1;
+        self.findings.recording.test(ScriptStep::Search(search));
+        self.findings.know(values, outs.0, 0);
+        self.findings.know(values, outs.1, 0);
+        Some(())
     }
 
     /// Whether programs have had effects that would be out of order with native functions.

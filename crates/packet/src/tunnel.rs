@@ -69,7 +69,7 @@ pub fn can_end(header: Header) -> bool {
 }
 
 /// Outer headers that a packet gets or loses.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
     /// [`encapsulate`] with these arguments.
     Push((Inner, Vec<Header>), (usize, Vec<u128>)),
@@ -78,6 +78,25 @@ pub enum Change {
 }
 
 impl Change {
+    /// The number of bytes that it adds. 0 if it removes headers: how many is up to the packet.
+    #[must_use]
+    pub fn longer(&self) -> usize {
+        match self {
+            Change::Push(_, (len, _)) => *len,
+            Change::Pop(..) => 0,
+        }
+    }
+
+    /// The names of the headers, the outermost first. Of removed ones, only the last is known.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names = |parts: &[Header]| parts.iter().map(|part| part.name()).collect::<Vec<_>>();
+        match self {
+            Change::Push((_, parts), _) => names(parts).join(", "),
+            Change::Pop((_, last), _) => last.name().to_owned(),
+        }
+    }
+
     /// Makes the change, as the function that it names. Earlier layouts become invalid.
     ///
     /// # Errors

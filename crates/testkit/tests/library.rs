@@ -3,7 +3,7 @@
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, budget};
 use braid_testkit::record::{Output, Stimulus, step};
-use braid_testkit::soundness::{Wrongness, complaint, wrongness};
+use braid_testkit::soundness::{Wrongness, complaint, wrongness_inside};
 use std::collections::BTreeSet;
 
 /// Number of stimuli for each seed.
@@ -37,7 +37,7 @@ fn library_accounts_for_all_packets_and_keeps_them_sound() {
             let mut engine = harness::reference(&chain);
             for stimulus in stimuli(&chain, seed, STIMULI) {
                 let arrived: Vec<Wrongness> = match &stimulus {
-                    Stimulus::Packet(_, packet) => wrongness(packet).into_iter().collect(),
+                    Stimulus::Packet(_, packet) => wrongness_inside(packet),
                     _ => Vec::new(),
                 };
                 for output in step(engine.as_mut(), &stimulus) {

@@ -122,6 +122,9 @@ impl Names<'_> {
         for splice in &template.splices {
             let _ = writeln!(text, "  {splice}");
         }
+        for outer in &template.outer {
+            let _ = writeln!(text, "  puts into {outer}");
+        }
         for copy in &template.copies {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }

@@ -111,6 +111,7 @@ impl Names<'_> {
             "pushes": template.pushes.iter().map(push).collect::<Value>(),
             "tags": template.tags.iter().map(tag).collect::<Value>(),
             "splices": template.splices.iter().map(splice).collect::<Value>(),
+            "outer": template.outer,
             "ttl": template.ttl,
             "checksums": { "ip": template.sums[0], "transport": template.sums[1] },
             "copies": template.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),

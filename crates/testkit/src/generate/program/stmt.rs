@@ -267,7 +267,10 @@ impl Stmts<'_> {
         let values =
             if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
         text.line(&format!("push {name}{values} else drop \"no room\";"));
-        scope.headers.push(option);
+        match self.rng.one_in(4) {
+            true => text.line(&format!("if has {name} {{ pop {name}; }}")),
+            false => scope.headers.push(option),
+        }
     }
 
     fn vlan(&mut self, text: &mut Text, scope: &mut Scope) {
