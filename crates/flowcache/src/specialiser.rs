@@ -267,10 +267,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return Some(());
             }
             Op::Patterns { found, number, param } => {
-                return self.search(values, (node, *param), (*found, *number));
+                return self.search(values, (node, *param), &[*found, *number]);
+            }
+            Op::FindPatterns { param, .. } => {
+                return self.search(values, (node, *param), &op.outs());
             }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
+            | Op::InStrings { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
@@ -558,7 +562,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         &mut self,
         values: &mut Values<'_>,
         place: (u16, ParamId),
-        outs: (ValueId, ValueId),
+        outs: &[ValueId],
     ) -> Option<()> {
         let search = Search { node: place.0, param: place.1 };
         if !search.finds_nothing(self.functions.chain(), &self.headers.packet, self.headers.layout)
@@ -571,8 +575,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         *lookups += 1;
         self.findings.recording.test(ScriptStep::Search(search));
-        self.findings.know(values, outs.0, 0);
-        self.findings.know(values, outs.1, 0);
+        outs.iter().for_each(|out| self.findings.know(values, *out, 0));
         Some(())
     }
 }

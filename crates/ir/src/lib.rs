@@ -23,6 +23,7 @@ pub mod service_graph;
 pub mod show;
 pub mod snapshot;
 pub mod steering;
+pub mod strings;
 pub mod text;
 mod ty;
 pub mod value;

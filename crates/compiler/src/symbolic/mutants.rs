@@ -39,6 +39,10 @@ pub enum SynthMutant {
     PayloadLengthsKept,
     /// A packet whose payload gets another length is counted with the new length before that.
     CountedLater,
+    /// The end of a pattern's match counts as its beginning.
+    PlaceSwapped,
+    /// A string that is looked up counts as long as its words.
+    LengthLost,
 }
 
 #[cfg(feature = "mutants")]
@@ -54,7 +58,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 17] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 19] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -72,4 +76,6 @@ pub const SYNTH_MUTANTS: [SynthMutant; 17] = [
     SynthMutant::SecondOptionMissed,
     SynthMutant::PayloadLengthsKept,
     SynthMutant::CountedLater,
+    SynthMutant::PlaceSwapped,
+    SynthMutant::LengthLost,
 ];

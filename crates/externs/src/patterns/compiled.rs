@@ -4,6 +4,7 @@ use super::pattern::{
     MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES,
     MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError,
 };
+use super::place::Places;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::PatternSet as Matched;
 use regex_automata::meta::{self, Regex};
@@ -19,6 +20,7 @@ pub(super) struct Compiled {
     exact: Option<Literals>,
     nocase: Option<Literals>,
     regexes: Option<Regexes>,
+    places: Places,
 }
 
 /// Literals with the same case rule.
@@ -46,7 +48,18 @@ impl Compiled {
             exact: Literals::new(patterns, false).map_err(one)?,
             nocase: Literals::new(patterns, true).map_err(one)?,
             regexes: Regexes::new(patterns, &hirs).map_err(one)?,
+            places: Places::new(patterns),
         })
+    }
+
+    /// The place of the first match of a pattern with this number.
+    pub(super) fn first_place(
+        &self,
+        patterns: &[Pattern],
+        number: u32,
+        payload: &[u8],
+    ) -> Option<(usize, usize)> {
+        self.places.first(patterns, number, payload)
     }
 
     pub(super) fn lowest_match(&self, payload: &[u8]) -> Option<u32> {
@@ -109,7 +122,7 @@ impl Budget {
     }
 }
 
-fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> {
+pub(super) fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> {
     if source.len() > MAX_REGEX_BYTES {
         return Err(PatternError::RegexTooLong { index, length: source.len() });
     }

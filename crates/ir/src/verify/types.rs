@@ -56,6 +56,7 @@ impl OpCheck<'_> {
             | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
+            | Op::FindPatterns { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
@@ -102,6 +103,8 @@ impl OpCheck<'_> {
             | Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
+            | Op::FindPatterns { .. }
+            | Op::InStrings { .. }
             | Op::Take { .. }
             | Op::TakeThis { .. }
             | Op::Release { .. } => self.of_param(op),
@@ -226,6 +229,20 @@ impl OpCheck<'_> {
             Op::Patterns { found, number, param } => {
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
                 self.widths("results", &[*found, *number], &[1, 32])
+            }
+            Op::FindPatterns { found, number, start, end, param } => {
+                self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
+                self.widths("results", &[*found, *number, *start, *end], &[1, 32, 32, 32])
+            }
+            Op::InStrings { out, param, len, words } => {
+                let is = |ty: &ParamTy| matches!(ty, ParamTy::Strings(_) | ParamTy::Hosts);
+                self.kind(*param, "a set of strings", is)?;
+                self.width(*out, 1)?;
+                self.width(*len, 8)?;
+                if words.is_empty() {
+                    return Err(Problem::Words(0));
+                }
+                self.words(words)
             }
             Op::Take { ok, out, pool } => {
                 self.widths("results", &[*ok, *out], &[1, self.pool(*pool)?])

@@ -52,6 +52,7 @@ mod send;
 mod state;
 mod stmt;
 mod stream;
+mod strings;
 pub(crate) mod types;
 mod unused;
 mod walk;

@@ -3,6 +3,7 @@
 mod declared;
 mod options;
 mod payload;
+mod strings;
 
 use braid_compiler::synth::SynthMutant;
 use braid_engine::{Compiled, Options};
@@ -126,6 +127,16 @@ fn engines_are_equal_on_chains_of_functions_with_headers_of_their_own() {
 #[test]
 fn these_chains_find_a_synthesis_that_overlooks_new_lengths_of_payloads() {
     declared::FAMILY.mutants_are_found();
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_with_sets_of_strings_and_places_of_patterns() {
+    strings::FAMILY.engines_are_equal();
+}
+
+#[test]
+fn these_chains_find_a_synthesis_that_swaps_places_or_loses_lengths() {
+    strings::FAMILY.mutants_are_found();
 }
 
 /// A statement that makes a packet longer, and by how many bytes.

@@ -264,7 +264,12 @@ impl Stmts<'_> {
         let values =
             if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
         text.line(&format!("push {name}{values} else drop \"no room\";"));
-        scope.headers.push(option);
+        // Few programs come to a second operation on the same option.
+        if self.rng.one_in(4) {
+            text.line(&format!("pop {name};"));
+        } else {
+            scope.headers.push(option);
+        }
     }
 
     fn vlan(&mut self, text: &mut Text, scope: &mut Scope) {
