@@ -69,7 +69,7 @@ impl PatternSet {
         self.compiled.lowest_match(payload)
     }
 
-    /// The match of a pattern with the lowest number among those that match. Of several, it is the
+    /// The match of a pattern with the lowest number of all that match. Of several, it is the
     /// one that begins first; of several that begin there, that of the first pattern in order. A
     /// regular expression prefers its matches as written: `a+` takes as many bytes as it can, and
     /// `a|ab` takes `a`. In time linear in the payload for each pattern with this number.

@@ -266,10 +266,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.findings.know(values, *ok, 1);
                 return Some(());
             }
-            Op::Patterns { found, number, param } => {
-                return self.search(values, (node, *param), &[*found, *number]);
-            }
-            Op::FindPatterns { param, .. } => {
+            Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
                 return self.search(values, (node, *param), &op.outs());
             }
             // Each packet may have other bytes.

@@ -3,13 +3,12 @@
 //! A set of host names compares without regard to ASCII case and to one dot at the end. Its entry
 //! `*.example.org` stands for all names that end with `.example.org`.
 
-use crate::model::MAX_STRING_WORDS;
 use crate::ty::Word;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The most bytes of a string.
-pub const MAX_STRING: usize = 16 * MAX_STRING_WORDS;
+pub const MAX_STRING: usize = 16 * braid_packet::bytes::MAX_WORDS;
 /// The most strings of a set.
 pub const MAX_STRINGS: usize = 1 << 20;
 
@@ -64,7 +63,7 @@ impl StringSet {
         Ok(Self { of_hosts: false, tables: Arc::new(tables) })
     }
 
-    /// A set of these host names, and of all names below those that begin with `*.`.
+    /// A set of these host names, and of all names below the ones behind a `*.`.
     ///
     /// # Errors
     /// The first text that is no host name, and its place.
@@ -105,16 +104,22 @@ impl StringSet {
     /// The length of the longest string, without a `*.`.
     #[must_use]
     pub fn longest(&self) -> usize {
-        let Tables { whole, below, .. } = &*self.tables;
-        whole.iter().chain(below).map(|one| one.len()).max().unwrap_or(0)
+        self.iter().map(|(_, one)| one.len()).max().unwrap_or(0)
+    }
+
+    /// The entries in any order: whether one stands for the names below it, and its string.
+    pub fn iter(&self) -> impl Iterator<Item = (bool, &[u8])> {
+        let whole = self.tables.whole.iter().map(|one| (false, &**one));
+        whole.chain(self.tables.below.iter().map(|one| (true, &**one)))
     }
 
     /// The entries as they are written, in order.
     #[must_use]
     pub fn entries(&self) -> Vec<Vec<u8>> {
-        let whole = self.tables.whole.iter().map(|one| one.to_vec());
-        let below = self.tables.below.iter().map(|one| [b"*.", &**one].concat());
-        let mut all: Vec<_> = whole.chain(below).collect();
+        let mut all: Vec<_> = self
+            .iter()
+            .map(|(below, one)| [if below { "*." } else { "" }.as_bytes(), one].concat())
+            .collect();
         all.sort_unstable();
         all
     }

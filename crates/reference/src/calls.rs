@@ -121,13 +121,13 @@ fn in_strings(set: &ParamValue, len: Word, words: &[Word]) -> bool {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     let string: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).take(len).collect();
     if !set.is_of_hosts() {
-        return set.entries().contains(&string);
+        return set.iter().any(|(_, entry)| *entry == string);
     }
     let string = string.to_ascii_lowercase();
     let name = string.strip_suffix(b".").unwrap_or(&string);
-    set.entries().iter().any(|entry| match entry.strip_prefix(b"*") {
-        Some(end) => name.ends_with(end),
-        None => name == entry,
+    set.iter().any(|(below, entry)| match below {
+        true => name.strip_suffix(entry).is_some_and(|front| front.ends_with(b".")),
+        false => name == entry,
     })
 }
 

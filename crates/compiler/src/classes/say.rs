@@ -309,9 +309,8 @@ impl OnWay<'_> {
                 let of = ["payload matches", "number of", "start of", "end of"];
                 format!("{} {}", of.get(place).unwrap_or(&""), self.param(node, *param))
             }
-            Op::InStrings { param, len, words, .. } => {
-                let words = self.list(words, depth);
-                format!("string({}, {words}) in {}", say(len), self.param(node, *param))
+            Op::InStrings { param, words, .. } => {
+                format!("string({}) in {}", self.list(words, depth), self.param(node, *param))
             }
             Op::LoadBytes { out, area, offset, .. } => {
                 let bytes = self.ty(*out).width / 8;

@@ -3,8 +3,7 @@
 //! Searches for the number of a match need no places, and one pass does for all patterns. A place is
 //! only searched for behind such a search, and only for the patterns with the number found.
 
-use super::compiled::parse;
-use super::pattern::{Matcher, Pattern};
+use super::pattern::{Matcher, Pattern, parse};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::meta::Regex;
 use std::collections::HashMap;

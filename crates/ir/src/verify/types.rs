@@ -10,7 +10,7 @@ use crate::model::{
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
 
-type Checked = Result<(), Problem>;
+pub(super) type Checked = Result<(), Problem>;
 
 /// Checks one program whose structure is correct.
 pub(super) struct OpCheck<'a> {
@@ -103,11 +103,10 @@ impl OpCheck<'_> {
             | Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
-            | Op::FindPatterns { .. }
-            | Op::InStrings { .. }
             | Op::Take { .. }
             | Op::TakeThis { .. }
             | Op::Release { .. } => self.of_param(op),
+            Op::FindPatterns { .. } | Op::InStrings { .. } => self.strings(op),
             Op::Extern { outs, name, param, args } => self.call(outs, name, *param, args),
             Op::StateExists { .. }
             | Op::StateGet { .. }
@@ -127,12 +126,12 @@ impl OpCheck<'_> {
         self.program.values[value.index()].width
     }
 
-    fn width(&self, value: ValueId, wanted: u16) -> Checked {
+    pub(super) fn width(&self, value: ValueId, wanted: u16) -> Checked {
         let found = self.width_of(value);
         if found == wanted { Ok(()) } else { Err(Problem::Width { value, found, wanted }) }
     }
 
-    fn widths(&self, what: &'static str, values: &[ValueId], wanted: &[u16]) -> Checked {
+    pub(super) fn widths(&self, what: &'static str, values: &[ValueId], wanted: &[u16]) -> Checked {
         if values.len() != wanted.len() {
             let (found, wanted) = (values.len(), wanted.len());
             return Err(Problem::Count { what, found, wanted });
@@ -191,7 +190,12 @@ impl OpCheck<'_> {
         }
     }
 
-    fn kind(&self, param: ParamId, wanted: &'static str, is: fn(&ParamTy) -> bool) -> Checked {
+    pub(super) fn kind(
+        &self,
+        param: ParamId,
+        wanted: &'static str,
+        is: fn(&ParamTy) -> bool,
+    ) -> Checked {
         if is(self.param(param)?) { Ok(()) } else { Err(Problem::ParamKind { param, wanted }) }
     }
 
@@ -229,20 +233,6 @@ impl OpCheck<'_> {
             Op::Patterns { found, number, param } => {
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
                 self.widths("results", &[*found, *number], &[1, 32])
-            }
-            Op::FindPatterns { found, number, start, end, param } => {
-                self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
-                self.widths("results", &[*found, *number, *start, *end], &[1, 32, 32, 32])
-            }
-            Op::InStrings { out, param, len, words } => {
-                let is = |ty: &ParamTy| matches!(ty, ParamTy::Strings(_) | ParamTy::Hosts);
-                self.kind(*param, "a set of strings", is)?;
-                self.width(*out, 1)?;
-                self.width(*len, 8)?;
-                if words.is_empty() {
-                    return Err(Problem::Words(0));
-                }
-                self.words(words)
             }
             Op::Take { ok, out, pool } => {
                 self.widths("results", &[*ok, *out], &[1, self.pool(*pool)?])
@@ -495,14 +485,6 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Checks the words of a string.
-    fn words(&self, words: &[ValueId]) -> Checked {
-        if words.len() > MAX_STRING_WORDS {
-            return Err(Problem::Words(words.len()));
-        }
-        words.iter().try_for_each(|word| self.width(*word, 128))
     }
 
     fn new_packet(&self, new: &NewPacket) -> Checked {

@@ -18,15 +18,7 @@ pub(super) fn change(
 ) -> Option<Control> {
     let (mut at, mut param) = draw(rng, chain)?;
     for _ in 0..if of_asked { 6 } else { 0 } {
-        let value = &chain.nodes[at].params[param];
-        let is_asked = matches!(
-            value,
-            ParamValue::Rules(_)
-                | ParamValue::Routes(_)
-                | ParamValue::Backends(_)
-                | ParamValue::Strings(_)
-        );
-        if is_asked {
+        if is_asked(&chain.nodes[at].params[param]) {
             break;
         }
         (at, param) = draw(rng, chain)?;
@@ -84,6 +76,12 @@ pub(super) fn change(
     };
     let node = u16::try_from(at).ok()?;
     Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
+}
+
+/// Whether the parameter is read for each packet.
+fn is_asked(value: &ParamValue) -> bool {
+    use ParamValue::{Backends, Routes, Rules, Strings};
+    matches!(value, Rules(_) | Routes(_) | Backends(_) | Strings(_))
 }
 
 /// A set with some of the strings, and sometimes with a short one.
