@@ -1,7 +1,7 @@
 //! The automata of a pattern set.
 
 use super::pattern::{
-    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES,
+    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS,
     MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError, parse,
 };
 use super::place::Places;
