@@ -3,9 +3,8 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    Area, BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, MAX_STRING_WORDS,
-    Model, NewPacket, Op, ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId,
-    Term, Ty, ValueId,
+    Area, BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
+    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
