@@ -1,5 +1,5 @@
 #![no_main]
-//! Reads rule, ClassBench, route, prefix and pattern files, and packet text.
+//! Reads rule, ClassBench, route, prefix, pattern and string files, and packet text.
 
 use braid_lang::import::{self, Family};
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
-    match kind % 7 {
+    match kind % 9 {
         0 => {
             if let Ok(set) = import::rules(text) {
                 // Printed rules must read back unchanged.
@@ -26,7 +26,14 @@ fuzz_target!(|bytes: &[u8]| {
         4 => drop(import::prefixes(text, Family::V6)),
         5 => {
             if let Ok(set) = import::patterns(text) {
-                let _ = set.lowest_match(rest);
+                let found = set.first_match(rest).map(|found| found.number);
+                assert_eq!(set.lowest_match(rest), found);
+            }
+        }
+        6 => drop(import::strings(text, 16)),
+        7 => {
+            if let Ok(set) = import::hosts(text) {
+                let _ = set.contains(rest);
             }
         }
         _ => {

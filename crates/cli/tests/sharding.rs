@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 30] = [
+const ARGUMENTS: [(&str, &str); 31] = [
     ("bridge", ""),
     ("connection_limiter", ""),
     ("dns_guard", ""),
@@ -31,6 +31,7 @@ const ARGUMENTS: [(&str, &str); 30] = [
     ),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("heavy_hitter", ""),
+    ("http_tls_blocker", "sites: { \"*.ads.example\" }"),
     ("ids", "signatures: patterns(\"web.patterns\"), scope: rules(\"all.rules\")"),
     ("ipfilter", "filter: rules(\"all.rules\")"),
     ("l3_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),

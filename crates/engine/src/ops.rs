@@ -133,6 +133,14 @@ impl ExecContext<'_> {
                 values.set(*found, Word::from(next.is_some()));
                 values.set(*hop, Word::from(next.unwrap_or(0)));
             }
+            (Op::InStrings { out, param, len, words }, _) => {
+                let words = words.iter().map(|word| values.get(*word));
+                let is_in = match &self.params[param.index()] {
+                    ParamValue::Strings(set) => set.contains_words(values.get(*len), words),
+                    _ => false,
+                };
+                values.set(*out, is_in.into());
+            }
             (Op::Extern { outs, name, param, args }, work) => {
                 let list = |id: &_| (values.get(*id), values.width(*id));
                 let args: Args = args.iter().map(list).collect();
@@ -188,6 +196,18 @@ impl ExecContext<'_> {
                 };
                 values.set(*found, Word::from(first.is_some()));
                 values.set(*number, Word::from(first.unwrap_or(0)));
+            }
+            Op::FindPatterns { found, number, start, end, param } => {
+                let payload = work.payload().ok_or(Fault::Truncated)?;
+                let first = match &self.params[param.index()] {
+                    ParamValue::Patterns(set) => set.first_match(payload),
+                    _ => None,
+                };
+                values.set(*found, first.is_some().into());
+                let place = first.map_or([0; 3], |first| {
+                    [first.number.into(), first.start as Word, first.end as Word]
+                });
+                values.set_all(&[*number, *start, *end], &place);
             }
             Op::LoadBytes { .. }
             | Op::LoadString { .. }

@@ -7,6 +7,7 @@
 
 mod compiled;
 mod pattern;
+mod place;
 
 use compiled::Compiled;
 pub use pattern::{
@@ -21,6 +22,17 @@ use std::sync::Arc;
 pub struct PatternSet {
     patterns: Arc<[Pattern]>,
     compiled: Arc<Compiled>,
+}
+
+/// A match in a payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Match {
+    /// The pattern's number.
+    pub number: u32,
+    /// The first byte of the match.
+    pub start: usize,
+    /// The first byte behind the match.
+    pub end: usize,
 }
 
 impl PatternError {
@@ -55,6 +67,17 @@ impl PatternSet {
     #[must_use]
     pub fn lowest_match(&self, payload: &[u8]) -> Option<u32> {
         self.compiled.lowest_match(payload)
+    }
+
+    /// The match of a pattern with the lowest number of all that match. Of several, it is the
+    /// one that begins first; of several that begin there, that of the first pattern in order. A
+    /// regular expression prefers its matches as written: `a+` takes as many bytes as it can, and
+    /// `a|ab` takes `a`. In time linear in the payload for each pattern with this number.
+    #[must_use]
+    pub fn first_match(&self, payload: &[u8]) -> Option<Match> {
+        let number = self.lowest_match(payload)?;
+        let (start, end) = self.compiled.first_place(&self.patterns, number, payload)?;
+        Some(Match { number, start, end })
     }
 
     /// The patterns in the order given.

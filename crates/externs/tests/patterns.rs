@@ -2,7 +2,7 @@
 
 use braid_externs::patterns::{
     MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES, MAX_REGEX_BYTES_TOTAL,
-    Matcher, Pattern, PatternError, PatternSet,
+    Match, Matcher, Pattern, PatternError, PatternSet,
 };
 use proptest::prelude::*;
 
@@ -36,6 +36,24 @@ fn lowest_number_wins_over_all_kinds() {
     assert_eq!(patterns.lowest_match(b"x hello world"), Some(2));
     assert_eq!(patterns.lowest_match(b"HELLO"), None);
     assert_eq!(patterns.lowest_match(b""), None);
+}
+
+#[test]
+fn first_match_of_the_lowest_number_has_a_place() {
+    let patterns = set(vec![
+        literal(7, b"host: ", true),
+        regex(3, "[a-z]+[.]example", false),
+        literal(3, b"a.exam", false),
+        regex(9, "$", false),
+    ]);
+    let place = |payload: &[u8]| patterns.first_match(payload).map(|m| (m.number, m.start, m.end));
+    assert_eq!(place(b"x HOST: y host: "), Some((7, 2, 8)));
+    // Two patterns begin at the same byte: the first one in order counts, and takes all it can.
+    assert_eq!(place(b"Host: a.example"), Some((3, 6, 15)));
+    assert_eq!(place(b"Host: ba.exam"), Some((3, 7, 13)));
+    assert_eq!(place(b"other"), Some((9, 5, 5)));
+    assert_eq!(place(b""), Some((9, 0, 0)));
+    assert_eq!(set(vec![literal(1, b"x", false)]).first_match(b"y"), None);
 }
 
 #[test]
@@ -142,15 +160,17 @@ fn regex_sources_have_a_limit_together() {
     assert_eq!(refused(many), [PatternError::RegexesTooLong { index: count - 1 }]);
 }
 
-/// Whether a pattern matches, by a simple search.
-fn naive(pattern: &Pattern, payload: &[u8]) -> bool {
+/// The first match of a pattern, by a simple search.
+fn naive(pattern: &Pattern, payload: &[u8]) -> Option<(usize, usize)> {
+    let windows = |bytes: &[u8], same: fn(&[u8], &[u8]) -> bool| {
+        let start = payload.windows(bytes.len()).position(|window| same(window, bytes))?;
+        Some((start, start + bytes.len()))
+    };
     match &pattern.matcher {
         Matcher::Literal { bytes, nocase: false } => {
-            payload.windows(bytes.len()).any(|window| window == bytes)
+            windows(bytes, |window, bytes| window == bytes)
         }
-        Matcher::Literal { bytes, nocase: true } => {
-            payload.windows(bytes.len()).any(|window| window.eq_ignore_ascii_case(bytes))
-        }
+        Matcher::Literal { bytes, nocase: true } => windows(bytes, <[u8]>::eq_ignore_ascii_case),
         Matcher::Regex { source, nocase } => {
             let pattern = if *nocase { format!("(?i){source}") } else { source.clone() };
             let config = regex_automata::util::syntax::Config::new().unicode(false).utf8(false);
@@ -159,7 +179,7 @@ fn naive(pattern: &Pattern, payload: &[u8]) -> bool {
                 .configure(regex_automata::meta::Regex::config().utf8_empty(false))
                 .build(&pattern)
                 .expect("a good regex");
-            one.is_match(payload)
+            one.find(payload).map(|found| (found.start(), found.end()))
         }
     }
 }
@@ -191,9 +211,16 @@ proptest! {
         patterns in proptest::collection::vec(pattern(), 0..6),
         payload in proptest::collection::vec(prop_oneof![Just(b'a'), Just(b'b'), Just(b'B'), Just(b'\n')], 0..12),
     ) {
-        let expected =
-            patterns.iter().filter(|p| naive(p, &payload)).map(|p| p.number).min();
-        prop_assert_eq!(set(patterns).lowest_match(&payload), expected);
+        let found: Vec<_> = patterns
+            .iter()
+            .filter_map(|pattern| Some((pattern.number, naive(pattern, &payload)?)))
+            .collect();
+        // The lowest number, then the lowest beginning, then the first pattern.
+        let first = found.iter().min_by_key(|(number, (start, _))| (*number, *start));
+        let first = first.map(|&(number, (start, end))| Match { number, start, end });
+        let set = set(patterns);
+        prop_assert_eq!(set.lowest_match(&payload), first.map(|first| first.number));
+        prop_assert_eq!(set.first_match(&payload), first);
     }
 
     #[test]
@@ -201,6 +228,9 @@ proptest! {
         if let Ok(patterns) = PatternSet::new(vec![regex(1, &source, false)]) {
             let found = patterns.lowest_match(&payload);
             prop_assert!(found.is_none_or(|number| number == 1));
+            let place = patterns.first_match(&payload);
+            prop_assert_eq!(place.map(|place| place.number), found);
+            prop_assert!(place.is_none_or(|one| one.start <= one.end && one.end <= payload.len()));
         }
     }
 }

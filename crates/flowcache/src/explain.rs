@@ -449,7 +449,11 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             }
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
+            Op::InStrings { .. } => format!("{name} looks a string up"),
+            Op::Patterns { .. }
+            | Op::FindPatterns { .. }
+            | Op::LoadBytes { .. }
+            | Op::LoadString { .. } => {
                 format!("{name} reads the payload")
             }
             Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {

@@ -169,6 +169,8 @@ fn looks_up(residual: &Residual) -> bool {
             op,
             Op::Extern { .. }
                 | Op::Patterns { .. }
+                | Op::FindPatterns { .. }
+                | Op::InStrings { .. }
                 | Op::StateSet { .. }
                 | Op::StatePut { .. }
                 | Op::StateDelete { .. }

@@ -271,14 +271,15 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.findings.know(values, *ok, 1);
                 return Some(());
             }
-            Op::Patterns { found, number, param } => {
-                return self.search(values, (node, *param), (*found, *number));
+            Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
+                return self.search(values, (node, *param), &op.outs());
             }
             Op::Encapsulate { .. } => {
                 return outer::add(self.findings, &mut self.headers, values, op);
             }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
+            | Op::InStrings { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }

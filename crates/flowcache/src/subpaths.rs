@@ -202,7 +202,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         &mut self,
         values: &mut Values<'_>,
         place: (u16, ParamId),
-        outs: (ValueId, ValueId),
+        outs: &[ValueId],
     ) -> Option<()> {
         let search = Search { node: place.0, param: place.1 };
         let chain = self.functions.chain();
@@ -217,8 +217,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         *lookups += 1;
         self.findings.recording.test(ScriptStep::Search(search));
-        self.findings.know(values, outs.0, 0);
-        self.findings.know(values, outs.1, 0);
+        outs.iter().for_each(|out| self.findings.know(values, *out, 0));
         Some(())
     }
 

@@ -320,6 +320,13 @@ pub enum Op {
     /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
     /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
+    /// As [`Op::Patterns`], and where in the payload the first match of a pattern with this number
+    /// begins and ends (32 bits each, 0 without a match;
+    /// [`braid_externs::PatternSet::first_match`]).
+    FindPatterns { found: ValueId, number: ValueId, start: ValueId, end: ValueId, param: ParamId },
+    /// Whether a parameter of type `Strings` or `Hosts` has this string (bool): its length (8 bits)
+    /// and its words. A length beyond the words counts the bytes of the words.
+    InStrings { out: ValueId, param: ParamId, len: ValueId, words: Vec<ValueId> },
     /// A number in an area of the packet, from a byte of the area on (an offset of 32 bits), in
     /// network byte order. The width of `out`, a multiple of 8, gives the number of bytes. `found`
     /// (bool) says whether the area has all of these bytes; if not, `out` is 0. Bytes that the

@@ -56,6 +56,10 @@ pub enum ParamTy {
     Routes,
     /// Patterns over the payload: literals and regular expressions, each with a number (32 bits).
     Patterns,
+    /// A set of byte strings, each of at most this many bytes.
+    Strings(u16),
+    /// A set of host names ([`crate::strings`]).
+    Hosts,
     /// A pool of scalars. The instance keeps the record of taken members.
     Pool(Ty, PoolOrder),
     /// Backends with health: columns as in `List`, plus up or down.

@@ -1,4 +1,4 @@
-//! Values of parameters: sets, rule sets, route tables, backends, pools, patterns.
+//! Values of parameters: sets, rule sets, route tables, backends, pools, patterns, strings.
 
 use crate::ty::{ParamTy, Ty, Word};
 
@@ -28,6 +28,8 @@ pub enum ParamValue {
     Routes(crate::routes::RouteTable),
     /// Patterns.
     Patterns(braid_externs::patterns::PatternSet),
+    /// A set of strings.
+    Strings(crate::strings::StringSet),
     /// A pool's members.
     Pool(IntervalSet),
     /// Backends.
@@ -248,6 +250,15 @@ impl ParamValue {
             | (ParamTy::Routes, Self::Routes(_))
             | (ParamTy::Patterns, Self::Patterns(_))
             | (ParamTy::Str, Self::Str(_)) => Ok(()),
+            (ParamTy::Hosts, Self::Strings(set)) if set.is_of_hosts() => Ok(()),
+            (ParamTy::Strings(most), Self::Strings(set)) if !set.is_of_hosts() => {
+                match set.longest() {
+                    long if long > usize::from(*most) => {
+                        Err(format!("a string of {long} bytes is no bytes<{most}>"))
+                    }
+                    _ => Ok(()),
+                }
+            }
             _ => Err("a value of another type".to_owned()),
         }
     }

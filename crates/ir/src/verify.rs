@@ -9,6 +9,7 @@ mod facts;
 mod model;
 mod place;
 mod program;
+mod strings;
 mod types;
 
 pub use place::{Part, Place, Problem, VerifyError, Which};

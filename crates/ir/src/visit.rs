@@ -22,6 +22,7 @@ macro_rules! visitors {
                     | Op::Clamp { out, .. }
                     | Op::Select { out, .. }
                     | Op::InSet { out, .. }
+                    | Op::InStrings { out, .. }
                     | Op::Has { out, .. }
                     | Op::HasRoom { out, .. }
                     | Op::Load { out, .. }
@@ -44,6 +45,12 @@ macro_rules! visitors {
                     | Op::Take { ok: a, out: b, .. } => {
                         each(a);
                         each(b);
+                    }
+                    Op::FindPatterns { found, number, start, end, .. } => {
+                        each(found);
+                        each(number);
+                        each(start);
+                        each(end);
                     }
                     Op::LoadString { found, outs, .. } => {
                         each(found);
@@ -98,6 +105,10 @@ macro_rules! visitors {
                         each(new);
                         words.into_iter().for_each(each);
                     }
+                    Op::InStrings { len, words, .. } => {
+                        each(len);
+                        words.into_iter().for_each(each);
+                    }
                     Op::Select { cond, a, b, .. } => {
                         each(cond);
                         each(a);
@@ -149,6 +160,7 @@ macro_rules! visitors {
                     | Op::Native { .. }
                     | Op::Rules { .. }
                     | Op::Patterns { .. }
+                    | Op::FindPatterns { .. }
                     | Op::StateLen { .. }
                     | Op::Expiring { .. }
                     | Op::ExpiringKey { .. }

@@ -31,7 +31,7 @@ fn bad_ops(ops: &str, error: &str) {
     let declarations = "
         param n: u8 param l: list<{ a: ip4, b: u8 }> param s: set<ip4> param r: rules
         param t: routes param p: patterns param pool: pool<port> param bs: backends<ip4>
-        param text: string
+        param text: string param names: strings<32> param sites: hosts
         state keyed: { x: u8, y: u16 } per [u8] capacity 9 full refuse tick 1
         state flow: u8 per flow capacity 9 full refuse tick 1
         state biflow: u8 per biflow capacity 9 full refuse tick 1
@@ -273,6 +273,15 @@ fn operations_on_parameters_are_checked() {
     bad_ops("v5:bool, v6:u32 = route t, v0", "v0 is not an address");
     bad_ops("v5:bool, v6:u32 = patterns n", "param0 is not patterns");
     bad_ops("v5:u8, v6:u32 = patterns p", "v5 has 8 bits instead of 1");
+    let three = "v5:bool, v6:u32, v7:u32";
+    bad_ops(&format!("{three}, v8:u32 = find_patterns sites"), "param10 is not patterns");
+    bad_ops(&format!("{three}, v8:u8 = find_patterns p"), "v8 has 8 bits instead of 32");
+    let word = "v5:u128 = const 1";
+    bad_ops(&format!("{word} v6:bool = in_strings p, v0, (v5)"), "param5 is not a set of strings");
+    bad_ops(&format!("{word} v6:bool = in_strings names, v1, (v5)"), "v1 has 16 bits instead of 8");
+    bad_ops(&format!("{word} v6:u8 = in_strings sites, v0, (v5)"), "v6 has 8 bits instead of 1");
+    bad_ops("v5:bool = in_strings names, v0, (v4)", "v4 has 32 bits instead of 128");
+    bad_ops("v5:bool = in_strings names, v0, ()", "a string has 1 to 15 words, not 0");
     bad_ops("v5:bool, v6:u8 = take pool", "v6 has 8 bits instead of 16");
     bad_ops("v5:bool, v6:u8 = take n", "param0 is not a pool");
     bad_ops("v5:bool = take_this pool, v0", "v0 has 8 bits instead of 16");
@@ -410,6 +419,7 @@ fn operations_on_packets_stand_in_packet_programs_only() {
         "pop_vlan",
         "v1:bool, v2:u32 = rules r",
         "v1:bool, v2:u32 = patterns p",
+        "v1:bool, v2:u32, v3:u32, v4:u32 = find_patterns p",
         "v1:u16 = extern checksum()",
         "count row0",
         "mirror onward",

@@ -1,6 +1,8 @@
 //! Tests that the examples of docs/rule-files.md are valid files of their kind.
 
-use braid_lang::import::{Family, ImportErrors, classbench, patterns, prefixes, routes, rules};
+use braid_lang::import::{
+    Family, ImportErrors, classbench, hosts, patterns, prefixes, routes, rules, strings,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -52,4 +54,11 @@ fn examples_of_the_page_are_read_as_it_says() {
     assert_eq!(numbers, [1, 7, 8, 4, 10]);
     assert_eq!(set.lowest_match(b"GET /../../etc/passwd"), Some(4));
     assert_eq!(set.lowest_match(b"get /x.PHP"), Some(10));
+
+    let set = good(strings(&blocks["strings"], 16));
+    let read: [&[u8]; 4] = [b"# no comment", b"GET", b"two words", b"\xff\x00 any bytes"];
+    assert_eq!(set.entries(), read);
+    let set = good(hosts(&blocks["hosts"]));
+    let known = ["example.org", "x.example.org", "XN--mller-kva.example."];
+    assert!(set.len() == 3 && known.iter().all(|name| set.contains(name.as_bytes())));
 }

@@ -3,7 +3,8 @@
 use braid_ir::rules::ANY_PORT;
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
 use braid_lang::import::{
-    Family, ImportErrors, MAX_ERRORS, classbench, parse_rule, patterns, prefixes, routes, rules,
+    Family, ImportErrors, MAX_ERRORS, classbench, hosts, parse_rule, patterns, prefixes, routes,
+    rules, strings,
 };
 use proptest::prelude::*;
 
@@ -56,6 +57,8 @@ fn all_importers(text: &str) -> Result<(), TestCaseError> {
     is_sound(text, prefixes(text, Family::V4))?;
     is_sound(text, prefixes(text, Family::V6))?;
     is_sound(text, patterns(text))?;
+    is_sound(text, strings(text, 16))?;
+    is_sound(text, hosts(text))?;
     prop_assert!(parse_rule(text).is_ok_and(|rule| rule.line == 0) || parse_rule(text).is_err());
     Ok(())
 }

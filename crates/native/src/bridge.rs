@@ -262,6 +262,7 @@ pub fn value(param: &ParamValue) -> Value {
             let v6 = table.iter6().map(|(addr, len, hop)| [6, addr, len.into(), hop.into()]);
             rows(v4.chain(v6).map(|row| row.to_vec()).collect())
         }
+        ParamValue::Strings(set) => Value { rows: Vec::new(), texts: set.entries() },
         ParamValue::Patterns(set) => {
             let parts = set.patterns().iter().map(|pattern| {
                 let (regex, nocase, text) = match &pattern.matcher {

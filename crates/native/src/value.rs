@@ -9,6 +9,7 @@
 /// | list | one for each member: its columns | |
 /// | backends | one for each backend: its columns, then 1 if it can be used | |
 /// | set, pool | one for each interval: first, last | |
+/// | set of strings, hosts | | one for each entry |
 /// | patterns | number, 1 if a regular expression, 1 if case-insensitive | one for each pattern |
 /// | rules | one for each rule (see `docs/native.md`), then 1 or 0: whether other packets pass | |
 /// | routes | one for each route: IP version, prefix, its length, next hop | |

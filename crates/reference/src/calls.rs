@@ -2,6 +2,7 @@
 
 use super::instance::{Instance, Shard};
 use super::run::{Emission, Role, Run};
+use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
@@ -29,6 +30,19 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             let first = patterns(run.env.param(*param), payload(&run.role)?);
             run.define(*found, Word::from(first.is_some()));
             run.define(*number, Word::from(first.unwrap_or(0)));
+        }
+        Op::FindPatterns { found, number, start, end, param } => {
+            let first = place(run.env.param(*param), payload(&run.role)?);
+            run.define(*found, Word::from(first.is_some()));
+            let place = first.map_or([0; 3], |first| {
+                [Word::from(first.number), first.start as Word, first.end as Word]
+            });
+            run.define_all(&[*number, *start, *end], &place);
+        }
+        Op::InStrings { out, param, len, words } => {
+            let words: Vec<Word> = words.iter().map(|word| run.value(*word)).collect();
+            let is_in = in_strings(run.env.param(*param), run.value(*len), &words);
+            run.define(*out, is_in.into());
         }
         Op::LoadBytes { found, out, area, offset } => {
             let bytes = usize::from(program.values[out.index()].width / 8);
@@ -92,6 +106,29 @@ fn patterns(patterns: &ParamValue, payload: &[u8]) -> Option<u32> {
         ParamValue::Patterns(set) => set.lowest_match(payload),
         _ => None,
     }
+}
+
+fn place(patterns: &ParamValue, payload: &[u8]) -> Option<Match> {
+    match patterns {
+        ParamValue::Patterns(set) => set.first_match(payload),
+        _ => None,
+    }
+}
+
+/// Whether a set has a string. Compares it with each entry, without the tables of the set.
+fn in_strings(set: &ParamValue, len: Word, words: &[Word]) -> bool {
+    let ParamValue::Strings(set) = set else { return false };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let string: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).take(len).collect();
+    if !set.is_of_hosts() {
+        return set.iter().any(|(_, entry)| *entry == string);
+    }
+    let string = string.to_ascii_lowercase();
+    let name = string.strip_suffix(b".").unwrap_or(&string);
+    set.iter().any(|(below, entry)| match below {
+        true => name.strip_suffix(entry).is_some_and(|front| front.ends_with(b".")),
+        false => name == entry,
+    })
 }
 
 fn payload(role: &Role) -> Result<&[u8], Fault> {

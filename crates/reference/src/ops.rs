@@ -53,6 +53,8 @@ impl Run<'_> {
             Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
+            | Op::FindPatterns { .. }
+            | Op::InStrings { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::Extern { .. } => calls::lookup_op(self, program, op),

@@ -73,6 +73,8 @@ fn generated_programs_use_every_operation() {
         "Rules",
         "Route",
         "Patterns",
+        "FindPatterns",
+        "InStrings",
         "HasRoom",
         "PushOption",
         "PopOption",

@@ -135,6 +135,8 @@ impl<'a> Run<'a> {
             Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
+            | Op::FindPatterns { .. }
+            | Op::InStrings { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::Extern { .. } => self.lookup_op(op),
@@ -296,6 +298,28 @@ impl<'a> Run<'a> {
                 self.define(*found, there)?;
                 self.define(*number, which)?;
                 return Ok(vec![(self.cut(), Fault::Truncated)]);
+            }
+            Op::FindPatterns { found, number, start, end, param } => {
+                let payload = [self.payload()];
+                let name = format!("{}.{param}", self.node);
+                let there = self.terms.apply(format!("pattern {name}"), &payload, Sort::Bool);
+                self.define(*found, there)?;
+                let none = self.terms.bits(32, 0);
+                let parts = [("lowest", *number), ("start of", *start), ("end of", *end)];
+                for (part, out) in parts {
+                    let of = format!("{part} pattern {name}");
+                    let value = self.terms.apply(of, &payload, Sort::Bits(32));
+                    let value = self.terms.ite(there, value, none);
+                    self.define(out, value)?;
+                }
+                return Ok(vec![(self.cut(), Fault::Truncated)]);
+            }
+            Op::InStrings { out, param, len, words } => {
+                let parts: Vec<ValueId> = [*len].into_iter().chain(words.iter().copied()).collect();
+                let parts = self.all(&parts)?;
+                let of = format!("strings {}.{param} {}", self.node, words.len());
+                let is_in = self.terms.apply(of, &parts, Sort::Bool);
+                self.define(*out, is_in)?;
             }
             Op::LoadBytes { found, out, area: Area::Payload, offset } => {
                 return self.load_payload(*found, *out, *offset);

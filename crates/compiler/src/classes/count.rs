@@ -115,7 +115,9 @@ fn of_op(op: &Op, one: &mut Elements) {
         | Op::BackendUp { .. }
         | Op::Route { .. }
         | Op::Rules { .. }
-        | Op::Patterns { .. } => one.lookups = 1,
+        | Op::Patterns { .. }
+        | Op::FindPatterns { .. }
+        | Op::InStrings { .. } => one.lookups = 1,
         Op::StateExists { .. }
         | Op::StateGet { .. }
         | Op::StateSet { .. }

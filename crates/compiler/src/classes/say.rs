@@ -305,6 +305,13 @@ impl OnWay<'_> {
                 format!("{} {word} {}", say(addr), self.param(node, *param))
             }
             Op::Patterns { param, .. } => format!("payload matches {}", self.param(node, *param)),
+            Op::FindPatterns { param, .. } => {
+                let of = ["payload matches", "number of", "start of", "end of"];
+                format!("{} {}", of.get(place).unwrap_or(&""), self.param(node, *param))
+            }
+            Op::InStrings { param, words, .. } => {
+                format!("string({}) in {}", self.list(words, depth), self.param(node, *param))
+            }
             Op::LoadBytes { out, area, offset, .. } => {
                 let bytes = self.ty(*out).width / 8;
                 let what = format!("{bytes} bytes at {} + {}", area_name(*area), say(offset));

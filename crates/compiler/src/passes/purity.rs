@@ -33,6 +33,7 @@ pub(super) fn has_effect(step: &Step) -> bool {
                 | Op::Load { .. }
                 | Op::LoadTag { .. }
                 | Op::Route { .. }
+                | Op::InStrings { .. }
                 | Op::StateLen { .. }
         ),
         _ => false,

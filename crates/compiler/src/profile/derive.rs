@@ -174,7 +174,10 @@ impl Walk<'_> {
             | Op::StoreBytes { area: Area::TcpOption(_), .. } => self.option_op(op),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
-            Op::Patterns { .. } | Op::LoadBytes { .. } | Op::LoadString { .. } => {
+            Op::Patterns { .. }
+            | Op::FindPatterns { .. }
+            | Op::LoadBytes { .. }
+            | Op::LoadString { .. } => {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }

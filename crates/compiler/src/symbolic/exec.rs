@@ -63,6 +63,8 @@ pub(super) fn execute_op(
         Op::Rules { .. }
         | Op::Route { .. }
         | Op::Patterns { .. }
+        | Op::FindPatterns { .. }
+        | Op::InStrings { .. }
         | Op::LoadBytes { .. }
         | Op::LoadString { .. }
         | Op::Extern { .. } => lookup_op(draft, visit, path, op),
@@ -318,6 +320,7 @@ fn lookup_op(
             draft.bind(path, *found, outs[0]);
             draft.bind(path, *number, outs[1]);
         }
+        Op::FindPatterns { .. } | Op::InStrings { .. } => strings_op(draft, visit, path, op),
         Op::LoadBytes { .. } | Op::LoadString { .. } => bytes_op(draft, visit, path, op),
         Op::Extern { outs, name, param, args } => {
             let reads = braid_externs::lookup(name).is_some_and(|op| op.signature.reads_payload());
@@ -337,6 +340,33 @@ fn lookup_op(
         _ => {}
     }
     Ok(Flow::Next)
+}
+
+/// The places of patterns, and sets of strings.
+fn strings_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
+    let mut placed = op.clone();
+    let finds = matches!(op, Op::FindPatterns { .. });
+    if finds {
+        freshen_payload(draft, path);
+    }
+    placed.visit_uses_mut(&mut |value| *value = path.value(*value));
+    if let Op::InStrings { len, words, .. } = &mut placed
+        && draft.has_mutant(SynthMutant::LengthLost)
+    {
+        *len = draft.values.constant(visit.ty(*len), 16 * words.len() as Word);
+    }
+    let types: Vec<Ty> = op.outs().iter().map(|out| visit.ty(*out)).collect();
+    let mut made = draft.act(visit, path, &types, finds, |made| {
+        let mut made = made.iter();
+        placed.visit_outs_mut(&mut |out| *out = *made.next().unwrap_or(out));
+        What::Op(placed)
+    });
+    if finds && draft.has_mutant(SynthMutant::PlaceSwapped) {
+        made.swap(2, 3);
+    }
+    for (out, value) in op.outs().into_iter().zip(made) {
+        draft.bind(path, out, value);
+    }
 }
 
 /// Pools and events.

@@ -43,6 +43,10 @@ pub enum SynthMutant {
     TunnelMissed,
     /// Fields have the same values after outer headers were added or removed.
     TunnelFieldsKept,
+    /// The end of a pattern's match counts as its beginning.
+    PlaceSwapped,
+    /// A string that is looked up counts as long as its words.
+    LengthLost,
 }
 
 #[cfg(feature = "mutants")]
@@ -58,7 +62,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 19] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 21] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -78,4 +82,6 @@ pub const SYNTH_MUTANTS: [SynthMutant; 19] = [
     SynthMutant::CountedLater,
     SynthMutant::TunnelMissed,
     SynthMutant::TunnelFieldsKept,
+    SynthMutant::PlaceSwapped,
+    SynthMutant::LengthLost,
 ];

@@ -56,6 +56,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
                     .for_each(&mut add);
             }
             Op::Patterns { .. }
+            | Op::FindPatterns { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::Extern { .. } => {

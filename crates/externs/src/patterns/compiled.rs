@@ -1,17 +1,14 @@
 //! The automata of a pattern set.
 
 use super::pattern::{
-    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES,
-    MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError,
+    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS,
+    MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError, parse,
 };
+use super::place::Places;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::PatternSet as Matched;
 use regex_automata::meta::{self, Regex};
-use regex_automata::util::syntax;
 use regex_syntax::hir::Hir;
-
-/// The deepest nesting of groups in a regular expression. It keeps the parser's recursion shallow.
-const MAX_NESTING: u32 = 100;
 
 /// The automata of a set; `None` for a kind without patterns.
 #[derive(Default)]
@@ -19,6 +16,7 @@ pub(super) struct Compiled {
     exact: Option<Literals>,
     nocase: Option<Literals>,
     regexes: Option<Regexes>,
+    places: Places,
 }
 
 /// Literals with the same case rule.
@@ -46,7 +44,18 @@ impl Compiled {
             exact: Literals::new(patterns, false).map_err(one)?,
             nocase: Literals::new(patterns, true).map_err(one)?,
             regexes: Regexes::new(patterns, &hirs).map_err(one)?,
+            places: Places::new(patterns),
         })
+    }
+
+    /// The place of the first match of a pattern with this number.
+    pub(super) fn first_place(
+        &self,
+        patterns: &[Pattern],
+        number: u32,
+        payload: &[u8],
+    ) -> Option<(usize, usize)> {
+        self.places.first(patterns, number, payload)
     }
 
     pub(super) fn lowest_match(&self, payload: &[u8]) -> Option<u32> {
@@ -107,25 +116,6 @@ impl Budget {
         self.used = before.saturating_add(more);
         before <= self.most && self.used > self.most
     }
-}
-
-fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> {
-    if source.len() > MAX_REGEX_BYTES {
-        return Err(PatternError::RegexTooLong { index, length: source.len() });
-    }
-    let config = syntax::Config::new()
-        .unicode(false)
-        .utf8(false)
-        .case_insensitive(nocase)
-        .nest_limit(MAX_NESTING);
-    syntax::parse_with(source, &config).map_err(|error| {
-        let (offset, message) = match &error {
-            regex_syntax::Error::Parse(e) => (e.span().start.offset, e.kind().to_string()),
-            regex_syntax::Error::Translate(e) => (e.span().start.offset, e.kind().to_string()),
-            other => (0, other.to_string()),
-        };
-        PatternError::RegexSyntax { index, offset, message }
-    })
 }
 
 /// Lowers `best` to this number, if it is lower.

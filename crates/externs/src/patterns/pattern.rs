@@ -1,5 +1,8 @@
 //! Patterns, their limits, and the reasons why patterns can't be used.
 
+use regex_automata::util::syntax;
+use regex_syntax::hir::Hir;
+
 /// The most patterns in a set.
 pub const MAX_PATTERNS: usize = 65_536;
 /// The most bytes of all literals of a set together.
@@ -14,6 +17,9 @@ pub const MAX_REGEX_BYTES: usize = 4_096;
 pub const MAX_REGEX_BYTES_TOTAL: usize = 1 << 20;
 /// The most bytes of the compiled automaton of all regular expressions of a set.
 pub const MAX_AUTOMATON_BYTES: usize = 16 << 20;
+
+/// The deepest nesting of groups in a regular expression. It keeps the parser's recursion shallow.
+const MAX_NESTING: u32 = 100;
 
 /// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,4 +123,24 @@ pub enum PatternError {
         /// The library's message.
         message: String,
     },
+}
+
+/// Parses a regular expression.
+pub(super) fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> {
+    if source.len() > MAX_REGEX_BYTES {
+        return Err(PatternError::RegexTooLong { index, length: source.len() });
+    }
+    let config = syntax::Config::new()
+        .unicode(false)
+        .utf8(false)
+        .case_insensitive(nocase)
+        .nest_limit(MAX_NESTING);
+    syntax::parse_with(source, &config).map_err(|error| {
+        let (offset, message) = match &error {
+            regex_syntax::Error::Parse(e) => (e.span().start.offset, e.kind().to_string()),
+            regex_syntax::Error::Translate(e) => (e.span().start.offset, e.kind().to_string()),
+            other => (0, other.to_string()),
+        };
+        PatternError::RegexSyntax { index, offset, message }
+    })
 }

@@ -62,6 +62,10 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
+        Op::FindPatterns { param: p, .. } => format!("find_patterns {}", param(p)),
+        Op::InStrings { param: p, len, words, .. } => {
+            format!("in_strings {}, {len}, ({})", param(p), values(words))
+        }
         Op::LoadBytes { area, offset, .. } => format!("load_{} {offset}", self::area(*area)),
         Op::LoadString { area, offset, len, .. } => {
             format!("string_{} {offset}, {len}", self::area(*area))

@@ -289,6 +289,12 @@ impl Parser<'_, '_> {
                 let (offset, len) = (self.value()?, self.comma_value()?);
                 Op::LoadString { found: *found, outs: outs.to_vec(), area, offset, len }
             }
+            "find_patterns" => {
+                let [found, number, start, end] = *outs else {
+                    return self.scan.wrong("`find_patterns` has four results");
+                };
+                Op::FindPatterns { found, number, start, end, param: self.param()? }
+            }
             "expiring" => Op::Expiring { outs },
             "expiring_key" => Op::ExpiringKey { outs },
             _ => return Ok(None),
@@ -446,6 +452,12 @@ impl Parser<'_, '_> {
             "decapsulate" => {
                 let (inner, last) = (self.inner()?, self.header()?);
                 Op::Decapsulate { ok: out, inner, last, offset: self.comma_value()? }
+            }
+            "in_strings" => {
+                let (param, len) = (self.param()?, self.comma_value()?);
+                self.scan.expect(",")?;
+                self.scan.expect("(")?;
+                Op::InStrings { out, param, len, words: self.values(")")? }
             }
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),

@@ -5,6 +5,7 @@ use super::scan::{Result, Scan};
 use crate::model::{EventTy, Kind, Model, ParamId, ParamTy, PoolOrder, Setting, Ty, Word};
 use crate::routes::RouteTable;
 use crate::show::NAMED_KINDS;
+use crate::strings::StringSet;
 use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
@@ -66,12 +67,17 @@ pub(super) fn param_ty(scan: &mut Scan<'_>) -> Result<ParamTy> {
             let of = ty(scan)?;
             ParamTy::Pool(of, if scan.eat(",") { order(scan)? } else { PoolOrder::Lowest })
         }
-        plain @ ("rules" | "routes" | "patterns" | "string") => {
+        "strings" => {
+            in_angles(scan)?;
+            ParamTy::Strings(scan.number()?)
+        }
+        plain @ ("rules" | "routes" | "patterns" | "hosts" | "string") => {
             scan.expect_word(plain)?;
             return Ok(match plain {
                 "rules" => ParamTy::Rules,
                 "routes" => ParamTy::Routes,
                 "patterns" => ParamTy::Patterns,
+                "hosts" => ParamTy::Hosts,
                 _ => ParamTy::Str,
             });
         }
@@ -128,7 +134,9 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
     }
     let word = scan.peek_word();
     match word {
-        "set" | "pool" | "rules" | "routes" | "patterns" | "backends" => scan.expect_word(word)?,
+        "set" | "pool" | "rules" | "routes" | "patterns" | "strings" | "hosts" | "backends" => {
+            scan.expect_word(word)?;
+        }
         _ => return scan.literal().map(ParamValue::Scalar),
     }
     match word {
@@ -137,6 +145,7 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
         "rules" => rule_set(scan).map(ParamValue::Rules),
         "routes" => routes(scan).map(ParamValue::Routes),
         "patterns" => patterns(scan).map(ParamValue::Patterns),
+        "strings" | "hosts" => strings(scan, word == "hosts").map(ParamValue::Strings),
         _ => {
             scan.expect("[")?;
             scan.items("]", backend).map(ParamValue::Backends)
@@ -191,6 +200,16 @@ fn patterns(scan: &mut Scan<'_>) -> Result<PatternSet> {
         let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
         scan.error(all.join("; "))
     })
+}
+
+fn strings(scan: &mut Scan<'_>, of_hosts: bool) -> Result<StringSet> {
+    scan.expect("{")?;
+    let all = scan.items("}", Scan::bytes)?;
+    let set = match of_hosts {
+        true => StringSet::hosts(all.iter().map(|entry| &**entry)),
+        false => StringSet::exact(all),
+    };
+    set.or_else(|(_, why)| scan.error(why.to_string()))
 }
 
 fn rule_set(scan: &mut Scan<'_>) -> Result<RuleSet> {

@@ -33,6 +33,8 @@ fn param_ty(ty: &ParamTy) -> String {
         ParamTy::Rules => "rules".to_owned(),
         ParamTy::Routes => "routes".to_owned(),
         ParamTy::Patterns => "patterns".to_owned(),
+        ParamTy::Strings(most) => format!("strings<{most}>"),
+        ParamTy::Hosts => "hosts".to_owned(),
         ParamTy::Pool(ty, order) => format!("pool<{ty}, {}>", name_of(POOL_ORDERS, order)),
         ParamTy::Backends(of) => format!("backends<{}>", columns(of)),
         ParamTy::Str => "string".to_owned(),
@@ -105,6 +107,11 @@ fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
         ParamValue::Rules(rules) => rule_set(rules),
         ParamValue::Routes(table) => routes(table),
         ParamValue::Patterns(patterns) => self::patterns(patterns),
+        ParamValue::Strings(set) => {
+            let of = if set.is_of_hosts() { "hosts" } else { "strings" };
+            let one = |entry: Vec<u8>| format!("\"{}\"", entry.escape_ascii());
+            format!("{of} {{{}}}", list(set.entries(), one))
+        }
         ParamValue::Pool(members) => format!("pool {}", set(members, kind)),
         ParamValue::Backends(all) => format!("backends [{}]", list(all, |one| backend(one, of))),
         ParamValue::Str(text) => format!("{text:?}"),

@@ -2,7 +2,7 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{Area, Inner, MAX_STRING_WORDS, Op, ValueId};
+use crate::model::{Area, Inner, Op, ValueId};
 use braid_packet::{Header, tunnel};
 
 impl OpCheck<'_> {
@@ -48,14 +48,6 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Checks the words of a string.
-    fn words(&self, words: &[ValueId]) -> Checked {
-        if words.len() > MAX_STRING_WORDS {
-            return Err(Problem::Words(words.len()));
-        }
-        words.iter().try_for_each(|word| self.width(*word, 128))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::model::{
     EventId, EventTy, Granularity, Model, ParamDecl, ParamId, ParamTy, QueueId, Setting, StateDecl,
     StateId, TagId, Ty,
 };
+use crate::strings::MAX_STRING;
 use std::collections::HashSet;
 
 /// Collects errors about declarations.
@@ -95,7 +96,17 @@ impl Check<'_> {
             ParamTy::List(columns) | ParamTy::Backends(columns) => {
                 self.parts(place, "columns", columns);
             }
-            ParamTy::Rules | ParamTy::Routes | ParamTy::Patterns | ParamTy::Str => {}
+            ParamTy::Strings(most) => {
+                let most = usize::from(*most);
+                if most == 0 || most > MAX_STRING || !most.is_multiple_of(16) {
+                    self.report(place, Problem::Type(format!("strings<{most}>")));
+                }
+            }
+            ParamTy::Rules
+            | ParamTy::Routes
+            | ParamTy::Patterns
+            | ParamTy::Hosts
+            | ParamTy::Str => {}
         }
         if let Some(Err(why)) = decl.default.as_ref().map(|value| value.check(&decl.ty)) {
             self.report(place, Problem::ParamDefault(why));

@@ -55,6 +55,7 @@ impl OpCheck<'_> {
             | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
+            | Op::FindPatterns { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
@@ -106,6 +107,7 @@ impl OpCheck<'_> {
             | Op::Take { .. }
             | Op::TakeThis { .. }
             | Op::Release { .. } => self.of_param(op),
+            Op::FindPatterns { .. } | Op::InStrings { .. } => self.strings(op),
             Op::Extern { outs, name, param, args } => self.call(outs, name, *param, args),
             Op::StateExists { .. }
             | Op::StateGet { .. }
@@ -130,7 +132,7 @@ impl OpCheck<'_> {
         if found == wanted { Ok(()) } else { Err(Problem::Width { value, found, wanted }) }
     }
 
-    fn widths(&self, what: &'static str, values: &[ValueId], wanted: &[u16]) -> Checked {
+    pub(super) fn widths(&self, what: &'static str, values: &[ValueId], wanted: &[u16]) -> Checked {
         if values.len() != wanted.len() {
             let (found, wanted) = (values.len(), wanted.len());
             return Err(Problem::Count { what, found, wanted });
@@ -189,7 +191,12 @@ impl OpCheck<'_> {
         }
     }
 
-    fn kind(&self, param: ParamId, wanted: &'static str, is: fn(&ParamTy) -> bool) -> Checked {
+    pub(super) fn kind(
+        &self,
+        param: ParamId,
+        wanted: &'static str,
+        is: fn(&ParamTy) -> bool,
+    ) -> Checked {
         if is(self.param(param)?) { Ok(()) } else { Err(Problem::ParamKind { param, wanted }) }
     }
 

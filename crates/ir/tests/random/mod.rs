@@ -5,6 +5,7 @@ use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::*;
 use braid_ir::routes::RouteTable;
 use braid_ir::show::max_of;
+use braid_ir::strings::StringSet;
 use braid_ir::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_packet::{FIELDS, Field, HEADERS, Header};
 
@@ -126,7 +127,7 @@ impl Maker {
     }
 
     fn param(&mut self, index: usize) -> ParamDecl {
-        let ty = match self.below(9) {
+        let ty = match self.below(11) {
             0 => ParamTy::Scalar(self.ty()),
             1 => ParamTy::List(self.columns()),
             2 => ParamTy::Set(self.ty()),
@@ -138,6 +139,8 @@ impl Maker {
                 ParamTy::Pool(self.ty(), order)
             }
             7 => ParamTy::Backends(self.columns()),
+            8 => ParamTy::Strings(self.pick(&[16, 240])),
+            9 => ParamTy::Hosts,
             _ => ParamTy::Str,
         };
         let default = if self.coin() { Some(self.value(&ty)) } else { None };
@@ -187,6 +190,14 @@ impl Maker {
                 ParamValue::Backends((0..count).map(|_| one()).collect())
             }
             ParamTy::Str => ParamValue::Str(self.name(0)),
+            ParamTy::Strings(_) => {
+                let all = [b"".to_vec(), b"a\"\x00\xff".to_vec(), b"*.b".to_vec(), vec![b'z'; 16]];
+                ParamValue::Strings(StringSet::exact(all[..count].to_vec()).unwrap())
+            }
+            ParamTy::Hosts => {
+                let all: [&[u8]; 4] = [b"*.example.org", b"A.example", b"*.b", b"c_1-2"];
+                ParamValue::Strings(StringSet::hosts(all[..count].to_vec()).unwrap())
+            }
         }
     }
 
@@ -453,7 +464,7 @@ impl Maker {
 
     fn param_op(&mut self) -> Op {
         let (param, a) = (self.param_id(), self.value_id());
-        match self.below(11) {
+        match self.below(13) {
             0 => Op::Param { out: self.out(), param },
             1 => Op::ListLen { out: self.out(), param },
             2 => Op::ListGet { out: self.out(), param, index: a, column: 2 },
@@ -461,6 +472,17 @@ impl Maker {
             4 => Op::Rules { pass: self.out(), rule: self.out(), param },
             5 => Op::Route { found: self.out(), hop: self.out(), param, addr: a },
             6 => Op::Patterns { found: self.out(), number: self.out(), param },
+            10 => Op::FindPatterns {
+                found: self.out(),
+                number: self.out(),
+                start: self.out(),
+                end: self.out(),
+                param,
+            },
+            11 => {
+                let words = (0..self.below(3)).map(|_| a).collect();
+                Op::InStrings { out: self.out(), param, len: a, words }
+            }
             7 => {
                 let name = self.pick(&["hash", "no word"]).to_owned();
                 let param = self.coin().then_some(param);

@@ -58,6 +58,11 @@ impl<'a> Cursor<'a> {
         (self.at, self.line.get(self.at..).unwrap_or(""))
     }
 
+    /// The whole line.
+    pub(super) fn line(&self) -> &'a str {
+        self.line
+    }
+
     /// Moves forward by this many bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;

@@ -1,5 +1,5 @@
-//! Importers: they read rule files, route tables, prefix lists and pattern files as values of
-//! parameters.
+//! Importers: they read rule files, route tables, prefix lists, pattern files and lists of strings
+//! as values of parameters.
 //!
 //! Each importer is a function from a text to a value, or to all errors of the text with their
 //! places. Importers open no files. `docs/rule-files.md` describes the formats. The input may be
@@ -13,6 +13,7 @@ mod patterns;
 mod prefixes;
 mod routes;
 mod rules;
+mod strings;
 
 pub use classbench::classbench;
 pub use error::{ImportError, ImportErrors, MAX_ERRORS};
@@ -23,3 +24,4 @@ pub use routes::{MAX_ROUTES, routes};
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 pub use rules::{parse_rule, rules};
+pub use strings::{hosts, strings};

@@ -103,7 +103,7 @@ fn number(line: &mut Cursor<'_>) -> Result<Option<u32>, Fault> {
 }
 
 /// Reads a literal behind its opening quote, including the closing quote.
-fn literal(line: &mut Cursor<'_>) -> Result<(usize, Vec<u8>), Fault> {
+pub(super) fn literal(line: &mut Cursor<'_>) -> Result<(usize, Vec<u8>), Fault> {
     let (start, text) = line.raw();
     let mut bytes = Vec::new();
     let mut chars = text.char_indices();

@@ -10,15 +10,27 @@ use super::lower::{Lower, Mode};
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, expand, needs, operators, say};
+use super::{arith, expand, needs, operators, say, strings};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 /// The built-in functions, without casts and operators.
-const BUILT_IN: &[&str] =
-    &["min", "max", "len", "up", "rule", "wrapping", "take", "route", "which", "release"];
+const BUILT_IN: &[&str] = &[
+    "min",
+    "max",
+    "len",
+    "lowercase",
+    "up",
+    "rule",
+    "wrapping",
+    "take",
+    "route",
+    "which",
+    "find",
+    "release",
+];
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
-const FALLIBLE: &[&str] = &["take", "route", "which"];
+const FALLIBLE: &[&str] = &["take", "route", "which", "find"];
 
 /// The names of the built-in functions and of the operators.
 pub fn functions() -> Vec<&'static str> {
@@ -72,6 +84,10 @@ pub fn call(
             value
         }
         "len" => length(lower, args, span),
+        "lowercase" => {
+            let [arg] = arguments(lower, args, span, &name.text)?;
+            strings::lowercase(lower, arg)
+        }
         "up" => up(lower, args, span),
         "rule" => {
             let (_, rule) = decide(lower, args, span)?;
@@ -131,6 +147,10 @@ pub fn fallible_call(
             let [payload, set] = arguments(lower, args, span, "which")?;
             let (found, number) = patterns(lower, payload, set)?;
             Some((found, Value::Scalar(number, U32)))
+        }
+        "find" => {
+            let [payload, set] = arguments(lower, args, span, "find")?;
+            find(lower, payload, set)
         }
         other => {
             let operator = ops::lookup(other)?;
@@ -321,6 +341,25 @@ pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(Valu
 
 /// Searches the payload for patterns.
 pub fn patterns(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
+    let param = searched(lower, payload, set)?;
+    let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
+    lower.b.op(Op::Patterns { found, number, param });
+    Some((found, number))
+}
+
+/// Searches the payload for patterns. The value says which one matches, and where.
+fn find(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, Value)> {
+    let param = searched(lower, payload, set)?;
+    let found = lower.b.value(BOOL);
+    let [number, start, end] = std::array::from_fn(|_| lower.b.value(U32));
+    lower.b.op(Op::FindPatterns { found, number, start, end, param });
+    let parts = [("number", number), ("start", start), ("end", end)];
+    let parts = parts.map(|(name, id)| (name.to_owned(), id, U32));
+    Some((found, Value::Record(parts.to_vec())))
+}
+
+/// The patterns that the payload is searched for.
+fn searched(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<ParamId> {
     let is_stream = lower.mode == Mode::Stream && is_stream_data(payload);
     if !is_stream {
         word(lower, payload, "payload")?;
@@ -329,9 +368,7 @@ pub fn patterns(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(Va
     if !is_stream && !needs::packet(lower, payload.span) {
         return None;
     }
-    let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
-    lower.b.op(Op::Patterns { found, number, param });
-    Some((found, number))
+    Some(param)
 }
 
 /// Lowers `take(POOL)` and `take(POOL, VALUE)`.

@@ -2,12 +2,13 @@
 
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::{ParamTy, Ty};
+use braid_ir::strings::{StringError, StringSet};
 use braid_ir::value::{Backend, MAX_MEMBERS, ParamValue};
 
 use super::constant::{Eval, prefix_range};
 use super::env::Env;
 use super::{files, say, types};
-use crate::ast::{Expr, ExprKind, Ident};
+use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// The most members of a pool.
@@ -45,20 +46,72 @@ pub fn param_value(
         ParamTy::Rules => wrong("rules(\"FILE\") or classbench(\"FILE\", …)", expr, diags),
         ParamTy::Routes => wrong("routes(\"FILE\")", expr, diags),
         ParamTy::Patterns => patterns(expr, diags).map(ParamValue::Patterns),
+        ParamTy::Strings(most) => {
+            let wanted = "strings(\"FILE\") or texts { \"A\", \"B\" }";
+            let all = texts(expr, wanted, diags)?;
+            let most = usize::from(*most);
+            if let Some((text, span)) = all.iter().find(|(text, _)| text.len() > most) {
+                let len = say::count(text.len(), "byte");
+                let message = format!("a text of {len} is no bytes<{most}>");
+                diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, *span, ""));
+                return None;
+            }
+            let set = StringSet::exact(all.iter().map(|(text, _)| text.as_bytes().to_vec()));
+            string_set(set, &all, diags)
+        }
+        ParamTy::Hosts => {
+            let wanted = "hosts(\"FILE\") or names { \"example.org\", \"*.example.org\" }";
+            let all = texts(expr, wanted, diags)?;
+            string_set(StringSet::hosts(all.iter().map(|(text, _)| text.as_bytes())), &all, diags)
+        }
     }
 }
 
-/// The patterns of a set of texts. Their numbers are their places, from 1.
+/// The texts of a set.
+fn texts<'e>(
+    expr: &'e Expr,
+    wanted: &str,
+    diags: &mut Diagnostics,
+) -> Option<Vec<(&'e str, Span)>> {
+    let (ExprKind::Set(members) | ExprKind::List(members)) = &expr.kind else {
+        return wrong(wanted, expr, diags);
+    };
+    let text = |member: &'e Expr| match &member.kind {
+        ExprKind::Str(text) => Some((text.as_str(), member.span)),
+        _ => wrong("texts in quotes", member, diags),
+    };
+    members.iter().map(text).collect()
+}
+
+/// The value of a set of strings, or an error at the text that it cannot hold.
+fn string_set(
+    set: Result<StringSet, (usize, StringError)>,
+    texts: &[(&str, Span)],
+    diags: &mut Diagnostics,
+) -> Option<ParamValue> {
+    match set {
+        Ok(set) => Some(ParamValue::Strings(set)),
+        Err((at, why)) => {
+            let span = texts.get(at)?.1;
+            let message = why.to_string();
+            diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, span, ""));
+            None
+        }
+    }
+}
+
+/// The patterns of a set of texts, of `nocase("TEXT")` and of `regex("EXPRESSION")`. Their numbers
+/// are their places, from 1.
 fn patterns(expr: &Expr, diags: &mut Diagnostics) -> Option<PatternSet> {
     let (ExprKind::Set(members) | ExprKind::List(members)) = &expr.kind else {
         return wrong("patterns(\"FILE\") or texts { \"A\", \"B\" }", expr, diags);
     };
     let mut literals = Vec::new();
     for (number, member) in (1..).zip(members) {
-        let ExprKind::Str(text) = &member.kind else {
-            return wrong("texts in quotes", member, diags);
+        let Some(matcher) = matcher(member) else {
+            let wanted = "texts in quotes, nocase(\"TEXT\") or regex(\"EXPRESSION\")";
+            return wrong(wanted, member, diags);
         };
-        let matcher = Matcher::Literal { bytes: text.clone().into_bytes(), nocase: false };
         literals.push(Pattern { number, matcher });
     }
     PatternSet::new(literals)
@@ -70,6 +123,24 @@ fn patterns(expr: &Expr, diags: &mut Diagnostics) -> Option<PatternSet> {
             }
         })
         .ok()
+}
+
+/// What a member of a set of patterns matches. `None` if it is no pattern.
+fn matcher(member: &Expr) -> Option<Matcher> {
+    let literal = |text: &str, nocase| Matcher::Literal { bytes: text.into(), nocase };
+    match &member.kind {
+        ExprKind::Str(text) => Some(literal(text, false)),
+        ExprKind::Call(name, args) => {
+            let [Arg { name: None, value }] = args.as_slice() else { return None };
+            let ExprKind::Str(text) = &value.kind else { return None };
+            match name.text.as_str() {
+                "nocase" => Some(literal(text, true)),
+                "regex" => Some(Matcher::Regex { source: text.clone(), nocase: false }),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Follows a name to its constant.

@@ -1,6 +1,7 @@
 //! Evaluates parameter values from files, such as `rules("f")` and `routes("f")`.
 
 use braid_ir::model::ParamTy;
+use braid_ir::strings::MAX_STRING;
 use braid_ir::value::ParamValue;
 
 use super::env::Env;
@@ -10,7 +11,8 @@ use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::{self, Family, ImportErrors};
 
-const NAMES: &[&str] = &["classbench", "rules", "routes", "prefixes", "patterns"];
+const NAMES: &[&str] =
+    &["classbench", "rules", "routes", "prefixes", "patterns", "strings", "hosts"];
 
 /// Whether a call with this name makes a value from a file.
 #[must_use]
@@ -31,10 +33,16 @@ pub fn value(
         ParamTy::Set(ty) if *ty == IP6 => Family::V6,
         _ => Family::V4,
     };
+    let most = match ty {
+        ParamTy::Strings(most) => usize::from(*most),
+        _ => MAX_STRING,
+    };
     let fits = match (name.text.as_str(), ty) {
         ("classbench" | "rules", ParamTy::Rules)
         | ("routes", ParamTy::Routes)
-        | ("patterns", ParamTy::Patterns) => true,
+        | ("patterns", ParamTy::Patterns)
+        | ("strings", ParamTy::Strings(_))
+        | ("hosts", ParamTy::Hosts) => true,
         ("prefixes", ParamTy::Set(ty)) => *ty == IP4 || *ty == IP6,
         _ => false,
     };
@@ -56,6 +64,8 @@ pub fn value(
         "rules" => import::rules(&text).map(ParamValue::Rules),
         "routes" => import::routes(&text).map(ParamValue::Routes),
         "patterns" => import::patterns(&text).map(ParamValue::Patterns),
+        "strings" => import::strings(&text, most).map(ParamValue::Strings),
+        "hosts" => import::hosts(&text).map(ParamValue::Strings),
         _ => import::prefixes(&text, family).map(ParamValue::Set),
     };
     match result {

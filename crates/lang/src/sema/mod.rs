@@ -52,6 +52,7 @@ mod send;
 mod state;
 mod stmt;
 mod stream;
+mod strings;
 mod tunnel;
 pub(crate) mod types;
 mod unused;

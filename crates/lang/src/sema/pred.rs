@@ -16,6 +16,7 @@ use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
     arith, bytes, calls, constant, expand, headers, names, needs, operators, path, say, state,
+    strings,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -315,6 +316,9 @@ fn membership(lower: &mut Lower<'_>, item: &Expr, set: &Expr) -> Option<Truth> {
                 return calls::route(lower, item, param).map(|(found, _)| Truth::Value(found));
             }
             ParamTy::Set(ty) => return in_set(lower, item, ty, SetRef::Param(param)),
+            ParamTy::Strings(_) | ParamTy::Hosts => {
+                return strings::in_param(lower, item, param).map(Truth::Value);
+            }
             ParamTy::List(columns) | ParamTy::Backends(columns) => {
                 if let [(name, ty)] = columns.as_slice()
                     && name.is_empty()
@@ -427,6 +431,9 @@ fn in_written(lower: &mut Lower<'_>, item: &Expr, set: &Expr) -> Option<Truth> {
         Value::Scalar(id, ty) => (id, ty),
         Value::Const(arith::Const { value, ty: Some(ty) }) => (lower.b.constant(ty, value), ty),
         Value::Const(_) => return lower.fail(say::unclear(item.span)),
+        Value::Record(parts) if types::is_string(&parts) => {
+            return strings::in_written(lower, &parts, set).map(Truth::Value);
+        }
         other => {
             let found = other.describe();
             return lower.fail(say::expected_type("a single value", found, item.span));

@@ -124,6 +124,7 @@ const OTHERS: &[&str] = &[
     "rules",
     "routes",
     "patterns",
+    "hosts",
     "backends",
     "string",
     "u8",
@@ -184,6 +185,8 @@ pub fn param_name(ty: &ParamTy) -> String {
         ParamTy::Rules => "rules".into(),
         ParamTy::Routes => "routes".into(),
         ParamTy::Patterns => "patterns".into(),
+        ParamTy::Strings(most) => format!("set<bytes<{most}>>"),
+        ParamTy::Hosts => "hosts".into(),
         ParamTy::Pool(ty, _) => format!("pool<{}>", name(*ty)),
         ParamTy::Backends(c) => format!("backends<{}>", columns(c)),
         ParamTy::Str => "string".into(),
@@ -255,9 +258,14 @@ pub fn resolve(
         ("rules", []) => ParamTy::Rules,
         ("routes", []) => ParamTy::Routes,
         ("patterns", []) => ParamTy::Patterns,
+        ("hosts", []) => ParamTy::Hosts,
         ("string", []) => ParamTy::Str,
         ("list", [member]) => ParamTy::List(columns(member, is_list, diags)?),
         ("backends", [member]) => ParamTy::Backends(columns(member, is_list, diags)?),
+        ("set", [ast::Type { kind: TypeKind::Bytes(most), span }]) => {
+            let words = bytes(*most, *span, diags)?.len() - 1;
+            ParamTy::Strings(u16::try_from(WORD * words).unwrap_or(u16::MAX))
+        }
         ("set", [member]) => ParamTy::Set(only_scalar(member, is_list, diags)?),
         ("pool", [member]) => {
             ParamTy::Pool(only_scalar(member, is_list, diags)?, PoolOrder::Lowest)

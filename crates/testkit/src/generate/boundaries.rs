@@ -104,6 +104,17 @@ impl Boundaries {
             (ParamTy::Patterns, ParamValue::Patterns(set)) => {
                 self.payloads.extend(set.patterns().iter().take(100).map(payload_for));
             }
+            (_, ParamValue::Strings(set)) => {
+                for entry in set.entries().into_iter().take(100) {
+                    // A name below the one of a host, and its letters in the other case.
+                    let string = match entry.strip_prefix(b"*").filter(|_| set.is_of_hosts()) {
+                        Some(name) => [b"x", name].concat(),
+                        None => entry,
+                    };
+                    self.payloads.push(string.to_ascii_uppercase());
+                    self.payloads.push(string);
+                }
+            }
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 mod declared;
 mod options;
 mod payload;
+mod strings;
 mod tunnels;
 
 use braid_compiler::synth::SynthMutant;
@@ -137,6 +138,16 @@ fn engines_are_equal_on_chains_of_functions_that_add_and_remove_outer_headers() 
 #[test]
 fn these_chains_find_a_synthesis_that_overlooks_outer_headers() {
     tunnels::FAMILY.mutants_are_found();
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_with_sets_of_strings_and_places_of_patterns() {
+    strings::FAMILY.engines_are_equal();
+}
+
+#[test]
+fn these_chains_find_a_synthesis_that_swaps_places_or_loses_lengths() {
+    strings::FAMILY.mutants_are_found();
 }
 
 /// A statement that makes a packet longer, and by how many bytes.

@@ -100,6 +100,9 @@ impl Traffic {
                     }
                 }
             }
+            (_, ParamValue::Strings(set)) => {
+                self.texts.extend(set.entries().into_iter().take(MOST))
+            }
             (_, ParamValue::Patterns(set)) => {
                 for pattern in set.patterns().iter().take(MOST) {
                     if let Matcher::Literal { bytes, .. } = &pattern.matcher {

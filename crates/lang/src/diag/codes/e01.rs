@@ -153,7 +153,7 @@ nf f() { output; }",
 nf f() { output; }";
 
     FILE_TOO_LARGE = 119, Error, "file too large",
-    "A `.braid` file may have at most 4 MiB. Put long lists into files of their own, and name them in the chain: `rules(\"…\")`, `routes(\"…\")`, `prefixes(\"…\")`, `patterns(\"…\")`.",
+    "A `.braid` file may have at most 4 MiB. Put long lists into files of their own, and name them in the chain: `rules(\"…\")`, `routes(\"…\")`, `prefixes(\"…\")`, `patterns(\"…\")`, `strings(\"…\")`, `hosts(\"…\")`.",
     wrong: "// imagine 4 MiB of addresses here",
     right: "nf f(bad: prefixes) { match { ip.src in bad => drop; else => output; } }";
 

@@ -37,7 +37,7 @@ codes! {
 }";
 
     UNKNOWN_TYPE = 204, Error, "unknown type",
-    "There is no type with this name. Integers are `u1` to `u128`. The other types are bool, ip4, ip6, mac, port, duration, time, size, bitrate, index(LIST), list<T>, set<T>, prefixes, prefixes6, pool<T>, backends<T>, rules, routes, patterns and string.",
+    "There is no type with this name. Integers are `u1` to `u128`. The other types are bool, ip4, ip6, mac, port, duration, time, size, bitrate, index(LIST), list<T>, set<T>, prefixes, prefixes6, pool<T>, backends<T>, rules, routes, patterns, hosts and string.",
     wrong: "nf f(limit: uint) { if pkt.len > limit { drop; } output; }",
     right: "nf f(limit: size) { if pkt.len > limit { drop; } output; }";
 

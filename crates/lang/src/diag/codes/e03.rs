@@ -293,7 +293,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     BAD_TYPE = 323, Error, "this type cannot stand here",
-    "This type is not allowed here. State, tags, keys, fields of events, columns of lists and arguments hold single values. State and columns may also hold records of single values. Lists, sets, pools, rules, routes, patterns and backends can only be parameters. Strings can only be parameters and fields of events.",
+    "This type is not allowed here. State, tags, keys, fields of events, columns of lists and arguments hold single values. State and columns may also hold records of single values. Lists, sets, pools, rules, routes, patterns, hosts and backends can only be parameters. Strings can only be parameters and fields of events.",
     wrong: "nf f() {
   tag kind: rules;
   kind = 3;

@@ -28,7 +28,7 @@ pass proto tcp
 default drop"#;
 
     FILE_CONTENT = 602, Error, "a line of a file cannot be used",
-    "Braid does not understand a line of a rule file, route table, prefix list or pattern file. It skips no line, because a rule that is missing without notice is a security hole. The message shows the line and what was expected there. docs/rule-files.md describes the formats.",
+    "Braid does not understand a line of a rule file, route table, prefix list, pattern file or list of strings. It skips no line, because a rule that is missing without notice is a security hole. The message shows the line and what was expected there. docs/rule-files.md describes the formats.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;
@@ -55,7 +55,7 @@ chain c {
 pass proto tcp"#;
 
     FILE_VALUE = 603, Error, "a file's kind does not fit",
-    "The file's contents and the parameter must have the same type. `rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` gives a route table, `prefixes(\"F\")` gives a set of addresses, and `patterns(\"F\")` gives patterns.",
+    "The file's contents and the parameter must have the same type. `rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` gives a route table, `prefixes(\"F\")` gives a set of addresses, `patterns(\"F\")` gives patterns, `strings(\"F\")` gives a set of strings, and `hosts(\"F\")` gives host names.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;

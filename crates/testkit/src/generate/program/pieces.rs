@@ -38,6 +38,8 @@ pub(super) enum ParamKind {
     Routes,
     /// Patterns.
     Patterns,
+    /// Strings, or host names.
+    Strings,
     /// Text.
     Text,
 }

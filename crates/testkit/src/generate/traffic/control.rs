@@ -4,6 +4,7 @@ use crate::generate::{Boundaries, Rng};
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::model::{Kind, ParamId, ParamTy, Ty, Word};
 use braid_ir::routes::RouteTable;
+use braid_ir::strings::StringSet;
 use braid_ir::value::{IntervalSet, ParamValue, RuleSet};
 
 /// A valid change of a parameter of the chain. With `of_asked`, it prefers parameters that are read
@@ -17,10 +18,7 @@ pub(super) fn change(
 ) -> Option<Control> {
     let (mut at, mut param) = draw(rng, chain)?;
     for _ in 0..if of_asked { 6 } else { 0 } {
-        let value = &chain.nodes[at].params[param];
-        let is_asked =
-            matches!(value, ParamValue::Rules(_) | ParamValue::Routes(_) | ParamValue::Backends(_));
-        if is_asked {
+        if is_asked(&chain.nodes[at].params[param]) {
             break;
         }
         (at, param) = draw(rng, chain)?;
@@ -61,6 +59,7 @@ pub(super) fn change(
         (ParamTy::Pool(ty, _), ParamValue::Pool(set)) => {
             Change::Set(ParamValue::Pool(other_set(rng, *ty, set)))
         }
+        (_, ParamValue::Strings(set)) => Change::Set(ParamValue::Strings(other_strings(rng, set))),
         (_, ParamValue::Str(text)) => Change::Set(ParamValue::Str(format!("{text}."))),
         (ParamTy::List(_), ParamValue::List(rows)) => {
             let mut rows = rows.clone();
@@ -77,6 +76,26 @@ pub(super) fn change(
     };
     let node = u16::try_from(at).ok()?;
     Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
+}
+
+/// Whether the parameter is read for each packet.
+fn is_asked(value: &ParamValue) -> bool {
+    use ParamValue::{Backends, Routes, Rules, Strings};
+    matches!(value, Rules(_) | Routes(_) | Backends(_) | Strings(_))
+}
+
+/// A set with some of the strings, and sometimes with a short one.
+fn other_strings(rng: &mut Rng, set: &StringSet) -> StringSet {
+    let mut entries = set.entries();
+    entries.retain(|_| !rng.one_in(3));
+    if rng.one_in(2) {
+        entries.push(b"get".to_vec());
+    }
+    let made = match set.is_of_hosts() {
+        true => StringSet::hosts(entries.iter().map(Vec::as_slice)),
+        false => StringSet::exact(entries),
+    };
+    made.unwrap_or_else(|_| set.clone())
 }
 
 /// Draws a parameter of a function.

@@ -13,7 +13,7 @@ use braid_packet::Header;
 
 /// Adds a random declaration.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
-    match rng.below(28) {
+    match rng.below(29) {
         0 | 1 => scalar(rng, draft),
         2 => set(rng, draft),
         3 => rules(rng, draft, function),
@@ -34,6 +34,7 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         18 => more::drawn(rng, draft),
         19 | 20 => more::counter(rng, draft),
         21 => more::payload(rng, draft),
+        22 => strings(rng, draft, function),
         _ => state::table(rng, draft),
     }
 }
@@ -108,12 +109,47 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
     let file = format!("patterns{function}_{}.txt", draft.files.len());
     draft.files.insert(file.clone(), files::patterns(rng));
     let name = add(draft, ParamKind::Patterns, "patterns", format!("patterns({file:?})"), false);
-    if rng.one_in(2) {
+    if rng.one_in(3) {
         draft.uses.push(test(format!("payload matches {name}"), &[]));
+    } else if rng.one_in(2) {
+        let mut used = test(String::new(), &[Header::Ip4]);
+        used.lines.push(format!("let place = find(payload, {name}) else drop \"no place\";"));
+        used.lines.push("ip.id = u16(place.start * 256 + place.end);".to_owned());
+        used.lines
+            .push("if place.number == 1 { ip.tos = u8(place.end - place.start); }".to_owned());
+        draft.uses.push(used);
     } else {
         let mut used = test(String::new(), &[Header::Ip4]);
         used.lines.push(format!("let found = which(payload, {name}) else drop \"no pattern\";"));
         used.lines.push("ip.id = u16(found);".to_owned());
+        draft.uses.push(used);
+    }
+}
+
+/// Adds a set of strings or of host names, in a file or written down, and a test whether it has a
+/// string of the payload.
+fn strings(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let of_hosts = rng.one_in(2);
+    let (ty, kind) = if of_hosts { ("hosts", "hosts") } else { ("set<bytes<32>>", "strings") };
+    let value = if rng.one_in(2) {
+        let file = format!("{kind}{function}_{}.txt", draft.files.len());
+        draft.files.insert(file.clone(), files::strings(rng, of_hosts));
+        format!("{kind}({file:?})")
+    } else {
+        "{ \"www.example.org\", \"last\" }".to_owned()
+    };
+    let name = add(draft, ParamKind::Strings, ty, value, false);
+    let at = *rng.pick(&["payload", "payload", "payload + 1"]);
+    let len = *rng.pick(&["pkt.payload_len", "size(pkt.payload_len) - 1 B", "4"]);
+    let string = format!("bytes<32> at {at} for {len}");
+    if rng.one_in(2) {
+        draft.uses.push(test(format!("{string} in {name}"), &[]));
+    } else {
+        let number = draft.pieces.params.len();
+        let mut used = test(String::new(), &[Header::Ip4]);
+        used.lines.push(format!("let word{number} = {string} else drop \"no string\";"));
+        used.lines.push(format!("if lowercase(word{number}) in {name} {{ drop \"known\"; }}"));
+        used.lines.push(format!("if word{number} in {{ \"GET /\", \"\" }} {{ ip.tos = 1; }}"));
         draft.uses.push(used);
     }
 }

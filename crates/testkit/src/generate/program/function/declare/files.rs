@@ -1,4 +1,4 @@
-//! Generates files that parameters name: rules, routes, patterns.
+//! Generates files that parameters name: rules, routes, patterns, strings.
 
 use crate::generate::Rng;
 use crate::generate::program::types::{ip6, prefix4};
@@ -53,6 +53,22 @@ pub(in crate::generate::program) fn routes(rng: &mut Rng) -> String {
     if rng.one_in(3) {
         text.push_str("0.0.0.0/0 7\n");
     }
+    text
+}
+
+/// Generates a list of strings, or of host names.
+pub(super) fn strings(rng: &mut Rng, of_hosts: bool) -> String {
+    let all = match of_hosts {
+        true => ["a.example", "*.example.org", "WWW.Example.net.", "*.b.example", "localhost"],
+        false => ["GET", "\"evil \\x00\"", "0123456789abcdefghi", "Last", "\"\\xff\\xfe\""],
+    };
+    let mut text = String::new();
+    for string in all {
+        if rng.one_in(2) {
+            let _ = writeln!(text, "{string}");
+        }
+    }
+    text.push_str("# the last one\nlast\n");
     text
 }
 
