@@ -20,9 +20,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 28] = [
+const ARGUMENTS: [(&str, &str); 29] = [
     ("bridge", ""),
     ("connection_limiter", ""),
+    ("dhcp_guard", ""),
     ("dns_guard", ""),
     ("forwarder", ""),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
