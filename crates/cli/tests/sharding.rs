@@ -20,8 +20,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 29] = [
+const ARGUMENTS: [(&str, &str); 30] = [
     ("bridge", ""),
+    ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
     ("dhcp_guard", ""),
     ("dns_guard", ""),
