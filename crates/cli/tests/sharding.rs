@@ -20,9 +20,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 31] = [
+const ARGUMENTS: [(&str, &str); 34] = [
     ("bridge", ""),
+    ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
+    ("dhcp_guard", ""),
     ("dns_guard", ""),
     ("forwarder", ""),
     (
@@ -56,6 +58,7 @@ const ARGUMENTS: [(&str, &str); 31] = [
     ("static_bridge", "left_hosts: { 02:00:00:00:00:01 }, right_hosts: { 02:00:00:00:00:02 }"),
     ("static_nat", "inside: 10.0.0.0, outside: 203.0.113.0, mask: 255.255.255.0"),
     ("syn_flood", ""),
+    ("syn_proxy", "key: 7"),
     ("trtcm", "cir: 1 Gbit/s, pir: 2 Gbit/s"),
     ("vlan_gateway", "vlan: 7"),
     ("vxlan_gateway", "own: 192.0.2.1, vni: 42, peers: [192.0.2.2]"),
