@@ -176,11 +176,9 @@ impl ExecContext<'_> {
             Op::StoreTag { tag, a } => self.store_tag(work, *tag, values.get(*a)),
             Op::PushVlan { id } => {
                 let id = u16::try_from(values.get(*id)).unwrap_or(u16::MAX);
-                return if work.packet.push_vlan(id) { Ok(()) } else { Err(Fault::Truncated) };
+                return work.packet.push_vlan(id).then_some(()).ok_or(Fault::Truncated);
             }
-            Op::PopVlan => {
-                return if work.packet.pop_vlan() { Ok(()) } else { Err(Fault::Truncated) };
-            }
+            Op::PopVlan => return work.packet.pop_vlan().then_some(()).ok_or(Fault::Truncated),
             Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
                 return option_op(work, values, op);
             }

@@ -251,7 +251,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::Emit { .. }
             | Op::Mirror { .. }
             | Op::StoreTag { .. }
-            | Op::LoadTag { .. } => return self.on_packet(node, values, op),
+            | Op::LoadTag { .. }
+            | Op::Encapsulate { .. } => return self.on_packet(node, values, op),
             Op::Has { out, header } if !self.headers.stale && !self.headers.writes => {
                 let has = self.headers.has(*header)?;
                 self.findings.know(values, *out, has.into());
@@ -273,9 +274,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
             Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
                 return self.search(values, (node, *param), &op.outs());
-            }
-            Op::Encapsulate { .. } => {
-                return outer::add(self.findings, &mut self.headers, values, op);
             }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
@@ -360,6 +358,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.headers.push_tag(values.get(*id))?;
             }
             Op::PopVlan => self.headers.pop_tag()?,
+            Op::Encapsulate { .. } => outer::add(self.findings, &mut self.headers, values, op)?,
             Op::Emit { event, args } => self.publish(values, (node, *event), args)?,
             Op::Mirror { port } => self.copy(node, *port),
             Op::StoreTag { tag, a } => self.set_tag(values, (node, *tag), *a)?,

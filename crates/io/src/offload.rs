@@ -10,8 +10,8 @@ mod layers;
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
-use braid_packet::{Frame, Pool, ether_type};
-use layers::{Layer, Layers};
+use braid_packet::{Frame, Pool};
+use layers::{Layer, Layers, network};
 
 /// Length of the header in front of a frame.
 pub(crate) const HEADER: usize = 10;
@@ -196,18 +196,6 @@ pub(crate) fn filled(pool: &mut Pool, front: &[u8], behind: &[u8]) -> Option<Fra
     }
     let mut frame = pool.take()?;
     (frame.push(front) && frame.push(behind)).then_some(frame)
-}
-
-/// The start of the IP header in a frame that begins at an offset, after VLAN tags.
-fn network(frame: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 12;
-    loop {
-        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
-            ether_type::VLAN | ether_type::QINQ => at += 4,
-            ether_type::IPV4 | ether_type::IPV6 => return Some(at + 2),
-            _ => return None,
-        }
-    }
 }
 
 /// Writes the sequence number and the flags of a segment that begins `behind` bytes after the first

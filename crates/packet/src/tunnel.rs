@@ -42,6 +42,12 @@ pub fn added_len(header: Header) -> Option<usize> {
     }
 }
 
+/// The names of headers, separated by commas.
+#[must_use]
+pub fn names(parts: &[Header]) -> String {
+    parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(", ")
+}
+
 /// The number of a field's first bit in its header, where bit 0 is the highest one of the first byte.
 /// `None` if its place depends on the packet.
 #[must_use]
@@ -90,9 +96,8 @@ impl Change {
     /// The names of the headers, the outermost first. Of removed ones, only the last is known.
     #[must_use]
     pub fn names(&self) -> String {
-        let names = |parts: &[Header]| parts.iter().map(|part| part.name()).collect::<Vec<_>>();
         match self {
-            Change::Push((_, parts), _) => names(parts).join(", "),
+            Change::Push((_, parts), _) => names(parts),
             Change::Pop((_, last), _) => last.name().to_owned(),
         }
     }

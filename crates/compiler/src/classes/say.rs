@@ -10,7 +10,7 @@ use braid_ir::model::{
 use braid_ir::residual::{End, Fate, Residual, Step, What};
 use braid_ir::show::field_kind;
 use braid_ir::value::IntervalSet;
-use braid_packet::Field;
+use braid_packet::{Field, tunnel};
 
 /// The largest depth to which values are spelled out.
 const DEEPEST: u32 = 7;
@@ -312,6 +312,32 @@ impl OnWay<'_> {
             Op::InStrings { param, words, .. } => {
                 format!("string({}) in {}", self.list(words, depth), self.param(node, *param))
             }
+            Op::LoadBytes { .. }
+            | Op::LoadString { .. }
+            | Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
+            | Op::Decapsulate { .. } => self.bytes_op(op, place, depth),
+            Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
+            Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
+            Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
+                format!("{} takes it", self.table(node, *state))
+            }
+            Op::Take { pool, .. } | Op::TakeThis { pool, .. } if place == 0 => {
+                format!("{} has one", self.param(node, *pool))
+            }
+            Op::Take { pool, .. } => format!("one of {}", self.param(node, *pool)),
+            Op::LoadTag { tag, .. } => {
+                self.speaker.chain.nodes[usize::from(node)].model.tags[tag.index()].name.clone()
+            }
+            _ => "…".to_owned(),
+        }
+    }
+
+    /// An operation on bytes that are no fields, or on outer headers.
+    fn bytes_op(&self, op: &Op, place: usize, depth: u32) -> String {
+        let say = |value: &ValueId| self.value(*value, depth + 1);
+        match op {
             Op::LoadBytes { out, area, offset, .. } => {
                 let bytes = self.ty(*out).width / 8;
                 let what = format!("{bytes} bytes at {} + {}", area_name(*area), say(offset));
@@ -328,24 +354,9 @@ impl OnWay<'_> {
             Op::ReplaceBytes { offset, old, new, .. } => {
                 format!("{} bytes of the payload at {} become {}", say(old), say(offset), say(new))
             }
-            Op::Encapsulate { parts, .. } => format!(
-                "{} fit",
-                parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(", ")
-            ),
+            Op::Encapsulate { parts, .. } => format!("{} fit", tunnel::names(parts)),
             Op::Decapsulate { last, .. } => format!("{} can be removed", last.name()),
-            Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
-            Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
-            Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
-                format!("{} takes it", self.table(node, *state))
-            }
-            Op::Take { pool, .. } | Op::TakeThis { pool, .. } if place == 0 => {
-                format!("{} has one", self.param(node, *pool))
-            }
-            Op::Take { pool, .. } => format!("one of {}", self.param(node, *pool)),
-            Op::LoadTag { tag, .. } => {
-                self.speaker.chain.nodes[usize::from(node)].model.tags[tag.index()].name.clone()
-            }
-            _ => "…".to_owned(),
+            _ => String::new(),
         }
     }
 

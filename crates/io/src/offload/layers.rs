@@ -1,7 +1,7 @@
 //! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel and
 //! of the packet in it.
 
-use super::network;
+use braid_packet::ether_type;
 
 /// A header whose length, or whose checksum, is another one in each segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +72,18 @@ impl Inside {
             [0x08, 0x00] | [0x86, 0xdd] => Some(Inside::Packet(at)),
             [0x65, 0x58] => Some(Inside::Frame(at)),
             _ => None,
+        }
+    }
+}
+
+/// The start of the IP header in a frame that begins at an offset, after VLAN tags.
+pub(super) fn network(frame: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 12;
+    loop {
+        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
+            ether_type::VLAN | ether_type::QINQ => at += 4,
+            ether_type::IPV4 | ether_type::IPV6 => return Some(at + 2),
+            _ => return None,
         }
     }
 }

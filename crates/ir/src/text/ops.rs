@@ -6,7 +6,7 @@ use crate::model::{
     Area, Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId,
     SetRef, StateId, Target, Term, Ty, ValueId,
 };
-use braid_packet::Header;
+use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
 
 /// The type of a value. A value that the program does not have counts as a one-bit integer.
@@ -77,8 +77,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
             format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
         }
         Op::Encapsulate { inner, parts, len, words, .. } => {
-            let parts: Vec<_> = parts.iter().map(|part| part.name()).collect();
-            let (inner, parts) = (name_of(INNERS, inner), parts.join(", "));
+            let (inner, parts) = (name_of(INNERS, inner), tunnel::names(parts));
             format!("encapsulate {inner} ({parts}), {len}, ({})", values(words))
         }
         Op::Decapsulate { inner, last, offset, .. } => {
