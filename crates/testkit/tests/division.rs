@@ -443,7 +443,13 @@ fn limits_in_portions_are_those_of_chains_of_their_own() {
 #[test]
 fn limits_of_generated_chains_are_those_of_chains_of_their_own() {
     let (mut count, mut wrong) = (0, 0);
-    for one in generated().iter().filter(|one| !is_apart(&one.chain)) {
+    // Few chains have limits, so these are drawn from many.
+    let limited = budget::seeds(8 * budget::PAIRS)
+        .filter(|seed| any(*seed).source.contains("portions ("))
+        .filter_map(Generated::of);
+    // Chains of their own lose packets that wait when the time goes on for all of them.
+    let holds = |chain: &Chain| chain.nodes.iter().any(|node| !node.model.queues.is_empty());
+    for one in limited.filter(|one| !is_apart(&one.chain) && !holds(&one.chain)) {
         let limits = limits_of(&one.chain, &one.found);
         if limits.is_empty() {
             continue;
