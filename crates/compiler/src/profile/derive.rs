@@ -5,8 +5,8 @@ use super::faults::{self, Sound};
 use super::runs::Runs;
 use braid_externs::signature::Touch;
 use braid_ir::model::{
-    Area, BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
-    StateId, TagId, Term,
+    Area, BinOp, Dest, Granularity, Inner, Key, Model, NewPacket, NewPayload, Op, ParamId, Program,
+    Shape, StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
 use braid_packet::replace::LENGTHS;
@@ -182,8 +182,8 @@ impl Walk<'_> {
                 self.profile.faults.insert("truncated");
             }
             Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => self.write_payload(op),
-            Op::Encapsulate { parts, .. } => self.tunnel(parts, &[]),
-            Op::Decapsulate { last, .. } => self.tunnel(&[], &[*last]),
+            Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
+            Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
             Op::Extern { name, .. } => self.call(name),
             Op::ListGet { .. } | Op::BackendUp { .. } => {
                 self.profile.faults.insert("index");
@@ -226,14 +226,22 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds what a change of outer headers does. Every field may be another one behind it.
-    fn tunnel(&mut self, adds: &[Header], removes: &[Header]) {
+    /// Adds what a change of outer headers does. Every field that depends on the packet's bytes may
+    /// change, apart from those of a link header that stays.
+    fn tunnel(&mut self, inner: Inner, adds: &[Header], removes: &[Header]) {
+        use Field::{PktBackward, PktHeld, PktIngress, PktTime};
+        let stays = |field: &Field| {
+            let is_link = Header::LINK.contains(&field.info().header) && *field != Field::EthType;
+            let is_of_run = matches!(field, PktTime | PktIngress | PktBackward | PktHeld);
+            is_of_run || is_link && inner == Inner::Packet
+        };
         self.profile.adds.extend(adds);
         self.profile.removes.extend(removes);
         self.profile.faults.insert("truncated");
         self.profile.reads_payload = true;
         self.profile.writes_payload = true;
-        self.profile.writes.extend(FIELDS.iter().map(|info| info.field));
+        let all = FIELDS.iter().map(|info| info.field);
+        self.profile.writes.extend(all.filter(|field| !stays(field)));
         self.read(&[Field::PktLen, Field::PktPayloadLen]);
     }
 

@@ -109,8 +109,25 @@ fn state_details(used: &StateUse) -> String {
     text
 }
 
+/// The most fields that are listed one by one.
+const MOST_LISTED: usize = 40;
+
+/// The names of fields. In a longer list, `ip.*` stands for all fields of a header.
 fn fields(fields: &BTreeSet<Field>) -> String {
-    fields.iter().map(|field| field.info().name).collect::<Vec<_>>().join(" ")
+    let mut listed: Vec<String> = Vec::new();
+    for field in fields {
+        let info = field.info();
+        let all = info.header.info().fields;
+        let is_whole = all.iter().all(|info| fields.contains(&info.field));
+        let name = match fields.len() > MOST_LISTED && is_whole {
+            true => format!("{}.*", info.header.name()),
+            false => info.name.to_owned(),
+        };
+        if listed.last() != Some(&name) {
+            listed.push(name);
+        }
+    }
+    listed.join(" ")
 }
 
 fn headers(headers: &BTreeSet<Header>) -> String {
