@@ -107,6 +107,25 @@ fn tunnels_are_recognised_are_right_and_can_be_removed() {
 }
 
 #[test]
+fn tunnels_have_the_bytes_that_scapy_builds() {
+    let lines = include_str!("scapy.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [number, inside, outside] = words[..] else { panic!("{line}") };
+        let (inner, parts, bytes, last) = &tunnels()[number.parse::<usize>().unwrap()];
+        let before = Packet::new(Link::Ethernet, 0, hex(inside));
+        let mut changed = before.clone();
+        assert_eq!(put(&mut changed, *inner, parts, bytes), Ok(true));
+        assert_eq!(changed.data(), hex(outside), "{parts:?}");
+        assert_eq!(pop(&mut changed, *inner, *last, 0), Ok(true));
+        assert_eq!(changed, before, "{parts:?}");
+        count += 1;
+    }
+    assert_eq!(count, 3 * tunnels().len());
+}
+
+#[test]
 fn tunnels_in_tunnels_come_off_one_by_one() {
     for (inner, parts, bytes, last) in tunnels() {
         for (next, more, contents, end) in tunnels() {
