@@ -240,7 +240,10 @@ fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     steps.flat_map(|step| {
         let (one, fields) = match &step.what {
             What::Op(Op::Load { field, .. }) => (Some(LookedAt::Loaded(*field)), &[][..]),
-            What::Op(Op::PushVlan { .. } | Op::PopVlan) => (Some(LookedAt::Tags), &[][..]),
+            // No tunnel holds a packet behind SNAP, whose IP header lies where two tags would put it.
+            What::Op(Op::PushVlan { .. } | Op::PopVlan | Op::Encapsulate { .. }) => {
+                (Some(LookedAt::Tags), &[][..])
+            }
             What::Write(fields) => (None, &fields[..]),
             _ => (None, &[][..]),
         };

@@ -126,14 +126,13 @@ impl Recording {
         self.set_source(id, Source::Register(register));
     }
 
-    /// Adds the load of a field of a packet with these headers.
-    pub(crate) fn load(&mut self, headers: &Headers<'_>, id: ValueId, field: Field) {
+    /// Adds the load of a field of a packet with these headers, which is `longer` than on arrival.
+    pub(crate) fn load(&mut self, headers: &Headers<'_>, longer: i32, id: ValueId, field: Field) {
         match field {
             Field::PktBackward | Field::PktHeld => self.set_source(id, Source::Constant),
             Field::PktTime => self.define(id, |out| Step::Time { out }),
             Field::PktLen => {
-                let longer = headers.vlans.longer().into();
-                self.define(id, |out| Step::Length { out, longer });
+                self.define(id, |out| Step::Length { out, longer: longer.into() });
             }
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
                 self.define(id, |out| Step::Field { out, field });

@@ -408,7 +408,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         values.set(out, value);
         self.findings.set_dependency(out, dependency);
-        self.findings.recording.load(&self.headers, out, field);
+        let longer = self.longer();
+        self.findings.recording.load(&self.headers, longer, out, field);
         Some(())
     }
 

@@ -24,9 +24,6 @@ pub enum Inner {
 /// The most bytes that outer headers have together.
 pub const MAX_LEN: usize = 16 * crate::bytes::MAX_WORDS;
 
-/// The EtherType of a bridged frame (RFC 7637 §3.2, RFC 8926 §3.4).
-const BRIDGED: u16 = 0x6558;
-
 /// The length of a header that [`encapsulate`] can add. `None` for other headers. A GRE key is a
 /// header of its own.
 #[must_use]
@@ -144,6 +141,10 @@ pub fn encapsulate(
         return Ok(false);
     }
     let start = fill(bytes, parts, &carried);
+    // A link without EtherTypes holds nothing but IP.
+    if start.kind == Some(ether_type::MPLS) && carried.type_at.is_none() {
+        return Ok(false);
+    }
     if let Some(udp) = start.summed {
         let end = carried.at + carried.len;
         let inner = packet.data().get(carried.at..end).ok_or(Cut)?;
@@ -173,7 +174,12 @@ fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
     let wire = packet.wire_len as usize;
     if inner == Inner::Frame {
         let is_frame = layout.has(Header::Eth);
-        return is_frame.then_some(Carried { at: 0, len: wire, kind: BRIDGED, type_at: None });
+        return is_frame.then_some(Carried {
+            at: 0,
+            len: wire,
+            kind: ether_type::BRIDGED,
+            type_at: None,
+        });
     }
     let type_at = match packet.link {
         Link::Ethernet => Some(direct_type(packet, layout)?),
@@ -251,7 +257,7 @@ fn fill(bytes: &mut [u8], parts: &[Header], carried: &Carried) -> Start {
         }
         next = fill_one(header, *part, len, next);
     }
-    Start { kind: next.ether_type.filter(|kind| *kind != BRIDGED), summed }
+    Start { kind: next.ether_type.filter(|kind| *kind != ether_type::BRIDGED), summed }
 }
 
 /// Fills in one header in front of `bytes`, where `len` bytes begin with it. Returns its own
@@ -268,7 +274,7 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Anno
     match part {
         Header::Eth => {
             kind.inspect(|kind| put(ethernet::TYPE, kind));
-            Announced::of_type(BRIDGED)
+            Announced::of_type(ether_type::BRIDGED)
         }
         Header::Mpls => {
             let bottom = next.ether_type != Some(ether_type::MPLS);
@@ -358,8 +364,8 @@ pub fn decapsulate(
     let Some(behind) = behind.filter(fits) else { return Ok(false) };
     let first = *packet.data().get(behind).ok_or(Cut)?;
     let kind = match (inner, outer.kind, first >> 4) {
-        (Inner::Frame, None | Some(BRIDGED), _) => BRIDGED,
-        (Inner::Packet, Some(ether_type::MPLS), _) => ether_type::MPLS,
+        (Inner::Frame, None | Some(ether_type::BRIDGED), _) => ether_type::BRIDGED,
+        (Inner::Packet, Some(ether_type::MPLS), _) if outer.type_at.is_some() => ether_type::MPLS,
         (Inner::Packet, None | Some(ether_type::IPV4), 4) => ether_type::IPV4,
         (Inner::Packet, None | Some(ether_type::IPV6), 6) => ether_type::IPV6,
         _ => return Ok(false),

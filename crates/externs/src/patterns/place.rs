@@ -3,7 +3,7 @@
 //! Searches for the number of a match need no places, and one pass does for all patterns. A place is
 //! only searched for behind such a search, and only for the patterns with the number found.
 
-use super::pattern::{Matcher, Pattern, parse};
+use super::pattern::{MAX_AUTOMATON_BYTES, Matcher, Pattern, parse};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::meta::Regex;
 use std::collections::HashMap;
@@ -62,7 +62,8 @@ impl Searcher {
                 .map(Self::Literal),
             Matcher::Regex { source, nocase } => {
                 let hir = parse(0, source, *nocase).ok()?;
-                let config = Regex::config().utf8_empty(false);
+                let config =
+                    Regex::config().utf8_empty(false).nfa_size_limit(Some(MAX_AUTOMATON_BYTES));
                 Regex::builder().configure(config).build_from_hir(&hir).ok().map(Self::Regex)
             }
         }

@@ -1,7 +1,7 @@
 //! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel and
 //! of the packet in it.
 
-use braid_packet::ether_type;
+use braid_packet::{ether_type, proto};
 
 /// A header whose length, or whose checksum, is another one in each segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,9 +35,9 @@ impl Layers {
                 return Some(found);
             }
             let next = match protocol {
-                4 | 41 => Inside::Packet(behind),
-                47 => gre(frame, behind)?,
-                17 => {
+                proto::IP4 | proto::IP6 => Inside::Packet(behind),
+                proto::GRE => gre(frame, behind)?,
+                proto::UDP => {
                     *places.next()? = Some(Layer::Udp(behind, ip));
                     udp_tunnel(frame, behind)?
                 }
@@ -68,9 +68,9 @@ enum Inside {
 impl Inside {
     /// What an EtherType announces at an offset.
     fn announced(kind: [u8; 2], at: usize) -> Option<Self> {
-        match kind {
-            [0x08, 0x00] | [0x86, 0xdd] => Some(Inside::Packet(at)),
-            [0x65, 0x58] => Some(Inside::Frame(at)),
+        match u16::from_be_bytes(kind) {
+            ether_type::IPV4 | ether_type::IPV6 => Some(Inside::Packet(at)),
+            ether_type::BRIDGED => Some(Inside::Frame(at)),
             _ => None,
         }
     }
@@ -95,8 +95,7 @@ fn ip_header(frame: &[u8], ip: usize) -> Option<(u8, usize)> {
         return Some((*frame.get(ip + 9)?, ip + usize::from(first & 15) * 4));
     }
     let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
-    // Hop-by-hop options, routing headers, destination options.
-    while matches!(next, 0 | 43 | 60) {
+    while matches!(next, proto::HOP_BY_HOP | proto::ROUTING | proto::DESTINATION) {
         let length = 8 + 8 * usize::from(*frame.get(at + 1)?);
         next = *frame.get(at)?;
         at += length;

@@ -93,6 +93,12 @@ pub fn pop<'a>(
     if !needs::packet(lower, span) {
         return None;
     }
+    let label = |(_, header): &(&&Path, &Outer)| **header == Outer::Known(Header::Mpls);
+    if let Some((path, _)) = paths.iter().zip(&outer).filter(label).nth(1) {
+        let message = "`pop` removes one label at a time";
+        let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "a second one");
+        return lower.fail(wrong.help("remove the outer label first: `pop mpls else …;`"));
+    }
     let Some(otherwise) = otherwise else { return needs_else(lower, "pop", span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
     let mut end = (Header::Pkt, Amount::Const(0));

@@ -204,6 +204,13 @@ fn nothing_changes_where_it_cannot() {
         assert_eq!(changed, *before);
     }
     assert_eq!(put(&mut raw.clone(), Inner::Packet, &[Header::Ip4], IP4), Ok(true));
+    // A link without EtherTypes holds no labels, neither outside nor inside of IP.
+    let mut labelled = raw.clone();
+    assert_eq!(put(&mut labelled, Inner::Packet, &[Header::Mpls], "0002a040"), Ok(false));
+    assert_eq!(labelled, raw);
+    assert_eq!(put(&mut labelled, Inner::Packet, &[Header::Ip4], IP4), Ok(true));
+    labelled.data_mut()[9] = proto::MPLS;
+    assert_eq!(pop(&mut labelled, Inner::Packet, Header::Ip4, 0), Ok(false));
     let gre = |kind: &str| {
         let mut frame = plain.clone();
         put(&mut frame, Inner::Packet, &[Header::Ip4, Header::Gre], &format!("{IP4} 00000000"))

@@ -29,6 +29,8 @@ pub mod ether_type {
     pub const IPV6: u16 = 0x86dd;
     /// A unicast MPLS label stack.
     pub const MPLS: u16 = 0x8847;
+    /// A bridged frame (RFC 7637 §3.2, RFC 8926 §3.4).
+    pub const BRIDGED: u16 = 0x6558;
     /// An outer tag of IEEE 802.1ad.
     pub const QINQ: u16 = 0x88a8;
     /// All types of tags. The last one was in use before 802.1ad.

@@ -185,3 +185,36 @@ fn length_of_a_pppoe_session_is_that_of_the_changed_packet() {
         }
     }
 }
+
+#[test]
+fn record_of_tagged_packets_adds_no_tunnel_around_a_packet_behind_snap() {
+    let source = "nf wrap() { match { has ip => {
+                      push ip { src: 192.0.2.1, dst: 192.0.2.2 } else output; output;
+                  } else => output; } }
+                  chain c { path in <-> wrap() <-> out; }";
+    let chain = harness::compile(source, &Default::default(), Form::AsWritten);
+    let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
+    let tagged = parse("vlan 7 / vlan 8 / tcp 10.0.0.1:7 > 10.0.0.2:80 S \"abc\"").unwrap().at(0);
+    let body = u8::try_from(tagged.data().len() - 14).expect("a short packet");
+    // The IP header lies where it lies behind two tags.
+    let snap = [0, body, 0xaa, 0xaa, 3, 0, 0, 0];
+    let behind = [&tagged.data()[..12], &snap, &tagged.data()[20..]].concat();
+    let behind = Stimulus::Packet(0, Packet::new(Link::Ethernet, 0, behind));
+    let mut stimuli = vec![Stimulus::Packet(0, tagged); 9];
+    stimuli.push(behind);
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+    let lengths: Vec<_> = expected.outputs.iter().flatten().map(length).collect();
+    assert_eq!(lengths[8..], [Some(65 + 20), Some(65)], "a packet behind SNAP stays as it is");
+    for engine in ENGINES {
+        let same = engine.check(&chain, &stimuli, &expected);
+        same.unwrap_or_else(|report| panic!("{report}"));
+    }
+}
+
+/// The length of a packet that leaves.
+fn length(output: &Output) -> Option<usize> {
+    match output {
+        Output::Packet(_, packet) => Some(packet.data().len()),
+        _ => None,
+    }
+}

@@ -126,15 +126,25 @@ nf sizes() {
 nf ports() { match { has l4 and l4.dport == 80 => { l4.dport = 8080; output; } else => output; } }
 nf tag() { match { has eth and not has vlan => { push vlan(9); output; } else => output; } }
 nf untag() { match { has vlan => { pop vlan; output; } else => output; } }
+nf long() {
+  match {
+    has ip and has eth => {
+      push ip { src: 192.0.2.1, dst: 192.0.2.2, id: u16(pkt.len) } else drop;
+      if pkt.len > 99 B { drop "long"; }
+      output;
+    }
+    else => output;
+  }
+}
 nf mark() {
   tag deep: u8;
   match { has gre or has vxlan or has mpls => { deep = 1; output; } deep == 1 => drop "was deep"; else => output; }
 }
 "#;
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "ipip", "gre", "vxlan", "geneve", "label", "with_own", "unlabel", "unwrap", "unwrap", "unwrap",
-    "twice", "flows", "sizes", "ports", "tag", "untag", "mark",
+    "twice", "flows", "sizes", "ports", "tag", "untag", "long", "mark",
 ];
 
 fn packet(rng: &mut Rng) -> String {
@@ -143,7 +153,14 @@ fn packet(rng: &mut Rng) -> String {
     let body = format!(" bytes={}", rng.pick(&[0, 1, 4, 40, 41]));
     let cut = rng.pick(&["", "", "", "", " snap=40", " pad=3"]);
     let tag = rng.pick(&["", "", "", "vlan 7 / "]);
-    match rng.below(10) {
+    match rng.below(12) {
+        // Behind SNAP, the IP header lies where it lies behind two tags.
+        10 => format!(
+            "link=eth hex=020000000002020000000001003caaaa0300000008004500003400000000400{}",
+            "666c20a0000010a0000020007005000000000000000005002ffff00000000".to_owned()
+                + &"61".repeat(12)
+        ),
+        11 => format!("vlan 7 / vlan 8 / tcp 10.0.0.1:7 > 10.0.0.2:80 S ttl={ttl}{body}"),
         0 => format!("{tag}icmp 10.0.0.1 > 10.0.0.2 echo-request id=3{body}{cut}"),
         1 => format!("{tag}udp [2001:db8::1]:{from} > [2001:db8::2]:{to}{body}"),
         2 => format!("tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} S{body}"),
