@@ -30,7 +30,9 @@ fn each_page_names_what_a_user_meets_in_the_model() {
         let outside = head.split('{').map(|part| part.rsplit_once('}').map_or(part, |ends| ends.1));
         let params = outside.flat_map(|part| part.split(['(', ',', '\n'])).filter_map(|part| {
             let (name, _) = part.split_once(':')?;
-            Some(name.trim())
+            // Regular expressions have colons, too.
+            let is_name = |name: &&str| name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+            Some(name.trim()).filter(is_name)
         });
         for word in reasons.map(|(reason, _)| reason).chain(params) {
             assert!(

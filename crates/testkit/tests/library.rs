@@ -3,7 +3,7 @@
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, budget};
 use braid_testkit::record::{Output, Stimulus, step};
-use braid_testkit::soundness::{Wrongness, complaint, wrongness_inside};
+use braid_testkit::soundness::{Wrongness, complaint, wrongness_inside, wrongness_of_tunnels};
 use std::collections::BTreeSet;
 
 /// Number of stimuli for each seed.
@@ -36,10 +36,11 @@ fn library_accounts_for_all_packets_and_keeps_them_sound() {
         for seed in budget::seeds(3) {
             let mut engine = harness::reference(&chain);
             for stimulus in stimuli(&chain, seed, STIMULI) {
-                let arrived: Vec<Wrongness> = match &stimulus {
+                let mut arrived: Vec<Wrongness> = match &stimulus {
                     Stimulus::Packet(_, packet) => wrongness_inside(packet),
                     _ => Vec::new(),
                 };
+                arrived.extend(wrongness_of_tunnels(&chain));
                 for output in step(engine.as_mut(), &stimulus) {
                     let Output::Packet(_, packet) = output else { continue };
                     if let Some(complaint) = complaint(&packet, &arrived) {

@@ -9,7 +9,7 @@ use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
 use braid_testkit::packet::packet;
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
-use braid_testkit::soundness::{Wrongness, complaint, wrongness_inside};
+use braid_testkit::soundness::{Wrongness, complaint, wrongness_inside, wrongness_of_tunnels};
 use braid_testkit::wrong::{Sabotaged, Wrong};
 
 /// Number of stimuli for each chain.
@@ -63,6 +63,7 @@ fn packets_leave_as_sound_as_they_came() {
             if !holds {
                 arrived.clear();
             }
+            arrived.extend(wrongness_of_tunnels(chain));
             if let Stimulus::Packet(_, packet) = stimulus {
                 arrived.extend(wrongness_inside(packet));
             }
