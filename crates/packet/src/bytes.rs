@@ -64,6 +64,21 @@ pub fn string(
     Ok(true)
 }
 
+/// The bytes of words as [`string`] fills them. Words past [`MAX_WORDS`] are left out.
+pub(crate) fn of_words(words: &[u128]) -> [u8; 16 * MAX_WORDS] {
+    let mut bytes = [0; 16 * MAX_WORDS];
+    for (chunk, word) in bytes.chunks_mut(16).zip(words) {
+        chunk.copy_from_slice(&word.to_be_bytes());
+    }
+    bytes
+}
+
+/// The words of bytes, as [`string`] fills them.
+#[cfg(test)]
+pub(crate) fn words_of(bytes: &[u8]) -> Vec<u128> {
+    bytes.chunks(16).map(|chunk| number(chunk) << (128 - 8 * chunk.len())).collect()
+}
+
 /// Writes a number into `len` bytes (at most 16) of an area, from byte `offset` of the area on.
 /// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before,
 /// or if the packet has neither header.

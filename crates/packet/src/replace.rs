@@ -1,6 +1,6 @@
 //! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums follow.
 
-use crate::bytes::{Area, Cut, MAX_WORDS, place};
+use crate::bytes::{self, Area, Cut, place};
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::{Field, Header};
 use crate::layout::Layout;
@@ -33,10 +33,7 @@ pub fn replace(
     (offset, old): (u128, u128),
     (new, words): (u128, &[u128]),
 ) -> Result<bool, Cut> {
-    let mut buffer = [0; 16 * MAX_WORDS];
-    for (chunk, word) in buffer.chunks_mut(16).zip(words) {
-        chunk.copy_from_slice(&word.to_be_bytes());
-    }
+    let buffer = bytes::of_words(words);
     let held = (16 * words.len()).min(buffer.len());
     let new = usize::try_from(new).ok().filter(|new| *new <= held);
     let Some(new) = new.and_then(|new| buffer.get(..new)) else { return Ok(false) };
@@ -97,13 +94,7 @@ mod tests {
     }
 
     fn put(packet: &mut Packet, place: (u128, u128), new: &[u8]) -> Result<bool, Cut> {
-        let words: Vec<u128> = new
-            .chunks(16)
-            .map(|chunk| {
-                chunk.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))
-                    << (128 - 8 * chunk.len())
-            })
-            .collect();
+        let words = bytes::words_of(new);
         let layout = packet.parse();
         replace(packet, &layout, place, (new.len() as u128, &words))
     }

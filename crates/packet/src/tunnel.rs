@@ -3,7 +3,7 @@
 //! The headers' lengths, their checksums and the fields that announce the next header are filled in.
 //! The bytes of the packet inside stay as they are.
 
-use crate::bytes::Cut;
+use crate::bytes::{self, Cut};
 use crate::checksum::{Sum16, rfc1071};
 use crate::field::{Base, Field, Header, Where};
 use crate::layout::Layout;
@@ -20,9 +20,6 @@ pub enum Inner {
     /// The packet behind the Ethernet header and its VLAN tags.
     Packet,
 }
-
-/// The most bytes that outer headers have together.
-pub const MAX_LEN: usize = 16 * crate::bytes::MAX_WORDS;
 
 /// The length of a header that [`encapsulate`] can add. `None` for other headers. A GRE key is a
 /// header of its own.
@@ -129,10 +126,7 @@ pub fn encapsulate(
     (inner, parts): (Inner, &[Header]),
     (len, words): (usize, &[u128]),
 ) -> Result<bool, Cut> {
-    let mut bytes = [0; MAX_LEN];
-    for (chunk, word) in bytes.chunks_mut(16).zip(words) {
-        chunk.copy_from_slice(&word.to_be_bytes());
-    }
+    let mut bytes = bytes::of_words(words);
     let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
     let Some(carried) = carried(packet, layout, inner) else { return Ok(false) };
     let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };

@@ -27,7 +27,8 @@ pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, o
         What::Op(op)
     });
     draft.bind(path, ok, outs[0]);
-    draft.step(path.at, What::Parse);
+    // The packet is parsed when the program first looks at it again.
+    (path.state.moved, path.state.stale) = (true, true);
     path.state.rewrapped = true;
     let stays = match inner {
         Inner::Frame => Header::Pkt.bit(),

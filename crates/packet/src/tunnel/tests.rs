@@ -19,16 +19,10 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 fn put(packet: &mut Packet, inner: Inner, parts: &[Header], bytes: &str) -> Result<bool, Cut> {
-    let bytes = hex(bytes);
-    let words: Vec<u128> = bytes
-        .chunks(16)
-        .map(|chunk| {
-            chunk.iter().fold(0, |sum, byte| sum << 8 | u128::from(*byte))
-                << (128 - 8 * chunk.len())
-        })
-        .collect();
+    let contents = hex(bytes);
+    let words = bytes::words_of(&contents);
     let layout = packet.parse();
-    encapsulate(packet, &layout, (inner, parts), (bytes.len(), &words))
+    encapsulate(packet, &layout, (inner, parts), (contents.len(), &words))
 }
 
 fn pop(packet: &mut Packet, inner: Inner, last: Header, offset: u128) -> Result<bool, Cut> {
