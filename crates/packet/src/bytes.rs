@@ -65,6 +65,7 @@ pub fn string(
 }
 
 /// The bytes of words as [`string`] fills them. Words past [`MAX_WORDS`] are left out.
+#[inline]
 pub(crate) fn of_words(words: &[u128]) -> [u8; 16 * MAX_WORDS] {
     let mut bytes = [0; 16 * MAX_WORDS];
     for (chunk, word) in bytes.chunks_mut(16).zip(words) {
