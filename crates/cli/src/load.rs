@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::answer::Failure;
 use crate::output::tell;
-use crate::read::{read_bytes, read_text};
+use crate::read::{read_bytes, read_secret, read_text};
 
 /// The largest size of a file of the language.
 pub const MAX_BYTES: usize = braid_lang::source::MAX_FILE_BYTES;
@@ -90,6 +90,15 @@ pub struct Program {
 
 /// Compiles a file. The caller looks at its errors.
 pub fn checked(path: &Path) -> Result<Program, Failure> {
+    checked_with(path, Files::default())
+}
+
+/// Compiles a file of test cases. Their keys are no secrets, so other users may read them.
+pub fn checked_cases(path: &Path) -> Result<Program, Failure> {
+    checked_with(path, Files { keys_are_open: true, ..Files::default() })
+}
+
+fn checked_with(path: &Path, files: Files) -> Result<Program, Failure> {
     let name = path.display().to_string();
     let bytes = read_bytes(path).map_err(|why| Failure::file(path, why))?;
     let text = match String::from_utf8(bytes) {
@@ -98,7 +107,6 @@ pub fn checked(path: &Path) -> Result<Program, Failure> {
     };
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
-    let files = Files::default();
     let mut compiled = compile((&name, &text), &library, &files);
     check_policies(&mut compiled);
     let Compiled { unit, functions, chains, diagnostics, sources } = compiled;
@@ -361,6 +369,8 @@ impl Program {
 struct Files {
     /// The files that were named, and the libraries.
     named: RefCell<Vec<PathBuf>>,
+    /// Whether other users may read files with keys.
+    keys_are_open: bool,
 }
 
 impl Loader for Files {
@@ -369,6 +379,13 @@ impl Loader for Files {
         let path = beside.join(path);
         self.named.borrow_mut().push(path.clone());
         read_text(&path).map(String::into_bytes).map_err(|why| why.to_string())
+    }
+
+    fn secret(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
+        let beside = Path::new(relative_to).parent().unwrap_or(Path::new(""));
+        let path = beside.join(path);
+        self.named.borrow_mut().push(path.clone());
+        read_secret(&path, self.keys_are_open).map_err(|why| why.to_string())
     }
 
     fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {

@@ -4,6 +4,7 @@ use braid_lang::import::MAX_TEXT_BYTES;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The reason why a file cannot be read.
@@ -15,6 +16,14 @@ pub enum ReadError {
     /// The file is too long.
     #[error("more than {} MiB of text", MAX_TEXT_BYTES >> 20)]
     TooLong,
+    /// Other users may use the file.
+    #[error(
+        "it holds secret keys, and its mode {mode:o} lets other users at them: `chmod 600` the file"
+    )]
+    Exposed {
+        /// The permissions.
+        mode: u32,
+    },
     /// The file is not UTF-8 text.
     #[error("not UTF-8 text: line {line} has other bytes")]
     NotText {
@@ -30,6 +39,20 @@ pub enum ReadError {
 /// UTF-8 text.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
     text(File::open(path)?, MAX_TEXT_BYTES)
+}
+
+/// Reads the bytes of a file with secret keys like [`read_text`].
+///
+/// # Errors
+/// As for [`read_text`]. Also if other users may read or write the file, unless `is_open` allows this.
+pub fn read_secret(path: &Path, is_open: bool) -> Result<Vec<u8>, ReadError> {
+    let file = File::open(path)?;
+    // The mode of the open file: another file may take its place at any time.
+    let mode = file.metadata()?.permissions().mode();
+    if mode & 0o077 != 0 && !is_open {
+        return Err(ReadError::Exposed { mode: mode & 0o777 });
+    }
+    bytes(file, MAX_TEXT_BYTES)
 }
 
 /// Reads the bytes of a file like [`read_text`], but they need not be text.

@@ -60,6 +60,10 @@ impl Write {
                 let layout = packet.parse();
                 let _ = change.apply(packet, &layout);
             }
+            Write::Crypt(change) => {
+                let layout = packet.parse();
+                let _ = change.apply(packet, &layout);
+            }
         }
     }
 }
@@ -89,6 +93,7 @@ impl Arrived {
             | Write::Bytes(..)
             | Write::Replace(..)
             | Write::Tunnel(..)
+            | Write::Crypt(..)
             | Write::Option(..) => {
                 return Some(write.clone());
             }

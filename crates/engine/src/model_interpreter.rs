@@ -2,16 +2,18 @@
 #![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
 use crate::exec_context::ExecContext;
+use crate::ops::wide;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
 use braid_ir::model::{
-    Area, Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target,
-    Term, Word,
+    Area, Dest, Granularity, Key, KeyRef, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId,
+    Target, Term, Word,
 };
 use braid_ir::rules::RulePacket;
+use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::tunnel::Change;
-use braid_packet::{Field, FlowKey, Header, Layout, Packet};
+use braid_packet::{Field, FlowKey, Header, Layout, Packet, crypt};
 use std::sync::Arc;
 
 /// A change that a program made to the packet.
@@ -29,6 +31,8 @@ pub(crate) enum Write {
     Replace((Word, Word), (Word, Vec<Word>)),
     /// Outer headers that the function added or removed.
     Tunnel(Change),
+    /// A payload that the function encrypted or decrypted.
+    Crypt(crypt::Change),
 }
 
 /// The verdict of a function on a packet.
@@ -225,7 +229,9 @@ impl Run<'_, '_> {
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. } => self.change(values, op)?,
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
                 self.context.instance.count_row(*row, bytes);
@@ -326,15 +332,10 @@ impl Run<'_, '_> {
                 let place = (values.get(*offset), values.get(*old));
                 writes.push(Write::Replace(place, (values.get(*new), words)));
             }
-            Op::Encapsulate { inner, parts, len, words, .. } => {
-                let words = words.iter().map(|word| values.get(*word)).collect();
-                let change = Change::Push((*inner, parts.clone()), (*len as usize, words));
-                writes.push(Write::Tunnel(change));
-            }
-            Op::Decapsulate { inner, last, offset, .. } => {
-                let change = Change::Pop((*inner, *last), values.get(*offset));
-                writes.push(Write::Tunnel(change));
-            }
+            Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => writes.extend(changed(self.context.params, values, op)),
             _ => {}
         }
         let done = self.context.common(Some(work), values, op);
@@ -424,4 +425,36 @@ impl<'a> Subject<'a> {
 fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
     let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
     values.set_all(&program.blocks[target.block.index()].params, &args);
+}
+
+/// The change of outer headers that an operation makes, or of an encrypted payload. `None` if it
+/// lacks its key.
+fn changed(params: &[ParamValue], values: &Values<'_>, op: &Op) -> Option<Write> {
+    let key = |of: &KeyRef| params.get(of.keys.index())?.key(values.get(of.number)).cloned();
+    Some(match op {
+        Op::Encapsulate { inner, parts, len, words, seal, .. } => {
+            let words = words.iter().map(|word| values.get(*word)).collect();
+            let seal = match seal {
+                Some((of, number)) => Some((key(of)?, wide(values, *number))),
+                None => None,
+            };
+            let headers = ((*inner, parts.clone()), (*len as usize, words));
+            Write::Tunnel(Change::Push(headers.0, headers.1, seal))
+        }
+        Op::Decapsulate { inner, last, offset, key: of, .. } => {
+            let key = match of {
+                Some(of) => Some(key(of)?),
+                None => None,
+            };
+            Write::Tunnel(Change::Pop((*inner, *last), values.get(*offset), key))
+        }
+        Op::Encrypt { key: of, number, offset, .. } => {
+            let sealed = (key(of)?, wide(values, *number));
+            Write::Crypt(crypt::Change::Encrypt(values.get(*offset), sealed))
+        }
+        Op::Decrypt { key: of, offset, .. } => {
+            Write::Crypt(crypt::Change::Decrypt(values.get(*offset), key(of)?))
+        }
+        _ => return None,
+    })
 }

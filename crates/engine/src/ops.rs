@@ -10,13 +10,14 @@ use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId, ValueId, Word,
+    Dest, EventArg, EventId, KeyRef, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId,
+    ValueId, Word,
 };
 use braid_ir::show::text_of;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::replace::replace;
-use braid_packet::{Field, Header, build_with_options, options, tunnel};
+use braid_packet::{Field, Header, build_with_options, crypt, options, tunnel};
 
 /// Executes an operation on values and parameters. Returns false for other operations.
 pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
@@ -210,10 +211,13 @@ impl ExecContext<'_> {
             Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. } => {
-                return bytes_op(work, values, op);
+            | Op::ReplaceBytes { .. } => return bytes_op(work, values, op),
+            Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => {
+                let done = outer_op(self.params, work, values, op)?;
+                op.visit_outs(&mut |ok| values.set(*ok, done.into()));
             }
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
@@ -336,20 +340,54 @@ fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(),
             let done = replace(work.packet, work.layout, place, (values.get(*new), given));
             values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
         }
-        Op::Encapsulate { ok, inner, parts, len, words } => {
-            let given = words_of(values, words);
-            let given = (*len as usize, given.get(..words.len()).unwrap_or_default());
-            let done = tunnel::encapsulate(work.packet, work.layout, (*inner, parts), given);
-            values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
-        }
-        Op::Decapsulate { ok, inner, last, offset } => {
-            let offset = values.get(*offset);
-            let done = tunnel::decapsulate(work.packet, work.layout, (*inner, *last), offset);
-            values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
-        }
         _ => {}
     }
     Ok(())
+}
+
+/// Adds outer headers or removes some, or encrypts or decrypts the payload. The result is false, and
+/// nothing changes, if that is not possible, or if a key is missing.
+fn outer_op(
+    params: &[ParamValue],
+    work: &mut Work<'_>,
+    values: &Values<'_>,
+    op: &Op,
+) -> Result<bool, Fault> {
+    let key = |of: KeyRef| params.get(of.keys.index())?.key(values.get(of.number));
+    let (packet, layout) = (&mut *work.packet, &*work.layout);
+    let done = match op {
+        Op::Encapsulate { inner, parts, len, words, seal, .. } => {
+            let given = words_of(values, words);
+            let given = (*len as usize, given.get(..words.len()).unwrap_or_default());
+            let seal = match seal {
+                None => None,
+                Some((of, number)) => {
+                    let Some(key) = key(*of) else { return Ok(false) };
+                    Some((key, wide(values, *number)))
+                }
+            };
+            tunnel::encapsulate(packet, layout, (*inner, parts), given, seal)
+        }
+        Op::Decapsulate { inner, last, offset, key: of, .. } => {
+            let key = of.and_then(key);
+            tunnel::decapsulate(packet, layout, (*inner, *last), values.get(*offset), key)
+        }
+        Op::Encrypt { key: of, number, offset, .. } => {
+            let Some(key) = key(*of) else { return Ok(false) };
+            crypt::encrypt(packet, layout, values.get(*offset), (key, wide(values, *number)))
+        }
+        Op::Decrypt { key: of, offset, .. } => {
+            let Some(key) = key(*of) else { return Ok(false) };
+            crypt::decrypt(packet, layout, values.get(*offset), key)
+        }
+        _ => return Ok(false),
+    };
+    done.map_err(|_| Fault::Truncated)
+}
+
+/// A value of 64 bits.
+pub(crate) fn wide(values: &Values<'_>, value: ValueId) -> u64 {
+    u64::try_from(values.get(value)).unwrap_or(u64::MAX)
 }
 
 /// The words of a string. Those behind its last one are 0.

@@ -459,6 +459,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
                 format!("{name} writes the payload")
             }
+            Op::Encrypt { .. } => format!("{name} encrypts the payload"),
+            Op::Decrypt { .. } => format!("{name} decrypts the payload"),
+            Op::Encapsulate { seal: Some(_), .. } => format!("{name} encrypts the packet"),
             Op::Encapsulate { .. } => format!("{name} adds outer headers"),
             Op::Decapsulate { .. } => format!("{name} removes outer headers"),
             Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {

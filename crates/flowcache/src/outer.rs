@@ -18,7 +18,8 @@ pub(crate) fn add(
     values: &mut Values<'_>,
     op: &Op,
 ) -> Option<()> {
-    let Op::Encapsulate { ok, inner, parts, len, words } = op else { return None };
+    // Each encrypted packet has a number of its own.
+    let Op::Encapsulate { ok, inner, parts, len, words, seal: None } = op else { return None };
     if parts.contains(&Header::Ip6) && parts.contains(&Header::Udp) {
         return None;
     }
@@ -27,7 +28,7 @@ pub(crate) fn add(
         findings.pin(values, *word);
     }
     let words = words.iter().map(|word| values.get(*word)).collect();
-    let change = Change::Push((*inner, parts.clone()), (*len as usize, words));
+    let change = Change::Push((*inner, parts.clone()), (*len as usize, words), None);
     // The packets of a record have the same headers in front, so this succeeds for all or for none,
     // apart from their length.
     let mut trial = headers.origin.clone();

@@ -282,6 +282,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
             | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,

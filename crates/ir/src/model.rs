@@ -255,6 +255,15 @@ pub enum SetRef {
     List(ParamId, u32),
 }
 
+/// A key: a parameter of type `Keys`, and the number of the key in it (32 bits).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyRef {
+    /// The keys.
+    pub keys: ParamId,
+    /// The key's number.
+    pub number: ValueId,
+}
+
 /// An operation. `out` is the value it defines.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "each operation's description says what its parts are")]
@@ -350,13 +359,30 @@ pub enum Op {
     /// `words` (as of [`Op::LoadString`]); bytes behind the parts are headers of the program. Lengths,
     /// checksums and the fields that announce the next header are filled in. `ok` (bool) is false if
     /// [`braid_packet::tunnel::encapsulate`] refuses: then nothing has changed. Bytes that the capture
-    /// lacks are a fault `truncated`.
-    Encapsulate { ok: ValueId, inner: Inner, parts: Vec<Header>, len: u32, words: Vec<ValueId> },
+    /// lacks are a fault `truncated`. Behind a last part ESP, `seal` encrypts the packet: with a key,
+    /// and a number that the key has not been used with before (64 bits). Without such a key, `ok` is
+    /// false.
+    Encapsulate {
+        ok: ValueId,
+        inner: Inner,
+        parts: Vec<Header>,
+        len: u32,
+        words: Vec<ValueId>,
+        seal: Option<(KeyRef, ValueId)>,
+    },
     /// Removes outer headers up to the end of the header `last`, and `offset` bytes behind it (32
     /// bits). `pkt` stands for all headers that the parser recognises. `ok` (bool) is false if
     /// [`braid_packet::tunnel::decapsulate`] refuses: then nothing has changed. Faults as for
-    /// [`Op::Encapsulate`].
-    Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId },
+    /// [`Op::Encapsulate`]. A packet behind ESP is decrypted with a key. Without such a key, `ok` is
+    /// false.
+    Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId, key: Option<KeyRef> },
+    /// Encrypts the payload of TCP or UDP from byte `offset` on (32 bits), with a key and a number
+    /// that the key has not been used with before (64 bits). Lengths and checksums follow. `ok` (bool)
+    /// is false without such a key, and if [`braid_packet::crypt::encrypt`] refuses: then nothing has
+    /// changed. Bytes that the capture lacks are a fault `truncated`.
+    Encrypt { ok: ValueId, key: KeyRef, number: ValueId, offset: ValueId },
+    /// Decrypts the payload of TCP or UDP from byte `offset` on, as [`Op::Encrypt`] made it.
+    Decrypt { ok: ValueId, key: KeyRef, offset: ValueId },
     /// Gives the packet to the model's native function, which may change it freely. The result is
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.

@@ -60,6 +60,8 @@ pub enum ParamTy {
     Strings(u16),
     /// A set of host names ([`crate::strings`]).
     Hosts,
+    /// Secret keys by number ([`braid_crypto::Keys`]).
+    Keys,
     /// A pool of scalars. The instance keeps the record of taken members.
     Pool(Ty, PoolOrder),
     /// Backends with health: columns as in `List`, plus up or down.

@@ -1,4 +1,4 @@
-//! Values of parameters: sets, rule sets, route tables, backends, pools, patterns, strings.
+//! Values of parameters: sets, rule sets, route tables, backends, pools, patterns, strings, keys.
 
 use crate::ty::{ParamTy, Ty, Word};
 
@@ -30,6 +30,8 @@ pub enum ParamValue {
     Patterns(braid_externs::patterns::PatternSet),
     /// A set of strings.
     Strings(crate::strings::StringSet),
+    /// Secret keys.
+    Keys(braid_crypto::Keys),
     /// A pool's members.
     Pool(IntervalSet),
     /// Backends.
@@ -229,6 +231,15 @@ impl IntervalSet {
 }
 
 impl ParamValue {
+    /// The key with this number, if the value has keys.
+    #[must_use]
+    pub fn key(&self, number: Word) -> Option<&braid_crypto::Key> {
+        match self {
+            Self::Keys(keys) => keys.get(number),
+            _ => None,
+        }
+    }
+
     /// Checks that the value has this type: every scalar fits its width, and every row has a value
     /// for each column.
     ///
@@ -249,6 +260,7 @@ impl ParamValue {
             (ParamTy::Rules, Self::Rules(_))
             | (ParamTy::Routes, Self::Routes(_))
             | (ParamTy::Patterns, Self::Patterns(_))
+            | (ParamTy::Keys, Self::Keys(_))
             | (ParamTy::Str, Self::Str(_)) => Ok(()),
             (ParamTy::Hosts, Self::Strings(set)) if set.is_of_hosts() => Ok(()),
             (ParamTy::Strings(most), Self::Strings(set)) if !set.is_of_hosts() => {

@@ -37,6 +37,8 @@ macro_rules! visitors {
                     | Op::ReplaceBytes { ok: out, .. }
                     | Op::Encapsulate { ok: out, .. }
                     | Op::Decapsulate { ok: out, .. }
+                    | Op::Encrypt { ok: out, .. }
+                    | Op::Decrypt { ok: out, .. }
                     | Op::TakeThis { ok: out, .. } => each(out),
                     Op::Rules { pass: a, rule: b, .. }
                     | Op::Route { found: a, hop: b, .. }
@@ -89,7 +91,6 @@ macro_rules! visitors {
                     | Op::TakeThis { a, .. }
                     | Op::Release { a, .. }
                     | Op::PushVlan { id: a }
-                    | Op::Decapsulate { offset: a, .. }
                     | Op::Route { addr: a, .. }
                     | Op::LoadBytes { offset: a, .. } => each(a),
                     Op::Bin { a, b, .. }
@@ -115,9 +116,28 @@ macro_rules! visitors {
                         each(b);
                     }
                     Op::Extern { args: values, .. }
-                    | Op::PushOption { values, .. }
-                    | Op::Encapsulate { words: values, .. } => {
-                        values.into_iter().for_each(each);
+                    | Op::PushOption { values, .. } => values.into_iter().for_each(each),
+                    Op::Encapsulate { words, seal, .. } => {
+                        words.into_iter().for_each(&mut *each);
+                        if let Some((key, number)) = seal {
+                            each(visitors!(@number key, $($reference)+));
+                            each(number);
+                        }
+                    }
+                    Op::Decapsulate { offset, key, .. } => {
+                        each(offset);
+                        if let Some(key) = key {
+                            each(visitors!(@number key, $($reference)+));
+                        }
+                    }
+                    Op::Encrypt { key, number, offset, .. } => {
+                        each(offset);
+                        each(visitors!(@number key, $($reference)+));
+                        each(number);
+                    }
+                    Op::Decrypt { key, offset, .. } => {
+                        each(offset);
+                        each(visitors!(@number key, $($reference)+));
                     }
                     Op::StateExists { key, .. }
                     | Op::StateGet { key, .. }
@@ -182,6 +202,7 @@ macro_rules! visitors {
     };
     (@fields $new:ident, $($reference:tt)+) => { $($reference)+ $new.fields };
     (@options $new:ident, $($reference:tt)+) => { $($reference)+ $new.options };
+    (@number $key:ident, $($reference:tt)+) => { $($reference)+ $key.number };
     (@second $field:ident, $($reference:tt)+) => { $($reference)+ $field.1 };
 }
 visitors!(visit_outs, visit_uses, &);
@@ -198,6 +219,8 @@ impl Op {
                 | Op::ReplaceBytes { .. }
                 | Op::Encapsulate { .. }
                 | Op::Decapsulate { .. }
+                | Op::Encrypt { .. }
+                | Op::Decrypt { .. }
                 | Op::PushVlan { .. }
                 | Op::PopVlan
                 | Op::PushOption { .. }

@@ -273,6 +273,8 @@ pub(crate) fn reshapes(what: &What) -> bool {
                     | Op::ReplaceBytes { .. }
                     | Op::Encapsulate { .. }
                     | Op::Decapsulate { .. }
+                    | Op::Encrypt { .. }
+                    | Op::Decrypt { .. }
             )
     )
 }

@@ -306,8 +306,8 @@ pub enum StmtKind {
     Emit { event: Ident, args: Vec<(Ident, Expr)> },
     /// `push HEADER(EXPR, …) [else STMT];` or `push HEADER { field: EXPR, … }, … [else STMT];`
     Push { pushes: Vec<Push>, otherwise: Option<Box<Stmt>> },
-    /// `pop HEADER, … [else STMT];`
-    Pop { headers: Vec<Path>, otherwise: Option<Box<Stmt>> },
+    /// `pop HEADER, … [else STMT];` or `pop HEADER { field: EXPR, … }, … [else STMT];`
+    Pop { pops: Vec<Push>, otherwise: Option<Box<Stmt>> },
     /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
     Call { call: Expr, otherwise: Option<Box<Stmt>> },
     /// `{ … }`
@@ -328,7 +328,7 @@ pub struct Contents {
 }
 
 /// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`: a header that a packet gets, with its
-/// values.
+/// values, or one that it loses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Push {
     /// The header.

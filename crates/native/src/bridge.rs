@@ -263,6 +263,8 @@ pub fn value(param: &ParamValue) -> Value {
             rows(v4.chain(v6).map(|row| row.to_vec()).collect())
         }
         ParamValue::Strings(set) => Value { rows: Vec::new(), texts: set.entries() },
+        // The keys themselves stay secret.
+        ParamValue::Keys(keys) => rows(keys.numbers().map(|number| vec![number.into()]).collect()),
         ParamValue::Patterns(set) => {
             let parts = set.patterns().iter().map(|pattern| {
                 let (regex, nocase, text) = match &pattern.matcher {

@@ -19,6 +19,7 @@ pub mod build;
 pub mod burst;
 pub mod bytes;
 pub mod checksum;
+pub mod crypt;
 mod declare;
 pub mod diff;
 pub mod field;

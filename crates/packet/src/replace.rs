@@ -61,19 +61,32 @@ pub fn replace(
         return Ok(false);
     }
     lengths::write(packet, at, new);
-    let after = summed(packet, layout, at..end + new.len() - old);
+    let lengths = (grows, old.saturating_sub(new.len()));
+    settle(packet, layout, (before, at..end + new.len() - old), lengths);
+    Ok(true)
+}
+
+/// Updates lengths and checksums of a packet whose payload has changed. `before` is what bytes added
+/// to the checksum ([`summed`]) that are now at a place. The payload is longer by `more` bytes, or
+/// shorter by `less`.
+pub(crate) fn settle(
+    packet: &mut Packet,
+    layout: &Layout,
+    (before, now): (u16, std::ops::Range<usize>),
+    (more, less): (usize, usize),
+) {
+    let after = summed(packet, layout, now);
     let mut delta = Delta::between(before.into(), after.into(), 2);
-    if new.len() != old {
-        delta = delta.and(lengths::change(packet, layout, grows, old.saturating_sub(new.len())));
+    if more != less {
+        delta = delta.and(lengths::change(packet, layout, more, less));
     }
     if let Some(sum) = layout.sum() {
         checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
     }
-    Ok(true)
 }
 
 /// What bytes add to the checksum of the header in front of them.
-fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<usize>) -> u16 {
+pub(crate) fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<usize>) -> u16 {
     let is_odd = bytes.start.abs_diff(layout.l4()) % 2 == 1;
     let bytes = packet.data().get(bytes).unwrap_or_default();
     let sum = Sum16::default().with(bytes).folded();

@@ -10,7 +10,10 @@ use crate::layout::Layout;
 use crate::lengths::{number16, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
-use crate::wire::{ether_type, ethernet, geneve, gre, ipv4, ipv6, mpls, proto, udp};
+use crate::wire::{ether_type, ethernet, geneve, gre, ipsec, ipv4, ipv6, mpls, proto, udp};
+use braid_crypto::Key;
+
+mod esp;
 
 /// What a tunnel carries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,6 +34,7 @@ pub fn added_len(header: Header) -> Option<usize> {
         Header::Ip4 => Some(ipv4::LEN),
         Header::Ip6 => Some(ipv6::LEN),
         Header::Udp | Header::Vxlan | Header::Geneve => Some(8),
+        Header::Esp => Some(ipsec::ESP_LEN),
         Header::Gre | Header::GreKey => Some(4),
         _ => None,
     }
@@ -64,25 +68,25 @@ pub fn first_bit(field: Field) -> Option<usize> {
 /// for all headers that the parser recognises.
 #[must_use]
 pub fn can_end(header: Header) -> bool {
-    use Header::{Geneve, Gre, Ip4, Ip6, Mpls, Pkt, Udp, Vxlan};
-    matches!(header, Ip4 | Ip6 | Udp | Gre | Vxlan | Geneve | Mpls | Pkt)
+    use Header::{Esp, Geneve, Gre, Ip4, Ip6, Mpls, Pkt, Udp, Vxlan};
+    matches!(header, Ip4 | Ip6 | Udp | Gre | Vxlan | Geneve | Mpls | Esp | Pkt)
 }
 
 /// Outer headers that a packet gets or loses.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
     /// [`encapsulate`] with these arguments.
-    Push((Inner, Vec<Header>), (usize, Vec<u128>)),
+    Push((Inner, Vec<Header>), (usize, Vec<u128>), Option<(Key, u64)>),
     /// [`decapsulate`] with these arguments.
-    Pop((Inner, Header), u128),
+    Pop((Inner, Header), u128, Option<Key>),
 }
 
 impl Change {
-    /// The number of bytes that it adds. 0 if it removes headers: how many is up to the packet.
+    /// The number of bytes of its headers. 0 if it removes headers: how many is up to the packet.
     #[must_use]
     pub fn longer(&self) -> usize {
         match self {
-            Change::Push(_, (len, _)) => *len,
+            Change::Push(_, (len, _), _) => *len,
             Change::Pop(..) => 0,
         }
     }
@@ -91,8 +95,8 @@ impl Change {
     #[must_use]
     pub fn names(&self) -> String {
         match self {
-            Change::Push((_, parts), _) => names(parts),
-            Change::Pop((_, last), _) => last.name().to_owned(),
+            Change::Push((_, parts), ..) => names(parts),
+            Change::Pop((_, last), ..) => last.name().to_owned(),
         }
     }
 
@@ -102,10 +106,13 @@ impl Change {
     /// As for that function.
     pub fn apply(&self, packet: &mut Packet, layout: &Layout) -> Result<bool, Cut> {
         match self {
-            Change::Push((inner, parts), (len, words)) => {
-                encapsulate(packet, layout, (*inner, parts), (*len, words))
+            Change::Push((inner, parts), (len, words), seal) => {
+                let seal = seal.as_ref().map(|(key, number)| (key, *number));
+                encapsulate(packet, layout, (*inner, parts), (*len, words), seal)
             }
-            Change::Pop(outer, offset) => decapsulate(packet, layout, *outer, *offset),
+            Change::Pop(outer, offset, key) => {
+                decapsulate(packet, layout, *outer, *offset, key.as_ref())
+            }
         }
     }
 }
@@ -115,23 +122,30 @@ impl Change {
 /// and the fields that announce the next header are filled in. A UDP checksum is 0 behind IPv4, and
 /// computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
 ///
+/// `seal` encrypts the packet behind a last part ESP (RFC 4303, tunnel mode): with a key, and with a
+/// number that this key has not been used with before ([`Key::iv`]).
+///
 /// Returns false, and changes nothing, if the packet has no Ethernet header (for a frame), if it is
 /// neither IP nor MPLS right behind the link header (for a packet), or if a length would not fit.
 ///
 /// # Errors
-/// The capture lacks bytes that a checksum covers. Nothing has changed.
+/// The capture lacks bytes that a checksum covers or that are encrypted. Nothing has changed.
 pub fn encapsulate(
     packet: &mut Packet,
     layout: &Layout,
     (inner, parts): (Inner, &[Header]),
     (len, words): (usize, &[u128]),
+    seal: Option<(&Key, u64)>,
 ) -> Result<bool, Cut> {
     let mut bytes = bytes::of_words(words);
     let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
-    let Some(carried) = carried(packet, layout, inner) else { return Ok(false) };
+    let Some(mut carried) = carried(packet, layout, inner) else { return Ok(false) };
+    let clear = carried.len;
+    carried.len += seal.map_or(0, |(key, _)| esp::added(key, clear));
     let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
     let behind_link = (len + carried.len).saturating_sub(link);
-    if behind_link > usize::from(u16::MAX) || packet.wire_len as usize + len > MOST as usize {
+    let whole = packet.wire_len as usize + len + carried.len - clear;
+    if behind_link > usize::from(u16::MAX) || whole > MOST as usize {
         return Ok(false);
     }
     let start = fill(bytes, parts, &carried);
@@ -144,7 +158,10 @@ pub fn encapsulate(
         let inner = packet.data().get(carried.at..end).ok_or(Cut)?;
         fill_udp6(bytes, udp, inner);
     }
-    let done = packet.insert(carried.at, bytes);
+    let done = match seal {
+        Some(seal) => esp::seal(packet, (carried.at, clear, carried.kind), bytes, seal)?,
+        None => packet.insert(carried.at, bytes),
+    };
     if let (true, Some(at), Some(kind)) = (done, carried.type_at, start.kind) {
         write(packet, at, &kind.to_be_bytes());
     }
@@ -310,6 +327,7 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Anno
             kind.inspect(|kind| put(geneve::PROTO, kind));
             Announced::default()
         }
+        Header::Esp => Announced::of_proto(proto::ESP),
         // A key passes on what the GRE header in front of it announces.
         Header::GreKey => next,
         _ => Announced::default(),
@@ -342,15 +360,25 @@ fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
 /// between announces something else, or if what is left is neither a frame nor an IP packet nor an
 /// MPLS stack. Padding behind an IP packet that held a frame is removed.
 ///
+/// Behind ESP, the packet is decrypted with `key`. The result is false without one, and if the packet
+/// is not one that this key encrypted.
+///
 /// # Errors
-/// The first byte inside was not captured. Nothing has changed.
+/// The first byte inside was not captured, or a byte that is encrypted. Nothing has changed.
 pub fn decapsulate(
     packet: &mut Packet,
     layout: &Layout,
     (inner, last): (Inner, Header),
     offset: u128,
+    key: Option<&Key>,
 ) -> Result<bool, Cut> {
     let Some(outer) = outer(packet, layout, inner, last) else { return Ok(false) };
+    if last == Header::Esp {
+        return match (inner, offset, key) {
+            (Inner::Packet, 0, Some(key)) => esp::open(packet, &outer, key),
+            _ => Ok(false),
+        };
+    }
     let offset = usize::try_from(offset).ok();
     let behind = offset.and_then(|offset| outer.behind.checked_add(offset));
     let least = if inner == Inner::Frame { ethernet::LEN } else { 1 };
@@ -425,6 +453,7 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
             _ => return None,
         },
         Header::Udp => (layout.l4() + udp::LEN, None),
+        Header::Esp => (layout.l4() + ipsec::ESP_LEN, None),
         Header::Gre => (layout.payload_offset(), Some(get(Field::GreProto)?)),
         Header::Geneve => (layout.payload_offset(), Some(get(Field::GeneveProto)?)),
         _ => (layout.payload_offset(), None),

@@ -4,12 +4,13 @@ use super::arith::{binary, compare};
 use super::packet::PacketState;
 use super::run::{Role, Run, Write};
 use super::{calls, native};
+use braid_crypto::Key;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
+use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
 use braid_packet::tunnel::Change;
-use braid_packet::{Field, Header};
+use braid_packet::{Field, Header, crypt};
 
 impl Run<'_> {
     /// Runs one operation.
@@ -42,6 +43,8 @@ impl Run<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
@@ -215,13 +218,33 @@ impl Run<'_> {
                 self.writes.push(Write::Replace(place, new));
                 self.define(*ok, done.into());
             }
-            Op::Encapsulate { ok, inner, parts, len, words } => {
+            Op::Encapsulate { ok, inner, parts, len, words, seal } => {
                 let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
-                let change = Change::Push((*inner, parts.clone()), (*len as usize, words));
-                self.tunnel(*ok, change)?;
+                let header = ((*inner, parts.clone()), (*len as usize, words));
+                let seal = match seal {
+                    None => Some(None),
+                    Some((key, number)) => {
+                        self.cipher_key(*key).map(|key| Some((key, self.wide(*number))))
+                    }
+                };
+                self.tunnel(*ok, seal.map(|seal| Change::Push(header.0, header.1, seal)))?;
             }
-            Op::Decapsulate { ok, inner, last, offset } => {
-                self.tunnel(*ok, Change::Pop((*inner, *last), self.value(*offset)))?;
+            Op::Decapsulate { ok, inner, last, offset, key } => {
+                let (outer, offset) = ((*inner, *last), self.value(*offset));
+                let key = match key {
+                    None => Some(None),
+                    Some(key) => self.cipher_key(*key).map(Some),
+                };
+                self.tunnel(*ok, key.map(|key| Change::Pop(outer, offset, key)))?;
+            }
+            Op::Encrypt { ok, key, number, offset } => {
+                let (offset, number) = (self.value(*offset), self.wide(*number));
+                let key = self.cipher_key(*key);
+                self.crypt(*ok, key.map(|key| crypt::Change::Encrypt(offset, (key, number))))?;
+            }
+            Op::Decrypt { ok, key, offset } => {
+                let (offset, key) = (self.value(*offset), self.cipher_key(*key));
+                self.crypt(*ok, key.map(|key| crypt::Change::Decrypt(offset, key)))?;
             }
             Op::Count { row } => {
                 let bytes = u64::from(self.packet()?.now.wire_len);
@@ -235,12 +258,38 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds outer headers or removes some.
-    fn tunnel(&mut self, ok: ValueId, change: Change) -> Result<(), Fault> {
+    /// Adds outer headers or removes some. Without the key that this needs, there is no change.
+    fn tunnel(&mut self, ok: ValueId, change: Option<Change>) -> Result<(), Fault> {
+        let Some(change) = change else {
+            self.define(ok, 0);
+            return Ok(());
+        };
         let done = self.packet()?.tunnel(&change).map_err(|_| Fault::Truncated)?;
         self.writes.push(Write::Tunnel(change));
         self.define(ok, done.into());
         Ok(())
+    }
+
+    /// Encrypts the payload or decrypts it. Without the key, there is no change.
+    fn crypt(&mut self, ok: ValueId, change: Option<crypt::Change>) -> Result<(), Fault> {
+        let Some(change) = change else {
+            self.define(ok, 0);
+            return Ok(());
+        };
+        let done = self.packet()?.crypt(&change).map_err(|_| Fault::Truncated)?;
+        self.writes.push(Write::Crypt(change));
+        self.define(ok, done.into());
+        Ok(())
+    }
+
+    /// A key of a parameter. `None` if there is none with this number.
+    fn cipher_key(&self, key: KeyRef) -> Option<Key> {
+        self.env.param(key.keys).key(self.value(key.number)).cloned()
+    }
+
+    /// A value of 64 bits.
+    fn wide(&self, value: ValueId) -> u64 {
+        u64::try_from(self.value(value)).unwrap_or(u64::MAX)
     }
 
     fn has(&mut self, out: ValueId, header: Header) -> Result<(), Fault> {

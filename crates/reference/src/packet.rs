@@ -4,7 +4,7 @@ use braid_ir::model::Word;
 use braid_ir::rules::RulePacket;
 use braid_packet::bytes::{self, Area, Cut};
 use braid_packet::tunnel::Change;
-use braid_packet::{Field, Header, Layout, Packet, options, replace};
+use braid_packet::{Field, Header, Layout, Packet, crypt, options, replace};
 
 /// A packet in a function.
 pub(super) struct PacketState {
@@ -83,6 +83,13 @@ impl PacketState {
 
     /// Adds outer headers or removes some. Returns false if that is not possible.
     pub(super) fn tunnel(&mut self, change: &Change) -> Result<bool, Cut> {
+        let done = change.apply(&mut self.now, &self.layout);
+        self.layout = self.now.parse();
+        done
+    }
+
+    /// Encrypts the payload or decrypts it. Returns false if that is not possible.
+    pub(super) fn crypt(&mut self, change: &crypt::Change) -> Result<bool, Cut> {
         let done = change.apply(&mut self.now, &self.layout);
         self.layout = self.now.parse();
         done

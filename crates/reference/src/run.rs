@@ -8,8 +8,8 @@ use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
 use braid_ir::value::ParamValue;
-use braid_packet::Packet;
 use braid_packet::tunnel::Change;
+use braid_packet::{Packet, crypt};
 
 /// The data that a program may access besides its own values and packet.
 pub(super) struct Env<'a> {
@@ -87,6 +87,8 @@ pub(super) enum Write {
     Replace((Word, Word), (Word, Vec<Word>)),
     /// Outer headers that the program added or removed.
     Tunnel(Change),
+    /// A payload that the program encrypted or decrypted.
+    Crypt(crypt::Change),
 }
 
 /// A running program.

@@ -286,5 +286,9 @@ fn replay(packet: &mut Packet, write: &Write) {
             let layout = packet.parse();
             let _ = change.apply(packet, &layout);
         }
+        Write::Crypt(change) => {
+            let layout = packet.parse();
+            let _ = change.apply(packet, &layout);
+        }
     }
 }

@@ -127,6 +127,10 @@ impl<'a> Run<'a> {
                 Err("a function writes bytes without a name, which this check does not cover"
                     .to_owned())
             }
+            Op::Encrypt { .. } | Op::Decrypt { .. } => {
+                Err("a function encrypts or decrypts the payload, which this check does not cover"
+                    .to_owned())
+            }
             Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
                 Err("a function adds or removes outer headers, which this check does not cover"
                     .to_owned())

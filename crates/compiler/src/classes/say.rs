@@ -317,7 +317,9 @@ impl OnWay<'_> {
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. } => self.bytes_op(op, place, depth),
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => self.bytes_op(op, place, depth),
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
@@ -356,6 +358,8 @@ impl OnWay<'_> {
             }
             Op::Encapsulate { parts, .. } => format!("{} fit", tunnel::names(parts)),
             Op::Decapsulate { last, .. } => format!("{} can be removed", last.name()),
+            Op::Encrypt { offset, .. } => format!("the payload from {} is encrypted", say(offset)),
+            Op::Decrypt { offset, .. } => format!("the payload from {} is decrypted", say(offset)),
             _ => String::new(),
         }
     }

@@ -181,7 +181,10 @@ impl Walk<'_> {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }
-            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => self.write_payload(op),
+            Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
             Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
             Op::Extern { name, .. } => self.call(name),
@@ -219,7 +222,7 @@ impl Walk<'_> {
         self.profile.writes_payload = true;
         self.profile.tests.insert(Header::L4);
         self.profile.faults.insert("truncated");
-        if let Op::ReplaceBytes { .. } = op {
+        if !matches!(op, Op::StoreBytes { .. }) {
             self.profile.reads_payload = true;
             self.profile.writes.extend(LENGTHS);
             self.read(&[Field::PktLen, Field::PktPayloadLen]);

@@ -142,9 +142,10 @@ impl<'a> Walk<'a> {
             self.values.defs.insert(out, op);
         }
         match op {
-            Op::StoreBytes { area: Area::Payload, .. } | Op::ReplaceBytes { .. } => {
-                place.changed |= Field::L4Dport.decided_bits()
-            }
+            Op::StoreBytes { area: Area::Payload, .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => place.changed |= Field::L4Dport.decided_bits(),
             Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
                 place.changed = u128::MAX;
                 place.written.extend(FIELDS.iter().map(|info| (info.field, None)));

@@ -50,6 +50,8 @@ pub(super) fn execute_op(
         | Op::ReplaceBytes { .. }
         | Op::Encapsulate { .. }
         | Op::Decapsulate { .. }
+        | Op::Encrypt { .. }
+        | Op::Decrypt { .. }
         | Op::LoadTag { .. }
         | Op::StoreTag { .. }
         | Op::PushVlan { .. }

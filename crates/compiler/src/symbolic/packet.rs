@@ -47,8 +47,8 @@ pub(super) fn packet_op(
         Op::StoreBytes { ok, area, offset, a } => {
             store_bytes(draft, visit, path, *area, (*ok, *offset, *a))?;
         }
-        Op::ReplaceBytes { ok, offset, old, new, words } => {
-            replace_bytes(draft, visit, path, *ok, ((*offset, *old), (*new, words)))?;
+        Op::ReplaceBytes { ok, .. } | Op::Encrypt { ok, .. } | Op::Decrypt { ok, .. } => {
+            replace_bytes(draft, visit, path, *ok, op)?;
         }
         Op::Encapsulate { .. } | Op::Decapsulate { .. } => tunnel_op(draft, visit, path, op),
         Op::LoadTag { out, tag } => {
@@ -125,13 +125,14 @@ fn store_bytes(
     Ok(())
 }
 
-/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer.
+/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer, or
+/// encrypts or decrypts the payload.
 fn replace_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
     path: &mut Path,
     ok: ValueId,
-    ((offset, old), (new, words)): ((ValueId, ValueId), (ValueId, &[ValueId])),
+    op: &Op,
 ) -> Result<(), Header> {
     let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
     freshen(draft, path);
@@ -139,11 +140,12 @@ fn replace_bytes(
     if !draft.has_mutant(SynthMutant::CountedLater) {
         draft.count_now(path);
     }
-    let (offset, old, new) = (path.value(offset), path.value(old), path.value(new));
-    let words = words.iter().map(|word| path.value(*word)).collect();
-    let make =
-        |outs: &[ValueId]| What::Op(Op::ReplaceBytes { ok: outs[0], offset, old, new, words });
-    let outs = draft.act(visit, path, &[Ty::uint(1)], true, make);
+    let mut op = op.clone();
+    op.visit_uses_mut(&mut |value| *value = path.value(*value));
+    let outs = draft.act(visit, path, &[Ty::uint(1)], true, |outs| {
+        op.visit_outs_mut(&mut |out| *out = outs[0]);
+        What::Op(op)
+    });
     draft.bind(path, ok, outs[0]);
     draft.step(path.at, What::Parse);
     path.state.reload([Field::L4Checksum]);

@@ -43,7 +43,10 @@ pub(super) fn consulted(model: &Model) -> u128 {
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {
                 options::NAMED.into_iter().for_each(&mut add);
             }
-            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
+            Op::StoreBytes { .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => {
                 [Header::Tcp, Header::Udp].into_iter().for_each(&mut add);
                 Header::behind_ports().for_each(&mut add);
             }

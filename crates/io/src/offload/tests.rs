@@ -229,7 +229,7 @@ fn segments_in_tunnels_are_taken_apart() {
             let layout = packet.parse();
             assert!(checksum::verify(&packet, &layout).all_right(), "{last:?} {number}");
             let inner = if front.ends_with(b"frame") { Inner::Frame } else { Inner::Packet };
-            assert_eq!(tunnel::decapsulate(&mut packet, &layout, (inner, last), 0), Ok(true));
+            assert_eq!(tunnel::decapsulate(&mut packet, &layout, (inner, last), 0, None), Ok(true));
             let layout = packet.parse();
             assert_eq!(checksum::verify(&packet, &layout).transport, Some(true), "{last:?}");
             assert_eq!(layout.payload_len(), [100, 100, 50][number]);

@@ -76,12 +76,23 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::ReplaceBytes { offset, old, new, words, .. } => {
             format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
         }
-        Op::Encapsulate { inner, parts, len, words, .. } => {
+        Op::Encapsulate { inner, parts, len, words, seal, .. } => {
             let (inner, parts) = (name_of(INNERS, inner), tunnel::names(parts));
-            format!("encapsulate {inner} ({parts}), {len}, ({})", values(words))
+            let seal = seal.map_or(String::new(), |(key, number)| {
+                format!(", key {}[{}], {number}", param(&key.keys), key.number)
+            });
+            format!("encapsulate {inner} ({parts}), {len}, ({}){seal}", values(words))
         }
-        Op::Decapsulate { inner, last, offset, .. } => {
-            format!("decapsulate {} {}, {offset}", name_of(INNERS, inner), last.name())
+        Op::Decapsulate { inner, last, offset, key, .. } => {
+            let key = key
+                .map_or(String::new(), |key| format!(", key {}[{}]", param(&key.keys), key.number));
+            format!("decapsulate {} {}, {offset}{key}", name_of(INNERS, inner), last.name())
+        }
+        Op::Encrypt { key, number, offset, .. } => {
+            format!("encrypt {offset}, key {}[{}], {number}", param(&key.keys), key.number)
+        }
+        Op::Decrypt { key, offset, .. } => {
+            format!("decrypt {offset}, key {}[{}]", param(&key.keys), key.number)
         }
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));

@@ -4,9 +4,9 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, by_name, resolve};
 use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
-    Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, Model, NewPacket, NewPayload, Op,
-    ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty,
-    ValueId,
+    Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
+    NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
+    Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
 
@@ -447,11 +447,23 @@ impl Parser<'_, '_> {
                 let len = self.scan.number()?;
                 self.scan.expect(",")?;
                 self.scan.expect("(")?;
-                Op::Encapsulate { ok: out, inner, parts, len, words: self.values(")")? }
+                let words = self.values(")")?;
+                let key = self.optional_key()?;
+                let seal = key.map(|key| Ok((key, self.comma_value()?))).transpose()?;
+                Op::Encapsulate { ok: out, inner, parts, len, words, seal }
             }
             "decapsulate" => {
                 let (inner, last) = (self.inner()?, self.header()?);
-                Op::Decapsulate { ok: out, inner, last, offset: self.comma_value()? }
+                let offset = self.comma_value()?;
+                Op::Decapsulate { ok: out, inner, last, offset, key: self.optional_key()? }
+            }
+            "encrypt" => {
+                let (offset, key) = (self.value()?, self.cipher_key()?);
+                Op::Encrypt { ok: out, key, number: self.comma_value()?, offset }
+            }
+            "decrypt" => {
+                let offset = self.value()?;
+                Op::Decrypt { ok: out, key: self.cipher_key()?, offset }
             }
             "in_strings" => {
                 let (param, len) = (self.param()?, self.comma_value()?);
@@ -518,6 +530,22 @@ impl Parser<'_, '_> {
             SetRef::Const(set(self.scan)?)
         };
         Ok(Op::InSet { out, a, set })
+    }
+
+    /// A key behind a comma, or none.
+    fn optional_key(&mut self) -> Result<Option<KeyRef>> {
+        if self.scan.sees(",") { self.cipher_key().map(Some) } else { Ok(None) }
+    }
+
+    /// `, key PARAM[VALUE]`
+    fn cipher_key(&mut self) -> Result<KeyRef> {
+        self.scan.expect(",")?;
+        self.scan.expect_word("key")?;
+        let keys = self.param()?;
+        self.scan.expect("[")?;
+        let number = self.value()?;
+        self.scan.expect("]")?;
+        Ok(KeyRef { keys, number })
     }
 
     fn inner(&mut self) -> Result<Inner> {

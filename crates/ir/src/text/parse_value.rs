@@ -7,6 +7,7 @@ use crate::routes::RouteTable;
 use crate::show::NAMED_KINDS;
 use crate::strings::StringSet;
 use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
+use braid_crypto::Keys;
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
 use braid_packet::Field;
@@ -71,13 +72,14 @@ pub(super) fn param_ty(scan: &mut Scan<'_>) -> Result<ParamTy> {
             in_angles(scan)?;
             ParamTy::Strings(scan.number()?)
         }
-        plain @ ("rules" | "routes" | "patterns" | "hosts" | "string") => {
+        plain @ ("rules" | "routes" | "patterns" | "hosts" | "keys" | "string") => {
             scan.expect_word(plain)?;
             return Ok(match plain {
                 "rules" => ParamTy::Rules,
                 "routes" => ParamTy::Routes,
                 "patterns" => ParamTy::Patterns,
                 "hosts" => ParamTy::Hosts,
+                "keys" => ParamTy::Keys,
                 _ => ParamTy::Str,
             });
         }
@@ -134,9 +136,8 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
     }
     let word = scan.peek_word();
     match word {
-        "set" | "pool" | "rules" | "routes" | "patterns" | "strings" | "hosts" | "backends" => {
-            scan.expect_word(word)?;
-        }
+        "set" | "pool" | "rules" | "routes" | "patterns" | "strings" | "hosts" | "keys"
+        | "backends" => scan.expect_word(word)?,
         _ => return scan.literal().map(ParamValue::Scalar),
     }
     match word {
@@ -146,6 +147,8 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
         "routes" => routes(scan).map(ParamValue::Routes),
         "patterns" => patterns(scan).map(ParamValue::Patterns),
         "strings" | "hosts" => strings(scan, word == "hosts").map(ParamValue::Strings),
+        // The text does not hold the keys.
+        "keys" => scan.expect_word("hidden").map(|()| ParamValue::Keys(Keys::default())),
         _ => {
             scan.expect("[")?;
             scan.items("]", backend).map(ParamValue::Backends)

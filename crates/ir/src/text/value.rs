@@ -35,6 +35,7 @@ fn param_ty(ty: &ParamTy) -> String {
         ParamTy::Patterns => "patterns".to_owned(),
         ParamTy::Strings(most) => format!("strings<{most}>"),
         ParamTy::Hosts => "hosts".to_owned(),
+        ParamTy::Keys => "keys".to_owned(),
         ParamTy::Pool(ty, order) => format!("pool<{ty}, {}>", name_of(POOL_ORDERS, order)),
         ParamTy::Backends(of) => format!("backends<{}>", columns(of)),
         ParamTy::Str => "string".to_owned(),
@@ -112,6 +113,8 @@ fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
             let one = |entry: Vec<u8>| format!("\"{}\"", entry.escape_ascii());
             format!("{of} {{{}}}", list(set.entries(), one))
         }
+        // Keys are secret.
+        ParamValue::Keys(_) => "keys hidden".to_owned(),
         ParamValue::Pool(members) => format!("pool {}", set(members, kind)),
         ParamValue::Backends(all) => format!("backends [{}]", list(all, |one| backend(one, of))),
         ParamValue::Str(text) => format!("{text:?}"),

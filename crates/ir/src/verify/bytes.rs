@@ -36,15 +36,35 @@ impl OpCheck<'_> {
                 self.width(*new, 8)?;
                 self.words(words)
             }
-            Op::Encapsulate { ok, inner, parts, len, words } => {
+            Op::Encapsulate { ok, inner, parts, len, words, seal } => {
                 self.width(*ok, 1)?;
                 self.words(words)?;
+                if let Some((key, number)) = seal {
+                    self.cipher_key(*key)?;
+                    self.width(*number, 64)?;
+                }
+                if seal.is_some() != (parts.last() == Some(&Header::Esp)) {
+                    return Err(Problem::Outer);
+                }
                 outer(*inner, parts, (*len as usize, words.len()))
             }
-            Op::Decapsulate { ok, last, offset, .. } => {
+            Op::Decapsulate { ok, last, offset, key, .. } => {
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
-                if tunnel::can_end(*last) { Ok(()) } else { Err(Problem::Outer) }
+                key.map_or(Ok(()), |key| self.cipher_key(key))?;
+                let is_right = tunnel::can_end(*last) && key.is_some() == (*last == Header::Esp);
+                if is_right { Ok(()) } else { Err(Problem::Outer) }
+            }
+            Op::Encrypt { ok, key, number, offset } => {
+                self.width(*ok, 1)?;
+                self.width(*number, 64)?;
+                self.width(*offset, 32)?;
+                self.cipher_key(*key)
+            }
+            Op::Decrypt { ok, key, offset } => {
+                self.width(*ok, 1)?;
+                self.width(*offset, 32)?;
+                self.cipher_key(*key)
             }
             _ => Ok(()),
         }

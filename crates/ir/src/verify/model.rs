@@ -106,6 +106,7 @@ impl Check<'_> {
             | ParamTy::Routes
             | ParamTy::Patterns
             | ParamTy::Hosts
+            | ParamTy::Keys
             | ParamTy::Str => {}
         }
         if let Some(Err(why)) = decl.default.as_ref().map(|value| value.check(&decl.ty)) {

@@ -2,7 +2,7 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{MAX_STRING_WORDS, Op, ParamTy, ValueId};
+use crate::model::{KeyRef, MAX_STRING_WORDS, Op, ParamTy, ValueId};
 
 impl OpCheck<'_> {
     /// Checks a search for the place of a pattern, or the lookup of a string.
@@ -24,6 +24,12 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the reference to a key.
+    pub(super) fn cipher_key(&self, key: KeyRef) -> Checked {
+        self.kind(key.keys, "keys", |ty| *ty == ParamTy::Keys)?;
+        self.width(key.number, 32)
     }
 
     /// Checks the words of a string.

@@ -62,6 +62,8 @@ impl OpCheck<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
@@ -456,7 +458,9 @@ impl OpCheck<'_> {
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. } => self.of_bytes(op),
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => self.of_bytes(op),
             Op::Count { row } => self.row(*row),
             Op::Mirror { port } => self.dest(*port),
             Op::Create { new, port } => {

@@ -127,7 +127,7 @@ impl Maker {
     }
 
     fn param(&mut self, index: usize) -> ParamDecl {
-        let ty = match self.below(11) {
+        let ty = match self.below(12) {
             0 => ParamTy::Scalar(self.ty()),
             1 => ParamTy::List(self.columns()),
             2 => ParamTy::Set(self.ty()),
@@ -141,6 +141,7 @@ impl Maker {
             7 => ParamTy::Backends(self.columns()),
             8 => ParamTy::Strings(self.pick(&[16, 240])),
             9 => ParamTy::Hosts,
+            10 => ParamTy::Keys,
             _ => ParamTy::Str,
         };
         let default = if self.coin() { Some(self.value(&ty)) } else { None };
@@ -194,6 +195,8 @@ impl Maker {
                 let all = [b"".to_vec(), b"a\"\x00\xff".to_vec(), b"*.b".to_vec(), vec![b'z'; 16]];
                 ParamValue::Strings(StringSet::exact(all[..count].to_vec()).unwrap())
             }
+            // The text hides keys, so it is read back without any.
+            ParamTy::Keys => ParamValue::Keys(braid_crypto::Keys::default()),
             ParamTy::Hosts => {
                 let all: [&[u8]; 4] = [b"*.example.org", b"A.example", b"*.b", b"c_1-2"];
                 ParamValue::Strings(StringSet::hosts(all[..count].to_vec()).unwrap())
@@ -379,9 +382,13 @@ impl Maker {
         }
     }
 
+    fn cipher_key(&mut self, number: ValueId) -> KeyRef {
+        KeyRef { keys: self.param_id(), number }
+    }
+
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(21) {
+        match self.below(23) {
             0 => Op::Has { out: self.out(), header: self.header() },
             1 => Op::Load { out: self.out(), field: self.field() },
             2 => Op::LoadEntry { out: self.out(), field: self.field() },
@@ -407,12 +414,16 @@ impl Maker {
             19 => {
                 let words = (0..self.below(3)).map(|_| a).collect();
                 let (inner, parts) = (self.inner(), vec![self.header(), self.header()]);
-                Op::Encapsulate { ok: self.out(), inner, parts, len: 3, words }
+                let seal = if self.coin() { Some((self.cipher_key(a), a)) } else { None };
+                Op::Encapsulate { ok: self.out(), inner, parts, len: 3, words, seal }
             }
             20 => {
                 let (inner, last) = (self.inner(), self.header());
-                Op::Decapsulate { ok: self.out(), inner, last, offset: a }
+                let key = if self.coin() { Some(self.cipher_key(a)) } else { None };
+                Op::Decapsulate { ok: self.out(), inner, last, offset: a, key }
             }
+            21 => Op::Encrypt { ok: self.out(), key: self.cipher_key(a), number: a, offset: a },
+            22 => Op::Decrypt { ok: self.out(), key: self.cipher_key(a), offset: a },
             16 => Op::StoreBytes { ok: self.out(), area: self.area(), offset: a, a },
             14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },

@@ -1,5 +1,5 @@
-//! Importers: they read rule files, route tables, prefix lists, pattern files and lists of strings
-//! as values of parameters.
+//! Importers: they read rule files, route tables, prefix lists, pattern files, lists of strings and
+//! keys as values of parameters.
 //!
 //! Each importer is a function from a text to a value, or to all errors of the text with their
 //! places. Importers open no files. `docs/rule-files.md` describes the formats. The input may be
@@ -9,6 +9,7 @@ mod addr;
 mod classbench;
 mod cursor;
 mod error;
+mod keys;
 mod patterns;
 mod prefixes;
 mod routes;
@@ -17,6 +18,7 @@ mod strings;
 
 pub use classbench::classbench;
 pub use error::{ImportError, ImportErrors, MAX_ERRORS};
+pub use keys::{MAX_KEYS, keys};
 pub use patterns::patterns;
 pub use prefixes::{Family, prefixes};
 pub use routes::{MAX_ROUTES, routes};

@@ -210,14 +210,8 @@ impl Walk<'_> {
                 port.iter().for_each(|port| self.used_port(self.nf, port));
             }
             StmtKind::Emit { event, args } => self.emit(event, args),
-            StmtKind::Push { pushes, otherwise } => {
+            StmtKind::Push { pushes, otherwise } | StmtKind::Pop { pops: pushes, otherwise } => {
                 pushes.iter().for_each(|push| self.push(push));
-                self.otherwise(otherwise.as_deref());
-            }
-            StmtKind::Pop { headers, otherwise } => {
-                for header in headers {
-                    in_header(self, header);
-                }
                 self.otherwise(otherwise.as_deref());
             }
             StmtKind::Block(block) => self.block(block),

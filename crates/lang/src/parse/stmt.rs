@@ -57,12 +57,11 @@ fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
             Ok(StmtKind::Push { pushes, otherwise: otherwise(p)? })
         }
         "pop" => {
-            p.bump();
-            let mut headers = vec![types::path(p, A_HEADER)?];
+            let mut pops = vec![push(p)?];
             while p.eat(Tok::Comma) {
-                headers.push(types::path(p, A_HEADER)?);
+                pops.push(pushed(p)?);
             }
-            Ok(StmtKind::Pop { headers, otherwise: otherwise(p)? })
+            Ok(StmtKind::Pop { pops, otherwise: otherwise(p)? })
         }
         "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" => {
             let kind = simple_stmt(p)?;

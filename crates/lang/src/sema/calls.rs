@@ -28,6 +28,8 @@ const BUILT_IN: &[&str] = &[
     "which",
     "find",
     "release",
+    "encrypt",
+    "decrypt",
 ];
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
 const FALLIBLE: &[&str] = &["take", "route", "which", "find"];
@@ -93,8 +95,8 @@ pub fn call(
             let (_, rule) = decide(lower, args, span)?;
             Some(Value::Scalar(rule, U32))
         }
-        "release" => {
-            let message = "`release` gives no value";
+        "release" | "encrypt" | "decrypt" => {
+            let message = format!("`{}` gives no value", name.text);
             lower.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, ""))
         }
         other => match ops::lookup(other) {
@@ -164,7 +166,7 @@ pub fn fallible_call(
 }
 
 /// The arguments, if their number is right.
-fn arguments<'e, const N: usize>(
+pub fn arguments<'e, const N: usize>(
     lower: &mut Lower<'_>,
     args: &'e [Arg],
     span: Span,
@@ -244,7 +246,7 @@ fn is_list(model: &Model, param: ParamId) -> bool {
 }
 
 /// A parameter of a special type, given by its name.
-fn special(
+pub fn special(
     lower: &mut Lower<'_>,
     expr: &Expr,
     wanted: &str,

@@ -16,6 +16,15 @@ pub trait Loader {
     /// The reason why the file cannot be read, as a sentence without a full stop.
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String>;
 
+    /// The contents of a file with secret keys. The default reads it as any other file; a loader that
+    /// opens files refuses one that other users can read.
+    ///
+    /// # Errors
+    /// As for [`Loader::read`].
+    fn secret(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
+        self.read(path, relative_to)
+    }
+
     /// Loads a native function. Loading a library runs its code, so the default refuses.
     ///
     /// # Errors

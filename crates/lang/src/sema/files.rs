@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::{self, Family, ImportErrors};
 
 const NAMES: &[&str] =
-    &["classbench", "rules", "routes", "prefixes", "patterns", "strings", "hosts"];
+    &["classbench", "rules", "routes", "prefixes", "patterns", "strings", "hosts", "keys"];
 
 /// Whether a call with this name makes a value from a file.
 #[must_use]
@@ -42,7 +42,8 @@ pub fn value(
         | ("routes", ParamTy::Routes)
         | ("patterns", ParamTy::Patterns)
         | ("strings", ParamTy::Strings(_))
-        | ("hosts", ParamTy::Hosts) => true,
+        | ("hosts", ParamTy::Hosts)
+        | ("keys", ParamTy::Keys) => true,
         ("prefixes", ParamTy::Set(ty)) => *ty == IP4 || *ty == IP6,
         _ => false,
     };
@@ -56,7 +57,8 @@ pub fn value(
         return None;
     }
     let call = Call::read(name, args, span, diags)?;
-    let text = read(call.path, call.path_span, env, diags)?;
+    let is_secret = *ty == ParamTy::Keys;
+    let text = read(call.path, is_secret, call.path_span, env, diags)?;
     let result = match name.text.as_str() {
         "classbench" => {
             import::classbench(&text, call.match_pass, call.default_pass).map(ParamValue::Rules)
@@ -66,6 +68,7 @@ pub fn value(
         "patterns" => import::patterns(&text).map(ParamValue::Patterns),
         "strings" => import::strings(&text, most).map(ParamValue::Strings),
         "hosts" => import::hosts(&text).map(ParamValue::Strings),
+        "keys" => import::keys(&text).map(ParamValue::Keys),
         _ => import::prefixes(&text, family).map(ParamValue::Set),
     };
     match result {
@@ -163,9 +166,19 @@ fn verdict(expr: &Expr) -> Option<bool> {
     }
 }
 
-fn read(path: &str, span: Span, env: &Env<'_>, diags: &mut Diagnostics) -> Option<String> {
+fn read(
+    path: &str,
+    is_secret: bool,
+    span: Span,
+    env: &Env<'_>,
+    diags: &mut Diagnostics,
+) -> Option<String> {
     let from = env.sources.get(span.file).map_or("", |file| file.name());
-    let why = match env.loader.read(path, from) {
+    let bytes = match is_secret {
+        true => env.loader.secret(path, from),
+        false => env.loader.read(path, from),
+    };
+    let why = match bytes {
         Ok(bytes) if bytes.len() as u64 > import::MAX_TEXT_BYTES => "it is too large".to_owned(),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => return Some(text),
@@ -186,10 +199,9 @@ fn report(path: &str, errors: &ImportErrors, span: Span, diags: &mut Diagnostics
     for error in &errors.errors {
         let place = format!("{path}:{}:{}", error.line, error.column);
         let message = format!("{place}: expected {}, found {}", error.expected, error.found);
-        diags.push(
-            Diagnostic::new(codes::FILE_CONTENT, message, span, place)
-                .note(format!("the line is: {}", error.text)),
-        );
+        let line = (!error.text.is_empty()).then(|| format!("the line is: {}", error.text));
+        let wrong = Diagnostic::new(codes::FILE_CONTENT, message, span, place);
+        diags.push(line.into_iter().fold(wrong, Diagnostic::note));
     }
     if errors.more > 0 {
         let message = format!("{path}: {} more lines cannot be used", errors.more);

@@ -20,6 +20,7 @@ mod calls;
 mod compile;
 mod constant;
 mod cover;
+mod crypt;
 mod decl;
 mod declared;
 mod ends;

@@ -74,14 +74,16 @@ fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stm
 /// Lowers `pop HEADER, … [else STMT];`.
 pub fn pop<'a>(
     lower: &mut Lower<'a>,
-    headers: &[Path],
+    pops: &[Push],
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
-    let [header] = headers else { return tunnel::pop(lower, headers, otherwise, span) };
+    let [pop] = pops else { return tunnel::pop(lower, pops, otherwise, span) };
+    let header = &pop.header;
     if tunnel::begins(header) {
-        return tunnel::pop(lower, headers, otherwise, span);
+        return tunnel::pop(lower, pops, otherwise, span);
     }
+    tunnel::no_values(lower, pop)?;
     let name = joined(header);
     if let Some(header) = lower.module.header(&name) {
         return headers::pop(lower, header, otherwise, span);

@@ -6,7 +6,7 @@ use braid_ir::model::{Op, Term};
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS, Mode};
 use super::scope::{Binding, Value};
-use super::{assign, bucket, calls, ends, expand, locals, needs, push, rows, send};
+use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -94,8 +94,8 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Push { pushes, otherwise } => {
             let _ = push::push(lower, pushes, otherwise.as_deref(), stmt.span);
         }
-        StmtKind::Pop { headers, otherwise } => {
-            let _ = push::pop(lower, headers, otherwise.as_deref(), stmt.span);
+        StmtKind::Pop { pops, otherwise } => {
+            let _ = push::pop(lower, pops, otherwise.as_deref(), stmt.span);
         }
         StmtKind::Call { call, otherwise } => {
             let _ = call_statement(lower, call, otherwise.as_deref());
@@ -226,6 +226,9 @@ fn call_statement<'a>(
     let own = lower.scope.binding(&name.text);
     if bucket::is_spend(&lower.scope, &name.text) {
         return bucket::spend(lower, args, otherwise, call.span);
+    }
+    if own.is_none() && crypt::is_crypt(&name.text) {
+        return crypt::payload(lower, name, args, otherwise, call.span);
     }
     if let Some(otherwise) = otherwise {
         let (message, label) = ("this call is never refused", "this `else` is never reached");

@@ -4,9 +4,10 @@
 //! Headers that begin with `eth` hold the whole frame. Others hold the packet behind the link header
 //! and its VLAN tags.
 
-use braid_ir::model::{Inner, MAX_STRING_WORDS, Op, ValueId};
+use braid_ir::model::{Inner, KeyRef, MAX_STRING_WORDS, Op, ValueId};
 use braid_packet::{Access, Field, FieldInfo, Header, tunnel};
 
+use super::crypt;
 use super::declared::Parent;
 use super::facts::Amount;
 use super::headers::{self, Placed};
@@ -48,6 +49,7 @@ pub fn push<'a>(
         return None;
     }
     let mut contents = Contents::default();
+    let mut seal = None;
     for (at, (push, header)) in pushes.iter().zip(&outer).enumerate() {
         if !push.args.is_empty() {
             let message = format!("`{}` takes values with names", joined(&push.header));
@@ -55,6 +57,13 @@ pub fn push<'a>(
             return lower.fail(wrong.help("write `{ field: value }`"));
         }
         match header {
+            Outer::Known(Header::Esp) => {
+                let (fields, sealed) = crypt::seal(lower, push)?;
+                let spi = 8 * contents.bytes;
+                known(lower, (Header::Esp, &fields), None, &mut contents)?;
+                let number = contents.values.iter().find(|((first, _), _)| *first == spi);
+                seal = number.map(|(_, number)| (sealed.0, *number, sealed.1));
+            }
             Outer::Known(header) => {
                 known(lower, (*header, push), outer.get(at + 1), &mut contents)?
             }
@@ -75,7 +84,8 @@ pub fn push<'a>(
     let words = headers::words(lower, contents.bytes, &contents.values);
     let ok = lower.b.value(BOOL);
     let (parts, len) = (contents.parts, contents.bytes);
-    lower.b.op(Op::Encapsulate { ok, inner, parts, len, words });
+    let seal = seal.map(|(keys, number, iv)| (KeyRef { keys, number }, iv));
+    lower.b.op(Op::Encapsulate { ok, inner, parts, len, words, seal });
     lower.b.facts.changed_outer(inner);
     lower.or_else(ok, otherwise);
     Some(())
@@ -84,11 +94,11 @@ pub fn push<'a>(
 /// Lowers `pop HEADER, … else STMT;`.
 pub fn pop<'a>(
     lower: &mut Lower<'a>,
-    paths: &[Path],
+    pops: &[Push],
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
-    let paths: Vec<&Path> = paths.iter().collect();
+    let paths: Vec<&Path> = pops.iter().map(|pop| &pop.header).collect();
     let (inner, outer) = stack(lower, &paths)?;
     if !needs::packet(lower, span) {
         return None;
@@ -101,16 +111,26 @@ pub fn pop<'a>(
     }
     let Some(otherwise) = otherwise else { return needs_else(lower, "pop", span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
-    let mut end = (Header::Pkt, Amount::Const(0));
-    for (path, header) in paths.iter().zip(&outer) {
+    let (mut end, mut key) = ((Header::Pkt, Amount::Const(0)), None);
+    for (pop, header) in pops.iter().zip(&outer) {
+        let path = &pop.header;
         match header {
             Outer::Known(header) => {
+                let keys = match header {
+                    Header::Esp => Some(crypt::open(lower, pop)?),
+                    _ => no_values(lower, pop).map(|()| None)?,
+                };
                 lower.with_absent(Some(refused), |lower| {
                     needs::header(lower, *header, false, path.span, "")
                 })?;
+                key = keys.map(|keys| {
+                    let load = |out| Op::Load { out, field: Field::EspSpi };
+                    KeyRef { keys, number: lower.b.emit(uint(32), load) }
+                });
                 end = (*header, Amount::Const(0));
             }
             Outer::Declared(number) => {
+                no_values(lower, pop)?;
                 let own = headers::test(lower, *number, path.span, refused)?;
                 end = (Header::Pkt, headers::add(lower, own.start, own.len));
             }
@@ -119,11 +139,20 @@ pub fn pop<'a>(
     let (last, behind) = end;
     let offset = headers::value(lower, behind);
     let ok = lower.b.value(BOOL);
-    lower.b.op(Op::Decapsulate { ok, inner, last, offset });
+    lower.b.op(Op::Decapsulate { ok, inner, last, offset, key });
     lower.b.facts.changed_outer(inner);
     lower.b.branch(ok, done, refused);
     lower.refused(refused, done, otherwise);
     Some(())
+}
+
+/// Reports values of a header that is removed without one.
+pub fn no_values(lower: &mut Lower<'_>, pop: &Push) -> Option<()> {
+    if pop.args.is_empty() && pop.fields.is_empty() {
+        return Some(());
+    }
+    let message = format!("`pop {}` takes no values", joined(&pop.header));
+    lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, pop.span, ""))
 }
 
 fn needs_else(lower: &mut Lower<'_>, word: &str, span: Span) -> Option<()> {
@@ -176,6 +205,7 @@ fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> 
 fn cannot_hold(last: Outer, inner: Inner) -> Option<&'static str> {
     match (last, inner) {
         (Outer::Known(Header::Eth), _) => Some("list the headers behind it, such as `ip`, `gre`"),
+        (Outer::Known(Header::Esp), Inner::Frame) => Some("begin with `ip` or `ip6`"),
         (Outer::Known(Header::Vxlan), Inner::Packet) => {
             Some("VXLAN holds frames: begin with `eth`")
         }
@@ -207,27 +237,27 @@ fn named(lower: &mut Lower<'_>, path: &Path) -> Option<Outer> {
     let message = format!("`{name}` cannot be an outer header");
     let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
     lower.fail(wrong.help(
-        "the headers that can are eth, mpls, ip, ip6, udp, gre, vxlan, geneve, and headers of the \
-         program",
+        "the headers that can are eth, mpls, ip, ip6, udp, gre, vxlan, geneve, esp, and headers of \
+         the program",
     ))
 }
 
 /// Whether an outer header may follow another one.
 fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
-    use Header::{Eth, Geneve, Gre, Ip4, Ip6, Mpls, Udp, Vxlan};
+    use Header::{Esp, Eth, Geneve, Gre, Ip4, Ip6, Mpls, Udp, Vxlan};
     match (front, header) {
         (None, Outer::Known(header)) => FIRST.contains(&header),
         (Some(Outer::Known(front)), Outer::Known(header)) => match header {
             Ip4 | Ip6 => front == Eth,
             Mpls => matches!(front, Eth | Mpls),
-            Udp | Gre => matches!(front, Ip4 | Ip6),
+            Udp | Gre | Esp => matches!(front, Ip4 | Ip6),
             Vxlan | Geneve => front == Udp,
             _ => false,
         },
         (Some(front), Outer::Declared(number)) => {
             match (lower.module.headers[number].parent, front) {
                 (Parent::Known(parent), Outer::Known(front)) => {
-                    parent == front && !matches!(front, Eth | Mpls)
+                    parent == front && !matches!(front, Eth | Mpls | Esp)
                 }
                 (Parent::Declared(parent), Outer::Declared(front)) => parent == front,
                 _ => false,
@@ -343,6 +373,7 @@ fn required(header: Header, next: Option<&Outer>) -> Vec<Field> {
         Header::Udp if tunnel => vec![Field::UdpSport],
         Header::Udp => vec![Field::UdpSport, Field::UdpDport],
         Header::Vxlan => vec![Field::VxlanVni],
+        Header::Esp => vec![Field::EspSpi, Field::EspSeq],
         Header::Geneve => vec![Field::GeneveVni],
         _ => Vec::new(),
     }
@@ -397,7 +428,9 @@ fn value(
     let all = || {
         let headers = [Some(header), key].into_iter().flatten();
         headers.flat_map(|header| header.info().fields).filter(|info| {
-            let may = info.access == Access::Rw || announces == Some(info.field);
+            // The fields of ESP do not change in a packet, because its check value covers them.
+            let is_free = info.access == Access::Rw || header == Header::Esp;
+            let may = is_free || announces == Some(info.field);
             may && place(info.field).is_some()
         })
     };

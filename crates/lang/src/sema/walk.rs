@@ -86,11 +86,10 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             }
         }
         StmtKind::Emit { args, .. } => args.iter().for_each(|(_, value)| expr(value, v)),
-        StmtKind::Push { pushes, otherwise } => {
+        StmtKind::Push { pushes, otherwise } | StmtKind::Pop { pops: pushes, otherwise } => {
             pushes.iter().flat_map(Push::values).for_each(|value| expr(value, v));
             nested(otherwise.as_deref(), v);
         }
-        StmtKind::Pop { otherwise, .. } => nested(otherwise.as_deref(), v),
         StmtKind::Block(inner) => block(inner, v),
         StmtKind::Output(_)
         | StmtKind::Drop(_)

@@ -22,12 +22,12 @@ fn put(packet: &mut Packet, inner: Inner, parts: &[Header], bytes: &str) -> Resu
     let contents = hex(bytes);
     let words = bytes::words_of(&contents);
     let layout = packet.parse();
-    encapsulate(packet, &layout, (inner, parts), (contents.len(), &words))
+    encapsulate(packet, &layout, (inner, parts), (contents.len(), &words), None)
 }
 
 fn pop(packet: &mut Packet, inner: Inner, last: Header, offset: u128) -> Result<bool, Cut> {
     let layout = packet.parse();
-    decapsulate(packet, &layout, (inner, last), offset)
+    decapsulate(packet, &layout, (inner, last), offset, None)
 }
 
 fn packet(shape: Shape, payload: &[u8]) -> Packet {

@@ -17,7 +17,8 @@ pub(crate) const ESP_SPI: usize = 0;
 pub(crate) const ESP_SEQ: usize = 4;
 
 const AH_LEN: usize = 12;
-const ESP_LEN: usize = 8;
+/// Length of the header of ESP, up to the initialisation vector.
+pub(crate) const ESP_LEN: usize = 8;
 
 /// IPsec authentication header. Behind IPv6, it is one of the extension headers.
 pub(crate) const AH: Declaration = Declaration {

@@ -36,7 +36,7 @@ impl Chains {
 
 /// Compiles a file with one chain.
 fn compile(path: &Path) -> Result<(Program, Chain), String> {
-    let program = load::checked(path).map_err(|failure| failure.text)?;
+    let program = load::checked_cases(path).map_err(|failure| failure.text)?;
     if program.has_errors() {
         return Err(program.rendered());
     }

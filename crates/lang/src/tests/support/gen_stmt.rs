@@ -60,8 +60,8 @@ fn simple(e: &mut Entropy, fuel: u32) -> StmtKind {
         4 => StmtKind::Mirror(name(e)),
         5 => StmtKind::Delete(place(e)),
         6 => {
-            let headers = (0..=e.below(2)).map(|_| push(e).header).collect();
-            StmtKind::Pop { headers, otherwise: otherwise(e, fuel) }
+            let pops = (0..=e.below(2)).map(|_| push(e)).collect();
+            StmtKind::Pop { pops, otherwise: otherwise(e, fuel) }
         }
         7 => {
             let pushes = (0..=e.below(2)).map(|_| push(e)).collect();

@@ -184,8 +184,8 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Call { call, otherwise: o } => {
             format!("{}{}", expr(call), otherwise(o.as_deref()))
         }
-        StmtKind::Pop { headers, otherwise: o } => {
-            format!("pop {}{}", list(headers, path), otherwise(o.as_deref()))
+        StmtKind::Pop { pops, otherwise: o } => {
+            format!("pop {}{}", list(pops, pushed), otherwise(o.as_deref()))
         }
         StmtKind::Emit { event, args } if args.is_empty() => format!("emit {};", event.text),
         StmtKind::Emit { event, args } => format!("emit {} {};", event.text, record(args)),
