@@ -94,8 +94,9 @@ fn begin(engine: &mut Compiled) -> Snapshot {
         (0..).zip(snapshot.functions.iter_mut().zip(&mut functions.instances))
     {
         for (id, param) in (0..).zip(&mut state.params) {
-            let configured = functions.configured.get(&(node, ParamId(id)));
-            param.configured = configured.filter(|value| **value != param.value).cloned();
+            if let Some(configured) = functions.configured.get(&(node, ParamId(id))) {
+                param.configure(configured);
+            }
         }
         for (timer, next) in state.timers.iter_mut().zip(&instance.timers) {
             timer.next_ns = *next;
@@ -167,7 +168,8 @@ fn import_function(
     counters: NodeCounters,
 ) -> Result<(), ImportError> {
     let mut changed = Vec::new();
-    for (id, param) in (0..).map(ParamId).zip(&state.params) {
+    let params = (0..).map(ParamId).zip(&state.params);
+    for (id, param) in params.filter(|(_, param)| !param.is_secret()) {
         if functions.chain.nodes[usize::from(node)].params[id.index()] != param.value {
             functions.keep_configured(node, id);
             functions.chain.nodes[usize::from(node)].params[id.index()] = param.value.clone();

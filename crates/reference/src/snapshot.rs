@@ -28,7 +28,7 @@ pub(crate) fn export(engine: &mut Reference) -> Snapshot {
         snapshot.functions.iter_mut().zip(&mut engine.nodes).zip(&engine.chain.nodes)
     {
         for (param, configured) in state.params.iter_mut().zip(&node.params) {
-            param.configured = (param.value != *configured).then(|| configured.clone());
+            param.configure(configured);
         }
         export_tables(instance, state);
         let model = &instance.model;
@@ -105,7 +105,11 @@ pub(crate) fn import(engine: &mut Reference, snapshot: Snapshot) -> Result<(), I
         (0..).zip(&mut engine.nodes).zip(&snapshot.functions).zip(&counters.nodes)
     {
         instance.counters = own.clone();
-        instance.params = state.params.iter().map(|param| param.value.clone()).collect();
+        for (value, param) in instance.params.iter_mut().zip(&state.params) {
+            if !param.is_secret() {
+                value.clone_from(&param.value);
+            }
+        }
         for (param, value) in (0..).map(ParamId).zip(&instance.params) {
             engine.chain.steering.change(node, param, value);
         }

@@ -84,6 +84,8 @@ fn generated_programs_use_every_operation() {
         "ReplaceBytes",
         "Encapsulate",
         "Decapsulate",
+        "Encrypt",
+        "Decrypt",
         "Extern",
         "StateExists",
         "StateGet",

@@ -66,6 +66,7 @@ pub(super) fn push_vlan(
         push_now(draft, path, id, tagged, twice);
         return Ok(Flow::Next);
     }
+    know_length(draft, path);
     let before = match tagged {
         true => path.state.before(&[&[Field::VlanTpid], INNER.as_slice()].concat()),
         false => path.state.before(&TAGS),
@@ -148,6 +149,7 @@ pub(super) fn pop_vlan(
     let tpid = draft.bound(&path.state, Field::VlanTpid);
     match tpid.filter(|_| !twice && visit.tag_changes.pushes) {
         Some(tpid) => {
+            know_length(draft, path);
             let before = path.state.before(&TAGS);
             let popped = Popped { site: draft.values.site, tpid, before };
             path.state.waiting.popped = Some(popped);
@@ -228,11 +230,20 @@ fn flush_tags(draft: &mut Draft, path: &mut Path) {
     }
 }
 
-/// Adds a number of bytes to the field `pkt.len`.
+/// Prepares the field `pkt.len` for a tag change that waits: the bytes will not have its length.
+fn know_length(draft: &mut Draft, path: &mut Path) {
+    if let Some(Cell::Reload) = path.state.cells.get(&Field::PktLen) {
+        load_cell(draft, path, Field::PktLen);
+    }
+}
+
+/// Adds a number of bytes to the field `pkt.len`. If it is loaded from the bytes, the bytes have the
+/// tag change.
 fn lengthen(draft: &mut Draft, path: &mut Path, bytes: i32) {
     let before = match path.state.cells.get(&Field::PktLen) {
         Some(Cell::Value(value, _)) => *value,
-        _ => draft.values.init(Field::PktLen),
+        Some(Cell::Reload) => return,
+        None => draft.values.init(Field::PktLen),
     };
     let by = Word::from(bytes.unsigned_abs());
     let by = if bytes < 0 { by.wrapping_neg() } else { by };

@@ -7,6 +7,7 @@ use super::schema;
 use crate::chain::{Chain, Node};
 use crate::counters::{Counters, NodeCounters};
 use crate::text;
+use crate::value::ParamValue;
 use std::collections::BTreeMap;
 
 /// The snapshot of a chain with its counters. The chain has the current values of parameters.
@@ -48,7 +49,11 @@ fn function(node: &Node, at: u16, counters: &Counters) -> FunctionState {
     let params = params.map(|(number, (decl, value))| ParamState {
         name: decl.name.clone(),
         ty: decl.ty.clone(),
-        value: value.clone(),
+        // Keys are secret: they belong to the chain, not to its state.
+        value: match value {
+            ParamValue::Keys(_) => ParamValue::Keys(Default::default()),
+            value => value.clone(),
+        },
         configured: None,
         rule_counts: own.rules.get(&number).cloned().unwrap_or_default(),
     });

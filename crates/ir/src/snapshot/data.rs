@@ -90,7 +90,7 @@ pub struct RowState {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A parameter.
+/// A parameter. Of secret keys, there are only the name and the type.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ParamState {
     /// Its name.
@@ -103,6 +103,20 @@ pub struct ParamState {
     pub configured: Option<ParamValue>,
     /// For a rule set: the packets that each rule decided. The last count is for the default.
     pub rule_counts: Vec<u64>,
+}
+
+impl ParamState {
+    /// Whether its values are secret. Then a new run has those of its chain.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.ty == ParamTy::Keys
+    }
+
+    /// Notes the value that the chain gives it.
+    pub fn configure(&mut self, chain: &ParamValue) {
+        let is_changed = !self.is_secret() && self.value != *chain;
+        self.configured = is_changed.then(|| chain.clone());
+    }
 }
 
 /// A table.

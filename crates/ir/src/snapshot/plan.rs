@@ -307,6 +307,7 @@ impl Parts<'_> {
         let configured = old.configured.as_ref().unwrap_or(&old.value);
         let fate = match (old.ty == decl.ty, configured == value, &old.configured) {
             (false, ..) => Fate::Lost("it has another type".to_owned()),
+            _ if old.is_secret() => Fate::MovesBut("it gets the keys of the chain".to_owned()),
             (true, true, None) => Fate::Moves,
             (true, true, Some(_)) => {
                 Fate::MovesBut("it keeps the value that it got while the chain ran".to_owned())

@@ -81,6 +81,7 @@ fn changed_params(
 ) -> impl Iterator<Item = (ParamId, Change)> {
     let params = (0..).map(ParamId).zip(new.params.iter().zip(&config.params));
     let params = params.filter(|_| config.model.native.is_none());
+    let params = params.filter(|(_, (param, _))| !param.is_secret());
     params.filter_map(|(id, (param, value))| {
         let old = old.params.iter().find(|one| is_same(one, param))?;
         let configured = old.configured.as_ref().unwrap_or(&param.value);
@@ -172,7 +173,7 @@ impl FunctionState {
             }
         }
         for (param, value) in self.params.iter_mut().zip(&config.params) {
-            param.configured = (param.value != *value).then(|| value.clone());
+            param.configure(value);
         }
     }
 

@@ -360,7 +360,7 @@ fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<
 }
 
 /// A number of bytes. A larger number becomes the largest one.
-fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<Amount> {
+pub fn amount(lower: &mut Lower<'_>, expr: &Expr) -> Option<Amount> {
     let value = lower.value(expr, Some(U32))?;
     if let Value::Const(Const { value: word, .. }) = &value {
         return Some(Amount::Const(u32::try_from(*word).unwrap_or(u32::MAX)));

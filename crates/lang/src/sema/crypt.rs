@@ -5,7 +5,7 @@ use braid_ir::model::{KeyRef, Op, ParamId, ParamTy, ValueId};
 
 use super::calls::{arguments, special};
 use super::lower::Lower;
-use super::needs;
+use super::{bytes, headers, needs};
 use super::types::{BOOL, uint};
 use crate::ast::{Arg, Expr, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
@@ -39,7 +39,8 @@ pub fn payload<'a>(
     let keys = key_param(lower, keys);
     let number = lower.typed(number, uint(32));
     let iv = iv.map(|iv| lower.typed(iv, uint(64)));
-    let offset = lower.typed(offset, uint(32))?;
+    let offset = bytes::amount(lower, offset)?;
+    let offset = headers::value(lower, offset);
     let key = KeyRef { keys: keys?, number: number? };
     let Some(otherwise) = otherwise else {
         let message = match iv {

@@ -13,6 +13,7 @@ pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
     names: &NAMES,
     packet,
+    keys: "",
     mutants: &[SynthMutant::PayloadLengthsKept, SynthMutant::CountedLater],
 };
 

@@ -3,6 +3,7 @@
 mod declared;
 mod options;
 mod payload;
+mod secrets;
 mod strings;
 mod tunnels;
 
@@ -30,6 +31,9 @@ struct Family {
     names: &'static [&'static str],
     /// Draws a packet's text.
     packet: fn(&mut Rng) -> String,
+    /// The lines of a file of keys that each function has as its parameter `k`. None for functions
+    /// without parameters.
+    keys: &'static str,
     /// The mistakes of the synthesis that these chains find.
     mutants: &'static [SynthMutant],
 }
@@ -39,7 +43,8 @@ impl Family {
         let names: Vec<_> = (0..1 + rng.below(5)).map(|_| *rng.pick(self.names)).collect();
         let mut text = format!("{}\nchain c {{\n", self.functions);
         for (place, name) in names.iter().enumerate() {
-            let _ = writeln!(text, "  f{place} = {name}();");
+            let args = if self.keys.is_empty() { "" } else { "keys(\"k\")" };
+            let _ = writeln!(text, "  f{place} = {name}({args});");
         }
         let path: Vec<_> = (0..names.len()).map(|place| format!("f{place}")).collect();
         let _ = writeln!(text, "  interface lan;\n  interface wan;");
@@ -60,7 +65,8 @@ impl Family {
     fn drawn(&self, seed: u64) -> (Chain, String, Vec<Stimulus>) {
         let mut rng = Rng::new(seed);
         let source = self.source(&mut rng);
-        let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
+        let files = [("k".to_owned(), self.keys.to_owned())].into();
+        let chain = harness::compile(&source, &files, Form::AsWritten);
         let chain = chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"));
         let stimuli = (0..PACKETS)
             .map(|_| {
@@ -138,6 +144,16 @@ fn engines_are_equal_on_chains_of_functions_that_add_and_remove_outer_headers() 
 #[test]
 fn these_chains_find_a_synthesis_that_overlooks_outer_headers() {
     tunnels::FAMILY.mutants_are_found();
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_functions_that_encrypt_and_decrypt() {
+    secrets::FAMILY.engines_are_equal();
+}
+
+#[test]
+fn these_chains_find_a_synthesis_that_overlooks_encrypted_packets() {
+    secrets::FAMILY.mutants_are_found();
 }
 
 #[test]

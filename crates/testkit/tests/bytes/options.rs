@@ -8,6 +8,7 @@ pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
     names: &NAMES,
     packet,
+    keys: "",
     mutants: &[
         SynthMutant::OptionMissed,
         SynthMutant::OptionLengthsKept,

@@ -12,6 +12,7 @@ pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
     names: &NAMES,
     packet,
+    keys: "",
     mutants: &[SynthMutant::PlaceSwapped, SynthMutant::LengthLost],
 };
 

@@ -9,6 +9,7 @@ pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
     names: &NAMES,
     packet,
+    keys: "",
     mutants: &[SynthMutant::TunnelMissed, SynthMutant::TunnelFieldsKept],
 };
 

@@ -40,6 +40,8 @@ pub(super) enum ParamKind {
     Patterns,
     /// Strings, or host names.
     Strings,
+    /// Secret keys with the numbers 1 and 2.
+    Keys,
     /// Text.
     Text,
 }

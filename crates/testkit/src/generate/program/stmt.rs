@@ -291,7 +291,23 @@ impl Stmts<'_> {
         let id = self.expr(scope, Ty::uint(16));
         let ip = "ip { src: 192.0.2.1, dst: 192.0.2.2 }";
         let eth = "eth { src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02 }";
-        let change = match self.rng.below(7) {
+        let keys = self.pieces.params.iter().find(|param| param.kind == ParamKind::Keys);
+        let number = self.rng.range(1, 3);
+        let change = match (self.rng.below(9), keys) {
+            (7, Some(keys)) => format!(
+                "push {ip}, esp {{ spi: {number}, seq: 9, keys: {}, iv: u64({id}) }}",
+                keys.name
+            ),
+            (8, Some(keys)) => format!("pop ip, esp {{ keys: {} }}", keys.name),
+            (other, _) => self.plain_tunnel(other, (ip, eth, &id)),
+        };
+        text.line(&format!("{change} else drop \"no tunnel\";"));
+        scope.headers.clear();
+    }
+
+    /// Adds or removes outer headers without encryption.
+    fn plain_tunnel(&mut self, kind: usize, (ip, eth, id): (&str, &str, &str)) -> String {
+        match kind {
             0 => format!("push {ip}"),
             1 => format!("push {ip}, gre {{ key: u32({id}) }}"),
             2 => format!("push {eth}, {ip}, udp {{ sport: 9 }}, vxlan {{ vni: u24({id}) }}"),
@@ -299,9 +315,7 @@ impl Stmts<'_> {
             4 => "pop ip, gre".to_owned(),
             5 => "pop eth, ip, udp, vxlan".to_owned(),
             _ => "pop ip".to_owned(),
-        };
-        text.line(&format!("{change} else drop \"no tunnel\";"));
-        scope.headers.clear();
+        }
     }
 
     /// Publishes an event.

@@ -13,7 +13,7 @@ use braid_packet::Header;
 
 /// Adds a random declaration.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
-    match rng.below(29) {
+    match rng.below(30) {
         0 | 1 => scalar(rng, draft),
         2 => set(rng, draft),
         3 => rules(rng, draft, function),
@@ -35,6 +35,7 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         19 | 20 => more::counter(rng, draft),
         21 => more::payload(rng, draft),
         22 => strings(rng, draft, function),
+        23 => keys(rng, draft, function),
         _ => state::table(rng, draft),
     }
 }
@@ -124,6 +125,24 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
         used.lines.push("ip.id = u16(found);".to_owned());
         draft.uses.push(used);
     }
+}
+
+/// Adds secret keys, and a row that encrypts or decrypts the payload with one of them.
+fn keys(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let file = format!("keys{function}_{}.txt", draft.files.len());
+    draft.files.insert(file.clone(), files::keys());
+    let name = add(draft, ParamKind::Keys, "keys", format!("keys({file:?})"), false);
+    let (number, offset) = (rng.range(1, 3), rng.pick(&["0", "1", "4", "ip.ttl % 8"]));
+    let encrypt = format!("encrypt({name}, {number}, u64(ip.id), {offset}) else drop \"no room\";");
+    let decrypt = format!("decrypt({name}, {number}, {offset}) else drop \"forged\";");
+    let mut used = test(String::new(), &[Header::L4, Header::Ip4]);
+    if rng.one_in(2) {
+        used.lines.push(encrypt);
+        used.lines.extend(rng.one_in(2).then_some(decrypt));
+    } else {
+        used.lines.push(decrypt);
+    }
+    draft.uses.push(used);
 }
 
 /// Adds a set of strings or of host names, in a file or written down, and a test whether it has a

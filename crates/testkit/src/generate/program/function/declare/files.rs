@@ -85,3 +85,9 @@ pub(super) fn patterns(rng: &mut Rng) -> String {
     text.push_str("99 \"last\"\n");
     text
 }
+
+/// Keys with the numbers 1 and 2.
+pub(in crate::generate::program) fn keys() -> String {
+    let (gcm, cbc) = ("01".repeat(20), "23".repeat(64));
+    format!("1 aes-128-gcm {gcm}\n2 aes-256-cbc-hmac-sha-256-128 {cbc}\n")
+}
