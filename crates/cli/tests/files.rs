@@ -43,6 +43,36 @@ fn check_looks_into_the_files_that_chains_name() {
 }
 
 #[test]
+fn keys_are_read_from_files_of_their_owner_only_and_are_not_shown() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let digits = "00112233445566778899aabbccddeeff01020304";
+    let source = "nf hide(k: keys) { match {
+                    has udp => { encrypt(k, 7, 1, 0) else drop; output; } else => output; } }
+                  chain c { path in <-> hide(k: keys(\"k\")) <-> out; }";
+    folder.write("chain.braid", source).write("k", &format!("7 aes-128-gcm {digits}\n"));
+    let set = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.path("k"), mode).unwrap();
+    };
+    for mode in [0o644, 0o640, 0o602, 0o601] {
+        set(mode);
+        let text = folder.braid(&["check", "chain.braid"]).code(1);
+        text.warns("E0601").warns(&format!("its mode {mode:o}")).warns("chmod 600");
+    }
+    set(0o600);
+    folder.braid(&["check", "chain.braid"]).code(0);
+    for command in [&["ir", "chain.braid"][..], &["ir", "chain.braid", "--shape", "eth,ip,udp"]] {
+        let shown = folder.braid(command).code(0).out;
+        assert!(shown.contains("key k[") && !shown.contains("0011"), "{shown}");
+    }
+    // A wrong line is not shown either.
+    folder.write("k", &format!("7 aes-256-gcm {digits}\n"));
+    let text = folder.braid(&["check", "chain.braid"]).code(1).warns("k:1:1").warns("36 bytes");
+    assert!(!text.err.contains("0011"), "{}", text.err);
+}
+
+#[test]
 fn check_reads_control_files() {
     let folder = Folder::edge();
     folder.write("good", "+1 set f.most 7 B\n").write("bad", "+1 set f.most \"x\"\n");

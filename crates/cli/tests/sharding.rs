@@ -20,12 +20,17 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 34] = [
+const ARGUMENTS: [(&str, &str); 35] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
     ("dhcp_guard", ""),
     ("dns_guard", ""),
+    (
+        "esp_gateway",
+        "own: 192.0.2.1, sites: [{ gateway: 192.0.2.2, spi: 7 }], networks: routes(\"routes\"), \
+         sending: keys(\"all.keys\"), receiving: keys(\"all.keys\")",
+    ),
     ("forwarder", ""),
     (
         "gtpu_gateway",
@@ -72,6 +77,7 @@ impl Loader for Files {
         let text = match path.rsplit_once('.') {
             Some((_, "rules")) => "default pass\n",
             Some((_, "patterns")) => "1 \"attack\"\n",
+            Some((_, "keys")) => "",
             _ => "0.0.0.0/0 0\n",
         };
         Ok(text.into())

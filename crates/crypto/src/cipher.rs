@@ -122,7 +122,7 @@ impl Key {
     /// if the vector has another length.
     #[must_use]
     pub fn encrypt(&self, iv: &[u8], clear: &[u8], data: &mut [u8]) -> Option<[u8; TAG]> {
-        if iv.len() != self.iv_len() || data.len() % self.block() != 0 {
+        if iv.len() != self.iv_len() || !data.len().is_multiple_of(self.block()) {
             return None;
         }
         match &self.0.cipher {
@@ -146,7 +146,7 @@ impl Key {
     /// that the comparison takes does not depend on where the check values differ.
     #[must_use]
     pub fn decrypt(&self, iv: &[u8], clear: &[u8], data: &mut [u8], tag: &[u8; TAG]) -> bool {
-        if iv.len() != self.iv_len() || data.len() % self.block() != 0 {
+        if iv.len() != self.iv_len() || !data.len().is_multiple_of(self.block()) {
             return false;
         }
         match &self.0.cipher {

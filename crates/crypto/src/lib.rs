@@ -3,6 +3,7 @@
 //! The ciphers themselves come from the RustCrypto project. This crate gives them one interface: an
 //! initialisation vector in front of the encrypted bytes, and a check value behind them, as ESP has
 //! them (RFC 4303).
+#![forbid(unsafe_code)]
 
 mod cipher;
 mod keys;

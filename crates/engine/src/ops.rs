@@ -211,14 +211,11 @@ impl ExecContext<'_> {
             Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. } => return bytes_op(work, values, op),
-            Op::Encapsulate { .. }
+            | Op::ReplaceBytes { .. }
+            | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
             | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => {
-                let done = outer_op(self.params, work, values, op)?;
-                op.visit_outs(&mut |ok| values.set(*ok, done.into()));
-            }
+            | Op::Decrypt { .. } => return bytes_op(self.params, work, values, op),
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
                 work.emissions.push(Emission { dest: *port, packet, created: false });
@@ -310,8 +307,13 @@ impl ExecContext<'_> {
     }
 }
 
-/// Reads or writes bytes of an area.
-fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+/// Reads or writes bytes of an area, or changes outer headers.
+fn bytes_op(
+    params: &[ParamValue],
+    work: &mut Work<'_>,
+    values: &mut Values<'_>,
+    op: &Op,
+) -> Result<(), Fault> {
     match op {
         Op::LoadBytes { found, out, area, offset } => {
             let bytes = usize::from(values.width(*out) / 8);
@@ -340,7 +342,10 @@ fn bytes_op(work: &mut Work<'_>, values: &mut Values<'_>, op: &Op) -> Result<(),
             let done = replace(work.packet, work.layout, place, (values.get(*new), given));
             values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
         }
-        _ => {}
+        _ => {
+            let done = outer_op(params, work, values, op)?;
+            op.visit_outs(&mut |ok| values.set(*ok, done.into()));
+        }
     }
     Ok(())
 }

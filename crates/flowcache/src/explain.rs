@@ -456,11 +456,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             | Op::LoadString { .. } => {
                 format!("{name} reads the payload")
             }
-            Op::StoreBytes { .. } | Op::ReplaceBytes { .. } => {
-                format!("{name} writes the payload")
-            }
-            Op::Encrypt { .. } => format!("{name} encrypts the payload"),
-            Op::Decrypt { .. } => format!("{name} decrypts the payload"),
+            op if op.changes_payload() => format!("{name} writes the payload"),
             Op::Encapsulate { seal: Some(_), .. } => format!("{name} encrypts the packet"),
             Op::Encapsulate { .. } => format!("{name} adds outer headers"),
             Op::Decapsulate { .. } => format!("{name} removes outer headers"),

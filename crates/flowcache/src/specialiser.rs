@@ -279,14 +279,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::LoadBytes { .. }
             | Op::InStrings { .. }
             | Op::LoadString { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
             | Op::Decapsulate { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,
+            op if op.changes_payload() => return None,
             Op::StateDelete { state, key: Key::Explicit(key) } => {
                 // The step has no effect as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());

@@ -228,6 +228,18 @@ impl Op {
         )
     }
 
+    /// Whether the operation itself changes bytes of the payload, or of an option without a name.
+    #[must_use]
+    pub fn changes_payload(&self) -> bool {
+        matches!(
+            self,
+            Op::StoreBytes { .. }
+                | Op::ReplaceBytes { .. }
+                | Op::Encrypt { .. }
+                | Op::Decrypt { .. }
+        )
+    }
+
     /// The values that the operation defines, in the order of [`Op::visit_outs`].
     #[must_use]
     pub fn outs(&self) -> Vec<ValueId> {

@@ -375,7 +375,10 @@ pub fn decapsulate(
     let Some(outer) = outer(packet, layout, inner, last) else { return Ok(false) };
     if last == Header::Esp {
         return match (inner, offset, key) {
-            (Inner::Packet, 0, Some(key)) => esp::open(packet, &outer, key),
+            (Inner::Packet, 0, Some(key)) => {
+                let Outer { start, behind, end, type_at, .. } = outer;
+                esp::open(packet, (start, behind, end), type_at, key)
+            }
             _ => Ok(false),
         };
     }

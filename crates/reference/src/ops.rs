@@ -218,34 +218,10 @@ impl Run<'_> {
                 self.writes.push(Write::Replace(place, new));
                 self.define(*ok, done.into());
             }
-            Op::Encapsulate { ok, inner, parts, len, words, seal } => {
-                let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
-                let header = ((*inner, parts.clone()), (*len as usize, words));
-                let seal = match seal {
-                    None => Some(None),
-                    Some((key, number)) => {
-                        self.cipher_key(*key).map(|key| Some((key, self.wide(*number))))
-                    }
-                };
-                self.tunnel(*ok, seal.map(|seal| Change::Push(header.0, header.1, seal)))?;
-            }
-            Op::Decapsulate { ok, inner, last, offset, key } => {
-                let (outer, offset) = ((*inner, *last), self.value(*offset));
-                let key = match key {
-                    None => Some(None),
-                    Some(key) => self.cipher_key(*key).map(Some),
-                };
-                self.tunnel(*ok, key.map(|key| Change::Pop(outer, offset, key)))?;
-            }
-            Op::Encrypt { ok, key, number, offset } => {
-                let (offset, number) = (self.value(*offset), self.wide(*number));
-                let key = self.cipher_key(*key);
-                self.crypt(*ok, key.map(|key| crypt::Change::Encrypt(offset, (key, number))))?;
-            }
-            Op::Decrypt { ok, key, offset } => {
-                let (offset, key) = (self.value(*offset), self.cipher_key(*key));
-                self.crypt(*ok, key.map(|key| crypt::Change::Decrypt(offset, key)))?;
-            }
+            Op::Encapsulate { .. }
+            | Op::Decapsulate { .. }
+            | Op::Encrypt { .. }
+            | Op::Decrypt { .. } => self.outer_op(op)?,
             Op::Count { row } => {
                 let bytes = u64::from(self.packet()?.now.wire_len);
                 self.env.instance.count_row(*row, bytes);
@@ -258,28 +234,51 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds outer headers or removes some. Without the key that this needs, there is no change.
-    fn tunnel(&mut self, ok: ValueId, change: Option<Change>) -> Result<(), Fault> {
-        let Some(change) = change else {
-            self.define(ok, 0);
-            return Ok(());
+    /// Adds outer headers or removes some, or encrypts or decrypts the payload. Without the key that
+    /// this needs, there is no change.
+    fn outer_op(&mut self, op: &Op) -> Result<(), Fault> {
+        let write = self.outer_write(op);
+        let done = match &write {
+            Some(Write::Tunnel(change)) => self.packet()?.tunnel(change),
+            Some(Write::Crypt(change)) => self.packet()?.crypt(change),
+            _ => Ok(false),
         };
-        let done = self.packet()?.tunnel(&change).map_err(|_| Fault::Truncated)?;
-        self.writes.push(Write::Tunnel(change));
-        self.define(ok, done.into());
+        let done = done.map_err(|_| Fault::Truncated)?;
+        self.writes.extend(write);
+        op.visit_outs(&mut |ok| self.define(*ok, done.into()));
         Ok(())
     }
 
-    /// Encrypts the payload or decrypts it. Without the key, there is no change.
-    fn crypt(&mut self, ok: ValueId, change: Option<crypt::Change>) -> Result<(), Fault> {
-        let Some(change) = change else {
-            self.define(ok, 0);
-            return Ok(());
-        };
-        let done = self.packet()?.crypt(&change).map_err(|_| Fault::Truncated)?;
-        self.writes.push(Write::Crypt(change));
-        self.define(ok, done.into());
-        Ok(())
+    /// The change of outer headers that an operation makes, or of an encrypted payload. `None` if it
+    /// lacks its key.
+    fn outer_write(&self, op: &Op) -> Option<Write> {
+        Some(match op {
+            Op::Encapsulate { inner, parts, len, words, seal, .. } => {
+                let words = words.iter().map(|word| self.value(*word)).collect();
+                let seal = match seal {
+                    None => None,
+                    Some((key, number)) => Some((self.cipher_key(*key)?, self.wide(*number))),
+                };
+                let headers = ((*inner, parts.clone()), (*len as usize, words));
+                Write::Tunnel(Change::Push(headers.0, headers.1, seal))
+            }
+            Op::Decapsulate { inner, last, offset, key, .. } => {
+                let key = match key {
+                    None => None,
+                    Some(key) => Some(self.cipher_key(*key)?),
+                };
+                Write::Tunnel(Change::Pop((*inner, *last), self.value(*offset), key))
+            }
+            Op::Encrypt { key, number, offset, .. } => {
+                let sealed = (self.cipher_key(*key)?, self.wide(*number));
+                Write::Crypt(crypt::Change::Encrypt(self.value(*offset), sealed))
+            }
+            Op::Decrypt { key, offset, .. } => {
+                let key = self.cipher_key(*key)?;
+                Write::Crypt(crypt::Change::Decrypt(self.value(*offset), key))
+            }
+            _ => return None,
+        })
     }
 
     /// A key of a parameter. `None` if there is none with this number.

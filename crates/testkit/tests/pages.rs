@@ -19,6 +19,7 @@ impl Loader for Examples {
             Some((_, "routes")) => "0.0.0.0/0 1\n10.0.0.0/8 0\n",
             Some((_, "patterns")) => "\"attack\"\n",
             Some((_, "prefixes")) => "10.0.0.0/8\n",
+            Some((_, "keys")) => "7 aes-128-gcm 0102030405060708090a0b0c0d0e0f1011121314\n",
             _ => return Err(format!("no example file is called {path}")),
         };
         Ok(text.as_bytes().to_vec())

@@ -181,10 +181,7 @@ impl Walk<'_> {
                 self.profile.reads_payload = true;
                 self.profile.faults.insert("truncated");
             }
-            Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => self.write_payload(op),
+            op if op.changes_payload() => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
             Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
             Op::Extern { name, .. } => self.call(name),

@@ -43,10 +43,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {
                 options::NAMED.into_iter().for_each(&mut add);
             }
-            Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => {
+            op if op.changes_payload() => {
                 [Header::Tcp, Header::Udp].into_iter().for_each(&mut add);
                 Header::behind_ports().for_each(&mut add);
             }

@@ -3,8 +3,8 @@
 use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
-    Area, Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId,
-    SetRef, StateId, Target, Term, Ty, ValueId,
+    Area, Dest, EventArg, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId, Program,
+    ReasonId, SetRef, StateId, Target, Term, Ty, ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -33,6 +33,28 @@ pub(crate) fn print_op(model: &Model, program: &Program, op: &Op) -> String {
     let left = list(outs, |out| typed(program, out));
     let equals = if left.is_empty() { "" } else { " = " };
     format!("{left}{equals}{}", right(model, program, op))
+}
+
+/// The right side of an operation on outer headers, or one that encrypts or decrypts.
+fn outer(model: &Model, op: &Op) -> String {
+    let key = |key: &KeyRef| format!("key {}[{}]", model.param_word(key.keys), key.number);
+    match op {
+        Op::Encapsulate { inner, parts, len, words, seal, .. } => {
+            let (inner, parts) = (name_of(INNERS, inner), tunnel::names(parts));
+            let seal = seal.as_ref().map(|(of, number)| format!(", {}, {number}", key(of)));
+            let seal = seal.unwrap_or_default();
+            format!("encapsulate {inner} ({parts}), {len}, ({}){seal}", values(words))
+        }
+        Op::Decapsulate { inner, last, offset, key: of, .. } => {
+            let of = of.as_ref().map(|of| format!(", {}", key(of))).unwrap_or_default();
+            format!("decapsulate {} {}, {offset}{of}", name_of(INNERS, inner), last.name())
+        }
+        Op::Encrypt { key: of, number, offset, .. } => {
+            format!("encrypt {offset}, {}, {number}", key(of))
+        }
+        Op::Decrypt { key: of, offset, .. } => format!("decrypt {offset}, {}", key(of)),
+        _ => String::new(),
+    }
 }
 
 /// The right side of an operation that defines values.
@@ -76,24 +98,10 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::ReplaceBytes { offset, old, new, words, .. } => {
             format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
         }
-        Op::Encapsulate { inner, parts, len, words, seal, .. } => {
-            let (inner, parts) = (name_of(INNERS, inner), tunnel::names(parts));
-            let seal = seal.map_or(String::new(), |(key, number)| {
-                format!(", key {}[{}], {number}", param(&key.keys), key.number)
-            });
-            format!("encapsulate {inner} ({parts}), {len}, ({}){seal}", values(words))
-        }
-        Op::Decapsulate { inner, last, offset, key, .. } => {
-            let key = key
-                .map_or(String::new(), |key| format!(", key {}[{}]", param(&key.keys), key.number));
-            format!("decapsulate {} {}, {offset}{key}", name_of(INNERS, inner), last.name())
-        }
-        Op::Encrypt { key, number, offset, .. } => {
-            format!("encrypt {offset}, key {}[{}], {number}", param(&key.keys), key.number)
-        }
-        Op::Decrypt { key, offset, .. } => {
-            format!("decrypt {offset}, key {}[{}]", param(&key.keys), key.number)
-        }
+        Op::Encapsulate { .. }
+        | Op::Decapsulate { .. }
+        | Op::Encrypt { .. }
+        | Op::Decrypt { .. } => outer(model, op),
         Op::Extern { name, param: p, args, .. } => {
             let on = p.as_ref().map_or(String::new(), |p| format!("[{}]", param(p)));
             format!("extern {}{on}({})", super::value::name(name), values(args))

@@ -439,32 +439,7 @@ impl Parser<'_, '_> {
                 self.scan.expect("(")?;
                 Op::ReplaceBytes { ok: out, offset, old, new, words: self.values(")")? }
             }
-            "encapsulate" => {
-                let inner = self.inner()?;
-                self.scan.expect("(")?;
-                let parts = self.scan.items(")", header)?;
-                self.scan.expect(",")?;
-                let len = self.scan.number()?;
-                self.scan.expect(",")?;
-                self.scan.expect("(")?;
-                let words = self.values(")")?;
-                let key = self.optional_key()?;
-                let seal = key.map(|key| Ok((key, self.comma_value()?))).transpose()?;
-                Op::Encapsulate { ok: out, inner, parts, len, words, seal }
-            }
-            "decapsulate" => {
-                let (inner, last) = (self.inner()?, self.header()?);
-                let offset = self.comma_value()?;
-                Op::Decapsulate { ok: out, inner, last, offset, key: self.optional_key()? }
-            }
-            "encrypt" => {
-                let (offset, key) = (self.value()?, self.cipher_key()?);
-                Op::Encrypt { ok: out, key, number: self.comma_value()?, offset }
-            }
-            "decrypt" => {
-                let offset = self.value()?;
-                Op::Decrypt { ok: out, key: self.cipher_key()?, offset }
-            }
+            "encapsulate" | "decapsulate" | "encrypt" | "decrypt" => self.outer(name, out)?,
             "in_strings" => {
                 let (param, len) = (self.param()?, self.comma_value()?);
                 self.scan.expect(",")?;
@@ -530,6 +505,38 @@ impl Parser<'_, '_> {
             SetRef::Const(set(self.scan)?)
         };
         Ok(Op::InSet { out, a, set })
+    }
+
+    /// Operations on outer headers, `encrypt` and `decrypt`.
+    fn outer(&mut self, name: &str, ok: ValueId) -> Result<Op> {
+        Ok(match name {
+            "encapsulate" => {
+                let inner = self.inner()?;
+                self.scan.expect("(")?;
+                let parts = self.scan.items(")", header)?;
+                self.scan.expect(",")?;
+                let len = self.scan.number()?;
+                self.scan.expect(",")?;
+                self.scan.expect("(")?;
+                let words = self.values(")")?;
+                let key = self.optional_key()?;
+                let seal = key.map(|key| Ok((key, self.comma_value()?))).transpose()?;
+                Op::Encapsulate { ok, inner, parts, len, words, seal }
+            }
+            "decapsulate" => {
+                let (inner, last) = (self.inner()?, self.header()?);
+                let offset = self.comma_value()?;
+                Op::Decapsulate { ok, inner, last, offset, key: self.optional_key()? }
+            }
+            "encrypt" => {
+                let (offset, key) = (self.value()?, self.cipher_key()?);
+                Op::Encrypt { ok, key, number: self.comma_value()?, offset }
+            }
+            _ => {
+                let offset = self.value()?;
+                Op::Decrypt { ok, key: self.cipher_key()?, offset }
+            }
+        })
     }
 
     /// A key behind a comma, or none.

@@ -204,11 +204,7 @@ impl<'a> Facts<'a> {
                 known.changed = known.changed.union(all);
                 self.forget(known, all);
             }
-            Op::Store { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => {
+            op if op.changes_payload() || matches!(op, Op::Store { .. }) => {
                 // The bytes of a payload may become a header that a port announces.
                 let field = if let Op::Store { field, .. } = op { *field } else { Field::L4Dport };
                 let decided = Headers::of(field.decides());

@@ -5,8 +5,8 @@ use braid_ir::model::{KeyRef, Op, ParamId, ParamTy, ValueId};
 
 use super::calls::{arguments, special};
 use super::lower::Lower;
-use super::{bytes, headers, needs};
 use super::types::{BOOL, uint};
+use super::{bytes, headers, needs};
 use crate::ast::{Arg, Expr, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 

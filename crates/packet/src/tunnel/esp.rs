@@ -4,7 +4,6 @@
 //! padding's length and the next header, and the check value. It covers everything from the header
 //! of ESP on.
 
-use super::Outer;
 use crate::bytes::{self, Cut};
 use crate::lengths::write;
 use crate::packet::Packet;
@@ -107,35 +106,41 @@ impl Sealed {
     }
 }
 
-/// Decrypts the packet behind headers that end in ESP, and removes them. Returns false, and changes
-/// nothing, if the check value is wrong, or if no packet is inside.
+/// Decrypts the packet behind headers that end in ESP, and removes them. The headers begin at `start`,
+/// the bytes `behind` them end at `end`, and the EtherType at `type_at`, if there is one, announces the
+/// outermost header. Returns false, and changes nothing, if the check value is wrong, or if no packet
+/// is inside.
 ///
 /// # Errors
 /// The capture lacks some of the bytes. Nothing has changed.
-pub(super) fn open(packet: &mut Packet, outer: &Outer, key: &Key) -> Result<bool, Cut> {
+pub(super) fn open(
+    packet: &mut Packet,
+    (start, behind, end): (usize, usize, usize),
+    type_at: Option<usize>,
+    key: &Key,
+) -> Result<bool, Cut> {
     let iv_len = key.iv_len();
-    let rest = outer.end.checked_sub(outer.behind);
+    let rest = end.checked_sub(behind);
     let Some(len) = rest.and_then(|rest| rest.checked_sub(iv_len + TAG)) else { return Ok(false) };
-    let sealed = Sealed { esp: outer.behind - ESP_LEN, iv_len, len };
-    let tag = packet.data().get(sealed.tag()..outer.end).ok_or(Cut)?;
+    let sealed = Sealed { esp: behind - ESP_LEN, iv_len, len };
+    let tag = packet.data().get(sealed.tag()..end).ok_or(Cut)?;
     let Some(tag) = tag.first_chunk().copied() else { return Ok(false) };
     let Some((clear, iv, data)) = sealed.parts(packet) else { return Ok(false) };
     if !key.decrypt(iv, clear, data, &tag) {
         return Ok(false);
     }
-    let Some((len, kind)) =
-        inside(data).filter(|(_, kind)| *kind != ether_type::MPLS || outer.type_at.is_some())
-    else {
+    let fits = |(_, kind): &(usize, u16)| *kind != ether_type::MPLS || type_at.is_some();
+    let Some((len, kind)) = inside(data).filter(fits) else {
         // Encrypted with the same vector, the bytes are the same as before.
         let _ = key.encrypt(iv, clear, data);
         return Ok(false);
     };
-    if let Some(at) = outer.type_at {
+    if let Some(at) = type_at {
         write(packet, at, &kind.to_be_bytes());
     }
-    let start = sealed.data();
-    packet.remove(start + len, outer.end - start - len);
-    Ok(packet.remove(outer.start, start - outer.start))
+    let first = sealed.data();
+    packet.remove(first + len, end - first - len);
+    Ok(packet.remove(start, first - start))
 }
 
 /// The length and the EtherType of the packet in decrypted bytes. `None` if the padding is not that
