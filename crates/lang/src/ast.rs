@@ -68,21 +68,28 @@ pub struct EventDef {
     pub span: Span,
 }
 
-/// `header NAME after PARENT [when COND] { field: type, … } [length EXPR;]`
+/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR;]`
 #[derive(Clone, PartialEq, Debug)]
 pub struct HeaderDef {
     /// Its name.
     pub name: Ident,
-    /// The header in front of it.
-    pub after: Path,
-    /// When this header follows that one. `None`: always.
-    pub when: Option<Expr>,
+    /// The headers in front of it, at least one. The first one counts that is there.
+    pub after: Vec<After>,
     /// Its length in bytes. `None`: its fields fill it.
     pub length: Option<Expr>,
     /// Its fields, from its first bit on.
     pub fields: Vec<(Ident, Type)>,
     /// The place of the whole definition.
     pub span: Span,
+}
+
+/// `PARENT [when COND]`: a header in front of a declared one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct After {
+    /// The header in front.
+    pub header: Path,
+    /// When the declared header follows it. `None`: always.
+    pub when: Option<Expr>,
 }
 
 /// A pure function `fn NAME(a: T, …) -> T = EXPR;`, or statements `action NAME(a: T, …) { … }`.

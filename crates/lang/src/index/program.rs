@@ -53,11 +53,13 @@ impl Walk<'_> {
                     event.fields.iter().for_each(|(_, ty)| in_type(self, ty));
                 }
                 Item::Header(def) => {
-                    let after = def.after.parts.first().filter(|_| def.after.parts.len() == 1);
-                    if let Some(after) = after {
-                        self.used(after, self.headers.get(&after.text).copied());
+                    for after in &def.after {
+                        if let [name] = after.header.parts.as_slice() {
+                            self.used(name, self.headers.get(&name.text).copied());
+                        }
+                        after.when.iter().for_each(|expr| in_expr(self, expr));
                     }
-                    def.when.iter().chain(&def.length).for_each(|expr| in_expr(self, expr));
+                    def.length.iter().for_each(|expr| in_expr(self, expr));
                 }
                 Item::Fn(def) => self.function_body(def, at),
                 Item::Nf(nf) => {

@@ -6,7 +6,7 @@ use super::marks::{FIELDS, LINE};
 use super::state::{Parsed, Parser};
 use super::words::FILE_ITEMS;
 use super::{chain, expr, nf, types};
-use crate::ast::{EventDef, File, HeaderDef, Item, Span};
+use crate::ast::{After, EventDef, File, HeaderDef, Ident, Item, Span, joined};
 use crate::lexer::{Tok, string_value};
 
 pub(super) fn file(p: &mut Parser<'_>) -> File {
@@ -110,16 +110,24 @@ fn event(p: &mut Parser<'_>) -> Parsed<EventDef> {
     Ok(EventDef { name, parent, fields, span: p.span_from(start) })
 }
 
-/// `header NAME after PARENT [when COND] { field: type, … } [length EXPR;]`
+/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR;]`
 fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     let start = p.pos;
     p.bump();
-    let name = p.name("the name of the header")?;
+    let path = types::path(p, "the name of the header")?;
+    let name = Ident { text: joined(&path), span: path.span };
     if !p.eat_word("after") {
         return Err(p.expected("`after` and the header in front of this one"));
     }
-    let after = types::path(p, "the name of a header")?;
-    let when = if p.eat_word("when") { Some(expr::condition(p)?) } else { None };
+    let mut after = Vec::new();
+    loop {
+        let header = types::path(p, "the name of a header")?;
+        let when = if p.eat_word("when") { Some(expr::condition(p)?) } else { None };
+        after.push(After { header, when });
+        if !p.eat(Tok::Comma) {
+            break;
+        }
+    }
     if !p.at(Tok::LBrace) {
         return Err(p.expected("`{` and the fields of the header"));
     }
@@ -130,7 +138,7 @@ fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
         length = Some(expr::expr(p)?);
         p.semicolon()?;
     }
-    Ok(HeaderDef { name, after, when, length, fields, span: p.span_from(start) })
+    Ok(HeaderDef { name, after, length, fields, span: p.span_from(start) })
 }
 
 /// Whether the last consumed token was a `}`.

@@ -8,7 +8,7 @@ use braid_ir::model::Model;
 
 use super::env::{Env, Loader};
 use super::module::Module;
-use super::{free, native, nf, stream};
+use super::{free, inner, native, nf, stream};
 use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
 use crate::chain::{self, Found, Functions, Scope};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -55,8 +55,10 @@ pub struct Compiled {
 /// does not define it. `loader` reads the files that the program names.
 #[must_use]
 pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader) -> Compiled {
-    let Gathered { program, groups, damaged, mut diags, sources } = gather(root, library, loader);
-    let parts = Parts { program: &program, groups: &groups, library, damaged: &damaged };
+    let Gathered { program, groups, inside, damaged, mut diags, sources } =
+        gather(root, library, loader);
+    let inside = inside.as_slice();
+    let parts = Parts { program: &program, groups: &groups, inside, library, damaged: &damaged };
     let unit = link(&parts, &sources, loader, &mut diags);
     let unit = if diags.has_errors() { None } else { Some(unit) };
     let (functions, chains) = program.last().map(names).unwrap_or_default();
@@ -69,6 +71,8 @@ pub(crate) struct Gathered {
     pub program: Vec<File>,
     /// The library functions that the program needs, each with its files.
     pub groups: Vec<(String, Vec<File>)>,
+    /// The declarations of headers inside of tunnels, if the program needs them.
+    inside: Option<File>,
     /// Items with syntax errors.
     damaged: Vec<Span>,
     diags: Diagnostics,
@@ -89,6 +93,7 @@ pub(crate) fn gather(
         diags: &mut diags,
         seen: Vec::new(),
         damaged: Vec::new(),
+        looks_inside: false,
     };
     let mut program = Vec::new();
     files.add(root.0, root.1, None, &mut program);
@@ -99,8 +104,9 @@ pub(crate) fn gather(
         files.add(&format!("library/{name}.braid"), text, None, &mut group);
         groups.push((name.to_owned(), group));
     }
+    let inside = files.inside();
     let damaged = files.damaged;
-    Gathered { program, groups, damaged, diags, sources }
+    Gathered { program, groups, inside, damaged, diags, sources }
 }
 
 /// Names of the functions and chains that a file defines.
@@ -125,9 +131,19 @@ struct Files<'a> {
     seen: Vec<(String, bool)>,
     /// Items with syntax errors.
     damaged: Vec<Span>,
+    /// Whether a file names headers inside of tunnels.
+    looks_inside: bool,
 }
 
 impl Files<'_> {
+    /// The declarations of headers inside of tunnels, if a file names some.
+    fn inside(&mut self) -> Option<File> {
+        let text = self.looks_inside.then(inner::declarations)?;
+        let (file, found) = parse(&text, self.sources.add(inner::FILE, &text));
+        self.diags.extend(found);
+        Some(file)
+    }
+
     /// Parses a file and all files that it uses, and puts the used files first.
     fn add(&mut self, name: &str, text: &str, used: Option<Span>, into: &mut Vec<File>) {
         if self.seen.len() >= MAX_FILES || into.len() >= MAX_FILES {
@@ -136,6 +152,7 @@ impl Files<'_> {
         }
         let at = self.seen.len();
         self.seen.push((name.to_owned(), true));
+        self.looks_inside |= inner::is_named(text);
         let number = self.sources.add(name, text);
         let (file, found) = parse(text, number);
         self.damaged.extend(&file.doubtful);
@@ -238,6 +255,8 @@ struct Parts<'a> {
     program: &'a [File],
     /// The library functions that the program needs, each with its files.
     groups: &'a [(String, Vec<File>)],
+    /// The declarations of headers inside of tunnels, if the program needs them.
+    inside: &'a [File],
     library: &'a [(&'a str, &'a str)],
     damaged: &'a [Span],
 }
@@ -250,7 +269,7 @@ fn link(
 ) -> Unit {
     let mut functions = Program { found: BTreeMap::new(), library: parts.library };
     for (name, files) in parts.groups {
-        let module = Module::new(items(files), parts.damaged, diags);
+        let module = Module::new(items(parts.inside).chain(items(files)), parts.damaged, diags);
         for function in &module.nfs {
             if function.name.text == *name {
                 let found = lower(function, &module, sources, loader, diags);
@@ -258,7 +277,8 @@ fn link(
             }
         }
     }
-    let module = Module::new(items(parts.program), parts.damaged, diags);
+    let own = items(parts.inside).chain(items(parts.program));
+    let module = Module::new(own, parts.damaged, diags);
     for function in &module.nfs {
         let found = lower(function, &module, sources, loader, diags);
         functions.found.insert(function.name.text.clone(), found);

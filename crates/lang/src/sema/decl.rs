@@ -363,7 +363,7 @@ fn key_field(lower: &mut Lower<'_>, path: &Path) -> Option<Field> {
             lower.fail(Diagnostic::new(codes::BAD_TYPE, message, path.span, ""))
         }
         Some(field) => Some(field),
-        None if lower.module.header(&path.parts[0].text).is_some() => {
+        None if lower.module.header_of(path).is_some() => {
             let message = "fields of declared headers are no part of an implicit key";
             let wrong = Diagnostic::new(codes::BAD_TYPE, message, path.span, "");
             lower.fail(wrong.help("write its type here, and the key where the state is used"))

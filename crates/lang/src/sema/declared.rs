@@ -1,6 +1,8 @@
 //! The declarations of headers that a program declares, resolved: what each follows, and where its
 //! fields are.
 
+use std::collections::BTreeSet;
+
 use braid_ir::model::{Kind, Ty};
 use braid_packet::Header;
 
@@ -32,8 +34,8 @@ const PARENTS: [Header; 9] = [
 pub struct DeclaredHeader<'a> {
     /// Its declaration.
     pub def: &'a HeaderDef,
-    /// The header in front of it.
-    pub parent: Parent,
+    /// The headers in front of it, as the declaration lists them.
+    pub parents: Vec<Parent>,
     /// Its fields.
     pub fields: Vec<DeclaredField>,
     /// The bytes of its fields.
@@ -47,7 +49,8 @@ impl DeclaredHeader<'_> {
     /// The name stands for no field.
     pub fn field(&self, path: &Path) -> Result<usize, Diagnostic> {
         let own = &self.def.name.text;
-        let [_, name, rest @ ..] = path.parts.as_slice() else {
+        let behind = path.parts.get(own.split('.').count()..).unwrap_or_default();
+        let [name, rest @ ..] = behind else {
             let message = format!("`{own}` is a header, not a value");
             let wrong = Diagnostic::new(codes::NOT_A_VALUE, message, path.span, "");
             return Err(wrong.help("name one of its fields, or write `has` in front of it"));
@@ -124,37 +127,44 @@ pub fn resolve<'a>(defs: &[&'a HeaderDef], diags: &mut Diagnostics) -> Vec<Decla
     let mut waiting = defs.to_vec();
     loop {
         let before = waiting.len();
-        waiting.retain(|def| match parent(def, defs, &found) {
-            Some(Ok(parent)) => {
-                found.extend(header(def, parent, diags));
-                false
+        waiting.retain(|def| {
+            let parents = def.after.iter().map(|after| parent(&after.header, defs, &found));
+            match parents.collect::<Option<Result<Vec<_>, _>>>() {
+                Some(Ok(parents)) => {
+                    found.extend(header(def, parents, diags));
+                    false
+                }
+                Some(Err(wrong)) => {
+                    diags.push(wrong);
+                    false
+                }
+                None => true,
             }
-            Some(Err(wrong)) => {
-                diags.push(wrong);
-                false
-            }
-            None => true,
         });
         if waiting.len() == before {
             break;
         }
     }
-    for def in waiting.iter().filter(|def| leads_back(def, defs)) {
-        let message = format!("`{}` follows itself", def.name.text);
-        diags.push(Diagnostic::new(codes::RECURSION, message, def.after.span, "leads back"));
+    for def in &waiting {
+        for after in def.after.iter().filter(|after| leads_to(&after.header, def, defs)) {
+            let message = format!("`{}` follows itself", def.name.text);
+            let span = after.header.span;
+            diags.push(Diagnostic::new(codes::RECURSION, message, span, "leads back"));
+        }
     }
     found
 }
 
-/// Whether the headers in front of a header include itself.
-fn leads_back(def: &HeaderDef, defs: &[&HeaderDef]) -> bool {
-    let mut at = def;
-    for _ in defs {
-        let after = joined(&at.after);
-        let Some(next) = defs.iter().find(|next| next.name.text == after) else { return false };
-        at = next;
-        if at.name.text == def.name.text {
+/// Whether a header is this one, or has it somewhere in front.
+fn leads_to(from: &Path, to: &HeaderDef, defs: &[&HeaderDef]) -> bool {
+    let (mut seen, mut next) = (BTreeSet::new(), vec![joined(from)]);
+    while let Some(name) = next.pop() {
+        if name == to.name.text {
             return true;
+        }
+        let def = defs.iter().find(|def| def.name.text == name);
+        if let Some(def) = def.filter(|_| seen.insert(name)) {
+            next.extend(def.after.iter().map(|after| joined(&after.header)));
         }
     }
     false
@@ -162,18 +172,18 @@ fn leads_back(def: &HeaderDef, defs: &[&HeaderDef]) -> bool {
 
 /// The header in front of a declared one. `None`: it is declared, but not resolved yet.
 fn parent(
-    def: &HeaderDef,
+    after: &Path,
     defs: &[&HeaderDef],
     found: &[DeclaredHeader<'_>],
 ) -> Option<Result<Parent, Diagnostic>> {
-    let name = joined(&def.after);
+    let name = joined(after);
     if let Some(header) = Header::by_name(&name).filter(|header| PARENTS.contains(header)) {
         return Some(Ok(Parent::Known(header)));
     }
     if let Some(at) = found.iter().position(|own| own.def.name.text == name) {
         if nesting(found, at) >= MAX_NESTING {
             let message = format!("at most {MAX_NESTING} declared headers follow each other");
-            return Some(Err(Diagnostic::new(codes::TOO_LARGE, message, def.after.span, "")));
+            return Some(Err(Diagnostic::new(codes::TOO_LARGE, message, after.span, "")));
         }
         return Some(Ok(Parent::Declared(at)));
     }
@@ -190,23 +200,26 @@ fn parent(
         Some(_) => None,
         None => did_you_mean_help(&name, known.iter().copied().chain(own)),
     };
-    let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, def.after.span, "")
+    let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, after.span, "")
         .note(format!("declared headers follow each other, or {}", known.join(", ")));
     Some(Err(wrong.help_if(help)))
 }
 
 /// The number of declared headers up to this one.
 fn nesting(found: &[DeclaredHeader<'_>], at: usize) -> usize {
-    match found.get(at).map(|own| own.parent) {
-        Some(Parent::Declared(parent)) => 1 + nesting(found, parent),
-        _ => 1,
-    }
+    let parents = found.get(at).into_iter().flat_map(|own| &own.parents);
+    let in_front = parents.filter_map(|parent| match parent {
+        // Each header is behind the ones that it follows.
+        Parent::Declared(parent) if *parent < at => Some(nesting(found, *parent)),
+        _ => None,
+    });
+    1 + in_front.max().unwrap_or(0)
 }
 
 /// Resolves the fields of a declared header. `None` after an error, which is then reported.
 fn header<'a>(
     def: &'a HeaderDef,
-    parent: Parent,
+    parents: Vec<Parent>,
     diags: &mut Diagnostics,
 ) -> Option<DeclaredHeader<'a>> {
     if Header::by_name(&def.name.text).is_some() {
@@ -255,7 +268,7 @@ fn header<'a>(
         diags.push(wrong.help("a header consists of whole bytes, at least one"));
         return None;
     }
-    Some(DeclaredHeader { def, parent, fields, least: bits / 8 })
+    Some(DeclaredHeader { def, parents, fields, least: bits / 8 })
 }
 
 /// Whether a type's values are the bits that packets hold.

@@ -4,6 +4,8 @@
 //! A declared header is present if the header in front of it is, the packet announces no other
 //! header behind that one, the condition behind `when` holds, and the payload has all of its bytes.
 
+use std::collections::BTreeMap;
+
 use braid_ir::model::{
     Area, BinOp, BlockId, CmpOp, Kind, MAX_STRING_WORDS, Op, SetRef, Ty, ValueId,
 };
@@ -17,7 +19,7 @@ use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
 use super::{needs, operators, say};
-use crate::ast::{Expr, ExprKind, Ident, Push, Span, Stmt};
+use crate::ast::{After, Expr, ExprKind, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// Lowers `has HEADER` for a declared header.
@@ -90,26 +92,82 @@ pub fn test(lower: &mut Lower<'_>, header: usize, span: Span, absent: BlockId) -
     }
     lower.module.tested(header);
     let outer = std::mem::take(&mut lower.reads);
-    let start = match own.parent {
-        Parent::Known(parent) => {
-            let found = lower.with_absent(Some(absent), |lower| {
-                needs::header(lower, parent, false, span, "")?;
-                nothing_announced(lower, parent, absent);
-                Some(())
-            });
-            found.map(|()| Amount::Const(0))
-        }
-        Parent::Declared(parent) => test(lower, parent, span, absent).map(|front| {
-            lower.reads.extend(front.reads);
-            add(lower, front.start, front.len)
-        }),
-    };
-    let found = start.and_then(|start| present(lower, own, (header, start), absent));
+    let start = behind_any(lower, (header, own), span, absent);
+    let found = start.and_then(|start| measured(lower, own, (header, start), absent));
     let reads = std::mem::replace(&mut lower.reads, outer);
     let (start, len) = found?;
     let known = Declared { start, len, reads };
     lower.b.facts.learn_declared(header, known.clone());
     Some(known)
+}
+
+/// Where a declared header begins: behind the first of the headers in front of it that is there and
+/// whose condition holds. Continues in `absent` if there is none.
+fn behind_any(
+    lower: &mut Lower<'_>,
+    (header, own): (usize, &DeclaredHeader<'_>),
+    span: Span,
+    absent: BlockId,
+) -> Option<Amount> {
+    let mut ways = own.parents.iter().zip(&own.def.after);
+    if let [parent] = own.parents.as_slice() {
+        let (_, after) = ways.next()?;
+        let start = behind(lower, *parent, span, absent)?;
+        condition(lower, (own, after), (header, start), absent)?;
+        return Some(start);
+    }
+    let (found, start) = lower.b.block_with_one(U32);
+    while let Some((parent, after)) = ways.next() {
+        let next = if ways.len() == 0 { absent } else { lower.b.block() };
+        let at = behind(lower, *parent, span, next)?;
+        condition(lower, (own, after), (header, at), next)?;
+        let at = value(lower, at);
+        lower.b.jump(found, vec![at]);
+        if next != absent {
+            lower.b.start(next);
+        }
+    }
+    lower.b.start(found);
+    Some(Amount::Value(start))
+}
+
+/// Where a header that follows this one begins. Continues in `absent` if this one is not there, or if
+/// the packet announces another header behind it.
+fn behind(lower: &mut Lower<'_>, parent: Parent, span: Span, absent: BlockId) -> Option<Amount> {
+    match parent {
+        Parent::Known(parent) => lower.with_absent(Some(absent), |lower| {
+            needs::header(lower, parent, false, span, "")?;
+            nothing_announced(lower, parent, absent);
+            Some(Amount::Const(0))
+        }),
+        Parent::Declared(parent) => {
+            let front = test(lower, parent, span, absent)?;
+            lower.reads.extend(front.reads);
+            Some(add(lower, front.start, front.len))
+        }
+    }
+}
+
+/// Tests the condition under which a declared header would begin at `start`. Continues in `absent` if
+/// it does not hold.
+fn condition(
+    lower: &mut Lower<'_>,
+    (own, after): (&DeclaredHeader<'_>, &After),
+    at: (usize, Amount),
+    absent: BlockId,
+) -> Option<()> {
+    let Some(when) = &after.when else { return Some(()) };
+    lower.scope.enter_file();
+    lower.testing.push(at);
+    let done = lower.deeper(own.def.span, |lower| {
+        let next = lower.b.block();
+        lower.predicate(when, next, absent);
+        lower.b.start(next);
+        Some(())
+    });
+    lower.testing.pop();
+    lower.scope.leave();
+    done
 }
 
 /// Makes sure that the header table has no header behind this one.
@@ -137,9 +195,8 @@ fn nothing_announced(lower: &mut Lower<'_>, parent: Header, absent: BlockId) {
     }
 }
 
-/// Tests the condition and the length of a declared header that would begin at `start`. Returns
-/// its start and its length.
-fn present(
+/// Tests the length of a declared header that would begin at `start`. Returns its start and its length.
+fn measured(
     lower: &mut Lower<'_>,
     own: &DeclaredHeader<'_>,
     (header, start): (usize, Amount),
@@ -149,11 +206,6 @@ fn present(
     lower.testing.push((header, start));
     let def = own.def;
     let found = lower.deeper(def.span, |lower| {
-        if let Some(when) = &def.when {
-            let next = lower.b.block();
-            lower.predicate(when, next, absent);
-            lower.b.start(next);
-        }
         let least = Amount::Const(own.least);
         has_bytes(lower, start, least, absent);
         let Some(length) = &def.length else { return Some((start, least)) };
@@ -353,7 +405,7 @@ pub fn push<'a>(
     let words = words(lower, own.least, &values);
     let Some(otherwise) = otherwise else { return needs_else(lower, "push", own, push.span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
-    let start = match own.parent {
+    let start = match in_front(lower, own)? {
         Parent::Known(parent) => {
             needs::header(lower, parent, false, push.span, &format!("`push {name}`"))?;
             nothing_announced(lower, parent, refused);
@@ -369,6 +421,16 @@ pub fn push<'a>(
     lower.b.branch(ok, done, refused);
     lower.refused(refused, done, otherwise);
     Some(())
+}
+
+/// The header behind which a declared one is put: the first of those in front of it that is known to be
+/// there, or simply the first.
+fn in_front(lower: &Lower<'_>, own: &DeclaredHeader<'_>) -> Option<Parent> {
+    let is_there = |parent: &&Parent| match parent {
+        Parent::Known(header) => lower.b.facts.knows(*header, false),
+        Parent::Declared(header) => known(lower, *header).is_some(),
+    };
+    own.parents.iter().find(is_there).or(own.parents.first()).copied()
 }
 
 /// Lowers `pop HEADER else STMT;` for a declared header.
@@ -414,15 +476,20 @@ fn replace(
     let ok = lower.b.value(BOOL);
     lower.b.op(Op::ReplaceBytes { ok, offset, old, new, words });
     // The headers in front of it stay where they are.
-    let mut front = Vec::new();
-    let mut at = header;
-    while let Parent::Declared(parent) = lower.module.headers[at].parent {
-        front.extend(known(lower, parent).map(|known| (parent, known)));
-        at = parent;
+    let (mut front, mut next) = (BTreeMap::new(), vec![header]);
+    while let Some(at) = next.pop() {
+        for parent in &lower.module.headers[at].parents {
+            if let Parent::Declared(parent) = *parent
+                && !front.contains_key(&parent)
+            {
+                front.insert(parent, known(lower, parent));
+                next.push(parent);
+            }
+        }
     }
     lower.b.facts.replaced_payload();
     for (header, known) in front {
-        lower.b.facts.learn_declared(header, known);
+        known.into_iter().for_each(|known| lower.b.facts.learn_declared(header, known));
     }
     ok
 }

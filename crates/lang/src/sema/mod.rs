@@ -33,6 +33,7 @@ mod files;
 mod free;
 mod guard;
 mod headers;
+mod inner;
 mod locals;
 mod lower;
 mod module;

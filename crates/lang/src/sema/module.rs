@@ -10,7 +10,7 @@ use super::env::Constants;
 use super::say;
 use super::say::suggest;
 use super::types::{self, Type};
-use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Span};
+use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Path, Span, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// The root of the hierarchy of events.
@@ -113,6 +113,17 @@ impl<'a> Module<'a> {
     /// The declared header with this name, by its number.
     pub fn header(&self, name: &str) -> Option<usize> {
         self.headers.iter().position(|header| header.def.name.text == name)
+    }
+
+    /// The declared header whose name a dotted name begins with, by its number.
+    pub fn header_of(&self, path: &Path) -> Option<usize> {
+        let name = joined(path);
+        let begins = |header: &DeclaredHeader<'_>| {
+            let rest = name.strip_prefix(header.def.name.text.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let headers = self.headers.iter().enumerate().filter(|(_, header)| begins(header));
+        headers.max_by_key(|(_, header)| header.def.name.text.len()).map(|(number, _)| number)
     }
 
     /// The names of the declared headers.

@@ -61,7 +61,7 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
             }
         }
     }
-    if let Some(header) = lower.module.header(&first.text) {
+    if let Some(header) = lower.module.header_of(path) {
         return match lower.module.headers[header].field(path) {
             Ok(field) => Some(Named::Declared((header, field))),
             Err(wrong) => lower.fail(wrong),

@@ -255,13 +255,13 @@ fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
             _ => false,
         },
         (Some(front), Outer::Declared(number)) => {
-            match (lower.module.headers[number].parent, front) {
+            lower.module.headers[number].parents.iter().any(|parent| match (*parent, front) {
                 (Parent::Known(parent), Outer::Known(front)) => {
                     parent == front && !matches!(front, Eth | Mpls | Esp)
                 }
                 (Parent::Declared(parent), Outer::Declared(front)) => parent == front,
                 _ => false,
-            }
+            })
         }
         _ => false,
     }

@@ -33,8 +33,8 @@ header inner after gtpu when not has more and inner.version == 4 and gtpu.kind =
 header inner_more after more when inner_more.version == 4 {
   version: u4, words: u4, tos: u8, total: u16,
 } length 4 * u32(inner_more.words);
-header ports after inner when inner.tos == 17 { sport: port, odd: u5, dport: u11, }
-header lines after tcp { first: u8, rest: u24 }
+header ports after inner when inner.tos == 17, inner_more when inner_more.tos < 9 { sport: port, odd: u5, dport: u11, }
+header lines after tcp, udp when udp.sport == 9 and lines.first > 3, gtpu when gtpu.teid == 2 { first: u8, rest: u24 }
 header long after tcp when long.a == 5 { a: u7, pad: u97, middle: u64, rest: u72, z: u16, }
 header hello after ip when ip.proto in { 6, 17, 89 } { version: u8, kind: u4, twist: u12, router: ip4 }
   length hello.version;

@@ -137,15 +137,28 @@ nf long() {
     else => output;
   }
 }
+nf peek() {
+  state seen: u16 per ip4 = 0, capacity 4, full evict_oldest;
+  match {
+    has ip and has inner.ip and inner.ip.ttl > 60 => {
+      ip.id = inner.ip.id;
+      seen[inner.ip.src] += 1;
+      if seen[inner.ip.src] > 3 { drop "often inside"; }
+      output;
+    }
+    inner.tcp.dport == 80 => drop "web inside";
+    else => output;
+  }
+}
 nf mark() {
   tag deep: u8;
   match { has gre or has vxlan or has mpls => { deep = 1; output; } deep == 1 => drop "was deep"; else => output; }
 }
 "#;
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "ipip", "gre", "vxlan", "geneve", "label", "with_own", "unlabel", "unwrap", "unwrap", "unwrap",
-    "twice", "flows", "sizes", "ports", "tag", "untag", "long", "mark",
+    "twice", "flows", "sizes", "ports", "tag", "untag", "long", "mark", "peek", "peek",
 ];
 
 fn packet(rng: &mut Rng) -> String {

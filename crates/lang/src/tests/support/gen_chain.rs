@@ -1,8 +1,8 @@
 //! Generates random files: functions and chains.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart, Item,
-    KeyDef, KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span,
+    After, Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart,
+    Item, KeyDef, KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span,
     StateDef, StateOption,
 };
 
@@ -24,8 +24,9 @@ fn item(e: &mut Entropy) -> Item {
     match e.below(11) {
         10 => Item::Header(HeaderDef {
             name: name(e),
-            after: field(e),
-            when: e.maybe(|e| expr(e, FUEL)),
+            after: (0..=e.below(2))
+                .map(|_| After { header: field(e), when: e.maybe(|e| expr(e, FUEL)) })
+                .collect(),
             fields: e.some(8, |e| (name(e), ty(e, 1))),
             length: e.maybe(|e| expr(e, FUEL)),
             span: span(),

@@ -1,8 +1,9 @@
 //! Prints declarations simply.
 
 use crate::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart, Item,
-    KeyDef, KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
+    After, Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart,
+    Item, KeyDef, KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef,
+    StateOption,
 };
 
 use super::print::{args, block, expr, list, operand, path, stmt, string, ty, typed};
@@ -33,10 +34,14 @@ fn event(e: &EventDef) -> String {
 }
 
 fn header(h: &HeaderDef) -> String {
-    let when = h.when.as_ref().map_or(String::new(), |when| format!(" when {}", operand(when)));
+    let one = |after: &After| {
+        let when = after.when.as_ref();
+        let when = when.map_or(String::new(), |when| format!(" when {}", operand(when)));
+        format!("{}{when}", path(&after.header))
+    };
     let length = h.length.as_ref().map_or(String::new(), |len| format!(" length {};", expr(len)));
-    let (name, after) = (&h.name.text, path(&h.after));
-    format!("header {name} after {after}{when} {{ {} }}{length}", typed(&h.fields))
+    let (name, after) = (&h.name.text, list(&h.after, one));
+    format!("header {name} after {after} {{ {} }}{length}", typed(&h.fields))
 }
 
 fn function(f: &FnDef) -> String {
