@@ -1,5 +1,5 @@
 #![no_main]
-//! Reads rule, ClassBench, route, prefix, pattern and string files, and packet text.
+//! Reads rule, ClassBench, route, prefix, pattern, string and key files, and packet text.
 
 use braid_lang::import::{self, Family};
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
-    match kind % 9 {
+    match kind % 10 {
         0 => {
             if let Ok(set) = import::rules(text) {
                 // Printed rules must read back unchanged.
@@ -31,6 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
         6 => drop(import::strings(text, 16)),
+        8 => drop(import::keys(text)),
         7 => {
             if let Ok(set) = import::hosts(text) {
                 let _ = set.contains(rest);
