@@ -557,10 +557,40 @@ pub struct At {
 pub enum Within {
     /// The payload.
     Payload,
-    /// The value of the TCP option of this kind.
-    Option(Expr),
+    /// The value of the option of this kind.
+    Option(OptionOf, Expr),
     /// The payload from this header of the program on.
     Header(Ident),
+}
+
+/// What an option belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OptionOf {
+    /// `tcp.option(KIND)`
+    Tcp,
+    /// `ip.option(KIND)`
+    Ip,
+    /// `ip6.extension(PROTOCOL)`: an extension header.
+    Ip6,
+}
+
+impl OptionOf {
+    /// All of them, each with the words of its name.
+    pub const ALL: [(Self, [&'static str; 2]); 3] = [
+        (Self::Tcp, ["tcp", "option"]),
+        (Self::Ip, ["ip", "option"]),
+        (Self::Ip6, ["ip6", "extension"]),
+    ];
+
+    /// Its name, with `…` in place of its kind.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp.option(…)",
+            Self::Ip => "ip.option(…)",
+            Self::Ip6 => "ip6.extension(…)",
+        }
+    }
 }
 
 impl At {
@@ -571,7 +601,7 @@ impl At {
             Chunk::Number(_) | Chunk::Text(_) => None,
         };
         let kind = match &self.within {
-            Within::Option(kind) => Some(kind),
+            Within::Option(_, kind) => Some(kind),
             Within::Payload | Within::Header(_) => None,
         };
         kind.into_iter().chain(&self.offset).chain(len)

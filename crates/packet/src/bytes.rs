@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::options;
 use crate::packet::Packet;
 use crate::window::number;
+use crate::wire::{ipv4, ipv6};
 
 /// A part of a packet whose length is up to the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -15,6 +16,19 @@ pub enum Area {
     Payload,
     /// The value of the first TCP option of this kind, which is neither 0 nor 1.
     TcpOption(u8),
+    /// The value of the first IPv4 option of this kind, which is neither 0 nor 1. It can only be read.
+    IpOption(u8),
+    /// The first extension header of IPv6 with this protocol number, behind its first two bytes. It
+    /// can only be read.
+    Ip6Extension(u8),
+}
+
+impl Area {
+    /// Whether functions may write to it.
+    #[must_use]
+    pub fn is_writable(self) -> bool {
+        matches!(self, Area::Payload | Area::TcpOption(_))
+    }
 }
 
 /// The most words of a string. A word has 16 bytes.
@@ -81,8 +95,8 @@ pub(crate) fn words_of(bytes: &[u8]) -> Vec<u128> {
 }
 
 /// Writes a number into `len` bytes (at most 16) of an area, from byte `offset` of the area on.
-/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before,
-/// or if the packet has neither header.
+/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before, if
+/// it can only be read, or if the packet has neither header.
 ///
 /// The bytes may now be a header that the parser recognises, so earlier layouts become invalid.
 ///
@@ -95,7 +109,8 @@ pub fn store(
     len: usize,
     value: u128,
 ) -> Result<bool, Cut> {
-    let place = place(packet, layout, (area, offset), len).filter(|_| layout.has(Header::L4));
+    let may = layout.has(Header::L4) && area.is_writable();
+    let place = place(packet, layout, (area, offset), len).filter(|_| may);
     let Some(at) = place else { return Ok(false) };
     let bytes = packet.data_mut().get_mut(at..at + len).ok_or(Cut)?;
     let mut old = 0;
@@ -123,8 +138,21 @@ pub(crate) fn place(
     let (start, most) = match area {
         Area::Payload => (layout.payload_offset(), layout.payload_len()),
         Area::TcpOption(kind) => options::value(packet, layout, kind)?,
+        Area::IpOption(kind) => {
+            let (at, len) = ipv4::option(ip(packet, layout, Header::Ip4)?, kind)?;
+            (layout.ip() + at, len)
+        }
+        Area::Ip6Extension(kind) => {
+            let (at, len) = ipv6::extension(ip(packet, layout, Header::Ip6)?, kind)?;
+            (layout.ip() + at, len)
+        }
     };
     (end <= most).then(|| start + offset)
+}
+
+/// The bytes from the IP header on, if it is of this version.
+fn ip<'a>(packet: &'a Packet, layout: &Layout, version: Header) -> Option<&'a [u8]> {
+    if layout.has(version) { packet.data().get(layout.ip()..) } else { None }
 }
 
 #[cfg(test)]
@@ -175,6 +203,47 @@ mod tests {
             assert_eq!(load(&packet, &layout, (Area::Payload, offset), len), Ok(Some(value)));
             assert_eq!(checksum::verify(&packet, &packet.parse()).transport, Some(true));
         }
+    }
+
+    #[test]
+    fn ip_options_and_extension_headers_are_read_and_not_written() {
+        // NOP, a timestamp (68), router alert (148).
+        let mut bytes = vec![0x48, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        bytes.extend([1, 68, 4, 5, 0x80, 148, 4, 0xab, 0xcd, 1, 0, 0]);
+        bytes.extend([0, 1, 0, 2, 0, 8, 0, 0]);
+        let mut packet = Packet::new(Link::RawIp, 0, bytes);
+        let layout = packet.parse();
+        let read = |packet: &Packet, area, offset, len| load(packet, &layout, (area, offset), len);
+        assert_eq!(read(&packet, Area::IpOption(148), 0, 2), Ok(Some(0xabcd)));
+        assert_eq!(read(&packet, Area::IpOption(68), 1, 1), Ok(Some(0x80)));
+        for (area, offset) in [
+            (Area::IpOption(148), 1),
+            (Area::IpOption(7), 0),
+            (Area::Ip6Extension(0), 0),
+            (Area::TcpOption(68), 0),
+        ] {
+            assert_eq!(read(&packet, area, offset, 2), Ok(None), "{area:?}");
+        }
+        let before = packet.clone();
+        assert_eq!(store(&mut packet, &layout, (Area::IpOption(148), 0), 2, 1), Ok(false));
+        assert_eq!(packet, before);
+        // Hop-by-hop options, destination options of 16 bytes, a later fragment.
+        let mut bytes = vec![0x60, 0, 0, 0, 0, 36, 0, 64];
+        bytes.extend([7; 32]);
+        bytes.extend([60, 0, 5, 2, 0, 0, 1, 0]);
+        bytes.extend([44, 1, 0x1e, 12, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        bytes.extend([17, 0, 0, 0x18, 0, 0, 0, 9]);
+        bytes.extend([60, 0, 9, 9]);
+        let packet = Packet::new(Link::RawIp, 0, bytes);
+        let layout = packet.parse();
+        let read =
+            |kind, offset, len| load(&packet, &layout, (Area::Ip6Extension(kind), offset), len);
+        assert_eq!(read(0, 0, 2), Ok(Some(0x0502)));
+        assert_eq!((read(0, 5, 1), read(0, 6, 1)), (Ok(Some(0)), Ok(None)));
+        assert_eq!(read(60, 13, 1), Ok(Some(12)));
+        assert_eq!(read(44, 2, 4), Ok(Some(9)));
+        // The fragment's data is no header.
+        assert_eq!((read(17, 0, 1), read(43, 0, 1)), (Ok(None), Ok(None)));
     }
 
     #[test]

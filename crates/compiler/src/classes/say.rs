@@ -525,5 +525,7 @@ fn area_name(area: Area) -> String {
     match area {
         Area::Payload => "payload".to_owned(),
         Area::TcpOption(kind) => format!("tcp.option({kind})"),
+        Area::IpOption(kind) => format!("ip.option({kind})"),
+        Area::Ip6Extension(kind) => format!("ip6.extension({kind})"),
     }
 }

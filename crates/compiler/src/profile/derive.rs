@@ -149,9 +149,7 @@ impl Walk<'_> {
             Op::Store { field, .. } => {
                 self.profile.writes.insert(*field);
             }
-            Op::Has { header, .. } => {
-                self.profile.tests.insert(*header);
-            }
+            Op::Has { header, .. } => self.test(*header),
             Op::LoadTag { tag, .. } => {
                 let name = self.tag(*tag);
                 self.profile.reads_tags.insert(name);
@@ -172,6 +170,10 @@ impl Walk<'_> {
             | Op::LoadBytes { area: Area::TcpOption(_), .. }
             | Op::LoadString { area: Area::TcpOption(_), .. }
             | Op::StoreBytes { area: Area::TcpOption(_), .. } => self.option_op(op),
+            Op::LoadBytes { area: Area::IpOption(_), .. }
+            | Op::LoadString { area: Area::IpOption(_), .. } => self.test(Header::Ip4),
+            Op::LoadBytes { area: Area::Ip6Extension(_), .. }
+            | Op::LoadString { area: Area::Ip6Extension(_), .. } => self.test(Header::Ip6),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
             Op::Patterns { .. }
@@ -212,6 +214,10 @@ impl Walk<'_> {
             }
             _ => self.state_op(op, place),
         }
+    }
+
+    fn test(&mut self, header: Header) {
+        self.profile.tests.insert(header);
     }
 
     /// Adds what a write to the payload does. Another length of the payload changes other fields.

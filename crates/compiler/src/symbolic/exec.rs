@@ -424,7 +424,7 @@ fn members(rows: &[Vec<Word>]) -> IntervalSet {
 fn freshen_area(draft: &mut Draft, path: &mut Path, area: Area) {
     match area {
         Area::Payload => freshen_payload(draft, path),
-        Area::TcpOption(_) => freshen(draft, path),
+        Area::TcpOption(_) | Area::IpOption(_) | Area::Ip6Extension(_) => freshen(draft, path),
     }
 }
 

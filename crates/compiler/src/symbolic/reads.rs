@@ -40,6 +40,10 @@ pub(super) fn consulted(model: &Model) -> u128 {
             }
             Op::LoadBytes { area: Area::TcpOption(_), .. }
             | Op::LoadString { area: Area::TcpOption(_), .. } => add(Header::Tcp),
+            Op::LoadBytes { area: Area::IpOption(_), .. }
+            | Op::LoadString { area: Area::IpOption(_), .. } => add(Header::Ip4),
+            Op::LoadBytes { area: Area::Ip6Extension(_), .. }
+            | Op::LoadString { area: Area::Ip6Extension(_), .. } => add(Header::Ip6),
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {
                 options::NAMED.into_iter().for_each(&mut add);
             }

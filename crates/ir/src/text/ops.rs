@@ -160,6 +160,8 @@ fn area(area: Area) -> String {
     match area {
         Area::Payload => "payload".to_owned(),
         Area::TcpOption(kind) => format!("option {kind},"),
+        Area::IpOption(kind) => format!("ip_option {kind},"),
+        Area::Ip6Extension(kind) => format!("extension {kind},"),
     }
 }
 

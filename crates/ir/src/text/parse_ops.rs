@@ -281,8 +281,8 @@ impl Parser<'_, '_> {
                 let (state, key) = self.entry()?;
                 Op::StateGet { outs, state, key }
             }
-            "string_payload" | "string_option" => {
-                let area = self.area(name == "string_option")?;
+            "string_payload" | "string_option" | "string_ip_option" | "string_extension" => {
+                let area = self.area(name)?;
                 let Some((found, outs)) = outs.split_first() else {
                     return self.scan.wrong("a string has at least one result");
                 };
@@ -351,14 +351,17 @@ impl Parser<'_, '_> {
         Ok(Op::Emit { event, args })
     }
 
-    /// The payload, or the TCP option of the kind that follows.
-    fn area(&mut self, is_option: bool) -> Result<Area> {
-        if !is_option {
-            return Ok(Area::Payload);
-        }
+    /// The area that the name of an operation ends in, with the kind that follows.
+    fn area(&mut self, name: &str) -> Result<Area> {
+        let area = match name.split_once('_').map_or(name, |(_, area)| area) {
+            "payload" => return Ok(Area::Payload),
+            "ip_option" => Area::IpOption,
+            "extension" => Area::Ip6Extension,
+            _ => Area::TcpOption,
+        };
         let kind = self.scan.number()?;
         self.scan.expect(",")?;
-        Ok(Area::TcpOption(kind))
+        Ok(area(kind))
     }
 
     /// A TCP option with its values.
@@ -428,7 +431,7 @@ impl Parser<'_, '_> {
             "native" => Op::Native { out },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
             "store_payload" | "store_option" => {
-                let area = self.area(name == "store_option")?;
+                let area = self.area(name)?;
                 let (offset, a) = (self.value()?, self.comma_value()?);
                 Op::StoreBytes { ok: out, area, offset, a }
             }
@@ -483,8 +486,8 @@ impl Parser<'_, '_> {
                 Op::Route { found: a, hop: b, param: self.param()?, addr: self.comma_value()? }
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
-            "load_payload" | "load_option" => {
-                let area = self.area(name == "load_option")?;
+            "load_payload" | "load_option" | "load_ip_option" | "load_extension" => {
+                let area = self.area(name)?;
                 Op::LoadBytes { found: a, out: b, area, offset: self.value()? }
             }
             "take" => Op::Take { ok: a, out: b, pool: self.param()? },

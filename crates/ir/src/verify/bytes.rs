@@ -26,6 +26,9 @@ impl OpCheck<'_> {
             }
             Op::StoreBytes { ok, area, offset, a } => {
                 is_area(*area)?;
+                if !area.is_writable() {
+                    return Err(Problem::ReadOnlyArea);
+                }
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 whole_bytes(*a, self.width_of(*a))
@@ -84,8 +87,8 @@ fn outer(inner: Inner, parts: &[Header], (len, words): (usize, usize)) -> Checke
 /// Checks that an area exists. Options of the kinds 0 and 1 have no value.
 fn is_area(area: Area) -> Checked {
     match area {
-        Area::TcpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
-        Area::Payload | Area::TcpOption(_) => Ok(()),
+        Area::TcpOption(kind @ 0..=1) | Area::IpOption(kind @ 0..=1) => Err(Problem::NoValue(kind)),
+        _ => Ok(()),
     }
 }
 

@@ -129,9 +129,12 @@ pub enum Problem {
     /// A header is not a TCP option, or not one with this number of values in this packet.
     #[error("`{}` is no TCP option with these values", .0.name())]
     NoOption(Header),
-    /// TCP options of this kind have no value.
-    #[error("TCP options of kind {0} have no value")]
+    /// Options of this kind have no value.
+    #[error("options of kind {0} have no value")]
     NoValue(u8),
+    /// The area can only be read.
+    #[error("IPv4 options and extension headers can only be read")]
+    ReadOnlyArea,
     /// A string has no words, or too many.
     #[error("a string has 1 to {max} words, not {0}", max = crate::model::MAX_STRING_WORDS)]
     Words(usize),

@@ -5,7 +5,7 @@ use super::ops::{Infix, level};
 use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
 use super::{ops, types};
-use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, Path, Within};
+use crate::ast::{Arg, At, Chunk, Expr, ExprKind, Ident, OptionOf, Path, Within};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value, without_host_bits};
 
@@ -322,16 +322,19 @@ fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
     Ok(ExprKind::At(Box::new(At { what, within, offset })))
 }
 
-/// `payload`, `tcp.option(KIND)`, or the name of a header.
+/// `payload`, `tcp.option(KIND)`, `ip.option(KIND)`, `ip6.extension(PROTOCOL)`, or the name of a
+/// header.
 fn within(p: &mut Parser<'_>) -> Parsed<Within> {
-    let is_option = p.at_word("tcp") && p.token(1).kind == Tok::Dot && p.word_ahead(2) == "option";
-    if !is_option {
+    let is_here = |(_, [first, second]): &(OptionOf, [&str; 2])| {
+        p.at_word(first) && p.token(1).kind == Tok::Dot && p.word_ahead(2) == *second
+    };
+    let Some((of, _)) = OptionOf::ALL.into_iter().find(is_here) else {
         let name = p.name("`payload`, `tcp.option(…)` or a header")?;
         return Ok(match name.text.as_str() {
             "payload" => Within::Payload,
             _ => Within::Header(name),
         });
-    }
+    };
     for _ in 0..3 {
         p.bump();
     }
@@ -342,7 +345,7 @@ fn within(p: &mut Parser<'_>) -> Parsed<Within> {
     let open = p.bump();
     let kind = expr(p)?;
     p.close(open, Tok::RParen, "")?;
-    Ok(Within::Option(kind))
+    Ok(Within::Option(of, kind))
 }
 
 fn path_expr(p: &mut Parser<'_>) -> Parsed<Expr> {

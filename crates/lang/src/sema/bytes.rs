@@ -14,7 +14,7 @@ use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
 use super::{constant, headers, needs, operators, say};
-use crate::ast::{At, Chunk, Expr, ExprKind, Ident, Span, Stmt, Within};
+use crate::ast::{At, Chunk, Expr, ExprKind, Ident, OptionOf, Span, Stmt, Within};
 use crate::diag::{Diagnostic, codes};
 
 /// The most bytes of a text that a predicate tests for.
@@ -34,7 +34,7 @@ pub struct Found {
 }
 
 fn is_option(at: &At) -> bool {
-    matches!(at.within, Within::Option(_))
+    matches!(at.within, Within::Option(..))
 }
 
 /// The name of the place of bytes, in messages.
@@ -58,7 +58,7 @@ pub fn read(lower: &mut Lower<'_>, at: &At, span: Span) -> Option<Value> {
         };
         let place = match &at.within {
             Within::Payload => "payload",
-            Within::Option(_) => "tcp.option(…)",
+            Within::Option(of, _) => of.name(),
             Within::Header(name) => &name.text,
         };
         return lower.fail(wrong.help(format!("write `let x = {ty} at {place} + … else drop;`")));
@@ -213,7 +213,13 @@ pub fn assign<'a>(
         return None;
     }
     match at.within {
-        Within::Option(_) => needs::header(lower, Header::Tcp, false, span, "a TCP option")?,
+        Within::Option(OptionOf::Tcp, _) => {
+            needs::header(lower, Header::Tcp, false, span, "a TCP option")?;
+        }
+        Within::Option(of, _) => {
+            let message = format!("`{}` can only be read", of.name());
+            return lower.fail(Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, ""));
+        }
         _ => needs::header(lower, Header::L4, false, span, "the payload's checksum")?,
     }
     let a = lower.typed(value, ty);
@@ -224,7 +230,7 @@ pub fn assign<'a>(
     lower.b.op(Op::StoreBytes { ok, area, offset, a: a? });
     match area {
         Area::Payload => lower.b.facts.stored_payload(),
-        Area::TcpOption(_) => lower.b.facts.stored_option(),
+        _ => lower.b.facts.stored_option(),
     }
     let Some(otherwise) = otherwise else {
         if is_known {
@@ -318,24 +324,27 @@ fn whole_bytes(lower: &mut Lower<'_>, name: &Ident) -> Option<Ty> {
     ty
 }
 
-/// The area that the bytes are in. Behind a predicate that has read an option, TCP is known to be
-/// there.
+/// The area that the bytes are in. Behind a predicate that has read an option, the header that has it
+/// is known to be there.
 fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
-    let Within::Option(kind) = &at.within else { return Some(Area::Payload) };
+    let Within::Option(of, kind) = &at.within else { return Some(Area::Payload) };
+    let (header, what) = match of {
+        OptionOf::Tcp => (Header::Tcp, "a TCP option"),
+        OptionOf::Ip => (Header::Ip4, "an IPv4 option"),
+        OptionOf::Ip6 => (Header::Ip6, "an extension header"),
+    };
     if lower.absent.is_some() {
-        needs::header(lower, Header::Tcp, false, kind.span, "a TCP option")?;
+        needs::header(lower, header, false, kind.span, what)?;
     }
     let number = lower.eval().number(kind, uint(8))?;
-    match u8::try_from(number) {
-        Ok(kind @ 2..) => Some(Area::TcpOption(kind)),
+    match (of, u8::try_from(number).ok()?) {
+        (OptionOf::Ip6, number) => Some(Area::Ip6Extension(number)),
+        (OptionOf::Tcp, kind @ 2..) => Some(Area::TcpOption(kind)),
+        (OptionOf::Ip, kind @ 2..) => Some(Area::IpOption(kind)),
         _ => {
-            let message = "TCP options of the kinds 0 and 1 have no value";
-            lower.fail(Diagnostic::new(
-                codes::BAD_OPERANDS,
-                message,
-                kind.span,
-                "expected 2 to 255",
-            ))
+            let message = "options of the kinds 0 and 1 have no value";
+            let label = "expected 2 to 255";
+            lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, kind.span, label))
         }
     }
 }
@@ -344,7 +353,7 @@ fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
 /// that is constant. A larger offset becomes the largest one, where no area has bytes.
 fn place(lower: &mut Lower<'_>, at: &At, width: u16) -> Option<(ValueId, Option<u32>)> {
     let first = match &at.within {
-        Within::Payload | Within::Option(_) => Amount::Const(0),
+        Within::Payload | Within::Option(..) => Amount::Const(0),
         Within::Header(name) => headers::start(lower, name)?,
     };
     let offset = match &at.offset {

@@ -16,7 +16,7 @@ const MAX_DEPTH: u32 = 64;
 /// The most references to constants that one evaluation follows.
 const MAX_REFERENCES: u32 = 1 << 20;
 
-/// Names that stand for numbers everywhere: TCP flags and protocols.
+/// Names that stand for numbers everywhere: TCP flags, protocols, IPv4 options, extension headers.
 const BUILT_IN: &[(&str, u128)] = &[
     ("FIN", 0x01),
     ("SYN", 0x02),
@@ -34,6 +34,15 @@ const BUILT_IN: &[(&str, u128)] = &[
     ("AH", 51),
     ("ICMP6", 58),
     ("SCTP", 132),
+    ("RECORD_ROUTE", 7),
+    ("TIMESTAMP", 68),
+    ("LOOSE_ROUTE", 131),
+    ("STRICT_ROUTE", 137),
+    ("ROUTER_ALERT", 148),
+    ("HOP_BY_HOP", 0),
+    ("ROUTING", 43),
+    ("FRAGMENT", 44),
+    ("DESTINATION", 60),
 ];
 
 /// The number of a built-in name.

@@ -159,6 +159,27 @@ fn finish<'a>(window: Window<'a>, header: &[u8; LEN]) -> Result<Ipv4<'a>, Stop> 
     Ok(Ipv4 { proto: header[PROTO], fragment, pseudo_dst, rest: window.skip(len) })
 }
 
+/// The offset in a packet of the value of the first option of a kind, and its length. `None` if the
+/// packet, which was checked, has none.
+pub(crate) fn option(ip: &[u8], kind: u8) -> Option<(usize, usize)> {
+    let options = ip.get(..header_len(ip.first_chunk()?))?;
+    let mut at = LEN;
+    while let Some(&found) = options.get(at) {
+        match found {
+            0 => break,
+            1 => at += 1,
+            _ => {
+                let len = usize::from(*options.get(at + 1)?);
+                if found == kind {
+                    return Some((at + 2, len.checked_sub(2)?));
+                }
+                at += len.max(1);
+            }
+        }
+    }
+    None
+}
+
 /// Parses the options. Returns the offset of a pending source route's last address, if any.
 fn final_dst(options: &[u8]) -> Result<Option<usize>, Stop> {
     let mut found = None;

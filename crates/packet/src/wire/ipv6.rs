@@ -182,6 +182,32 @@ impl Ipv6<'_> {
     }
 }
 
+/// The offset in a packet of the first extension header with a protocol number, behind its first two
+/// bytes, and the number of bytes from there on. `None` if the packet, which was checked, has none.
+pub(crate) fn extension(ip: &[u8], kind: u8) -> Option<(usize, usize)> {
+    let (mut next, mut at) = (*ip.get(NEXT)?, LEN);
+    for _ in 0..MAX_EXTENSIONS {
+        if !is_extension(next) {
+            return None;
+        }
+        let &[behind, units, high, low, ..] = ip.get(at..)? else { return None };
+        let len = match next {
+            proto::AH => 4 * (usize::from(units) + 2),
+            proto::FRAGMENT => 8,
+            _ => 8 * (usize::from(units) + 1),
+        };
+        if next == kind {
+            return Some((at + 2, len - 2));
+        }
+        // Behind the fragment header of a later fragment are no headers.
+        if next == proto::FRAGMENT && be16(high, low) >> 3 != 0 {
+            return None;
+        }
+        (next, at) = (behind, at + len);
+    }
+    None
+}
+
 /// Offset of the final destination in a routing header with segments left: the last address of
 /// types 0 and 2, or the first segment of type 4 (RFC 8754).
 fn final_dst(header: &[u8]) -> Option<usize> {

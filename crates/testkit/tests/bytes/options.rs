@@ -120,6 +120,24 @@ nf kinds() {
     else => output;
   }
 }
+nf ip_options() {
+  match {
+    "\u{0}\u{0}" at ip.option(ROUTER_ALERT) => drop "router alert";
+    u8 at ip.option(LOOSE_ROUTE) < 8 and ip.ttl > 60 => {
+      let hop = u32 at ip.option(LOOSE_ROUTE) + 1 else drop "short";
+      ip.dst = ip4(hop);
+      output;
+    }
+    has ip => { let last = u16 at ip.option(RECORD_ROUTE) + 3 else output; ip.id = last; output; }
+    u8 at ip6.extension(HOP_BY_HOP) + 1 == 4 => drop "padded";
+    has ip6 => {
+      let left = u8 at ip6.extension(ROUTING) + 1 else output;
+      ip6.ttl = left + 7;
+      output;
+    }
+    else => output;
+  }
+}
 nf moved() {
   match {
     has vlan and has tcp => { pop vlan; push tcp.mss(536) else drop; push vlan(9); output; }
@@ -140,9 +158,20 @@ nf rewrite() {
 }
 "#;
 
-const NAMES: [&str; 11] = [
-    "clamp", "strip", "counted", "stamp", "scale", "lengths", "sums", "answer", "kinds", "moved",
+const NAMES: [&str; 13] = [
+    "clamp",
+    "strip",
+    "counted",
+    "stamp",
+    "scale",
+    "lengths",
+    "sums",
+    "answer",
+    "kinds",
+    "moved",
     "rewrite",
+    "ip_options",
+    "ip_options",
 ];
 
 /// SACK with two edges.
@@ -157,14 +186,21 @@ fn packet(rng: &mut Rng) -> String {
     let body = rng.pick(&["", "", " bytes=3", " \"GET /\""]);
     let tag = rng.pick(&["", "", "vlan 5 / "]);
     let cut = rng.pick(&["", "", "", " snap=60", " pad=6", " sum=9"]);
+    // A router alert; a loose source route; a recorded route behind a NOP.
+    let ip = ["", "", " ipopts=94040000", " ipopts=8307040a00000900", " ipopts=01070704c0000201"];
+    let ip = rng.pick(&ip);
+    let extensions =
+        rng.pick(&["", "", " ext=hop", " ext=hop,dst", " ext=route", " ext=dst,route"]);
     match rng.below(8) {
         0 => format!("udp 10.0.0.1:{from} > 10.0.0.2:{to}{body}"),
         1 | 2 => {
-            format!("{tag}tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} {flags} {options}{body}")
+            format!(
+                "{tag}tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} {flags} {options}{extensions}{body}"
+            )
         }
         3 => format!("tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} mf{body}"),
         _ => format!(
-            "{tag}tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} ttl={ttl}{body}{cut}"
+            "{tag}tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} ttl={ttl}{ip}{body}{cut}"
         ),
     }
 }

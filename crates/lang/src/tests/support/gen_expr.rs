@@ -1,7 +1,7 @@
 //! Generates random expressions and types.
 
 use crate::ast::{
-    Arg, At, BinOp, Chunk, Expr, ExprKind, Ident, Path, Span, Type, TypeKind, Within,
+    Arg, At, BinOp, Chunk, Expr, ExprKind, Ident, OptionOf, Path, Span, Type, TypeKind, Within,
 };
 
 use super::entropy::Entropy;
@@ -171,7 +171,7 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
             };
             let within = match e.below(3) {
                 0 => Within::Payload,
-                1 => Within::Option(expr(e, 0)),
+                1 => Within::Option(OptionOf::ALL[e.below(3)].0, expr(e, 0)),
                 _ => Within::Header(name(e)),
             };
             ExprKind::At(Box::new(At { what, within, offset: e.maybe(|e| place(e, 0)) }))

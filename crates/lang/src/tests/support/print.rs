@@ -94,7 +94,7 @@ pub fn expr(e: &Expr) -> String {
             };
             let place = match &at.within {
                 Within::Payload => "payload".to_owned(),
-                Within::Option(kind) => format!("tcp.option({})", expr(kind)),
+                Within::Option(of, kind) => of.name().replace('…', &expr(kind)),
                 Within::Header(name) => name.text.clone(),
             };
             let offset = at.offset.as_ref().map(|offset| format!(" + {}", operand(offset)));
