@@ -2,9 +2,11 @@
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
 mod op;
+mod option_of;
 
 pub use crate::source::Span;
 pub use op::{BinOp, is_comparison};
+pub use option_of::OptionOf;
 
 /// An identifier.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -561,36 +563,6 @@ pub enum Within {
     Option(OptionOf, Expr),
     /// The payload from this header of the program on.
     Header(Ident),
-}
-
-/// What an option belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OptionOf {
-    /// `tcp.option(KIND)`
-    Tcp,
-    /// `ip.option(KIND)`
-    Ip,
-    /// `ip6.extension(PROTOCOL)`: an extension header.
-    Ip6,
-}
-
-impl OptionOf {
-    /// All of them, each with the words of its name.
-    pub const ALL: [(Self, [&'static str; 2]); 3] = [
-        (Self::Tcp, ["tcp", "option"]),
-        (Self::Ip, ["ip", "option"]),
-        (Self::Ip6, ["ip6", "extension"]),
-    ];
-
-    /// Its name, with `…` in place of its kind.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp.option(…)",
-            Self::Ip => "ip.option(…)",
-            Self::Ip6 => "ip6.extension(…)",
-        }
-    }
 }
 
 impl At {

@@ -167,22 +167,11 @@ impl Walk<'_> {
             Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. }
-            | Op::LoadBytes { area: Area::TcpOption(_), .. }
-            | Op::LoadString { area: Area::TcpOption(_), .. }
             | Op::StoreBytes { area: Area::TcpOption(_), .. } => self.option_op(op),
-            Op::LoadBytes { area: Area::IpOption(_), .. }
-            | Op::LoadString { area: Area::IpOption(_), .. } => self.test(Header::Ip4),
-            Op::LoadBytes { area: Area::Ip6Extension(_), .. }
-            | Op::LoadString { area: Area::Ip6Extension(_), .. } => self.test(Header::Ip6),
+            Op::LoadBytes { area, .. } | Op::LoadString { area, .. } => self.read_area(op, *area),
             Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
-            Op::Patterns { .. }
-            | Op::FindPatterns { .. }
-            | Op::LoadBytes { .. }
-            | Op::LoadString { .. } => {
-                self.profile.reads_payload = true;
-                self.profile.faults.insert("truncated");
-            }
+            Op::Patterns { .. } | Op::FindPatterns { .. } => self.read_payload(),
             op if op.changes_payload() => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
             Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
@@ -218,6 +207,21 @@ impl Walk<'_> {
 
     fn test(&mut self, header: Header) {
         self.profile.tests.insert(header);
+    }
+
+    fn read_payload(&mut self) {
+        self.profile.reads_payload = true;
+        self.profile.faults.insert("truncated");
+    }
+
+    /// Adds what reading bytes of an area does.
+    fn read_area(&mut self, op: &Op, area: Area) {
+        match area {
+            Area::Payload => self.read_payload(),
+            Area::TcpOption(_) => self.option_op(op),
+            Area::IpOption(_) => self.test(Header::Ip4),
+            Area::Ip6Extension(_) => self.test(Header::Ip6),
+        }
     }
 
     /// Adds what a write to the payload does. Another length of the payload changes other fields.

@@ -424,7 +424,10 @@ impl Maker {
             }
             21 => Op::Encrypt { ok: self.out(), key: self.cipher_key(a), number: a, offset: a },
             22 => Op::Decrypt { ok: self.out(), key: self.cipher_key(a), offset: a },
-            16 => Op::StoreBytes { ok: self.out(), area: self.area(), offset: a, a },
+            16 => {
+                let area = self.pick(&[Area::Payload, Area::TcpOption(5)]);
+                Op::StoreBytes { ok: self.out(), area, offset: a, a }
+            }
             14 => Op::PopOption { option: self.option() },
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
@@ -454,8 +457,10 @@ impl Maker {
     }
 
     fn area(&mut self) -> Area {
-        match self.below(2) {
+        match self.below(4) {
             0 => Area::Payload,
+            2 => Area::IpOption(148),
+            3 => Area::Ip6Extension(43),
             kind => Area::TcpOption(u8::try_from(4 + kind).unwrap_or(5)),
         }
     }
