@@ -194,14 +194,29 @@ fn style() -> Style {
 /// Reads a change of configuration as a line of a control file has it, without its time. It names
 /// files as the chain's file does.
 pub fn change(text: &str, chain: &Chain, path: &Path) -> Result<Control, String> {
-    change_at(0, text, chain, path)
+    change_with(0, text, (chain, path), &Files::default())
 }
 
-/// The same, for a time (ns). It names files beside `path`.
-pub fn change_at(time_ns: u64, text: &str, chain: &Chain, path: &Path) -> Result<Control, String> {
+/// The same in a test case, for a time (ns). It names files beside the case's `path`.
+pub fn change_of_case(
+    time_ns: u64,
+    text: &str,
+    chain: &Chain,
+    path: &Path,
+) -> Result<Control, String> {
+    let files = Files { keys_are_open: true, ..Files::default() };
+    change_with(time_ns, text, (chain, path), &files)
+}
+
+fn change_with(
+    time_ns: u64,
+    text: &str,
+    (chain, path): (&Chain, &Path),
+    files: &Files,
+) -> Result<Control, String> {
     let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
     let file = sources.add(path.with_file_name("change").display().to_string(), text);
-    let change = control::change(file, chain, &Files::default(), &sources, &mut found);
+    let change = control::change(file, chain, files, &sources, &mut found);
     match change.filter(|_| !found.has_errors()) {
         Some(change) => Ok(Control { time_ns, ..change.resolve(0) }),
         None => Err(render(&found, &sources, Style::default())),

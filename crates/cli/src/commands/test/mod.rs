@@ -117,7 +117,7 @@ fn one(case: &Case, chain: &Chain, engine: &str, bless: bool) -> Result<(Played,
     let text = load::text(&path).map_err(|failure| failure.text)?;
     let mut script = Script::read(&text).map_err(at)?;
     let mut engine = engines::make(engine, chain).map_err(|failure| failure.text)?;
-    let change = |time_ns, line: &str| load::change_at(time_ns, line, chain, &path);
+    let change = |time_ns, line: &str| load::change_of_case(time_ns, line, chain, &path);
     let played = play(&case.folder, &script, chain, engine.as_mut(), &change).map_err(at)?;
     let found = differences(&script, &played.outcomes);
     if found.is_empty() {
