@@ -223,6 +223,16 @@ fn hover_shows_types_documentation_and_what_a_function_does() {
     let library = hover("chain.braid", CHAIN, "monitor(", 1);
     assert!(library.contains("nf monitor(") && library.contains("network function"), "{library}");
     assert_eq!(hover("chain.braid", CHAIN, "chain c", 1), "");
+    let calls = MODEL.replace("seen + 1", "max(seen + 1, crc32(ip.src))");
+    client.change("model.braid", &calls);
+    let mut hover = |what: &str| {
+        let found = client.at("textDocument/hover", "model.braid", &calls, what, 1);
+        found["contents"]["value"].as_str().unwrap_or_default().to_owned()
+    };
+    let built_in = hover("max(");
+    assert!(built_in.contains("max(a, b)") && built_in.contains("larger"), "{built_in}");
+    let operator = hover("crc32(");
+    assert!(operator.contains("-> crc: u32") && operator.contains("802.3"), "{operator}");
     client.end();
 }
 

@@ -21,4 +21,4 @@ mod tests;
 
 pub use sema::arith::duration_unit_ns;
 pub use sema::types::{name as type_name, of_field};
-pub use sema::{Compiled, Loader, Unit, compile};
+pub use sema::{Compiled, Loader, Unit, compile, described};

@@ -36,6 +36,9 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
             walk.used(name, of);
+            if of.is_none() {
+                walk.index.calls.push((name.span, name.text.clone()));
+            }
             in_args(walk, of, args);
         }
         ExprKind::Int(_)

@@ -71,6 +71,8 @@ pub struct Index {
     pub uses: Vec<(Span, usize)>,
     /// Header fields by their names.
     pub fields: Vec<(Span, String)>,
+    /// Calls of functions that the program does not declare, by their names.
+    pub calls: Vec<(Span, String)>,
 }
 
 impl Index {
@@ -86,6 +88,12 @@ impl Index {
     #[must_use]
     pub fn field_at(&self, file: u32, byte: u32) -> Option<&(Span, String)> {
         self.fields.iter().find(|(span, _)| touches(*span, file, byte))
+    }
+
+    /// The built-in function or operator that is called at a byte of a file.
+    #[must_use]
+    pub fn call_at(&self, file: u32, byte: u32) -> Option<&(Span, String)> {
+        self.calls.iter().find(|(span, _)| touches(*span, file, byte))
     }
 
     /// Where a declaration's name stands: in the declaration, and wherever it is used.

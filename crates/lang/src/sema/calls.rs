@@ -10,34 +10,17 @@ use super::lower::{Lower, Mode};
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, expand, needs, operators, say, strings};
+use super::{arith, built_in, expand, needs, operators, say, strings};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
-/// The built-in functions, without casts and operators.
-const BUILT_IN: &[&str] = &[
-    "min",
-    "max",
-    "len",
-    "lowercase",
-    "up",
-    "rule",
-    "wrapping",
-    "take",
-    "route",
-    "which",
-    "find",
-    "release",
-    "encrypt",
-    "decrypt",
-];
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
 const FALLIBLE: &[&str] = &["take", "route", "which", "find"];
 
 /// The names of the built-in functions and of the operators.
 pub fn functions() -> Vec<&'static str> {
     let operators = ops::all().iter().map(|op| op.signature.name);
-    BUILT_IN.iter().copied().chain(operators).collect()
+    built_in::names().chain(operators).collect()
 }
 
 /// The value of a call.
@@ -114,7 +97,7 @@ pub fn call(
 
 fn unknown_function(lower: &Lower<'_>, name: &Ident) -> Diagnostic {
     let operators = ops::all().iter().map(|op| op.signature.name);
-    let known = lower.scope.functions().chain(BUILT_IN.iter().copied()).chain(operators);
+    let known = lower.scope.functions().chain(built_in::names()).chain(operators);
     Diagnostic::new(
         codes::UNKNOWN_FUNCTION,
         format!("there is no function `{}`", name.text),

@@ -15,6 +15,7 @@ pub(crate) mod arith;
 mod assign;
 mod bucket;
 mod build;
+mod built_in;
 mod bytes;
 mod calls;
 mod compile;
@@ -60,6 +61,7 @@ pub(crate) mod types;
 mod unused;
 mod walk;
 
+pub use built_in::described;
 pub(crate) use calls::functions;
 pub(crate) use compile::gather;
 pub use compile::{Compiled, Unit, compile};

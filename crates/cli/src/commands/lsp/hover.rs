@@ -58,6 +58,12 @@ pub fn of_field(name: &str) -> Option<String> {
     Some(format!("```braid\n{name}: {ty}\n```\n\n{} ({} bits{access})\n", info.doc, info.width))
 }
 
+/// What is known of a built-in function or an operator, in Markdown.
+pub fn of_function(name: &str) -> Option<String> {
+    let (usage, doc) = braid_lang::described(name)?;
+    Some(format!("```braid\n{usage}\n```\n\n{doc}\n"))
+}
+
 /// A declaration as it is written, or with its type if it is inferred.
 pub fn declaration(found: &Definition, sources: &SourceMap) -> String {
     let text = sources.slice(found.whole).trim_end_matches(['{', ';']).trim_end();

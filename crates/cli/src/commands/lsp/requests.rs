@@ -55,9 +55,12 @@ pub fn diagnostics(documents: &Documents, uri: &str) -> (Vec<lsp::Diagnostic>, B
 /// What is known about the name or field at a place.
 pub fn hover(documents: &Documents, at: &lsp::TextDocumentPositionParams) -> Option<lsp::Hover> {
     let place = Place::new(documents, at)?;
-    let (span, value) = match place.index.field_at(place.file, place.byte) {
-        Some((span, field)) => (*span, hover::of_field(field)?),
-        None => {
+    let field = place.index.field_at(place.file, place.byte);
+    let call = place.index.call_at(place.file, place.byte);
+    let (span, value) = match (field, call) {
+        (Some((span, field)), _) => (*span, hover::of_field(field)?),
+        (None, Some((span, name))) => (*span, hover::of_function(name)?),
+        (None, None) => {
             let (span, found) = place.definition()?;
             let uri = at.text_document.uri.as_str();
             let compiled = || {
