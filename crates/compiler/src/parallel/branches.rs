@@ -1,6 +1,7 @@
 //! Turns a layout into the graph: decides which branches share a version of the packet and which
 //! get a copy (NFP §4.2), and how the merger combines the versions (§5.3).
 
+use super::Sharing;
 use super::action::Action;
 use super::depend::Parallel;
 use super::plan::{Layout, Plan};
@@ -123,6 +124,9 @@ impl Plan<'_> {
 
     /// Whether two branches must not share a version.
     fn conflict(&self, a: &Draft<'_>, b: &Draft<'_>) -> bool {
+        if self.sharing == Sharing::Nothing {
+            return true;
+        }
         let pairs = a.functions.iter().flat_map(|x| b.functions.iter().map(move |y| (*x, *y)));
         pairs.into_iter().any(|(x, y)| {
             let (x, y) = if self.rank[x] < self.rank[y] { (x, y) } else { (y, x) };

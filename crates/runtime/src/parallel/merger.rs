@@ -1,0 +1,183 @@
+//! Mergers (NFP §5.3): wait for all versions of each packet, and make one packet of them.
+
+use super::Options;
+use super::batch::Batch;
+use braid_ir::service_graph::{LOG, Log, Merge, Operation, Part, Route, Stage};
+use braid_packet::{Field, Packet, Reached};
+use std::sync::Arc;
+
+/// The operations of a merger on a packet.
+#[derive(Default)]
+pub(super) struct Changes(Vec<Change>);
+
+/// Takes a part from another version.
+struct Change {
+    what: What,
+    /// The version that has the part.
+    from: u32,
+    /// The tag that says that the part was written there.
+    written: String,
+    /// Tags of any version that say that a function wrote the part whose value stays.
+    unless: Vec<String>,
+}
+
+enum What {
+    Field(Field),
+    Tag(Arc<str>),
+}
+
+impl Changes {
+    /// The operations of a merger, which are all of one kind: the compiler plans no others for
+    /// stages.
+    pub(super) fn new(stages: &[Stage], route: &Route, merge: &Merge) -> Self {
+        let change = |operation: &Operation| {
+            let Operation::Modify { part, from, by, unless } = operation else { return None };
+            let what = match part {
+                Part::Field(field) => What::Field(*field),
+                Part::Tag(name) => What::Tag(name.as_str().into()),
+                _ => return None,
+            };
+            let stage = |function: &usize| route.stages.get(*function).copied();
+            let unless = unless.iter().filter_map(stage).flat_map(|number| {
+                let logged = stages.get(number).map_or(&[][..], |stage| &stage.logged);
+                let over = logged.iter().filter(|other| other.shares_bits(part));
+                over.map(move |other| Log::name(number, other))
+            });
+            let unless = unless.collect();
+            Some(Change { what, from: *from, written: Log::name(stage(by)?, part), unless })
+        };
+        Changes(merge.operations.iter().filter_map(change).collect())
+    }
+
+    /// Carries out the operations on a packet. `version` gives the packet's other versions.
+    fn apply<'p>(&self, into: &mut Packet, version: impl Fn(u32) -> Option<&'p Packet>) {
+        for change in &self.0 {
+            let Some(from) = version(change.from) else { continue };
+            let is_set = |tag: &String| into.tags.contains_key(tag.as_str());
+            if !from.tags.contains_key(change.written.as_str()) || change.unless.iter().any(is_set) {
+                continue;
+            }
+            match &change.what {
+                What::Field(field) => {
+                    if let Some(value) = from.get(&from.parse(), *field) {
+                        let layout = into.parse();
+                        into.set(&layout, *field, value);
+                    }
+                }
+                What::Tag(name) => {
+                    let value = from.tags.get(name).copied().unwrap_or(0);
+                    into.tags.insert(name.clone(), value);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the log of another version to a packet. The packet may be a version itself.
+fn add_log(packet: &mut Packet, other: Option<&Packet>) {
+    let tags = other.filter(|other| !other.tags.is_empty()).into_iter();
+    for (name, value) in tags.flat_map(|other| other.tags.iter()) {
+        if name.starts_with(LOG) {
+            packet.tags.insert(name.clone(), *value);
+        }
+    }
+}
+
+/// Removes the logs of writes from a packet.
+pub(super) fn forget_log(packet: &mut Packet) {
+    if !packet.tags.is_empty() {
+        packet.tags.retain(|name, _| !name.starts_with(LOG));
+        if packet.tags.is_empty() {
+            packet.tags.clear();
+        }
+    }
+}
+
+/// A merger.
+pub(super) struct Merger {
+    /// The number of versions that it waits for.
+    expects: usize,
+    /// The version that becomes the result.
+    into: u32,
+    changes: Changes,
+    /// The accumulating table: batches of which other versions are missing.
+    waiting: Vec<Box<Batch>>,
+    #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "mutants are options"))]
+    options: Options,
+}
+
+impl Merger {
+    pub(super) fn new(merge: &Merge, changes: Changes, options: Options) -> Self {
+        let Merge { expects, into, .. } = *merge;
+        Self { expects, into, changes, waiting: Vec::new(), options }
+    }
+
+    /// Whether no batch waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Takes a version of a batch. If it is the last one, merges all versions. Returns the merged
+    /// batch, and adds the copies to `used`.
+    pub(super) fn take(
+        &mut self,
+        batch: Box<Batch>,
+        used: &mut Vec<Box<Batch>>,
+    ) -> Option<Box<Batch>> {
+        let packet = batch.meta.packet();
+        let is_same = |other: &Box<Batch>| other.meta.packet() == packet;
+        if self.waiting.iter().filter(|other| is_same(other)).count() + 1 < self.expects {
+            self.waiting.push(batch);
+            return None;
+        }
+        let mut into = None;
+        let first = used.len();
+        for one in self.waiting.extract_if(.., |other| is_same(other)).chain([batch]) {
+            match one.meta.version() == self.into {
+                true => into = Some(one),
+                false => used.push(one),
+            }
+        }
+        let mut into = into?;
+        let copies = used.get_mut(first..).unwrap_or_default();
+        for copy in &mut *copies {
+            into.outs.append(&mut copy.outs);
+        }
+        self.merge(&mut into, copies);
+        Some(into)
+    }
+
+    /// Merges copies into a batch. A packet that is nil in one version is dropped.
+    fn merge(&self, into: &mut Batch, copies: &[Box<Batch>]) {
+        let is_whole = copies.iter().all(|copy| copy.places.len() == into.places.len());
+        if is_whole && self.changes.0.is_empty() {
+            return;
+        }
+        let mut next = vec![0; copies.len()];
+        let places = std::mem::take(&mut into.places);
+        let packets: Vec<Packet> = into.burst.drain().collect();
+        for (place, mut packet) in places.into_iter().zip(packets) {
+            let mut is_nil = false;
+            for (copy, next) in copies.iter().zip(&mut next) {
+                while copy.places.get(*next).is_some_and(|other| *other < place) {
+                    *next += 1;
+                }
+                is_nil |= copy.places.get(*next) != Some(&place);
+            }
+            #[cfg(feature = "mutants")]
+            let is_nil = is_nil && !self.options.has(super::Mutant::LostNil);
+            if is_nil {
+                into.ended.push((place, Reached::Ended, packet));
+                continue;
+            }
+            self.changes.apply(&mut packet, |version| {
+                let at = copies.iter().position(|copy| copy.meta.version() == version)?;
+                copies.get(at)?.burst.packets().get(*next.get(at)?)
+            });
+            let others = copies.iter().zip(&next);
+            others.for_each(|(copy, at)| add_log(&mut packet, copy.burst.packets().get(*at)));
+            into.burst.push(packet);
+            into.places.push(place);
+        }
+    }
+}

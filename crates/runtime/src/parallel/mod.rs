@@ -1,0 +1,250 @@
+//! The engine `parallel` (NFP, Sun et al., SIGCOMM 2017, §5): the functions of a chain in stages,
+//! each on a thread of its own.
+//!
+//! Packets stay in their frames. Batches of them move between threads over rings. The hub is the
+//! thread that calls the engine. It classifies packets, merges versions, and runs the first stage.
+//! Each stage processes batches in the order in which their packets arrived, whatever side they come
+//! from, and sends each batch on by itself. So functions see what they see in sequence. A burst is
+//! done when all of its packets are back. Between two bursts, all stages rest, and the hub may use
+//! their engines.
+
+mod batch;
+mod bell;
+mod disturbance;
+mod engine;
+mod hub;
+mod merger;
+mod parts;
+mod stage;
+mod sync;
+mod tables;
+
+use crate::steer::Steerer;
+use batch::{Batch, Copier};
+use bell::Bell;
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Counters, Engine};
+use braid_ir::service_graph::{Entry, Stages};
+use disturbance::Disturbance;
+use hub::Hub;
+use rtrb::{Consumer, Producer, RingBuffer};
+use stage::{Core, Rings, Shared, SharedCore, Stage};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use tables::Tables;
+
+/// How an engine with stages runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The most packets in a batch.
+    pub batch: usize,
+    /// The number of times that a thread looks for work before it sleeps.
+    pub spins: u32,
+    /// The seed of delays between stages, for tests.
+    #[cfg(feature = "mutants")]
+    pub stalls: Option<u64>,
+    /// A defect, for tests.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
+}
+
+impl Default for Options {
+    /// Batches of 16 packets, and some ten microseconds before a thread sleeps.
+    fn default() -> Self {
+        Self {
+            batch: 16,
+            spins: 500,
+            #[cfg(feature = "mutants")]
+            stalls: None,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
+
+/// A defect, for tests of what finds it.
+#[cfg(feature = "mutants")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mutant {
+    /// A merger does not notice nil packets.
+    LostNil,
+    /// A merger carries out its operations in the opposite order.
+    OppositeOrder,
+    /// A merger does not ask whether a part was written.
+    UnaskedLog,
+    /// A stage takes batches as they come.
+    NoTurns,
+    /// Time does not go on in stages that a packet does not reach.
+    NoCatchUp,
+}
+
+/// All defects.
+#[cfg(feature = "mutants")]
+pub const MUTANTS: [Mutant; 5] = [
+    Mutant::LostNil,
+    Mutant::OppositeOrder,
+    Mutant::UnaskedLog,
+    Mutant::NoTurns,
+    Mutant::NoCatchUp,
+];
+
+/// A chain in stages.
+pub struct Parallel {
+    /// For each function, its stage.
+    stage_of: Vec<usize>,
+    entries: Vec<Entry>,
+    /// By route: its stages.
+    routes: Vec<Vec<usize>>,
+    options: Options,
+    /// Whether packets may carry logs of writes.
+    has_logs: bool,
+    cores: Vec<SharedCore>,
+    steerer: Steerer,
+    /// What stages do not count: packets that enter, leave at once, or are lost where they enter.
+    own: Counters,
+    /// The packets that each stage lost before it took over a state.
+    before: Vec<Counters>,
+    hub: Hub,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The most packets that are on their way.
+const MOST: usize = braid_packet::BURST;
+
+impl Parallel {
+    /// The engine of a chain that is divided into stages. `make` makes the engine of each stage.
+    /// [`engine`] also takes chains that are one stage.
+    ///
+    /// # Errors
+    /// The error of `make`, or of the system if it has no thread.
+    pub fn new<E: From<std::io::Error>>(
+        chain: &Chain,
+        plan: &Stages,
+        options: Options,
+        make: impl FnMut(Chain) -> Result<Box<dyn Engine>, E>,
+    ) -> Result<Self, E> {
+        let count = plan.stages.len();
+        let chains = plan.stages.iter().map(|stage| stage.chain.clone());
+        let engines: Vec<Box<dyn Engine>> = chains.map(make).collect::<Result<_, E>>()?;
+        let core = |engine| Arc::new(Mutex::new(Core { engine, after: 0 }));
+        let cores: Vec<SharedCore> = engines.into_iter().map(core).collect();
+        let bells = (0..=count).map(|_| Bell::default()).collect();
+        let shared = Arc::new(Shared { bells, ..Shared::default() });
+        let tables = Tables::new(plan, options);
+        let mut ends = Ends::new(count);
+        let forwards = Arc::new(tables.stages);
+        let onward = u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
+        let mut made = Vec::new();
+        let mut used = Vec::new();
+        for (number, stage) in plan.stages.iter().enumerate() {
+            let (back, copies) = RingBuffer::new(MOST);
+            used.push(back);
+            made.push(Stage {
+                number,
+                core: cores[number].clone(),
+                forwards: forwards.clone(),
+                onward,
+                is_apart: stage.is_apart,
+                inputs: ends.inputs(number + 1),
+                used: copies,
+                rings: ends.rings(number + 1, &shared),
+                copier: Copier::new(number + 1),
+                waiting: Vec::new(),
+                turn: 0,
+                sorted: Vec::new(),
+                disturbance: Disturbance::of(options),
+                #[cfg(feature = "mutants")]
+                takes_turns: !options.has(Mutant::NoTurns),
+            });
+        }
+        let (inputs, rings) = (ends.inputs(0), ends.rings(0, &shared));
+        let own = made.remove(0);
+        let mut threads = Vec::new();
+        for stage in made {
+            let name = format!("braid-stage-{}", stage.number);
+            let thread = std::thread::Builder::new().name(name);
+            threads.push(thread.spawn(move || stage::work(stage, options.spins))?);
+        }
+        let hub = Hub::new((own, inputs, used, rings), (tables.first, tables.mergers), count, options);
+        let stage_of = (0..).zip(&chain.nodes).map(|(node, _)| {
+            plan.stages.iter().position(|stage| stage.functions.contains(&node)).unwrap_or(0)
+        });
+        Ok(Self {
+            stage_of: stage_of.collect(),
+            entries: plan.entries.clone(),
+            routes: plan.routes.iter().map(|route| route.stages.clone()).collect(),
+            options,
+            has_logs: plan.stages.iter().any(|stage| !stage.logged.is_empty()),
+            cores,
+            steerer: Steerer::new(chain.clone()),
+            own: Counters::default(),
+            before: vec![Counters::default(); count],
+            hub,
+            threads,
+        })
+    }
+}
+
+/// The engine of a chain by its plan: with stages, or the engine that `make` makes for a chain that
+/// is one stage.
+///
+/// # Errors
+/// As [`Parallel::new`].
+pub fn engine<E: From<std::io::Error>>(
+    chain: &Chain,
+    plan: &Stages,
+    options: Options,
+    mut make: impl FnMut(Chain) -> Result<Box<dyn Engine>, E>,
+) -> Result<Box<dyn Engine>, E> {
+    match plan.stages.len() {
+        0 | 1 => make(chain.clone()),
+        _ => Ok(Box::new(Parallel::new(chain, plan, options, make)?)),
+    }
+}
+
+impl Options {
+    /// Whether the engine has this defect.
+    #[cfg(feature = "mutants")]
+    fn has(self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+impl Drop for Parallel {
+    fn drop(&mut self) {
+        self.hub.end();
+        for thread in self.threads.drain(..) {
+            // The hub has reported a panic of the thread.
+            drop(thread.join());
+        }
+    }
+}
+
+/// A ring of batches between two threads, in its two ends.
+type Ring = (Option<Producer<Box<Batch>>>, Option<Consumer<Box<Batch>>>);
+
+/// The ends of the rings between all threads, by sender and receiver. Thread 0 is the hub.
+struct Ends(Vec<Vec<Ring>>);
+
+impl Ends {
+    fn new(stages: usize) -> Self {
+        let ring = |from: usize, to: usize| {
+            // All copies of all packets may be on the way to the hub.
+            let room = if to == 0 { MOST * 16 } else { MOST };
+            let (send, receive) = RingBuffer::new(room);
+            if from == to { (None, None) } else { (Some(send), Some(receive)) }
+        };
+        let of = |from| (0..=stages).map(|to| ring(from, to)).collect();
+        Ends((0..=stages).map(of).collect())
+    }
+
+    fn inputs(&mut self, to: usize) -> Vec<Consumer<Box<Batch>>> {
+        self.0.iter_mut().filter_map(|from| from.get_mut(to)?.1.take()).collect()
+    }
+
+    fn rings(&mut self, from: usize, shared: &Arc<Shared>) -> Rings {
+        let mut ends = self.0.get_mut(from).into_iter().flatten().map(|ring| ring.0.take());
+        let hub = ends.next().flatten();
+        Rings { shared: shared.clone(), hub, stages: ends.collect() }
+    }
+}

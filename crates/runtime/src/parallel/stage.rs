@@ -1,0 +1,213 @@
+//! A stage: runs its functions on batches in the order of their arrival, and sends each batch on by
+//! its part of the forwarding table.
+
+use super::batch::{Batch, Copier, Gathered, Target};
+use super::bell::Bell;
+use super::disturbance::Disturbance;
+use super::tables::Forwards;
+use braid_ir::engine::Engine;
+use braid_packet::{Burst, Packet, Reached};
+use rtrb::{Consumer, Producer, PushError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The engine of a stage. While a burst runs, only the stage uses it. Otherwise only the hub does.
+pub(super) struct Core {
+    pub(super) engine: Box<dyn Engine>,
+    /// The first place of the current burst that no packet of this stage has had.
+    pub(super) after: u16,
+}
+
+/// A core that threads share.
+pub(super) type SharedCore = Arc<Mutex<Core>>;
+
+/// The core. After a panic of its thread, the hub panics, too.
+pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all threads of an engine share.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The hub's bell, and those of the stages.
+    pub(super) bells: Vec<Bell>,
+    /// Whether the threads must end.
+    pub(super) ends: AtomicBool,
+    /// Whether a stage's thread has panicked.
+    pub(super) has_failed: AtomicBool,
+}
+
+/// The rings on which a thread sends batches: to the hub, and to stages.
+pub(super) struct Rings {
+    pub(super) shared: Arc<Shared>,
+    pub(super) hub: Option<Producer<Box<Batch>>>,
+    pub(super) stages: Vec<Option<Producer<Box<Batch>>>>,
+}
+
+impl Rings {
+    /// Sends a batch to its target. A ring has room for all batches of a burst.
+    pub(super) fn send(&mut self, mut batch: Box<Batch>) {
+        let (ring, bell) = match batch.target {
+            Target::Stage(stage) => {
+                (self.stages.get_mut(stage).and_then(Option::as_mut), stage + 1)
+            }
+            Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
+        };
+        let Some(ring) = ring else { return };
+        while let Err(PushError::Full(back)) = ring.push(batch) {
+            batch = back;
+            std::thread::yield_now();
+        }
+        if let Some(bell) = self.shared.bells.get(bell) {
+            bell.ring();
+        }
+    }
+}
+
+/// A stage at work.
+pub(super) struct Stage {
+    pub(super) number: usize,
+    pub(super) core: SharedCore,
+    pub(super) forwards: Arc<Vec<Forwards>>,
+    /// The interface by which packets leave the engine that go on to another stage.
+    pub(super) onward: u16,
+    /// Whether due work runs separately, in front of each packet.
+    pub(super) is_apart: bool,
+    pub(super) inputs: Vec<Consumer<Box<Batch>>>,
+    /// Copies that come back.
+    pub(super) used: Consumer<Box<Batch>>,
+    pub(super) rings: Rings,
+    pub(super) copier: Copier,
+    /// Batches whose turn has not come.
+    pub(super) waiting: Vec<Box<Batch>>,
+    /// The number of batches that it has processed.
+    pub(super) turn: u64,
+    /// Memory for packets while a batch is sorted.
+    pub(super) sorted: Vec<(Packet, Reached)>,
+    pub(super) disturbance: Disturbance,
+    #[cfg(feature = "mutants")]
+    pub(super) takes_turns: bool,
+}
+
+impl Stage {
+    /// Whether there is anything to look at.
+    pub(super) fn is_called(&self) -> bool {
+        self.inputs.iter().any(|input| !input.is_empty())
+    }
+
+    /// Processes the batch whose turn it is. Returns whether that batch was there.
+    pub(super) fn step(&mut self) -> bool {
+        while let Ok(copy) = self.used.pop() {
+            self.copier.take_back(copy);
+        }
+        for input in &mut self.inputs {
+            while let Ok(batch) = input.pop() {
+                self.waiting.push(batch);
+            }
+        }
+        let Self { forwards, number, waiting, turn, .. } = self;
+        let Some(own) = forwards.get(*number) else { return false };
+        let place = |batch: &Batch| Some(own.get(batch.meta.route())?.as_ref()?.0);
+        let is_next =
+            |batch: &Box<Batch>| place(batch).and_then(|at| batch.turns.get(at)) == Some(turn);
+        let next = waiting.iter().position(is_next);
+        #[cfg(feature = "mutants")]
+        let next = if self.takes_turns { next } else { waiting.len().checked_sub(1) };
+        let Some(at) = next else { return false };
+        let mut batch = waiting.swap_remove(at);
+        self.turn += 1;
+        let forwards = self.forwards.clone();
+        let forward = forwards.get(self.number).and_then(|own| own.get(batch.meta.route()));
+        if let Some(Some((place, actions))) = forward {
+            self.disturbance.stall(self.number, self.turn);
+            self.run(&mut batch, *place);
+            actions.run(batch, &mut self.copier, |batch| self.rings.send(batch));
+        }
+        true
+    }
+
+    /// Runs the engine on a batch. Afterwards the batch has the packets that go on.
+    fn run(&mut self, batch: &mut Batch, order: usize) {
+        let Some(last) = batch.places.last().copied() else { return };
+        let mut core = lock(&self.core);
+        let Core { engine, after } = &mut *core;
+        let Batch { burst, places, outs, .. } = batch;
+        let mut out =
+            Gathered { places, after: *after, order, is_due: false, first: 0, at: 0, outs };
+        match self.is_apart {
+            true => run_apart(engine.as_mut(), burst, &mut out),
+            false => engine.burst(burst, &mut out),
+        }
+        *after = last + 1;
+        drop(core);
+        self.sort(batch);
+    }
+
+    /// Sorts the packets that do not go on out of a batch.
+    fn sort(&mut self, batch: &mut Batch) {
+        let onward = Reached::Interface(self.onward);
+        if batch.burst.reached.iter().all(|reached| *reached == onward) {
+            batch.burst.reached.clear();
+            return;
+        }
+        self.sorted.extend(batch.burst.drain_reached());
+        let mut places = std::mem::take(&mut batch.places).into_iter();
+        for (packet, reached) in self.sorted.drain(..) {
+            let Some(place) = places.next() else { break };
+            if reached == onward {
+                batch.burst.push(packet);
+                batch.places.push(place);
+            } else {
+                batch.ended.push((place, reached, packet));
+            }
+        }
+    }
+}
+
+/// Runs an engine on packets, and what is due before each of them separately, so that the outputs of
+/// both are known.
+fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>) {
+    let packets: Vec<Packet> = burst.drain().collect();
+    let mut reached = Vec::with_capacity(packets.len());
+    let mut one = Burst::default();
+    for packet in packets {
+        let time_ns = packet.time_ns;
+        (out.at, out.is_due) = (out.first, true);
+        engine.advance(time_ns, out);
+        out.is_due = false;
+        one.push(packet);
+        engine.burst(&mut one, out);
+        for (packet, end) in one.drain_reached() {
+            burst.push(packet);
+            reached.push(end);
+        }
+        out.first += 1;
+    }
+    burst.reached = reached;
+}
+
+/// Runs a stage on its own thread until the engine ends.
+pub(super) fn work(mut stage: Stage, spins: u32) {
+    let shared = stage.rings.shared.clone();
+    let _guard = Guard(&shared);
+    let Some(bell) = shared.bells.get(stage.number + 1) else { return };
+    while !shared.ends.load(Ordering::Relaxed) {
+        if !stage.step() {
+            bell.wait(spins, || stage.is_called() || shared.ends.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Tells the hub if the thread panics.
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.has_failed.store(true, Ordering::Release);
+            if let Some(bell) = self.0.bells.first() {
+                bell.ring();
+            }
+        }
+    }
+}
