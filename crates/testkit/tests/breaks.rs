@@ -1,6 +1,7 @@
 //! Tests that a run goes on as if nothing had happened when its state moves to a new engine: of the
 //! same kind or another, at random places of generated traffic.
 
+use braid_ir::engine::Engine as AnyEngine;
 use braid_engine::{Compiled, MOVE_MUTANTS, MoveMutant};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{TableCounters, Traffic};
@@ -201,7 +202,7 @@ fn breaks_find_each_mutant_of_state() {
             let make = |engine: Engine, chain: &Chain| {
                 let (extent, options) = engine.options();
                 let made = Compiled::with_move_mutant(chain.clone(), extent, options, *mutant);
-                made.expect("an engine")
+                Box::new(made.expect("an engine")) as Box<dyn AnyEngine>
             };
             let found = differs(&case.chain, &case.steps, &|_| (), &make).is_some();
             if found {

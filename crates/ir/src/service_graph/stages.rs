@@ -79,6 +79,8 @@ pub struct Together {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
+    /// The engine gives packets their workers.
+    Workers,
     /// The function is native code.
     Native(u16),
     /// The function may hold packets.

@@ -30,6 +30,8 @@ pub(super) struct Batch {
     pub(super) places: Vec<u16>,
     /// The packets that are not on the way any more.
     pub(super) ended: Vec<(u16, Reached, Packet)>,
+    /// The packets that leave the chain behind the next merger: the place of each, and its interface.
+    pub(super) exits: Vec<(u16, u16)>,
     /// What functions have sent and published.
     pub(super) outs: Vec<Out>,
     /// Where the batch goes.
@@ -59,6 +61,7 @@ impl Batch {
             burst: Burst::new(),
             places: Vec::new(),
             ended: Vec::new(),
+            exits: Vec::new(),
             outs: Vec::new(),
             target: Target::End,
             maker: 0,
@@ -70,7 +73,31 @@ impl Batch {
         self.turns.clear();
         self.places.clear();
         self.ended.clear();
+        self.exits.clear();
         self.outs.clear();
+    }
+}
+
+impl Batch {
+    /// Takes the packets that leave the chain out of the packets that go on.
+    pub(super) fn let_out(&mut self) {
+        if self.exits.is_empty() {
+            return;
+        }
+        let places = std::mem::take(&mut self.places);
+        let packets: Vec<Packet> = self.burst.drain().collect();
+        for (place, packet) in places.into_iter().zip(packets) {
+            match self.exits.iter().find(|(of, _)| *of == place) {
+                Some((_, interface)) => {
+                    self.ended.push((place, Reached::Interface(*interface), packet));
+                }
+                None => {
+                    self.burst.push(packet);
+                    self.places.push(place);
+                }
+            }
+        }
+        self.exits.clear();
     }
 }
 

@@ -137,7 +137,10 @@ impl Hub {
         let Target::Merger(number) = batch.target else { return self.collect(batch) };
         let of_route = self.mergers.get_mut(batch.meta.route());
         let Some((merger, actions)) = of_route.and_then(|all| all.get_mut(number)) else { return };
-        let Some(merged) = merger.take(batch, &mut self.merged) else { return };
+        let Some(mut merged) = merger.take(batch, &mut self.merged) else { return };
+        if !actions.is_merged() {
+            merged.let_out();
+        }
         let mut ended = None;
         actions.run(merged, &mut self.copier, |batch| match batch.target {
             Target::Stage(_) => self.rings.send(batch),

@@ -142,6 +142,7 @@ impl Merger {
         let copies = used.get_mut(first..).unwrap_or_default();
         for copy in &mut *copies {
             into.outs.append(&mut copy.outs);
+            into.exits.append(&mut copy.exits);
         }
         self.merge(&mut into, copies);
         Some(into)

@@ -128,7 +128,7 @@ impl Parallel {
         let engines: Vec<Box<dyn Engine>> = chains.map(make).collect::<Result<_, E>>()?;
         let core = |engine| Arc::new(Mutex::new(Core { engine, after: 0 }));
         let cores: Vec<SharedCore> = engines.into_iter().map(core).collect();
-        let bells = (0..=count).map(|_| Bell::default()).collect();
+        let bells = (0..count).map(|_| Bell::default()).collect();
         let shared = Arc::new(Shared { bells, ..Shared::default() });
         let tables = Tables::new(plan, options);
         let mut ends = Ends::new(count);

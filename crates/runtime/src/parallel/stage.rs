@@ -29,7 +29,7 @@ pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
 /// What all threads of an engine share.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// The hub's bell, and those of the stages.
+    /// The bells of the stages' threads. The first stage runs on the hub.
     pub(super) bells: Vec<Bell>,
     /// Whether the threads must end.
     pub(super) ends: AtomicBool,
@@ -49,7 +49,7 @@ impl Rings {
     pub(super) fn send(&mut self, mut batch: Box<Batch>) {
         let (ring, bell) = match batch.target {
             Target::Stage(stage) => {
-                (self.stages.get_mut(stage).and_then(Option::as_mut), stage + 1)
+                (self.stages.get_mut(stage).and_then(Option::as_mut), stage)
             }
             Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
         };
@@ -120,14 +120,14 @@ impl Stage {
         let forward = forwards.get(self.number).and_then(|own| own.get(batch.meta.route()));
         if let Some(Some((place, actions))) = forward {
             self.disturbance.stall(self.number, self.turn);
-            self.run(&mut batch, *place);
+            self.run(&mut batch, *place, actions.is_merged());
             actions.run(batch, &mut self.copier, |batch| self.rings.send(batch));
         }
         true
     }
 
     /// Runs the engine on a batch. Afterwards the batch has the packets that go on.
-    fn run(&mut self, batch: &mut Batch, order: usize) {
+    fn run(&mut self, batch: &mut Batch, order: usize, is_merged: bool) {
         let Some(last) = batch.places.last().copied() else { return };
         let mut core = lock(&self.core);
         let Core { engine, after } = &mut *core;
@@ -140,11 +140,12 @@ impl Stage {
         }
         *after = last + 1;
         drop(core);
-        self.sort(batch);
+        self.sort(batch, is_merged);
     }
 
-    /// Sorts the packets that do not go on out of a batch.
-    fn sort(&mut self, batch: &mut Batch) {
+    /// Sorts the packets that do not go on out of a batch. A packet that leaves the chain goes on to a
+    /// merger first, if the batch goes there.
+    fn sort(&mut self, batch: &mut Batch, is_merged: bool) {
         let onward = Reached::Interface(self.onward);
         if batch.burst.reached.iter().all(|reached| *reached == onward) {
             batch.burst.reached.clear();
@@ -154,11 +155,15 @@ impl Stage {
         let mut places = std::mem::take(&mut batch.places).into_iter();
         for (packet, reached) in self.sorted.drain(..) {
             let Some(place) = places.next() else { break };
-            if reached == onward {
-                batch.burst.push(packet);
-                batch.places.push(place);
-            } else {
-                batch.ended.push((place, reached, packet));
+            match reached {
+                Reached::Interface(interface) if is_merged || reached == onward => {
+                    batch.burst.push(packet);
+                    batch.places.push(place);
+                    if reached != onward {
+                        batch.exits.push((place, interface));
+                    }
+                }
+                _ => batch.ended.push((place, reached, packet)),
             }
         }
     }
@@ -190,7 +195,7 @@ fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>)
 pub(super) fn work(mut stage: Stage, spins: u32) {
     let shared = stage.rings.shared.clone();
     let _guard = Guard(&shared);
-    let Some(bell) = shared.bells.get(stage.number + 1) else { return };
+    let Some(bell) = shared.bells.get(stage.number) else { return };
     while !shared.ends.load(Ordering::Relaxed) {
         if !stage.step() {
             bell.wait(spins, || stage.is_called() || shared.ends.load(Ordering::Relaxed));

@@ -37,6 +37,13 @@ impl Actions {
         Actions(actions.collect())
     }
 
+    /// Whether the batch itself goes to a merger.
+    pub(super) fn is_merged(&self) -> bool {
+        let is_merger =
+            |action: &Action| matches!(action, Action::Send { target: Target::Merger(_), .. });
+        self.0.last().is_some_and(is_merger)
+    }
+
     /// Carries out the actions. Copies come first.
     pub(super) fn run(
         &self,

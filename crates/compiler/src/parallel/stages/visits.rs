@@ -49,6 +49,9 @@ impl Visits {
     /// # Errors
     /// The reason why the chain must be one stage.
     pub(super) fn new(chain: &Chain) -> Result<Self, Why> {
+        if chain.steers() {
+            return Err(Why::Workers);
+        }
         let native = (0..).zip(&chain.nodes).find(|(_, node)| node.model.native.is_some());
         if let Some((node, _)) = native {
             return Err(Why::Native(node));
