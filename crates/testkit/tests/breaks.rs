@@ -1,9 +1,9 @@
 //! Tests that a run goes on as if nothing had happened when its state moves to a new engine: of the
 //! same kind or another, at random places of generated traffic.
 
-use braid_ir::engine::Engine as AnyEngine;
 use braid_engine::{Compiled, MOVE_MUTANTS, MoveMutant};
 use braid_ir::chain::Chain;
+use braid_ir::engine::Engine as AnyEngine;
 use braid_ir::engine::{TableCounters, Traffic};
 use braid_ir::snapshot::{FunctionState, Snapshot};
 use braid_ir::value::ParamValue;

@@ -168,7 +168,10 @@ mod tests {
     #[test]
     fn metadata_holds_numbers_up_to_their_limits() {
         let most = Meta::new((1 << 20) - 1, (1 << 40) - 1, 15);
-        assert_eq!((most.route(), most.packet(), most.version()), ((1 << 20) - 1, (1 << 40) - 1, 15));
+        assert_eq!(
+            (most.route(), most.packet(), most.version()),
+            ((1 << 20) - 1, (1 << 40) - 1, 15)
+        );
         let one = Meta::new(3, 1 << 40, 2).of_version(7);
         assert_eq!((one.route(), one.packet(), one.version()), (3, 0, 7));
     }

@@ -76,8 +76,7 @@ impl Parallel {
         let Some(&time_ns) = place.checked_sub(1).and_then(|at| entering.times.get(at)) else {
             return;
         };
-        #[cfg(feature = "mutants")]
-        if self.options.has(super::Mutant::NoCatchUp) {
+        if !self.options.catches_up() {
             return;
         }
         let until = u16::try_from(place).unwrap_or(u16::MAX);

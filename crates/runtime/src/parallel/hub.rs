@@ -115,7 +115,10 @@ impl Hub {
             if let Some(bell) = shared.bells.first() {
                 bell.wait(options.spins, is_called);
             }
-            assert!(!shared.has_failed.load(Ordering::Acquire), "a stage of the chain has panicked");
+            assert!(
+                !shared.has_failed.load(Ordering::Acquire),
+                "a stage of the chain has panicked"
+            );
         }
         debug_assert!(self.mergers.iter().flatten().all(|(merger, _)| merger.is_empty()));
     }

@@ -50,11 +50,18 @@ impl Changes {
     }
 
     /// Carries out the operations on a packet. `version` gives the packet's other versions.
-    fn apply<'p>(&self, into: &mut Packet, version: impl Fn(u32) -> Option<&'p Packet>) {
-        for change in &self.0 {
+    fn apply<'p>(
+        &self,
+        into: &mut Packet,
+        version: impl Fn(u32) -> Option<&'p Packet>,
+        options: Options,
+    ) {
+        for at in 0..self.0.len() {
+            let Some(change) = self.0.get(options.nth(at, self.0.len())) else { continue };
             let Some(from) = version(change.from) else { continue };
             let is_set = |tag: &String| into.tags.contains_key(tag.as_str());
-            if !from.tags.contains_key(change.written.as_str()) || change.unless.iter().any(is_set) {
+            let is_written = from.tags.contains_key(change.written.as_str());
+            if !options.counts_as_written(is_written) || change.unless.iter().any(is_set) {
                 continue;
             }
             match &change.what {
@@ -102,7 +109,6 @@ pub(super) struct Merger {
     changes: Changes,
     /// The accumulating table: batches of which other versions are missing.
     waiting: Vec<Box<Batch>>,
-    #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "mutants are options"))]
     options: Options,
 }
 
@@ -165,16 +171,15 @@ impl Merger {
                 }
                 is_nil |= copy.places.get(*next) != Some(&place);
             }
-            #[cfg(feature = "mutants")]
-            let is_nil = is_nil && !self.options.has(super::Mutant::LostNil);
-            if is_nil {
+            if self.options.drops(is_nil) {
                 into.ended.push((place, Reached::Ended, packet));
                 continue;
             }
-            self.changes.apply(&mut packet, |version| {
+            let version = |version| {
                 let at = copies.iter().position(|copy| copy.meta.version() == version)?;
                 copies.get(at)?.burst.packets().get(*next.get(at)?)
-            });
+            };
+            self.changes.apply(&mut packet, version, self.options);
             let others = copies.iter().zip(&next);
             others.for_each(|(copy, at)| add_log(&mut packet, copy.burst.packets().get(*at)));
             into.burst.push(packet);

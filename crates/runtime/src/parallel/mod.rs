@@ -10,10 +10,10 @@
 
 mod batch;
 mod bell;
-mod disturbance;
 mod engine;
 mod hub;
 mod merger;
+mod mutants;
 mod parts;
 mod stage;
 mod sync;
@@ -25,8 +25,9 @@ use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::service_graph::{Entry, Stages};
-use disturbance::Disturbance;
 use hub::Hub;
+#[cfg(feature = "mutants")]
+pub use mutants::{MUTANTS, Mutant};
 use rtrb::{Consumer, Producer, RingBuffer};
 use stage::{Core, Rings, Shared, SharedCore, Stage};
 use std::sync::{Arc, Mutex};
@@ -61,32 +62,6 @@ impl Default for Options {
         }
     }
 }
-
-/// A defect, for tests of what finds it.
-#[cfg(feature = "mutants")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mutant {
-    /// A merger does not notice nil packets.
-    LostNil,
-    /// A merger carries out its operations in the opposite order.
-    OppositeOrder,
-    /// A merger does not ask whether a part was written.
-    UnaskedLog,
-    /// A stage takes batches as they come.
-    NoTurns,
-    /// Time does not go on in stages that a packet does not reach.
-    NoCatchUp,
-}
-
-/// All defects.
-#[cfg(feature = "mutants")]
-pub const MUTANTS: [Mutant; 5] = [
-    Mutant::LostNil,
-    Mutant::OppositeOrder,
-    Mutant::UnaskedLog,
-    Mutant::NoTurns,
-    Mutant::NoCatchUp,
-];
 
 /// A chain in stages.
 pub struct Parallel {
@@ -152,9 +127,7 @@ impl Parallel {
                 waiting: Vec::new(),
                 turn: 0,
                 sorted: Vec::new(),
-                disturbance: Disturbance::of(options),
-                #[cfg(feature = "mutants")]
-                takes_turns: !options.has(Mutant::NoTurns),
+                options,
             });
         }
         let (inputs, rings) = (ends.inputs(0), ends.rings(0, &shared));
@@ -163,9 +136,10 @@ impl Parallel {
         for stage in made {
             let name = format!("braid-stage-{}", stage.number);
             let thread = std::thread::Builder::new().name(name);
-            threads.push(thread.spawn(move || stage::work(stage, options.spins))?);
+            threads.push(thread.spawn(move || stage::work(stage))?);
         }
-        let hub = Hub::new((own, inputs, used, rings), (tables.first, tables.mergers), count, options);
+        let hub =
+            Hub::new((own, inputs, used, rings), (tables.first, tables.mergers), count, options);
         let stage_of = (0..).zip(&chain.nodes).map(|(node, _)| {
             plan.stages.iter().position(|stage| stage.functions.contains(&node)).unwrap_or(0)
         });
@@ -199,14 +173,6 @@ pub fn engine<E: From<std::io::Error>>(
     match plan.stages.len() {
         0 | 1 => make(chain.clone()),
         _ => Ok(Box::new(Parallel::new(chain, plan, options, make)?)),
-    }
-}
-
-impl Options {
-    /// Whether the engine has this defect.
-    #[cfg(feature = "mutants")]
-    fn has(self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
     }
 }
 

@@ -1,9 +1,9 @@
 //! A stage: runs its functions on batches in the order of their arrival, and sends each batch on by
 //! its part of the forwarding table.
 
+use super::Options;
 use super::batch::{Batch, Copier, Gathered, Target};
 use super::bell::Bell;
-use super::disturbance::Disturbance;
 use super::tables::Forwards;
 use braid_ir::engine::Engine;
 use braid_packet::{Burst, Packet, Reached};
@@ -48,9 +48,7 @@ impl Rings {
     /// Sends a batch to its target. A ring has room for all batches of a burst.
     pub(super) fn send(&mut self, mut batch: Box<Batch>) {
         let (ring, bell) = match batch.target {
-            Target::Stage(stage) => {
-                (self.stages.get_mut(stage).and_then(Option::as_mut), stage)
-            }
+            Target::Stage(stage) => (self.stages.get_mut(stage).and_then(Option::as_mut), stage),
             Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
         };
         let Some(ring) = ring else { return };
@@ -84,9 +82,7 @@ pub(super) struct Stage {
     pub(super) turn: u64,
     /// Memory for packets while a batch is sorted.
     pub(super) sorted: Vec<(Packet, Reached)>,
-    pub(super) disturbance: Disturbance,
-    #[cfg(feature = "mutants")]
-    pub(super) takes_turns: bool,
+    pub(super) options: Options,
 }
 
 impl Stage {
@@ -111,15 +107,13 @@ impl Stage {
         let is_next =
             |batch: &Box<Batch>| place(batch).and_then(|at| batch.turns.get(at)) == Some(turn);
         let next = waiting.iter().position(is_next);
-        #[cfg(feature = "mutants")]
-        let next = if self.takes_turns { next } else { waiting.len().checked_sub(1) };
-        let Some(at) = next else { return false };
+        let Some(at) = self.options.turn(next, waiting.len()) else { return false };
         let mut batch = waiting.swap_remove(at);
         self.turn += 1;
         let forwards = self.forwards.clone();
         let forward = forwards.get(self.number).and_then(|own| own.get(batch.meta.route()));
         if let Some(Some((place, actions))) = forward {
-            self.disturbance.stall(self.number, self.turn);
+            self.options.stall(self.number, self.turn);
             self.run(&mut batch, *place, actions.is_merged());
             actions.run(batch, &mut self.copier, |batch| self.rings.send(batch));
         }
@@ -192,13 +186,15 @@ fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>)
 }
 
 /// Runs a stage on its own thread until the engine ends.
-pub(super) fn work(mut stage: Stage, spins: u32) {
+pub(super) fn work(mut stage: Stage) {
     let shared = stage.rings.shared.clone();
     let _guard = Guard(&shared);
     let Some(bell) = shared.bells.get(stage.number) else { return };
     while !shared.ends.load(Ordering::Relaxed) {
         if !stage.step() {
-            bell.wait(spins, || stage.is_called() || shared.ends.load(Ordering::Relaxed));
+            bell.wait(stage.options.spins, || {
+                stage.is_called() || shared.ends.load(Ordering::Relaxed)
+            });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of the service graph (NFP §5) in the form in which threads use them.
 
-use super::batch::{Batch, Copier, Target};
 use super::Options;
+use super::batch::{Batch, Copier, Target};
 use super::merger::{Changes, Merger};
 use braid_ir::service_graph::{Extent, Forwarding, Route, Stages, Step, Target as From};
 
@@ -91,7 +91,8 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new(plan: &Stages, options: Options) -> Self {
         let routes = &plan.routes;
-        let first = routes.iter().map(|route| Actions::new(route, &route.tables.classification.steps));
+        let first =
+            routes.iter().map(|route| Actions::new(route, &route.tables.classification.steps));
         let of = |route: &Route, from: From| {
             let mut all = route.tables.forwarding.iter();
             all.find(|one: &&Forwarding| one.from == from)

@@ -55,9 +55,9 @@ nf refuse() { match { has ip and has tcp and l4.dport == 3 => {
 ";
 
 const NAMES: [&str; 32] = [
-    "count", "ports", "acl", "limit", "ttl", "fixed", "usual", "mark", "ecn", "tos", "plain", "dnat",
-    "snat", "window", "dye", "dyed", "over", "tag_on", "tag_off", "retag", "long", "look", "peek",
-    "sum", "tell", "recall", "beat", "forget", "bounce", "copy", "refuse", "count",
+    "count", "ports", "acl", "limit", "ttl", "fixed", "usual", "mark", "ecn", "tos", "plain",
+    "dnat", "snat", "window", "dye", "dyed", "over", "tag_on", "tag_off", "retag", "long", "look",
+    "peek", "sum", "tell", "recall", "beat", "forget", "bounce", "copy", "refuse", "count",
 ];
 
 /// A chain of these functions between `lan` and `wan`.

@@ -4,11 +4,16 @@
 mod chains;
 
 use braid_compiler::parallel::stages::stages;
-use braid_ir::chain::Chain;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::{self, Counters, Outputs, StateEntry};
 use braid_ir::service_graph::{Node, Stages};
+use braid_ir::snapshot::{ImportError, Snapshot};
+use braid_packet::Burst;
+use braid_runtime::parallel::{self, MUTANTS, Mutant, Options};
+use braid_testkit::compare::difference;
 use braid_testkit::generate::Rng;
-use braid_testkit::harness::{self, Engine};
-use braid_testkit::record::{Detail, Stimulus, record};
+use braid_testkit::harness::{self, Engine, USERS};
+use braid_testkit::record::{Detail, Stimulus, record, record_bursts};
 
 /// The number of stimuli of each chain.
 const STIMULI: usize = 150;
@@ -52,4 +57,86 @@ fn random_chains_in_stages_do_what_the_chains_do() {
     }
     println!("of {count} chains, {staged} have stages, {forked} forks, {merged} merge writes");
     assert!(staged * 2 > count && forked * 4 > count && merged * 20 > count);
+}
+
+/// An engine with a defect. Delays let threads overtake each other.
+fn with_mutant(chain: &Chain, mutant: Mutant, seed: u64) -> Box<dyn engine::Engine> {
+    let options =
+        Options { batch: 3, stalls: Some(seed), mutant: Some(mutant), ..Options::default() };
+    let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
+        Ok(Box::new(USERS[0].compiled(&chain)))
+    };
+    parallel::engine(chain, &stages(chain, 8), options, make).expect("an engine")
+}
+
+#[test]
+fn random_chains_find_each_mutant() {
+    let mut left = MUTANTS.to_vec();
+    for seed in 0..100 {
+        let mut rng = Rng::new(seed ^ 0xb0b0_0000);
+        let (_, chain) = chains::any(&mut rng);
+        let stimuli = chains::traffic(&mut rng, STIMULI);
+        let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        left.retain(|mutant| {
+            let mut wrong = with_mutant(&chain, *mutant, seed);
+            difference(&expected, &record_bursts(wrong.as_mut(), &stimuli, 64)).is_none()
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    panic!("nothing finds {left:?}");
+}
+
+#[test]
+fn panic_of_a_stage_reaches_the_caller() {
+    let chain = chains::chain(&["count", "ttl"], "");
+    let mut made = 0;
+    let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
+        made += 1;
+        let inner: Box<dyn engine::Engine> = Box::new(USERS[0].compiled(&chain));
+        Ok(if made == 2 { Box::new(Panics(inner)) } else { inner })
+    };
+    let plan = stages(&chain, 8);
+    let mut engine = parallel::engine(&chain, &plan, Options::default(), make).expect("an engine");
+    let stimuli = chains::traffic(&mut Rng::new(1), 3);
+    let trace = record(engine.as_mut(), &stimuli, Detail::End);
+    assert!(trace.panic.is_some_and(|text| text.contains("a stage of the chain has panicked")));
+}
+
+/// An engine that panics at its first packet.
+struct Panics(Box<dyn engine::Engine>);
+
+impl engine::Engine for Panics {
+    fn burst(&mut self, _: &mut Burst, _: &mut dyn Outputs) {
+        panic!("the stage cannot go on");
+    }
+
+    fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.0.advance(time_ns, out);
+    }
+
+    fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.0.begin(time_ns, out);
+    }
+
+    fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
+        self.0.control(control, out)
+    }
+
+    fn counters(&self) -> Counters {
+        self.0.counters()
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.0.state()
+    }
+
+    fn export(&mut self) -> Snapshot {
+        self.0.export()
+    }
+
+    fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
+        self.0.import(snapshot)
+    }
 }

@@ -59,7 +59,9 @@ fn logging(way: &Way) -> Vec<usize> {
     let named = operations.flat_map(|operation| match operation {
         Operation::Modify { by, unless, .. }
         | Operation::Add { by, unless, .. }
-        | Operation::Remove { by, unless, .. } => std::iter::once(*by).chain(unless.iter().copied()),
+        | Operation::Remove { by, unless, .. } => {
+            std::iter::once(*by).chain(unless.iter().copied())
+        }
     });
     named.collect()
 }

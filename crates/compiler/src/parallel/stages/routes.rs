@@ -159,7 +159,9 @@ fn beside(way: &Way) -> Vec<(usize, usize)> {
         let branches: Vec<Vec<usize>> =
             fork.branches.iter().map(|branch| functions(&branch.node)).collect();
         for (at, one) in branches.iter().enumerate() {
-            for (a, b) in branches[at + 1..].iter().flatten().flat_map(|b| one.iter().map(move |a| (a, b))) {
+            for (a, b) in
+                branches[at + 1..].iter().flatten().flat_map(|b| one.iter().map(move |a| (a, b)))
+            {
                 let (a, b) = (way.groups[*a], way.groups[*b]);
                 pairs.push((a.min(b), a.max(b)));
             }
