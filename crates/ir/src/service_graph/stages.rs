@@ -59,10 +59,11 @@ pub enum Entry {
     Leaves(u16),
     /// They take a route.
     Routes {
-        /// The route of packets with all their bytes.
-        whole: usize,
-        /// The route of packets that the capture has cut.
-        cut: usize,
+        /// The route of most packets, which follows the graph.
+        graph: usize,
+        /// The route of packets that the capture has cut, of malformed packets and of fragments: in
+        /// them, a checksum may be where the graph expects the payload, and functions may fault.
+        sequence: usize,
     },
 }
 

@@ -1,7 +1,7 @@
 //! The interface of an engine with stages.
 
 use super::Parallel;
-use super::batch::{Batch, Out};
+use super::bundle::{Bundle, Out};
 use super::merger::forget_log;
 use super::stage::lock;
 use crate::share::What;
@@ -42,9 +42,10 @@ impl Parallel {
         let entry = self.entries.get(usize::from(packet.ingress)).copied();
         let lost = match (reason, entry) {
             (Some(reason), _) => reason,
-            (None, Some(Entry::Routes { whole, cut })) => {
-                let is_whole = packet.wire_len as usize <= packet.data().len();
-                return Enters::Route(if is_whole { whole } else { cut });
+            (None, Some(Entry::Routes { graph, sequence })) => {
+                let is_cut = packet.wire_len as usize > packet.data().len();
+                let is_odd = is_cut || layout.malformed().is_some() || layout.is_fragment();
+                return Enters::Route(if is_odd { sequence } else { graph });
             }
             (None, Some(Entry::Leaves(interface))) => {
                 *self.own.out.entry(interface).or_default() += 1;
@@ -93,12 +94,12 @@ impl Parallel {
     /// Sends all packets of a burst on their routes, and waits until they are back.
     fn run(&mut self, burst: &mut Burst, entering: &Entering) {
         let mut cuts = entering.cuts.iter().copied().peekable();
-        let mut open: Option<(usize, Box<Batch>)> = None;
+        let mut open: Option<(usize, Box<Bundle>)> = None;
         let packets = burst.drain().zip(&entering.packets).enumerate();
         for (at, (packet, enters)) in packets {
             let is_cut = cuts.next_if_eq(&at).is_some();
-            let is_next = matches!((&open, enters), (Some((route, batch)), Enters::Route(own))
-                if route == own && batch.places.len() < self.options.batch);
+            let is_next = matches!((&open, enters), (Some((route, bundle)), Enters::Route(own))
+                if route == own && bundle.places.len() < self.options.bundle);
             if is_cut || !is_next {
                 self.send(open.take());
             }
@@ -110,9 +111,9 @@ impl Parallel {
             }
             let reached = match enters {
                 Enters::Route(route) => {
-                    let (_, batch) = open.get_or_insert_with(|| (*route, self.hub.batch()));
-                    batch.burst.push(packet);
-                    batch.places.push(u16::try_from(at).unwrap_or(u16::MAX));
+                    let (_, bundle) = open.get_or_insert_with(|| (*route, self.hub.bundle()));
+                    bundle.burst.push(packet);
+                    bundle.places.push(u16::try_from(at).unwrap_or(u16::MAX));
                     self.hub.back.push(None);
                     continue;
                 }
@@ -126,10 +127,10 @@ impl Parallel {
         self.catch_up(entering, entering.times.len());
     }
 
-    fn send(&mut self, batch: Option<(usize, Box<Batch>)>) {
-        if let Some((number, batch)) = batch {
+    fn send(&mut self, bundle: Option<(usize, Box<Bundle>)>) {
+        if let Some((number, bundle)) = bundle {
             let route = self.routes.get(number).map_or(&[][..], Vec::as_slice);
-            self.hub.send(batch, number, route);
+            self.hub.send(bundle, number, route);
         }
     }
 

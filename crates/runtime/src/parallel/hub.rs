@@ -1,7 +1,7 @@
-//! The hub: the thread that calls the engine. It gives batches to the stages and takes them back,
+//! The hub: the thread that calls the engine. It gives bundles to the stages and takes them back,
 //! merges versions, and runs the first stage.
 
-use super::batch::{Batch, Copier, Out, Target};
+use super::bundle::{Bundle, Copier, Out, Target};
 use super::merger::Merger;
 use super::stage::{Rings, Stage};
 use super::tables::Actions;
@@ -12,26 +12,26 @@ use rtrb::{Consumer, Producer};
 use std::sync::atomic::Ordering;
 
 /// The hub's ends of the rings, and its stage.
-pub(super) type Ends = (Stage, Vec<Consumer<Box<Batch>>>, Vec<Producer<Box<Batch>>>, Rings);
+pub(super) type Ends = (Stage, Vec<Consumer<Box<Bundle>>>, Vec<Producer<Box<Bundle>>>, Rings);
 
-/// By route: what happens to a new batch, and the mergers with what happens afterwards.
+/// By route: what happens to a new bundle, and the mergers with what happens afterwards.
 pub(super) type OfRoutes = (Vec<Actions>, Vec<Vec<(Merger, Actions)>>);
 
 pub(super) struct Hub {
     own: Stage,
-    inputs: Vec<Consumer<Box<Batch>>>,
+    inputs: Vec<Consumer<Box<Bundle>>>,
     /// By stage: takes back the copies that it has made.
-    used: Vec<Producer<Box<Batch>>>,
+    used: Vec<Producer<Box<Bundle>>>,
     rings: Rings,
     first: Vec<Actions>,
     mergers: Vec<Vec<(Merger, Actions)>>,
     copier: Copier,
     options: Options,
-    /// Batches that are free.
-    spare: Vec<Box<Batch>>,
+    /// Bundles that are free.
+    spare: Vec<Box<Bundle>>,
     /// Copies that were merged.
-    merged: Vec<Box<Batch>>,
-    /// The number of batches that each stage has got or will get.
+    merged: Vec<Box<Bundle>>,
+    /// The number of bundles that each stage has got or will get.
     turns: Vec<u64>,
     /// The number of the next packet.
     packet: u64,
@@ -69,9 +69,9 @@ impl Hub {
         }
     }
 
-    /// An empty batch.
-    pub(super) fn batch(&mut self) -> Box<Batch> {
-        self.spare.pop().unwrap_or_else(|| Box::new(Batch::new()))
+    /// An empty bundle.
+    pub(super) fn bundle(&mut self) -> Box<Bundle> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Bundle::new()))
     }
 
     /// Whether no further packet may be sent before others are back.
@@ -79,20 +79,20 @@ impl Hub {
         self.away >= MOST
     }
 
-    /// Sends a batch on its route.
-    pub(super) fn send(&mut self, mut batch: Box<Batch>, number: usize, route: &[usize]) {
+    /// Sends a bundle on its route.
+    pub(super) fn send(&mut self, mut bundle: Box<Bundle>, number: usize, route: &[usize]) {
         let route_number = u32::try_from(number).unwrap_or(u32::MAX);
-        batch.meta = Meta::new(route_number, self.packet, 1);
-        self.packet += batch.places.len() as u64;
-        self.away += batch.places.len();
+        bundle.meta = Meta::new(route_number, self.packet, 1);
+        self.packet += bundle.places.len() as u64;
+        self.away += bundle.places.len();
         for stage in route {
             if let Some(turn) = self.turns.get_mut(*stage) {
-                batch.turns.push(*turn);
+                bundle.turns.push(*turn);
                 *turn += 1;
             }
         }
         if let Some(actions) = self.first.get(number) {
-            actions.run(batch, &mut self.copier, |batch| self.rings.send(batch));
+            actions.run(bundle, &mut self.copier, |bundle| self.rings.send(bundle));
         }
     }
 
@@ -123,31 +123,31 @@ impl Hub {
         debug_assert!(self.mergers.iter().flatten().all(|(merger, _)| merger.is_empty()));
     }
 
-    /// Takes batches back, and runs the first stage on one batch. Returns whether there was anything
+    /// Takes bundles back, and runs the first stage on one bundle. Returns whether there was anything
     /// to do.
     fn step(&mut self) -> bool {
         let mut is_done = false;
         for at in 0..self.inputs.len() {
-            while let Some(batch) = self.inputs.get_mut(at).and_then(|input| input.pop().ok()) {
+            while let Some(bundle) = self.inputs.get_mut(at).and_then(|input| input.pop().ok()) {
                 is_done = true;
-                self.take(batch);
+                self.take(bundle);
             }
         }
         self.own.step() || is_done
     }
 
-    fn take(&mut self, batch: Box<Batch>) {
-        let Target::Merger(number) = batch.target else { return self.collect(batch) };
-        let of_route = self.mergers.get_mut(batch.meta.route());
+    fn take(&mut self, bundle: Box<Bundle>) {
+        let Target::Merger(number) = bundle.target else { return self.collect(bundle) };
+        let of_route = self.mergers.get_mut(bundle.meta.route());
         let Some((merger, actions)) = of_route.and_then(|all| all.get_mut(number)) else { return };
-        let Some(mut merged) = merger.take(batch, &mut self.merged) else { return };
+        let Some(mut merged) = merger.take(bundle, &mut self.merged) else { return };
         if !actions.is_merged() {
             merged.let_out();
         }
         let mut ended = None;
-        actions.run(merged, &mut self.copier, |batch| match batch.target {
-            Target::Stage(_) => self.rings.send(batch),
-            _ => ended = Some(batch),
+        actions.run(merged, &mut self.copier, |bundle| match bundle.target {
+            Target::Stage(_) => self.rings.send(bundle),
+            _ => ended = Some(bundle),
         });
         for copy in std::mem::take(&mut self.merged) {
             match copy.maker.checked_sub(1).and_then(|stage| self.used.get_mut(stage)) {
@@ -157,24 +157,24 @@ impl Hub {
             }
         }
         // The hub merges again, or the route ends here.
-        if let Some(batch) = ended {
-            self.take(batch);
+        if let Some(bundle) = ended {
+            self.take(bundle);
         }
     }
 
-    /// Takes back a batch that has reached the end of its route.
-    fn collect(&mut self, mut batch: Box<Batch>) {
-        let left = batch.burst.drain().zip(batch.places.drain(..));
+    /// Takes back a bundle that has reached the end of its route.
+    fn collect(&mut self, mut bundle: Box<Bundle>) {
+        let left = bundle.burst.drain().zip(bundle.places.drain(..));
         let left = left.map(|(packet, place)| (place, Reached::Ended, packet));
-        for (place, reached, packet) in left.chain(batch.ended.drain(..)) {
+        for (place, reached, packet) in left.chain(bundle.ended.drain(..)) {
             self.away = self.away.saturating_sub(1);
             if let Some(back) = self.back.get_mut(usize::from(place)) {
                 *back = Some((packet, reached));
             }
         }
-        self.outs.append(&mut batch.outs);
-        batch.clear();
-        self.spare.push(batch);
+        self.outs.append(&mut bundle.outs);
+        bundle.clear();
+        self.spare.push(bundle);
     }
 
     /// Ends the threads of the stages.

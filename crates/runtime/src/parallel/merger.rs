@@ -1,7 +1,7 @@
 //! Mergers (NFP §5.3): wait for all versions of each packet, and make one packet of them.
 
 use super::Options;
-use super::batch::Batch;
+use super::bundle::Bundle;
 use braid_ir::service_graph::{LOG, Log, Merge, Operation, Part, Route, Stage};
 use braid_packet::{Field, Packet, Reached};
 use std::sync::Arc;
@@ -107,8 +107,8 @@ pub(super) struct Merger {
     /// The version that becomes the result.
     into: u32,
     changes: Changes,
-    /// The accumulating table: batches of which other versions are missing.
-    waiting: Vec<Box<Batch>>,
+    /// The accumulating table: bundles of which other versions are missing.
+    waiting: Vec<Box<Bundle>>,
     options: Options,
 }
 
@@ -118,27 +118,27 @@ impl Merger {
         Self { expects, into, changes, waiting: Vec::new(), options }
     }
 
-    /// Whether no batch waits.
+    /// Whether no bundle waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Takes a version of a batch. If it is the last one, merges all versions. Returns the merged
-    /// batch, and adds the copies to `used`.
+    /// Takes a version of a bundle. If it is the last one, merges all versions. Returns the merged
+    /// bundle, and adds the copies to `used`.
     pub(super) fn take(
         &mut self,
-        batch: Box<Batch>,
-        used: &mut Vec<Box<Batch>>,
-    ) -> Option<Box<Batch>> {
-        let packet = batch.meta.packet();
-        let is_same = |other: &Box<Batch>| other.meta.packet() == packet;
+        bundle: Box<Bundle>,
+        used: &mut Vec<Box<Bundle>>,
+    ) -> Option<Box<Bundle>> {
+        let packet = bundle.meta.packet();
+        let is_same = |other: &Box<Bundle>| other.meta.packet() == packet;
         if self.waiting.iter().filter(|other| is_same(other)).count() + 1 < self.expects {
-            self.waiting.push(batch);
+            self.waiting.push(bundle);
             return None;
         }
         let mut into = None;
         let first = used.len();
-        for one in self.waiting.extract_if(.., |other| is_same(other)).chain([batch]) {
+        for one in self.waiting.extract_if(.., |other| is_same(other)).chain([bundle]) {
             match one.meta.version() == self.into {
                 true => into = Some(one),
                 false => used.push(one),
@@ -154,8 +154,8 @@ impl Merger {
         Some(into)
     }
 
-    /// Merges copies into a batch. A packet that is nil in one version is dropped.
-    fn merge(&self, into: &mut Batch, copies: &[Box<Batch>]) {
+    /// Merges copies into a bundle. A packet that is nil in one version is dropped.
+    fn merge(&self, into: &mut Bundle, copies: &[Box<Bundle>]) {
         let is_whole = copies.iter().all(|copy| copy.places.len() == into.places.len());
         if is_whole && self.changes.0.is_empty() {
             return;

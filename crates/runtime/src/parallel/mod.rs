@@ -1,15 +1,15 @@
 //! The engine `parallel` (NFP, Sun et al., SIGCOMM 2017, §5): the functions of a chain in stages,
 //! each on a thread of its own.
 //!
-//! Packets stay in their frames. Batches of them move between threads over rings. The hub is the
+//! Packets stay in their frames. Bundles of them move between threads over rings. The hub is the
 //! thread that calls the engine. It classifies packets, merges versions, and runs the first stage.
-//! Each stage processes batches in the order in which their packets arrived, whatever side they come
-//! from, and sends each batch on by itself. So functions see what they see in sequence. A burst is
+//! Each stage processes bundles in the order in which their packets arrived, whatever side they come
+//! from, and sends each bundle on by itself. So functions see what they see in sequence. A burst is
 //! done when all of its packets are back. Between two bursts, all stages rest, and the hub may use
 //! their engines.
 
-mod batch;
 mod bell;
+mod bundle;
 mod engine;
 mod hub;
 mod merger;
@@ -20,11 +20,11 @@ mod sync;
 mod tables;
 
 use crate::steer::Steerer;
-use batch::{Batch, Copier};
 use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::service_graph::{Entry, Stages};
+use bundle::{Bundle, Copier};
 use hub::Hub;
 #[cfg(feature = "mutants")]
 pub use mutants::{MUTANTS, Mutant};
@@ -37,8 +37,8 @@ use tables::Tables;
 /// How an engine with stages runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// The most packets in a batch.
-    pub batch: usize,
+    /// The most packets in a bundle.
+    pub bundle: usize,
     /// The number of times that a thread looks for work before it sleeps.
     pub spins: u32,
     /// The seed of delays between stages, for tests.
@@ -50,10 +50,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Batches of 16 packets, and some ten microseconds before a thread sleeps.
+    /// Bundles of 16 packets, and some ten microseconds before a thread sleeps.
     fn default() -> Self {
         Self {
-            batch: 16,
+            bundle: 16,
             spins: 500,
             #[cfg(feature = "mutants")]
             stalls: None,
@@ -186,8 +186,8 @@ impl Drop for Parallel {
     }
 }
 
-/// A ring of batches between two threads, in its two ends.
-type Ring = (Option<Producer<Box<Batch>>>, Option<Consumer<Box<Batch>>>);
+/// A ring of bundles between two threads, in its two ends.
+type Ring = (Option<Producer<Box<Bundle>>>, Option<Consumer<Box<Bundle>>>);
 
 /// The ends of the rings between all threads, by sender and receiver. Thread 0 is the hub.
 struct Ends(Vec<Vec<Ring>>);
@@ -204,7 +204,7 @@ impl Ends {
         Ends((0..=stages).map(of).collect())
     }
 
-    fn inputs(&mut self, to: usize) -> Vec<Consumer<Box<Batch>>> {
+    fn inputs(&mut self, to: usize) -> Vec<Consumer<Box<Bundle>>> {
         self.0.iter_mut().filter_map(|from| from.get_mut(to)?.1.take()).collect()
     }
 

@@ -12,7 +12,7 @@ pub enum Mutant {
     OppositeOrder,
     /// A merger does not ask whether a part was written.
     UnaskedLog,
-    /// A stage takes batches as they come.
+    /// A stage takes bundles as they come.
     NoTurns,
     /// Time does not go on in stages that a packet does not reach.
     NoCatchUp,
@@ -34,7 +34,7 @@ impl Options {
         self.mutant == Some(mutant)
     }
 
-    /// Delays a stage before a batch.
+    /// Delays a stage before a bundle.
     pub(super) fn stall(self, stage: usize, turn: u64) {
         use std::time::Duration;
         let Some(seed) = self.stalls else { return };
@@ -61,7 +61,7 @@ impl Options {
         is_nil && !self.has(Mutant::LostNil)
     }
 
-    /// The batch that a stage takes from those that wait, if it is this one's turn.
+    /// The bundle that a stage takes from those that wait, if it is this one's turn.
     pub(super) fn turn(self, next: Option<usize>, waiting: usize) -> Option<usize> {
         if self.has(Mutant::NoTurns) { waiting.checked_sub(1) } else { next }
     }

@@ -1,9 +1,9 @@
-//! A stage: runs its functions on batches in the order of their arrival, and sends each batch on by
+//! A stage: runs its functions on bundles in the order of their arrival, and sends each bundle on by
 //! its part of the forwarding table.
 
 use super::Options;
-use super::batch::{Batch, Copier, Gathered, Target};
 use super::bell::Bell;
+use super::bundle::{Bundle, Copier, Gathered, Target};
 use super::tables::Forwards;
 use braid_ir::engine::Engine;
 use braid_packet::{Burst, Packet, Reached};
@@ -37,23 +37,23 @@ pub(super) struct Shared {
     pub(super) has_failed: AtomicBool,
 }
 
-/// The rings on which a thread sends batches: to the hub, and to stages.
+/// The rings on which a thread sends bundles: to the hub, and to stages.
 pub(super) struct Rings {
     pub(super) shared: Arc<Shared>,
-    pub(super) hub: Option<Producer<Box<Batch>>>,
-    pub(super) stages: Vec<Option<Producer<Box<Batch>>>>,
+    pub(super) hub: Option<Producer<Box<Bundle>>>,
+    pub(super) stages: Vec<Option<Producer<Box<Bundle>>>>,
 }
 
 impl Rings {
-    /// Sends a batch to its target. A ring has room for all batches of a burst.
-    pub(super) fn send(&mut self, mut batch: Box<Batch>) {
-        let (ring, bell) = match batch.target {
+    /// Sends a bundle to its target. A ring has room for all bundles of a burst.
+    pub(super) fn send(&mut self, mut bundle: Box<Bundle>) {
+        let (ring, bell) = match bundle.target {
             Target::Stage(stage) => (self.stages.get_mut(stage).and_then(Option::as_mut), stage),
             Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
         };
         let Some(ring) = ring else { return };
-        while let Err(PushError::Full(back)) = ring.push(batch) {
-            batch = back;
+        while let Err(PushError::Full(back)) = ring.push(bundle) {
+            bundle = back;
             std::thread::yield_now();
         }
         if let Some(bell) = self.shared.bells.get(bell) {
@@ -71,16 +71,16 @@ pub(super) struct Stage {
     pub(super) onward: u16,
     /// Whether due work runs separately, in front of each packet.
     pub(super) is_apart: bool,
-    pub(super) inputs: Vec<Consumer<Box<Batch>>>,
+    pub(super) inputs: Vec<Consumer<Box<Bundle>>>,
     /// Copies that come back.
-    pub(super) used: Consumer<Box<Batch>>,
+    pub(super) used: Consumer<Box<Bundle>>,
     pub(super) rings: Rings,
     pub(super) copier: Copier,
-    /// Batches whose turn has not come.
-    pub(super) waiting: Vec<Box<Batch>>,
-    /// The number of batches that it has processed.
+    /// Bundles whose turn has not come.
+    pub(super) waiting: Vec<Box<Bundle>>,
+    /// The number of bundles that it has processed.
     pub(super) turn: u64,
-    /// Memory for packets while a batch is sorted.
+    /// Memory for packets while a bundle is sorted.
     pub(super) sorted: Vec<(Packet, Reached)>,
     pub(super) options: Options,
 }
@@ -91,41 +91,41 @@ impl Stage {
         self.inputs.iter().any(|input| !input.is_empty())
     }
 
-    /// Processes the batch whose turn it is. Returns whether that batch was there.
+    /// Processes the bundle whose turn it is. Returns whether that bundle was there.
     pub(super) fn step(&mut self) -> bool {
         while let Ok(copy) = self.used.pop() {
             self.copier.take_back(copy);
         }
         for input in &mut self.inputs {
-            while let Ok(batch) = input.pop() {
-                self.waiting.push(batch);
+            while let Ok(bundle) = input.pop() {
+                self.waiting.push(bundle);
             }
         }
         let Self { forwards, number, waiting, turn, .. } = self;
         let Some(own) = forwards.get(*number) else { return false };
-        let place = |batch: &Batch| Some(own.get(batch.meta.route())?.as_ref()?.0);
+        let place = |bundle: &Bundle| Some(own.get(bundle.meta.route())?.as_ref()?.0);
         let is_next =
-            |batch: &Box<Batch>| place(batch).and_then(|at| batch.turns.get(at)) == Some(turn);
+            |bundle: &Box<Bundle>| place(bundle).and_then(|at| bundle.turns.get(at)) == Some(turn);
         let next = waiting.iter().position(is_next);
         let Some(at) = self.options.turn(next, waiting.len()) else { return false };
-        let mut batch = waiting.swap_remove(at);
+        let mut bundle = waiting.swap_remove(at);
         self.turn += 1;
         let forwards = self.forwards.clone();
-        let forward = forwards.get(self.number).and_then(|own| own.get(batch.meta.route()));
+        let forward = forwards.get(self.number).and_then(|own| own.get(bundle.meta.route()));
         if let Some(Some((place, actions))) = forward {
             self.options.stall(self.number, self.turn);
-            self.run(&mut batch, *place, actions.is_merged());
-            actions.run(batch, &mut self.copier, |batch| self.rings.send(batch));
+            self.run(&mut bundle, *place, actions.is_merged());
+            actions.run(bundle, &mut self.copier, |bundle| self.rings.send(bundle));
         }
         true
     }
 
-    /// Runs the engine on a batch. Afterwards the batch has the packets that go on.
-    fn run(&mut self, batch: &mut Batch, order: usize, is_merged: bool) {
-        let Some(last) = batch.places.last().copied() else { return };
+    /// Runs the engine on a bundle. Afterwards the bundle has the packets that go on.
+    fn run(&mut self, bundle: &mut Bundle, order: usize, is_merged: bool) {
+        let Some(last) = bundle.places.last().copied() else { return };
         let mut core = lock(&self.core);
         let Core { engine, after } = &mut *core;
-        let Batch { burst, places, outs, .. } = batch;
+        let Bundle { burst, places, outs, .. } = bundle;
         let mut out =
             Gathered { places, after: *after, order, is_due: false, first: 0, at: 0, outs };
         match self.is_apart {
@@ -134,30 +134,30 @@ impl Stage {
         }
         *after = last + 1;
         drop(core);
-        self.sort(batch, is_merged);
+        self.sort(bundle, is_merged);
     }
 
-    /// Sorts the packets that do not go on out of a batch. A packet that leaves the chain goes on to a
-    /// merger first, if the batch goes there.
-    fn sort(&mut self, batch: &mut Batch, is_merged: bool) {
+    /// Sorts the packets that do not go on out of a bundle. A packet that leaves the chain goes on to a
+    /// merger first, if the bundle goes there.
+    fn sort(&mut self, bundle: &mut Bundle, is_merged: bool) {
         let onward = Reached::Interface(self.onward);
-        if batch.burst.reached.iter().all(|reached| *reached == onward) {
-            batch.burst.reached.clear();
+        if bundle.burst.reached.iter().all(|reached| *reached == onward) {
+            bundle.burst.reached.clear();
             return;
         }
-        self.sorted.extend(batch.burst.drain_reached());
-        let mut places = std::mem::take(&mut batch.places).into_iter();
+        self.sorted.extend(bundle.burst.drain_reached());
+        let mut places = std::mem::take(&mut bundle.places).into_iter();
         for (packet, reached) in self.sorted.drain(..) {
             let Some(place) = places.next() else { break };
             match reached {
                 Reached::Interface(interface) if is_merged || reached == onward => {
-                    batch.burst.push(packet);
-                    batch.places.push(place);
+                    bundle.burst.push(packet);
+                    bundle.places.push(place);
                     if reached != onward {
-                        batch.exits.push((place, interface));
+                        bundle.exits.push((place, interface));
                     }
                 }
-                _ => batch.ended.push((place, reached, packet)),
+                _ => bundle.ended.push((place, reached, packet)),
             }
         }
     }

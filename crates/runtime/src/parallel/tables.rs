@@ -1,18 +1,18 @@
 //! The tables of the service graph (NFP §5) in the form in which threads use them.
 
 use super::Options;
-use super::batch::{Batch, Copier, Target};
+use super::bundle::{Bundle, Copier, Target};
 use super::merger::{Changes, Merger};
 use braid_ir::service_graph::{Extent, Forwarding, Route, Stages, Step, Target as From};
 
-/// An action with a batch.
+/// An action with a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
     Copy { version: u32, extent: Extent },
     Send { version: u32, target: Target },
 }
 
-/// What happens to a batch that has been classified, processed or merged.
+/// What happens to a bundle that has been classified, processed or merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Actions(Vec<Action>);
 
@@ -37,7 +37,7 @@ impl Actions {
         Actions(actions.collect())
     }
 
-    /// Whether the batch itself goes to a merger.
+    /// Whether the bundle itself goes to a merger.
     pub(super) fn is_merged(&self) -> bool {
         let is_merger =
             |action: &Action| matches!(action, Action::Send { target: Target::Merger(_), .. });
@@ -47,17 +47,17 @@ impl Actions {
     /// Carries out the actions. Copies come first.
     pub(super) fn run(
         &self,
-        mut batch: Box<Batch>,
+        mut bundle: Box<Bundle>,
         copier: &mut Copier,
-        mut send: impl FnMut(Box<Batch>),
+        mut send: impl FnMut(Box<Bundle>),
     ) {
-        let own = batch.meta.version();
+        let own = bundle.meta.version();
         let mut copies = Vec::new();
         let mut to = Target::End;
         for action in &self.0 {
             match action {
                 Action::Copy { version, extent } => {
-                    copies.push(copier.copy(&mut batch, *version, *extent));
+                    copies.push(copier.copy(&mut bundle, *version, *extent));
                 }
                 Action::Send { version, target } if *version == own => to = *target,
                 Action::Send { version, target } => {
@@ -69,8 +69,8 @@ impl Actions {
                 }
             }
         }
-        batch.target = to;
-        send(batch);
+        bundle.target = to;
+        send(bundle);
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) type Forwards = Vec<Option<(usize, Actions)>>;
 
 /// The tables of a chain in stages.
 pub(super) struct Tables {
-    /// By route: the first actions with a batch.
+    /// By route: the first actions with a bundle.
     pub(super) first: Vec<Actions>,
     /// By stage.
     pub(super) stages: Vec<Forwards>,

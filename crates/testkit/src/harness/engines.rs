@@ -35,8 +35,8 @@ pub struct Engine {
 pub struct Stages {
     /// The most stages.
     pub most: usize,
-    /// The most packets in a batch.
-    pub batch: usize,
+    /// The most packets in a bundle.
+    pub bundle: usize,
     /// The seed of delays between stages.
     pub stalls: Option<u64>,
 }
@@ -142,9 +142,9 @@ impl Engine {
         let staged = engines.first().filter(|_| seed.is_multiple_of(3)).copied();
         let mut rng = Rng::new(seed ^ 0x7374_6167_6573_21);
         engines.extend(staged.map(|engine| {
-            let (most, batch) = (*rng.pick(&[2, 2, 3, 8]), *rng.pick(&[1, 3, 16, 64]));
+            let (most, bundle) = (*rng.pick(&[2, 2, 3, 8]), *rng.pick(&[1, 3, 16, 64]));
             let stalls = rng.one_in(4).then_some(seed);
-            Engine { stages: Some(Stages { most, batch, stalls }), ..engine }
+            Engine { stages: Some(Stages { most, bundle, stalls }), ..engine }
         }));
         engines
     }
@@ -161,8 +161,8 @@ impl Engine {
 
     /// The same engine in each of several stages.
     #[must_use]
-    pub const fn in_stages(self, most: usize, batch: usize) -> Self {
-        Self { stages: Some(Stages { most, batch, stalls: None }), ..self }
+    pub const fn in_stages(self, most: usize, bundle: usize) -> Self {
+        Self { stages: Some(Stages { most, bundle, stalls: None }), ..self }
     }
 
     /// The same engine with delays between its stages.
@@ -193,10 +193,10 @@ impl Engine {
     /// When the engine refuses the chain. It never refuses chains from the language.
     #[must_use]
     pub fn make(&self, chain: &Chain) -> Box<dyn engine::Engine> {
-        let Some(Stages { most, batch, stalls }) = self.stages else {
+        let Some(Stages { most, bundle, stalls }) = self.stages else {
             return Box::new(self.compiled(chain));
         };
-        let options = parallel::Options { batch, stalls, ..parallel::Options::default() };
+        let options = parallel::Options { bundle, stalls, ..parallel::Options::default() };
         let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
             Ok(Box::new(self.compiled(&chain)))
         };
@@ -317,9 +317,9 @@ impl fmt::Display for Engine {
         if self.hash == Hashing::Colliding {
             f.write_str(", all hashes equal")?;
         }
-        if let Some(Stages { most, batch, stalls }) = self.stages {
+        if let Some(Stages { most, bundle, stalls }) = self.stages {
             let with = if stalls.is_some() { ", with stalls" } else { "" };
-            write!(f, ", in at most {most} stages with batches of {batch}{with}")?;
+            write!(f, ", in at most {most} stages with bundles of {bundle}{with}")?;
         }
         match self.burst {
             Some(most) => write!(f, ", in bursts of {most}"),

@@ -1,4 +1,4 @@
-//! Tests of chains in stages: whatever the number of stages, the sizes of batches and the delays
+//! Tests of chains in stages: whatever the number of stages, the sizes of bundles and the delays
 //! between threads are, the engine does what the reference engine does.
 
 mod chains;
@@ -22,8 +22,8 @@ const STIMULI: usize = 150;
 fn engines(rng: &mut Rng, seed: u64) -> Vec<Engine> {
     let inner = *rng.pick(&Engine::drawn(seed, false));
     let sizes = [(2, 1), (2, 16), (3, 5), (8, 64), (8, 3)];
-    let (most, batch) = *rng.pick(&sizes);
-    vec![inner.in_stages(most, batch), inner.in_stages(8, batch).stalled(seed)]
+    let (most, bundle) = *rng.pick(&sizes);
+    vec![inner.in_stages(most, bundle), inner.in_stages(8, bundle).stalled(seed)]
 }
 
 fn check(names: &[&str], chain: &Chain, engine: Engine, stimuli: &[Stimulus]) {
@@ -62,7 +62,7 @@ fn random_chains_in_stages_do_what_the_chains_do() {
 /// An engine with a defect. Delays let threads overtake each other.
 fn with_mutant(chain: &Chain, mutant: Mutant, seed: u64) -> Box<dyn engine::Engine> {
     let options =
-        Options { batch: 3, stalls: Some(seed), mutant: Some(mutant), ..Options::default() };
+        Options { bundle: 3, stalls: Some(seed), mutant: Some(mutant), ..Options::default() };
     let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
         Ok(Box::new(USERS[0].compiled(&chain)))
     };

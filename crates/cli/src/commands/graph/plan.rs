@@ -24,10 +24,10 @@ pub fn text(chain: &Chain, plan: &Stages) -> String {
                 let to = chain.interfaces.get(usize::from(*to)).map_or("", |to| &to.name);
                 let _ = writeln!(text, "\nfrom {name}: to {to} at once");
             }
-            Entry::Routes { whole, cut } => {
-                let routes = [whole, cut].map(|number| plan.routes.get(*number));
-                if let [Some(whole), Some(cut)] = routes {
-                    route_text(name, whole, cut, &mut text);
+            Entry::Routes { graph, sequence } => {
+                let routes = [graph, sequence].map(|number| plan.routes.get(*number));
+                if let [Some(graph), Some(sequence)] = routes {
+                    route_text(name, graph, sequence, &mut text);
                 }
             }
         }
@@ -45,13 +45,10 @@ pub fn text(chain: &Chain, plan: &Stages) -> String {
     text
 }
 
-fn route_text(from: &str, whole: &Route, cut: &Route, text: &mut String) {
-    let stage = |function: usize| format!("stage {}", number(whole, function));
-    let _ = writeln!(text, "\nfrom {from}  {}", whole.root.text(&stage));
-    if whole != cut {
-        let _ = writeln!(text, "  cut     {}", cut.root.text(&stage));
-    }
-    let tables = &whole.tables;
+fn route_text(from: &str, graph: &Route, sequence: &Route, text: &mut String) {
+    let stage = |function: usize| format!("stage {}", number(graph, function));
+    let _ = writeln!(text, "\nfrom {from}  {}", graph.root.text(&stage));
+    let tables = &graph.tables;
     let steps = tables.forwarding.iter().flat_map(|forwarding| &forwarding.steps);
     for step in tables.classification.steps.iter().chain(steps) {
         let Step::Copy { to, extent, .. } = step else { continue };
@@ -59,7 +56,11 @@ fn route_text(from: &str, whole: &Route, cut: &Route, text: &mut String) {
             Extent::Headers => "the headers",
             Extent::Full => "the whole packet",
         };
-        let _ = writeln!(text, "  copy    {extent} for {}", whom(whole, *to));
+        let _ = writeln!(text, "  copy    {extent} for {}", whom(graph, *to));
+    }
+    if graph != sequence {
+        let row = sequence.root.text(&stage);
+        let _ = writeln!(text, "  cut and malformed packets, and fragments: {row}");
     }
     for merging in &tables.merging {
         let merge = &merging.merge;

@@ -20,13 +20,13 @@ pub(super) fn divided(chain: &Chain, visits: &Visits, groups: Groups, draft: Dra
         for function in logging(way) {
             logs[stages[function]] = true;
         }
-        let whole = routes.len();
-        routes.push(route(whole, &stages, &way.graph.root, way.graph.copies.len()));
-        if way.whole_payload {
+        let graph = routes.len();
+        routes.push(route(graph, &stages, &way.graph.root, way.graph.copies.len()));
+        if way.is_parallel {
             let row = Node::Sequence((0..stages.len()).map(Node::Function).collect());
-            routes.push(route(whole + 1, &stages, &row, 0));
+            routes.push(route(graph + 1, &stages, &row, 0));
         }
-        entry_of.push(Entry::Routes { whole, cut: routes.len() - 1 });
+        entry_of.push(Entry::Routes { graph, sequence: routes.len() - 1 });
     }
     let entries = draft.entries.iter().map(|enters| match enters {
         Enters::Nowhere => Entry::Unlinked,

@@ -3,7 +3,7 @@
 use super::groups::{Groups, row};
 use super::log::assigns;
 use super::visits::{Visit, Visits};
-use crate::parallel::action::{Action, actions, needs_whole_payload};
+use crate::parallel::action::{Action, actions};
 use crate::parallel::policy::{Function, Origin, Rule};
 use crate::parallel::{ServiceGraph, Sharing, graph_sharing};
 use braid_ir::chain::{Chain, PolicyRule, Sink};
@@ -34,8 +34,8 @@ pub(super) enum Enters {
 pub(super) struct Way {
     pub(super) groups: Vec<usize>,
     pub(super) graph: ServiceGraph,
-    /// Whether packets that the capture has cut take the groups in sequence.
-    pub(super) whole_payload: bool,
+    /// Whether groups run side by side.
+    pub(super) is_parallel: bool,
 }
 
 /// The routes of a chain.
@@ -92,13 +92,11 @@ fn way(
     let row = row(visits, from)?;
     let mut passed: Vec<usize> = row.iter().map(|node| groups.of(*node)).collect();
     passed.dedup();
-    let mut needs_whole = false;
     let function = |group: &usize| {
         let mut all = Vec::new();
         for node in row.iter().filter(|node| groups.of(**node) == *group) {
             let members = visits.all.get(&(*node, from.1)).map_or(&[][..], |ways| &ways.members);
             for member in members {
-                needs_whole |= needs_whole_payload(&member.profile);
                 all.extend(actions(&member.profile, member.steers));
                 all.extend(lacks_room(chain, member.node).then_some(Action::Drop));
             }
@@ -114,7 +112,7 @@ fn way(
     let graph = graph_sharing(number, &functions, &rules, Sharing::Nothing)
         .map_err(|problem| Why::Unfit(problem.to_string()))?;
     let is_parallel = graph.equivalent_length < functions.len();
-    Ok(Way { groups: passed, graph, whole_payload: is_parallel && needs_whole })
+    Ok(Way { groups: passed, graph, is_parallel })
 }
 
 /// Names of functions, as text.

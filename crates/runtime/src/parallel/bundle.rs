@@ -1,4 +1,4 @@
-//! Batches: packets in sequence that take the same route. They are the unit that moves between
+//! Bundles: packets in sequence that take the same route. They are the unit that moves between
 //! threads.
 
 use crate::share::What;
@@ -7,22 +7,22 @@ use braid_ir::service_graph::{Extent, Meta};
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{Burst, Packet, Pool, Reached};
 
-/// The place where a batch goes.
+/// The place where a bundle goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     /// A stage, by number.
     Stage(usize),
-    /// A merger of the batch's route, by number.
+    /// A merger of the bundle's route, by number.
     Merger(usize),
     /// The end of the route.
     End,
 }
 
 /// Packets in sequence that take the same route, in one version.
-pub(super) struct Batch {
+pub(super) struct Bundle {
     /// The metadata of the first packet.
     pub(super) meta: Meta,
-    /// For each stage of the route, the number of batches that it gets before this one.
+    /// For each stage of the route, the number of bundles that it gets before this one.
     pub(super) turns: Vec<u64>,
     /// The packets that are still on the way.
     pub(super) burst: Burst,
@@ -34,7 +34,7 @@ pub(super) struct Batch {
     pub(super) exits: Vec<(u16, u16)>,
     /// What functions have sent and published.
     pub(super) outs: Vec<Out>,
-    /// Where the batch goes.
+    /// Where the bundle goes.
     pub(super) target: Target,
     /// The thread that has made it, if it is a copy: 0 is the hub, and others are stages.
     pub(super) maker: usize,
@@ -53,7 +53,7 @@ pub(super) struct Out {
     pub(super) what: What,
 }
 
-impl Batch {
+impl Bundle {
     pub(super) fn new() -> Self {
         Self {
             meta: Meta::default(),
@@ -78,7 +78,7 @@ impl Batch {
     }
 }
 
-impl Batch {
+impl Bundle {
     /// Takes the packets that leave the chain out of the packets that go on.
     pub(super) fn let_out(&mut self) {
         if self.exits.is_empty() {
@@ -101,11 +101,11 @@ impl Batch {
     }
 }
 
-/// Makes copies of batches, in memory that is taken when it is needed first.
+/// Makes copies of bundles, in memory that is taken when it is needed first.
 pub(super) struct Copier {
     maker: usize,
     pool: Option<Pool>,
-    spare: Vec<Box<Batch>>,
+    spare: Vec<Box<Bundle>>,
 }
 
 /// The number of frames of a copier. Further copies have memory of their own.
@@ -117,13 +117,13 @@ impl Copier {
     }
 
     /// Takes a copy back that is used no more.
-    pub(super) fn take_back(&mut self, batch: Box<Batch>) {
-        self.spare.push(batch);
+    pub(super) fn take_back(&mut self, bundle: Box<Bundle>) {
+        self.spare.push(bundle);
     }
 
-    /// A copy of a batch in another version.
-    pub(super) fn copy(&mut self, from: &mut Batch, version: u32, extent: Extent) -> Box<Batch> {
-        let mut copy = self.spare.pop().unwrap_or_else(|| Box::new(Batch::new()));
+    /// A copy of a bundle in another version.
+    pub(super) fn copy(&mut self, from: &mut Bundle, version: u32, extent: Extent) -> Box<Bundle> {
+        let mut copy = self.spare.pop().unwrap_or_else(|| Box::new(Bundle::new()));
         if self.pool.is_none() {
             self.pool = Pool::new(FRAMES, SPREAD_FRAME);
         }
@@ -165,7 +165,7 @@ pub(super) struct Gathered<'a> {
     pub(super) after: u16,
     pub(super) order: usize,
     pub(super) is_due: bool,
-    /// The place in the batch of the first packet that the engine sees.
+    /// The place in the bundle of the first packet that the engine sees.
     pub(super) first: usize,
     pub(super) at: usize,
     pub(super) outs: &'a mut Vec<Out>,
