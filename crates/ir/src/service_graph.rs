@@ -6,12 +6,11 @@
 
 mod merge;
 mod part;
-mod stages;
+pub mod stages;
 mod tables;
 
 pub use merge::{Copy, Extent, Merge, Operation, Verdict};
 pub use part::{Overlap, Part};
-pub use stages::{Entry, LOG, Log, Meta, Route, Stage, Stages, Together, Why};
 pub use tables::{Classification, Forwarding, Merging, Step, Tables, Target};
 
 use serde::Serialize;

@@ -1,11 +1,10 @@
 //! Turns a layout into the graph: decides which branches share a version of the packet and which
 //! get a copy (NFP §4.2), and how the merger combines the versions (§5.3).
 
-use super::Sharing;
 use super::action::Action;
 use super::depend::Parallel;
 use super::plan::{Layout, Plan};
-use super::versions::Versions;
+use super::versions::{Sharing, Versions};
 use braid_ir::service_graph::{Branch, Extent, Fork, Merge, Node, Operation, Part, Verdict};
 
 /// A predicate on actions.

@@ -35,6 +35,7 @@ use plan::{Micrograph, Plan};
 use policy::{Function, Problem, Representation, Rule, represent};
 use serde::Serialize;
 use tables::tables;
+use versions::Sharing;
 
 /// The result of compiling a policy. Functions are named by number, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -65,15 +66,6 @@ pub fn service_graph(
     rules: &[Rule],
 ) -> Result<ServiceGraph, Problem> {
     graph_sharing(number, functions, rules, Sharing::Parts)
-}
-
-/// Which branches of a graph may share a version of the packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sharing {
-    /// Branches that do not conflict, as in the paper.
-    Parts,
-    /// None. Threads that share bytes would need atomic accesses to them.
-    Nothing,
 }
 
 /// As [`service_graph`].

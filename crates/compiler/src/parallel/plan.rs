@@ -6,10 +6,9 @@
 //! graph is shorter. Among the candidates with that length, the plan takes one with the fewest
 //! copies.
 
-use super::Sharing;
 use super::depend::Parallel;
 use super::policy::{Function, Representation};
-use super::versions::{Cost, Versions};
+use super::versions::{Cost, Sharing, Versions};
 use braid_ir::service_graph::Node;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};

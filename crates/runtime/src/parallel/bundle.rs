@@ -3,7 +3,8 @@
 
 use crate::share::What;
 use braid_ir::engine::{Event, Outputs};
-use braid_ir::service_graph::{Extent, Meta};
+use braid_ir::service_graph::Extent;
+use braid_ir::service_graph::stages::Meta;
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{Burst, Packet, Pool, Reached};
 

@@ -9,7 +9,7 @@ use braid_ir::chain::{Control, Malformed};
 use braid_ir::engine::{
     Compilation, Counters, Engine, Event, LOST_UNLINKED, Outputs, Prepared, StateEntry, Watcher,
 };
-use braid_ir::service_graph::{Entry, LOG};
+use braid_ir::service_graph::stages::{Entry, LOG};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Layout, Packet, Reached};
 

@@ -3,13 +3,16 @@
 
 use super::bundle::{Bundle, Copier, Out, Target};
 use super::merger::Merger;
+use super::options::Options;
 use super::stage::{Rings, Stage};
 use super::tables::Actions;
-use super::{MOST, Options};
-use braid_ir::service_graph::Meta;
+use braid_ir::service_graph::stages::Meta;
 use braid_packet::{Packet, Reached};
 use rtrb::{Consumer, Producer};
 use std::sync::atomic::Ordering;
+
+/// The most packets that are on their way.
+pub(super) const MOST: usize = braid_packet::BURST;
 
 /// The hub's ends of the rings, and its stage.
 pub(super) type Ends = (Stage, Vec<Consumer<Box<Bundle>>>, Vec<Producer<Box<Bundle>>>, Rings);

@@ -1,8 +1,9 @@
 //! Mergers (NFP §5.3): wait for all versions of each packet, and make one packet of them.
 
-use super::Options;
 use super::bundle::Bundle;
-use braid_ir::service_graph::{LOG, Log, Merge, Operation, Part, Route, Stage};
+use super::options::Options;
+use braid_ir::service_graph::stages::{LOG, Log, Route, Stage};
+use braid_ir::service_graph::{Merge, Operation, Part};
 use braid_packet::{Field, Packet, Reached};
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ pub(super) struct Merger {
     /// The version that becomes the result.
     into: u32,
     changes: Changes,
-    /// The accumulating table: bundles of which other versions are missing.
+    /// The accumulating table: bundles whose other versions are missing.
     waiting: Vec<Box<Bundle>>,
     options: Options,
 }

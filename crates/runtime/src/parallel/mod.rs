@@ -13,7 +13,7 @@ mod bundle;
 mod engine;
 mod hub;
 mod merger;
-mod mutants;
+mod options;
 mod parts;
 mod stage;
 mod sync;
@@ -23,45 +23,17 @@ use crate::steer::Steerer;
 use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
-use braid_ir::service_graph::{Entry, Stages};
+use braid_ir::service_graph::stages::{Entry, Stages};
 use bundle::{Bundle, Copier};
-use hub::Hub;
+use hub::{Hub, MOST};
+pub use options::Options;
 #[cfg(feature = "mutants")]
-pub use mutants::{MUTANTS, Mutant};
+pub use options::{MUTANTS, Mutant};
 use rtrb::{Consumer, Producer, RingBuffer};
 use stage::{Core, Rings, Shared, SharedCore, Stage};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tables::Tables;
-
-/// How an engine with stages runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The most packets in a bundle.
-    pub bundle: usize,
-    /// The number of times that a thread looks for work before it sleeps.
-    pub spins: u32,
-    /// The seed of delays between stages, for tests.
-    #[cfg(feature = "mutants")]
-    pub stalls: Option<u64>,
-    /// A defect, for tests.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<Mutant>,
-}
-
-impl Default for Options {
-    /// Bundles of 16 packets, and some ten microseconds before a thread sleeps.
-    fn default() -> Self {
-        Self {
-            bundle: 16,
-            spins: 500,
-            #[cfg(feature = "mutants")]
-            stalls: None,
-            #[cfg(feature = "mutants")]
-            mutant: None,
-        }
-    }
-}
 
 /// A chain in stages.
 pub struct Parallel {
@@ -82,9 +54,6 @@ pub struct Parallel {
     hub: Hub,
     threads: Vec<JoinHandle<()>>,
 }
-
-/// The most packets that are on their way.
-const MOST: usize = braid_packet::BURST;
 
 impl Parallel {
     /// The engine of a chain that is divided into stages. `make` makes the engine of each stage.

@@ -1,9 +1,9 @@
 //! A stage: runs its functions on bundles in the order of their arrival, and sends each bundle on by
 //! its part of the forwarding table.
 
-use super::Options;
 use super::bell::Bell;
 use super::bundle::{Bundle, Copier, Gathered, Target};
+use super::options::Options;
 use super::tables::Forwards;
 use braid_ir::engine::Engine;
 use braid_packet::{Burst, Packet, Reached};

@@ -1,9 +1,10 @@
 //! The tables of the service graph (NFP §5) in the form in which threads use them.
 
-use super::Options;
 use super::bundle::{Bundle, Copier, Target};
 use super::merger::{Changes, Merger};
-use braid_ir::service_graph::{Extent, Forwarding, Route, Stages, Step, Target as From};
+use super::options::Options;
+use braid_ir::service_graph::stages::{Route, Stages};
+use braid_ir::service_graph::{Extent, Forwarding, Step, Target as From};
 
 /// An action with a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]

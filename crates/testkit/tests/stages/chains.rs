@@ -77,7 +77,7 @@ pub fn chain(names: &[&str], policy: &str) -> Chain {
     harness::compile(&text, &files, Form::AsWritten).unwrap_or_else(|why| panic!("{why}\n{text}"))
 }
 
-/// A random chain. Few functions send packets aside, because such chains have few stages.
+/// A random chain. Few functions send packets elsewhere, because such chains have few stages.
 pub fn any(rng: &mut Rng) -> (Vec<&'static str>, Chain) {
     let length = 2 + rng.below(5);
     let kinds = if rng.one_in(4) { NAMES.len() } else { NAMES.len() - 4 };

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use braid_ir::chain::Chain;
-use braid_ir::service_graph::{Entry, Extent, Route, Stages, Step, Target, Together, Why};
+use braid_ir::service_graph::stages::{Entry, Route, Stages, Together, Why};
+use braid_ir::service_graph::{Extent, Step, Target};
 use serde_json::{Value, json};
 
 /// The plan as text.

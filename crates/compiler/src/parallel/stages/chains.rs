@@ -7,7 +7,8 @@ use super::visits::Visits;
 use crate::parallel::tables::tables;
 use braid_ir::chain::{Chain, Interface, Malformed, Sink, Source};
 use braid_ir::model::{Block, Model, Program, RowDecl, RowId, Term};
-use braid_ir::service_graph::{Entry, Node, Operation, Route, Stage, Stages};
+use braid_ir::service_graph::stages::{Entry, Route, Stage, Stages};
+use braid_ir::service_graph::{Node, Operation};
 use std::sync::Arc;
 
 /// The chain in stages.

@@ -3,7 +3,7 @@
 use super::visits::{Visit, Visits};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Model, Op, Program};
-use braid_ir::service_graph::{Together, Why};
+use braid_ir::service_graph::stages::{Together, Why};
 
 /// The work of an operation that looks at the payload, in other operations.
 const PAYLOAD: usize = 100;
@@ -30,7 +30,7 @@ impl Groups {
             }
         }
         for ((node, _), ways) in &visits.all {
-            for next in &ways.aside {
+            for next in &ways.elsewhere {
                 for (behind, _) in visits.behind(*next) {
                     groups.join((*node).into(), behind.into(), Why::Sends(*node));
                 }

@@ -3,7 +3,8 @@
 //! of the packet.
 
 use braid_ir::model::{Kind, Model, Op, TagDecl, TagId, Ty, ValueId};
-use braid_ir::service_graph::{Log, Part};
+use braid_ir::service_graph::Part;
+use braid_ir::service_graph::stages::Log;
 
 /// The type of a tag that logs writes.
 const ONCE: Ty = Ty { width: 1, kind: Kind::Bool };

@@ -12,7 +12,7 @@ mod routes;
 mod visits;
 
 use braid_ir::chain::Chain;
-use braid_ir::service_graph::{Stage, Stages, Together, Why};
+use braid_ir::service_graph::stages::{Stage, Stages, Together, Why};
 use groups::Groups;
 use routes::Draft;
 use visits::Visits;

@@ -5,10 +5,12 @@ use super::log::assigns;
 use super::visits::{Visit, Visits};
 use crate::parallel::action::{Action, actions};
 use crate::parallel::policy::{Function, Origin, Rule};
-use crate::parallel::{ServiceGraph, Sharing, graph_sharing};
+use crate::parallel::versions::Sharing;
+use crate::parallel::{ServiceGraph, graph_sharing};
 use braid_ir::chain::{Chain, PolicyRule, Sink};
 use braid_ir::model::Op;
-use braid_ir::service_graph::{Fork, Meta, Node, Operation, Part, Why};
+use braid_ir::service_graph::stages::{Meta, Why};
+use braid_ir::service_graph::{Fork, Node, Operation, Part};
 use std::collections::BTreeMap;
 
 /// The routes of groups.

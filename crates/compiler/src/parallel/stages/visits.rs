@@ -6,7 +6,7 @@ use braid_ir::chain::{Chain, Sink};
 use braid_ir::engine::HOP_LIMIT;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Model, Op, PortId, RIGHT, Term};
-use braid_ir::service_graph::Why;
+use braid_ir::service_graph::stages::Why;
 use std::collections::BTreeMap;
 
 /// A visit: a function, or the first function of a group under `Priority`, and whether the packet
@@ -33,7 +33,7 @@ pub(super) struct Ways {
     /// Where the packet itself goes on.
     pub(super) onward: Option<Sink>,
     /// The functions to which other packets go, or the packet itself by another port.
-    pub(super) aside: Vec<Visit>,
+    pub(super) elsewhere: Vec<Visit>,
     /// Whether it sends any packets besides the packet itself, or elsewhere.
     pub(super) sends: bool,
     /// For each target, an upper limit of the packets that one visit sends there.
@@ -86,7 +86,7 @@ impl Visits {
         let mut ways = Ways {
             members: Vec::new(),
             onward: None,
-            aside: Vec::new(),
+            elsewhere: Vec::new(),
             sends: false,
             counts: Vec::new(),
         };
@@ -109,9 +109,9 @@ impl Visits {
             for out in &ports {
                 let target = self.visit(self.graph.next(*node, *out));
                 let (sent, passed) = sends(model, *out, backward);
-                let aside = *out != ahead || emits && sent > 0;
-                ways.sends |= aside;
-                ways.aside.extend(target.filter(|_| aside));
+                let elsewhere = *out != ahead || emits && sent > 0;
+                ways.sends |= elsewhere;
+                ways.elsewhere.extend(target.filter(|_| elsewhere));
                 let count = sent.saturating_mul(RUNS).saturating_add(passed);
                 ways.counts.extend(target.map(|target| (target, count)));
             }

@@ -1,6 +1,34 @@
-//! Defects and delays, for tests of what finds them. Only builds with the feature `mutants` have any.
+//! Options of the engine, among them defects and delays, for tests of what finds them. Only builds
+//! with the feature `mutants` have defects and delays.
 
-use super::Options;
+/// How an engine with stages runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The most packets in a bundle.
+    pub bundle: usize,
+    /// The number of times that a thread looks for work before it sleeps.
+    pub spins: u32,
+    /// The seed of delays between stages, for tests.
+    #[cfg(feature = "mutants")]
+    pub stalls: Option<u64>,
+    /// A defect, for tests.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
+}
+
+impl Default for Options {
+    /// Bundles of 16 packets, and some ten microseconds before a thread sleeps.
+    fn default() -> Self {
+        Self {
+            bundle: 16,
+            spins: 500,
+            #[cfg(feature = "mutants")]
+            stalls: None,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
 
 /// A defect.
 #[cfg(feature = "mutants")]
@@ -56,12 +84,12 @@ impl Options {
         is_written || self.has(Mutant::UnaskedLog)
     }
 
-    /// Whether a merger drops a packet of which a version is nil or not.
+    /// Whether a merger drops a packet, if a version is nil or not.
     pub(super) fn drops(self, is_nil: bool) -> bool {
         is_nil && !self.has(Mutant::LostNil)
     }
 
-    /// The bundle that a stage takes from those that wait, if it is this one's turn.
+    /// The bundle that a stage takes from the waiting ones, if it is this one's turn.
     pub(super) fn turn(self, next: Option<usize>, waiting: usize) -> Option<usize> {
         if self.has(Mutant::NoTurns) { waiting.checked_sub(1) } else { next }
     }
