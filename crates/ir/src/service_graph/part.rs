@@ -142,8 +142,9 @@ impl Part {
     pub fn is_in_headers(&self) -> bool {
         match self {
             // A copy of the headers alone is a truncated packet.
-            Part::Field(field) => *field != Field::PktTruncated,
-            Part::Presence(_) | Part::Tag(_) => true,
+            Part::Field(field) => *field != Field::PktTruncated && !is_quoted(field.info().header),
+            Part::Presence(header) => !is_quoted(*header),
+            Part::Tag(_) => true,
             Part::Payload | Part::Whole => false,
         }
     }
@@ -208,6 +209,12 @@ fn basic(field: Field) -> Vec<Field> {
             if parts.is_empty() { vec![field] } else { parts }
         }
     }
+}
+
+/// Whether a header is in the packet that an ICMP error quotes, and so in the payload.
+fn is_quoted(header: Header) -> bool {
+    use Header::{Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4};
+    matches!(header, Quoted | Quoted4 | Quoted6 | QuotedEcho | QuotedL4)
 }
 
 /// The basic fields that a field may stand for.

@@ -1,15 +1,20 @@
 //! Waiting for other threads: a thread looks for a short time whether there is work, and then sleeps
 //! until another thread rings its bell.
 
-use super::sync::{AtomicBool, Mutex, Ordering, Thread, current, fence, park, spin};
-use std::sync::PoisonError;
+use super::sync::{AtomicBool, Ordering, Thread, current, fence, park, spin};
+use std::sync::{Mutex, PoisonError};
 
 /// Wakes one thread.
-#[derive(Default)]
 pub(super) struct Bell {
     /// Whether the thread sleeps, or is about to.
     sleeps: AtomicBool,
     thread: Mutex<Option<Thread>>,
+}
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self { sleeps: AtomicBool::new(false), thread: Mutex::new(None) }
+    }
 }
 
 impl Bell {
@@ -37,7 +42,7 @@ impl Bell {
         }
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
         loop {
-            self.sleeps.store(true, Ordering::Relaxed);
+            self.sleeps.store(true, Ordering::Release);
             fence(Ordering::SeqCst);
             if look() {
                 self.sleeps.store(false, Ordering::Relaxed);
@@ -47,5 +52,41 @@ impl Bell {
                 park();
             }
         }
+    }
+}
+
+#[cfg(all(test, feature = "model"))]
+mod tests {
+    use super::*;
+    use shuttle::sync::Arc;
+    use shuttle::sync::atomic::AtomicUsize;
+    use shuttle::thread;
+
+    /// Two threads each put two things on a ring and ring. The third one must see all, in whatever
+    /// order the steps of the three come. Shuttle reports a thread that sleeps for ever.
+    #[test]
+    fn no_thread_sleeps_while_there_is_work() {
+        let steps = || {
+            let shared = Arc::new((Bell::default(), [AtomicUsize::new(0), AtomicUsize::new(0)]));
+            for at in [0, 1] {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let (bell, rings) = &*shared;
+                    for _ in 0..2 {
+                        rings[at].fetch_add(1, Ordering::Release);
+                        bell.ring();
+                    }
+                });
+            }
+            let (bell, rings) = &*shared;
+            let mut seen = [0, 0];
+            while seen != [2, 2] {
+                let now = || [0, 1].map(|at: usize| rings[at].load(Ordering::Acquire));
+                bell.wait(0, || now() != seen);
+                seen = now();
+            }
+        };
+        shuttle::check_random(steps, 20_000);
+        shuttle::check_pct(steps, 20_000, 3);
     }
 }
