@@ -41,6 +41,9 @@ pub(super) struct Bundle {
     pub(super) maker: usize,
 }
 
+/// What moves between threads. The bundle stays where it is.
+pub(super) type Handle = Box<Bundle>;
+
 /// A packet or an event that left by itself.
 pub(super) struct Out {
     /// The first place of the whole burst for which it can be due.
@@ -106,7 +109,7 @@ impl Bundle {
 pub(super) struct Copier {
     maker: usize,
     pool: Option<Pool>,
-    spare: Vec<Box<Bundle>>,
+    spare: Vec<Handle>,
 }
 
 /// The number of frames of a copier. Further copies have memory of their own.
@@ -118,12 +121,12 @@ impl Copier {
     }
 
     /// Takes a copy back that is used no more.
-    pub(super) fn take_back(&mut self, bundle: Box<Bundle>) {
+    pub(super) fn take_back(&mut self, bundle: Handle) {
         self.spare.push(bundle);
     }
 
     /// A copy of a bundle in another version.
-    pub(super) fn copy(&mut self, from: &mut Bundle, version: u32, extent: Extent) -> Box<Bundle> {
+    pub(super) fn copy(&mut self, from: &mut Bundle, version: u32, extent: Extent) -> Handle {
         let mut copy = self.spare.pop().unwrap_or_else(|| Box::new(Bundle::new()));
         if self.pool.is_none() {
             self.pool = Pool::new(FRAMES, SPREAD_FRAME);

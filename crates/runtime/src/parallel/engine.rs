@@ -1,7 +1,7 @@
 //! The interface of an engine with stages.
 
 use super::Parallel;
-use super::bundle::{Bundle, Out};
+use super::bundle::{Handle, Out};
 use super::merger::forget_log;
 use super::stage::lock;
 use crate::share::What;
@@ -94,7 +94,7 @@ impl Parallel {
     /// Sends all packets of a burst on their routes, and waits until they are back.
     fn run(&mut self, burst: &mut Burst, entering: &Entering) {
         let mut cuts = entering.cuts.iter().copied().peekable();
-        let mut open: Option<(usize, Box<Bundle>)> = None;
+        let mut open: Option<(usize, Handle)> = None;
         let packets = burst.drain().zip(&entering.packets).enumerate();
         for (at, (packet, enters)) in packets {
             let is_cut = cuts.next_if_eq(&at).is_some();
@@ -127,7 +127,7 @@ impl Parallel {
         self.catch_up(entering, entering.times.len());
     }
 
-    fn send(&mut self, bundle: Option<(usize, Box<Bundle>)>) {
+    fn send(&mut self, bundle: Option<(usize, Handle)>) {
         if let Some((number, bundle)) = bundle {
             let route = self.routes.get(number).map_or(&[][..], Vec::as_slice);
             self.hub.send(bundle, number, route);
@@ -300,7 +300,9 @@ impl Engine for Parallel {
     }
 
     fn prepare_copy(&mut self) -> bool {
-        self.all().fold(true, |is_done, mut core| core.engine.prepare_copy() && is_done)
+        // Each stage prepares a part.
+        let done: Vec<bool> = self.all().map(|mut core| core.engine.prepare_copy()).collect();
+        done.into_iter().all(|is_done| is_done)
     }
 
     fn resume(&mut self) {

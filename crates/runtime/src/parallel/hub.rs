@@ -1,7 +1,7 @@
 //! The hub: the thread that calls the engine. It gives bundles to the stages and takes them back,
 //! merges versions, and runs the first stage.
 
-use super::bundle::{Bundle, Copier, Out, Target};
+use super::bundle::{Bundle, Copier, Handle, Out, Target};
 use super::merger::Merger;
 use super::options::Options;
 use super::stage::{Rings, Stage};
@@ -15,25 +15,25 @@ use std::sync::atomic::Ordering;
 pub(super) const MOST: usize = braid_packet::BURST;
 
 /// The hub's ends of the rings, and its stage.
-pub(super) type Ends = (Stage, Vec<Consumer<Box<Bundle>>>, Vec<Producer<Box<Bundle>>>, Rings);
+pub(super) type Ends = (Stage, Vec<Consumer<Handle>>, Vec<Producer<Handle>>, Rings);
 
 /// By route: what happens to a new bundle, and the mergers with what happens afterwards.
 pub(super) type OfRoutes = (Vec<Actions>, Vec<Vec<(Merger, Actions)>>);
 
 pub(super) struct Hub {
     own: Stage,
-    inputs: Vec<Consumer<Box<Bundle>>>,
+    inputs: Vec<Consumer<Handle>>,
     /// By stage: takes back the copies that it has made.
-    used: Vec<Producer<Box<Bundle>>>,
+    used: Vec<Producer<Handle>>,
     rings: Rings,
     first: Vec<Actions>,
     mergers: Vec<Vec<(Merger, Actions)>>,
     copier: Copier,
     options: Options,
     /// Bundles that are free.
-    spare: Vec<Box<Bundle>>,
+    spare: Vec<Handle>,
     /// Copies that were merged.
-    merged: Vec<Box<Bundle>>,
+    merged: Vec<Handle>,
     /// The number of bundles that each stage has got or will get.
     turns: Vec<u64>,
     /// The number of the next packet.
@@ -73,7 +73,7 @@ impl Hub {
     }
 
     /// An empty bundle.
-    pub(super) fn bundle(&mut self) -> Box<Bundle> {
+    pub(super) fn bundle(&mut self) -> Handle {
         self.spare.pop().unwrap_or_else(|| Box::new(Bundle::new()))
     }
 
@@ -83,7 +83,7 @@ impl Hub {
     }
 
     /// Sends a bundle on its route.
-    pub(super) fn send(&mut self, mut bundle: Box<Bundle>, number: usize, route: &[usize]) {
+    pub(super) fn send(&mut self, mut bundle: Handle, number: usize, route: &[usize]) {
         let route_number = u32::try_from(number).unwrap_or(u32::MAX);
         bundle.meta = Meta::new(route_number, self.packet, 1);
         self.packet += bundle.places.len() as u64;
@@ -139,7 +139,7 @@ impl Hub {
         self.own.step() || is_done
     }
 
-    fn take(&mut self, bundle: Box<Bundle>) {
+    fn take(&mut self, bundle: Handle) {
         let Target::Merger(number) = bundle.target else { return self.collect(bundle) };
         let of_route = self.mergers.get_mut(bundle.meta.route());
         let Some((merger, actions)) = of_route.and_then(|all| all.get_mut(number)) else { return };
@@ -166,7 +166,7 @@ impl Hub {
     }
 
     /// Takes back a bundle that has reached the end of its route.
-    fn collect(&mut self, mut bundle: Box<Bundle>) {
+    fn collect(&mut self, mut bundle: Handle) {
         let left = bundle.burst.drain().zip(bundle.places.drain(..));
         let left = left.map(|(packet, place)| (place, Reached::Ended, packet));
         for (place, reached, packet) in left.chain(bundle.ended.drain(..)) {

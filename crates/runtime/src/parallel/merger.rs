@@ -1,6 +1,6 @@
 //! Mergers (NFP §5.3): wait for all versions of each packet, and make one packet of them.
 
-use super::bundle::Bundle;
+use super::bundle::{Bundle, Handle};
 use super::options::Options;
 use braid_ir::service_graph::stages::{LOG, Log, Route, Stage};
 use braid_ir::service_graph::{Merge, Operation, Part};
@@ -109,7 +109,7 @@ pub(super) struct Merger {
     into: u32,
     changes: Changes,
     /// The accumulating table: bundles whose other versions are missing.
-    waiting: Vec<Box<Bundle>>,
+    waiting: Vec<Handle>,
     options: Options,
 }
 
@@ -126,13 +126,9 @@ impl Merger {
 
     /// Takes a version of a bundle. If it is the last one, merges all versions. Returns the merged
     /// bundle, and adds the copies to `used`.
-    pub(super) fn take(
-        &mut self,
-        bundle: Box<Bundle>,
-        used: &mut Vec<Box<Bundle>>,
-    ) -> Option<Box<Bundle>> {
+    pub(super) fn take(&mut self, bundle: Handle, used: &mut Vec<Handle>) -> Option<Handle> {
         let packet = bundle.meta.packet();
-        let is_same = |other: &Box<Bundle>| other.meta.packet() == packet;
+        let is_same = |other: &Handle| other.meta.packet() == packet;
         if self.waiting.iter().filter(|other| is_same(other)).count() + 1 < self.expects {
             self.waiting.push(bundle);
             return None;
@@ -156,7 +152,7 @@ impl Merger {
     }
 
     /// Merges copies into a bundle. A packet that is nil in one version is dropped.
-    fn merge(&self, into: &mut Bundle, copies: &[Box<Bundle>]) {
+    fn merge(&self, into: &mut Bundle, copies: &[Handle]) {
         let is_whole = copies.iter().all(|copy| copy.places.len() == into.places.len());
         if is_whole && self.changes.0.is_empty() {
             return;

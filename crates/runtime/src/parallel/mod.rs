@@ -24,7 +24,7 @@ use bell::Bell;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::service_graph::stages::{Entry, Stages};
-use bundle::{Bundle, Copier};
+use bundle::{Copier, Handle};
 use hub::{Hub, MOST};
 pub use options::Options;
 #[cfg(feature = "mutants")]
@@ -80,12 +80,12 @@ impl Parallel {
         let onward = u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
         let mut made = Vec::new();
         let mut used = Vec::new();
-        for (number, stage) in plan.stages.iter().enumerate() {
+        for ((number, stage), core) in plan.stages.iter().enumerate().zip(&cores) {
             let (back, copies) = RingBuffer::new(MOST);
             used.push(back);
             made.push(Stage {
                 number,
-                core: cores[number].clone(),
+                core: core.clone(),
                 forwards: forwards.clone(),
                 onward,
                 is_apart: stage.is_apart,
@@ -156,7 +156,7 @@ impl Drop for Parallel {
 }
 
 /// A ring of bundles between two threads, in its two ends.
-type Ring = (Option<Producer<Box<Bundle>>>, Option<Consumer<Box<Bundle>>>);
+type Ring = (Option<Producer<Handle>>, Option<Consumer<Handle>>);
 
 /// The ends of the rings between all threads, by sender and receiver. Thread 0 is the hub.
 struct Ends(Vec<Vec<Ring>>);
@@ -173,7 +173,7 @@ impl Ends {
         Ends((0..=stages).map(of).collect())
     }
 
-    fn inputs(&mut self, to: usize) -> Vec<Consumer<Box<Bundle>>> {
+    fn inputs(&mut self, to: usize) -> Vec<Consumer<Handle>> {
         self.0.iter_mut().filter_map(|from| from.get_mut(to)?.1.take()).collect()
     }
 

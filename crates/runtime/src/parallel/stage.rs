@@ -2,7 +2,7 @@
 //! its part of the forwarding table.
 
 use super::bell::Bell;
-use super::bundle::{Bundle, Copier, Gathered, Target};
+use super::bundle::{Bundle, Copier, Gathered, Handle, Target};
 use super::options::Options;
 use super::tables::Forwards;
 use braid_ir::engine::Engine;
@@ -40,13 +40,13 @@ pub(super) struct Shared {
 /// The rings on which a thread sends bundles: to the hub, and to stages.
 pub(super) struct Rings {
     pub(super) shared: Arc<Shared>,
-    pub(super) hub: Option<Producer<Box<Bundle>>>,
-    pub(super) stages: Vec<Option<Producer<Box<Bundle>>>>,
+    pub(super) hub: Option<Producer<Handle>>,
+    pub(super) stages: Vec<Option<Producer<Handle>>>,
 }
 
 impl Rings {
     /// Sends a bundle to its target. A ring has room for all bundles of a burst.
-    pub(super) fn send(&mut self, mut bundle: Box<Bundle>) {
+    pub(super) fn send(&mut self, mut bundle: Handle) {
         let (ring, bell) = match bundle.target {
             Target::Stage(stage) => (self.stages.get_mut(stage).and_then(Option::as_mut), stage),
             Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
@@ -71,13 +71,13 @@ pub(super) struct Stage {
     pub(super) onward: u16,
     /// Whether due work runs separately, in front of each packet.
     pub(super) is_apart: bool,
-    pub(super) inputs: Vec<Consumer<Box<Bundle>>>,
+    pub(super) inputs: Vec<Consumer<Handle>>,
     /// Copies that come back.
-    pub(super) used: Consumer<Box<Bundle>>,
+    pub(super) used: Consumer<Handle>,
     pub(super) rings: Rings,
     pub(super) copier: Copier,
     /// Bundles whose turn has not come.
-    pub(super) waiting: Vec<Box<Bundle>>,
+    pub(super) waiting: Vec<Handle>,
     /// The number of bundles that it has processed.
     pub(super) turn: u64,
     /// Memory for packets while a bundle is sorted.
@@ -105,7 +105,7 @@ impl Stage {
         let Some(own) = forwards.get(*number) else { return false };
         let place = |bundle: &Bundle| Some(own.get(bundle.meta.route())?.as_ref()?.0);
         let is_next =
-            |bundle: &Box<Bundle>| place(bundle).and_then(|at| bundle.turns.get(at)) == Some(turn);
+            |bundle: &Handle| place(bundle).and_then(|at| bundle.turns.get(at)) == Some(turn);
         let next = waiting.iter().position(is_next);
         let Some(at) = self.options.turn(next, waiting.len()) else { return false };
         let mut bundle = waiting.swap_remove(at);

@@ -1,6 +1,6 @@
 //! The tables of the service graph (NFP §5) in the form in which threads use them.
 
-use super::bundle::{Bundle, Copier, Target};
+use super::bundle::{Copier, Handle, Target};
 use super::merger::{Changes, Merger};
 use super::options::Options;
 use braid_ir::service_graph::stages::{Route, Stages};
@@ -48,9 +48,9 @@ impl Actions {
     /// Carries out the actions. Copies come first.
     pub(super) fn run(
         &self,
-        mut bundle: Box<Bundle>,
+        mut bundle: Handle,
         copier: &mut Copier,
-        mut send: impl FnMut(Box<Bundle>),
+        mut send: impl FnMut(Handle),
     ) {
         let own = bundle.meta.version();
         let mut copies = Vec::new();

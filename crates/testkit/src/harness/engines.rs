@@ -140,7 +140,7 @@ impl Engine {
         });
         let mut engines: Vec<Engine> = engines.collect();
         let staged = engines.first().filter(|_| seed.is_multiple_of(3)).copied();
-        let mut rng = Rng::new(seed ^ 0x7374_6167_6573_21);
+        let mut rng = Rng::new(seed ^ 0x7374_6167_6573);
         engines.extend(staged.map(|engine| {
             let (most, bundle) = (*rng.pick(&[2, 2, 3, 8]), *rng.pick(&[1, 3, 16, 64]));
             let stalls = rng.one_in(4).then_some(seed);

@@ -109,7 +109,7 @@ fn packet(rng: &mut Rng, now: u64) -> (u16, Packet) {
     if backward {
         std::mem::swap(&mut inside, &mut outside);
     }
-    let payload: &[u8] = *rng.pick(&[&b"x"[..], b"bad", b"a longer payload than others"]);
+    let payload: &[u8] = rng.pick(&[&b"x"[..], b"bad", b"a longer payload than others"]);
     let ends = [(Field::IpSrc, inside), (Field::IpDst, outside)];
     let (sport, dport) = (rng.below(5) as u128, rng.below(5) as u128);
     let packet = match rng.below(3) {
