@@ -109,7 +109,8 @@ fn packet(rng: &mut Rng, now: u64) -> (u16, Packet) {
     if backward {
         std::mem::swap(&mut inside, &mut outside);
     }
-    let payload: &[u8] = rng.pick(&[&b"x"[..], b"bad", b"a longer payload than others"]);
+    let payloads: [&[u8]; 3] = [b"x", b"bad", b"a longer payload than others"];
+    let payload = payloads[rng.below(payloads.len())];
     let ends = [(Field::IpSrc, inside), (Field::IpDst, outside)];
     let (sport, dport) = (rng.below(5) as u128, rng.below(5) as u128);
     let packet = match rng.below(3) {
