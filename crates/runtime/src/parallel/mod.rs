@@ -56,7 +56,8 @@ pub struct Parallel {
 }
 
 impl Parallel {
-    /// The engine of a chain that is divided into stages. `make` makes the engine of each stage.
+    /// The engine of a chain that is divided into stages. `make` makes the engine of each stage, which
+    /// must leave packets in their places in a burst, as compiled engines do.
     /// [`engine`] also takes chains that are one stage.
     ///
     /// # Errors
