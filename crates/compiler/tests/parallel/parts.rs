@@ -99,7 +99,8 @@ fn parts_of_a_quoted_packet_are_in_the_payload() {
     ] {
         assert!(!part.is_in_headers(), "{part}");
     }
-    for part in [Part::Field(Field::IcmpType), Part::Presence(Header::Icmp), Part::Tag("a".into())] {
+    for part in [Part::Field(Field::IcmpType), Part::Presence(Header::Icmp), Part::Tag("a".into())]
+    {
         assert!(part.is_in_headers(), "{part}");
     }
 }

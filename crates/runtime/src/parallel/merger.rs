@@ -184,3 +184,63 @@ impl Merger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_ir::service_graph::Verdict;
+    use braid_ir::service_graph::stages::Meta;
+    use braid_packet::Link;
+
+    /// A version of a bundle of four packets, of which `nil` is missing.
+    fn version(number: u64, version: u8, nil: Option<u16>) -> Handle {
+        let mut bundle = Box::new(Bundle::new());
+        bundle.meta = Meta::new(0, 4 * number, version);
+        for place in (0..4).filter(|place| Some(*place) != nil) {
+            bundle.burst.push(Packet::new(Link::Ethernet, place.into(), [0; 60]));
+            bundle.places.push(place);
+        }
+        bundle
+    }
+
+    /// All orders of these numbers.
+    fn orders(of: &[usize]) -> Vec<Vec<usize>> {
+        if of.is_empty() {
+            return vec![vec![]];
+        }
+        let with = |first: usize| {
+            let rest: Vec<usize> = of.iter().copied().filter(|other| *other != first).collect();
+            orders(&rest).into_iter().map(move |order| [&[first], &order[..]].concat())
+        };
+        of.iter().copied().flat_map(with).collect()
+    }
+
+    #[test]
+    fn bundles_merge_once_in_whatever_order_their_versions_come() {
+        let merge =
+            Merge { into: 1, expects: 3, operations: Vec::new(), verdict: Verdict::AnyDrops(0) };
+        for order in orders(&[0, 1, 2, 3, 4, 5]) {
+            let mut merger = Merger::new(&merge, Changes::default(), Options::default());
+            let (mut used, mut merged) = (Vec::new(), Vec::new());
+            for (nth, at) in order.iter().enumerate() {
+                // The third version of each bundle has a nil packet, at another place.
+                let (number, of) = ((at / 3) as u64, at % 3);
+                let nil = (of == 2).then_some(u16::try_from(number).unwrap());
+                let made =
+                    merger.take(version(number, 1 + u8::try_from(of).unwrap(), nil), &mut used);
+                let here = order[..=nth].iter().filter(|other| **other / 3 == at / 3).count();
+                assert_eq!(made.is_some(), here == 3, "{order:?}");
+                merged.extend(made);
+            }
+            assert!(merger.is_empty() && merged.len() == 2 && used.len() == 4);
+            for bundle in merged {
+                let nil = u16::try_from(bundle.meta.packet() / 4).unwrap();
+                assert!(!bundle.places.contains(&nil) && bundle.places.len() == 3, "{order:?}");
+                let ended: Vec<_> = bundle.ended.iter().map(|(at, end, _)| (*at, *end)).collect();
+                assert_eq!(ended, [(nil, Reached::Ended)]);
+                let times: Vec<u64> = bundle.burst.packets().iter().map(|p| p.time_ns).collect();
+                assert_eq!(times, bundle.places.iter().map(|p| u64::from(*p)).collect::<Vec<_>>());
+            }
+        }
+    }
+}
