@@ -2,6 +2,7 @@
 
 use super::Parallel;
 use super::bundle::{Handle, Out};
+use super::entering::{Entering, Enters};
 use super::merger::forget_log;
 use super::stage::lock;
 use crate::share::What;
@@ -12,23 +13,6 @@ use braid_ir::engine::{
 use braid_ir::service_graph::stages::{Entry, LOG};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Layout, Packet, Reached};
-
-/// What happens to a packet that enters.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Enters {
-    Route(usize),
-    Leaves(u16),
-    Lost,
-}
-
-/// A burst that is being processed.
-struct Entering {
-    packets: Vec<Enters>,
-    /// The time at which each packet enters.
-    times: Vec<u64>,
-    /// The places before which all stages must have the same time.
-    cuts: Vec<usize>,
-}
 
 impl Parallel {
     /// Classifies a packet (NFP §5.2).
@@ -57,9 +41,13 @@ impl Parallel {
         Enters::Lost
     }
 
+    /// Classifies the packets of a burst. Uses the memory of the burst before.
     fn entering(&mut self, burst: &mut Burst) -> Entering {
+        let mut entering = std::mem::take(&mut self.entering);
+        entering.packets.clear();
+        entering.times.clear();
+        entering.cuts.clear();
         let (packets, layouts, _) = burst.parts();
-        let mut entering = Entering { packets: vec![], times: vec![], cuts: vec![] };
         for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
             let enters = self.classify(packet, layout);
             entering.packets.push(enters);
@@ -218,6 +206,7 @@ impl Engine for Parallel {
         self.all().for_each(|mut core| core.after = 0);
         self.run(burst, &entering);
         self.collect(burst, &entering.times, out);
+        self.entering = entering;
     }
 
     fn watched(

@@ -110,13 +110,15 @@ pub(super) struct Merger {
     changes: Changes,
     /// The accumulating table: bundles whose other versions are missing.
     waiting: Vec<Handle>,
+    /// Memory for packets while they are merged.
+    packets: Vec<Packet>,
     options: Options,
 }
 
 impl Merger {
     pub(super) fn new(merge: &Merge, changes: Changes, options: Options) -> Self {
         let Merge { expects, into, .. } = *merge;
-        Self { expects, into, changes, waiting: Vec::new(), options }
+        Self { expects, into, changes, waiting: Vec::new(), packets: Vec::new(), options }
     }
 
     /// Whether no bundle waits.
@@ -152,15 +154,15 @@ impl Merger {
     }
 
     /// Merges copies into a bundle. A packet that is nil in one version is dropped.
-    fn merge(&self, into: &mut Bundle, copies: &[Handle]) {
+    fn merge(&mut self, into: &mut Bundle, copies: &[Handle]) {
         let is_whole = copies.iter().all(|copy| copy.places.len() == into.places.len());
         if is_whole && self.changes.0.is_empty() {
             return;
         }
         let mut next = vec![0; copies.len()];
         let places = std::mem::take(&mut into.places);
-        let packets: Vec<Packet> = into.burst.drain().collect();
-        for (place, mut packet) in places.into_iter().zip(packets) {
+        self.packets.extend(into.burst.drain());
+        for (place, mut packet) in places.into_iter().zip(self.packets.drain(..)) {
             let mut is_nil = false;
             for (copy, next) in copies.iter().zip(&mut next) {
                 while copy.places.get(*next).is_some_and(|other| *other < place) {

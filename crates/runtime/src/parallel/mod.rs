@@ -11,6 +11,7 @@
 mod bell;
 mod bundle;
 mod engine;
+mod entering;
 mod hub;
 mod merger;
 mod options;
@@ -25,6 +26,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
 use braid_ir::service_graph::stages::{Entry, Stages};
 use bundle::{Copier, Handle};
+use entering::Entering;
 use hub::{Hub, MOST};
 pub use options::Options;
 #[cfg(feature = "mutants")]
@@ -52,6 +54,7 @@ pub struct Parallel {
     /// The packets that each stage lost before it took over a state.
     before: Vec<Counters>,
     hub: Hub,
+    entering: Entering,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -124,6 +127,7 @@ impl Parallel {
             own: Counters::default(),
             before: vec![Counters::default(); count],
             hub,
+            entering: Entering::default(),
             threads,
         })
     }
