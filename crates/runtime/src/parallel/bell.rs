@@ -55,7 +55,8 @@ impl Bell {
     }
 }
 
-#[cfg(all(test, feature = "model"))]
+#[cfg(feature = "model")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use shuttle::sync::Arc;

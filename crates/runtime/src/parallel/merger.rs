@@ -194,7 +194,7 @@ mod tests {
     use braid_ir::service_graph::stages::Meta;
     use braid_packet::Link;
 
-    /// A version of a bundle of four packets, of which `nil` is missing.
+    /// A version of a bundle of four packets, without `nil`.
     fn version(number: u64, version: u8, nil: Option<u16>) -> Handle {
         let mut bundle = Box::new(Bundle::new());
         bundle.meta = Meta::new(0, 4 * number, version);

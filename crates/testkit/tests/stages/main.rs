@@ -43,7 +43,7 @@ fn has_fork(plan: &Stages) -> bool {
 #[test]
 fn random_chains_in_stages_do_what_the_chains_do() {
     let (mut staged, mut forked, mut merged) = (0, 0, 0);
-    let count = braid_cases::at_least(200);
+    let count = braid_cases::at_least(120);
     for seed in 0..count.into() {
         let mut rng = Rng::new(seed ^ 0x5eed_0000);
         let (names, chain) = chains::any(&mut rng);

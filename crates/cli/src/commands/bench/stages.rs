@@ -39,7 +39,7 @@ struct Files;
 
 impl Loader for Files {
     fn read(&self, _: &str, _: &str) -> Result<Vec<u8>, String> {
-        // With so many beginnings, a search looks at every byte.
+        // A search for texts with all these beginnings looks at every byte.
         let patterns = (b'a'..=b'z').map(|first| format!("\"{}, no such text\"\n", first as char));
         Ok(patterns.collect::<String>().into_bytes())
     }
