@@ -17,10 +17,11 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Bundles of 16 packets, and some ten microseconds before a thread sleeps.
+    /// Bundles of 8 packets, so that stages in sequence begin soon, and some ten microseconds before
+    /// a thread sleeps.
     fn default() -> Self {
         Self {
-            bundle: 16,
+            bundle: 8,
             spins: 500,
             #[cfg(feature = "mutants")]
             stalls: None,
