@@ -28,10 +28,10 @@ nf ttl() { state sum: u32 global = 1; match { has ip => {
 nf scan(p: patterns) { state n: u32 global = 0; match {
   payload matches p => { n += 1; output; } else => output; } }
 nf idle() { state n: u32 global = 0; match { has ip => { n += 1; output; } else => output; } }
-nf gated() { state sum: u32 global = 1; match { has ip => {
+nf gated() { state sum: u32 global = 1; match { ip.ttl == 0 => drop \"dead\"; has ip => {
   let mut h = sum ^ u32(ip.src);
   for i in 0..ROUNDS { h = wrapping(h * 2654435761) ^ (h >> 15); }
-  sum = h; if h == 0 { drop \"none\"; } output; } else => output; } }
+  sum = h; output; } else => output; } }
 nf gate() { state n: u32 global = 0; match {
   has ip => { n += 1; if n == 0 { drop \"none\"; } output; } else => output; } }
 ";
