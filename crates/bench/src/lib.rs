@@ -34,6 +34,7 @@ pub mod selection;
 pub mod sequence;
 pub mod setup;
 mod spread;
+pub mod stages;
 pub mod subject;
 mod sweep;
 pub mod tables;

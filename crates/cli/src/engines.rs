@@ -1,12 +1,13 @@
 //! The engines that run a chain, by name.
 
+use braid_compiler::parallel::stages::stages;
 use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_ir::residual::Extent;
 use braid_lang::diag::did_you_mean_help;
 use braid_reference::Reference;
-use braid_runtime::Engines;
+use braid_runtime::{Engines, parallel};
 
 use crate::answer::Failure;
 use crate::native;
@@ -21,6 +22,7 @@ const ENGINES: &[(&str, &str)] = &[
     ("fused", "the whole chain compiled as one program, with a record for each flow"),
     ("synth", "the same, without flow records"),
     ("sequential", "each function compiled on its own, one after the other"),
+    ("parallel", "functions on several threads, each thread as fused; parallel:N for N threads"),
     (REFERENCE, "function by function, interpreted; this engine defines what a chain does"),
 ];
 
@@ -29,9 +31,22 @@ pub fn names() -> impl DoubleEndedIterator<Item = &'static str> {
     ENGINES.iter().map(|(name, _)| *name)
 }
 
+/// The number of cores, at least 2.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, |count| count.get().max(2))
+}
+
+/// The most stages that a name of an engine asks for: `parallel`, `parallel:3`.
+fn most_stages(name: &str) -> Option<usize> {
+    match name.strip_prefix("parallel")? {
+        "" => Some(cores()),
+        number => number.strip_prefix(':')?.parse().ok().filter(|most| *most > 0),
+    }
+}
+
 /// Refuses unknown names of engines.
 pub fn check(name: &str) -> Result<(), Failure> {
-    if ENGINES.iter().any(|(known, _)| *known == name) {
+    if most_stages(name).is_some() || ENGINES.iter().any(|(known, _)| *known == name) {
         return Ok(());
     }
     let list: Vec<String> =
@@ -72,10 +87,33 @@ fn with(name: &str, chain: &Chain, options: Options) -> Result<Box<dyn Engine>, 
         "sequential" => (Extent::Function, 0),
         "synth" => (Extent::Chain, 0),
         "fused" => (Extent::Chain, Options::fused().records),
+        _ if let Some(most) = most_stages(name) => return in_stages(chain, most, options),
         _ => return Ok(Box::new(reference(chain)?)),
     };
     let engine = Compiled::new(chain.clone(), extent, Options { records, ..options });
     Ok(Box::new(engine.map_err(|why| refused(chain, why))?))
+}
+
+/// Makes the engine of a chain in at most this number of stages.
+fn in_stages(chain: &Chain, most: usize, options: Options) -> Result<Box<dyn Engine>, Failure> {
+    let make = |chain: Chain| with("fused", &chain, options).map_err(Unmade::Chain);
+    let made = parallel::engine(chain, &stages(chain, most), parallel::Options::default(), make);
+    made.map_err(|unmade| match unmade {
+        Unmade::Chain(failure) => failure,
+        Unmade::Thread(why) => Failure::input(format!("a stage has no thread: {why}")),
+    })
+}
+
+/// The reason why there is no engine in stages.
+enum Unmade {
+    Chain(Failure),
+    Thread(std::io::Error),
+}
+
+impl From<std::io::Error> for Unmade {
+    fn from(why: std::io::Error) -> Self {
+        Unmade::Thread(why)
+    }
 }
 
 /// Makes the engine with flow records, for `flows` and `trace`. Its hash is seeded, so that runs

@@ -30,7 +30,7 @@ fn new_function_holds_at_once_and_takes_all_rows() {
     let folder = new();
     let text = folder.braid(&["test", "guard", "--all-rows"]).code(0);
     assert!(text.out.ends_with("3 cases: 3 hold; they take 3 of 3 rows\n"), "{}", text.out);
-    folder.braid(&["test", "guard", "--engine", "all"]).code(0).says("12 cases: 12 hold");
+    folder.braid(&["test", "guard", "--engine", "all"]).code(0).says("15 cases: 15 hold");
     let files = ["guard/model.braid", "guard/chain.braid"];
     folder.braid(&["fmt", "--check", files[0], files[1]]).code(0);
     folder.braid(&["check", files[1]]).code(0);

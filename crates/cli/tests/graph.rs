@@ -207,3 +207,63 @@ fn policies_that_leave_an_order_open_are_errors() {
     let rules = "Order(mon, before, ids); Order(ids, before, fw); Order(fw, before, lb);";
     chain(FOUR, &format!("policy {{ {rules} }}")).braid(&["check", "c.braid"]).code(0);
 }
+
+#[test]
+fn plan_shows_stages_and_what_runs_side_by_side() {
+    let text = four().braid(&["graph", "c.braid", "--plan", "--stages", "4"]).code(0).out;
+    let expected = "\
+chain c in 4 stages
+
+stage 1  mon
+stage 2  ids
+stage 3  fw
+stage 4  lb
+
+from lan  (stage 1 | stage 2 -> stage 3 -> stage 4)
+  copy    the headers for stage 1
+  cut and malformed packets, and fragments: stage 1 -> stage 2 -> stage 3 -> stage 4
+  merge   2 versions, 0 parts if they were written
+
+from wan  stage 4 -> stage 3 -> stage 2 -> stage 1
+";
+    assert_eq!(text, expected);
+    let plan = four().braid(&["graph", "c.braid", "--plan", "--stages", "2", "--json"]).json();
+    assert_eq!(plan["stages"].as_array().map(Vec::len), Some(2));
+    assert_eq!(plan["one_stage"][0]["why"], "no more stages were asked for");
+    assert_eq!(plan["entries"][1], json!({ "routes": { "graph": 2, "sequence": 2 } }));
+}
+
+#[test]
+fn plan_says_why_functions_are_one_stage() {
+    let small = "event END extends EVENT { n: u8 }
+        nf back() { match { l4.dport == 7 => output back; else => output; } }
+        nf wait() { queue q capacity 9; match { pkt.held => output; else => { hold q for 1 ms; } } }
+        nf tell() { state n: u8 per flow = 0, idle 1 s; on expire n { emit END { n: n }; }
+          match { has inet => { n += 1; output; } else => output; } }
+        nf pass() { output; }";
+    let reason = |path: &str, policy: &str| {
+        let folder = Folder::new();
+        let chain = format!(
+            "{small}\nchain c {{ interface lan; interface wan; path lan <-> {path} <-> wan; {policy} }}"
+        );
+        folder.write("c.braid", &chain);
+        folder.braid(&["graph", "c.braid", "--plan", "--stages", "9"]).code(0).out
+    };
+    for (path, policy, expected) in [
+        ("pass() <-> back()", "", "back sends the others more than the packet itself"),
+        ("pass() <-> wait()", "", "all functions: wait may hold packets"),
+        ("tell() <-> pass() <-> x", "x = tell();", "publish events, whose order is one"),
+        ("tell() <-> pass() <-> x", "x = tell();", "a path leaves a stage only once"),
+        ("a <-> b", "a = pass(); b = pass(); policy { Priority(a > b); }", "Priority relates them"),
+    ] {
+        let text = reason(path, policy);
+        assert!(text.contains(expected), "{path}: {text}");
+        assert!(text.starts_with("chain c in 1 stage\n"), "{text}");
+    }
+}
+
+#[test]
+fn plan_has_no_pictures() {
+    let failed = four().braid(&["graph", "c.braid", "--plan", "--format", "dot"]).code(2);
+    assert!(failed.err.contains("a plan is text or JSON"), "{}", failed.err);
+}

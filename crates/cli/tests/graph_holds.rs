@@ -1,18 +1,23 @@
 //! Tests that service graphs have the results of their chains. The test makes random chains of
 //! small functions. It carries out each graph step by step (copies, branches in any order, merge
 //! operations), with the reference engine for each function alone. It compares the packet, the
-//! counters and the state of every function with the reference engine for the whole chain.
+//! counters and the state of every function with the reference engine for the whole chain. The engine
+//! `parallel` must have the same results.
 
 use braid_compiler::parallel::chain::{Path, paths};
+use braid_compiler::parallel::stages::stages;
+use braid_engine::{Compiled, Options};
 use braid_externs::Rng;
 use braid_ir::chain::{Chain, Sink, Source};
 use braid_ir::engine::{Engine, Event, Outputs};
 use braid_ir::model::{LEFT, PortId, RIGHT};
+use braid_ir::residual::Extent;
 use braid_ir::service_graph::Part;
-use braid_ir::service_graph::{Extent, Fork, Node, Operation, Verdict};
+use braid_ir::service_graph::{Extent as CopyExtent, Fork, Node, Operation, Verdict};
 use braid_lang::{Loader, compile};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 use braid_reference::Reference;
+use braid_runtime::parallel;
 use std::collections::BTreeMap;
 
 /// Small functions that read, write, tag, drop, count and change headers, some of them on some
@@ -194,9 +199,9 @@ impl Apart {
     }
 }
 
-fn copied(packet: &Packet, extent: Extent) -> Packet {
+fn copied(packet: &Packet, extent: CopyExtent) -> Packet {
     let mut copy = packet.clone();
-    if extent == Extent::Headers {
+    if extent == CopyExtent::Headers {
         let headers = packet.parse().payload_offset().min(packet.data().len());
         let data = packet.data()[..headers].to_vec();
         copy = Packet::snapped(packet.link, packet.time_ns, data, packet.wire_len);
@@ -289,6 +294,14 @@ fn traffic(random: &mut Random, at: u64) -> (u16, Packet) {
     (u16::from(backward), packet)
 }
 
+/// The chain in stages on threads.
+fn staged(chain: &Chain) -> Box<dyn Engine> {
+    let make = |chain: Chain| -> Result<Box<dyn Engine>, std::io::Error> {
+        Ok(Box::new(Compiled::new(chain, Extent::Chain, Options::default()).unwrap()))
+    };
+    parallel::engine(chain, &stages(chain, 8), parallel::Options::default(), make).unwrap()
+}
+
 /// Compares the graphs of a chain with the chain. Returns the number of functions that the
 /// equivalent lengths save.
 fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
@@ -298,6 +311,7 @@ fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
         |path: &Path| path.graph.root.text(&|f| names[place(&path.functions[f])].to_owned());
     let mut whole = Reference::new(chain.clone()).unwrap();
     let mut apart = Apart::new(&chain, Random(Rng::new(seed * 2 + 1)));
+    let mut staged = staged(&chain);
     let mut random = Random(Rng::new(seed * 77 + 5));
     for at in 0..60 {
         let (ingress, packet) = traffic(&mut random, (at + 1) * 1_000_000);
@@ -305,6 +319,10 @@ fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
         let nodes: Vec<usize> = path.functions.iter().map(|name| place(name)).collect();
         let mut left = Left::default();
         whole.packet(ingress, packet.clone(), &mut left);
+        let mut of_stages = Left::default();
+        staged.packet(ingress, packet.clone(), &mut of_stages);
+        let sent = |left: &Left| left.0.iter().map(|(to, p)| (*to, p.clone())).collect::<Vec<_>>();
+        assert_eq!(sent(&of_stages), sent(&left), "packet {at} of {names:?} in stages");
         let mut packet = packet;
         packet.backward = path.backward;
         let graph = apart.run(&path.graph.root, &nodes, path.backward, packet);
@@ -318,6 +336,7 @@ fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
         );
     }
     let (counters, state) = (whole.counters(), whole.state());
+    assert_eq!((staged.counters(), staged.state()), (whole.counters(), whole.state()));
     for (node, engine) in apart.engines.iter().enumerate() {
         let what = format!("{} in {names:?}: {}", names[node], shown(&paths[0]));
         assert_eq!(engine.counters().nodes[node], counters.nodes[node], "{what}");

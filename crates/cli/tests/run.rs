@@ -480,3 +480,22 @@ fn counts_of_all_workers_are_listed_as_their_sum() {
     expected[0]["shard"] = Value::Null;
     assert_eq!(counted("3"), expected);
 }
+
+#[test]
+fn chain_in_stages_does_what_the_reference_engine_does() {
+    let folder = folder();
+    let run = |engine: &str| {
+        let args =
+            ["run", "chain.braid", "--in", "in.pcap", "--out", "out.pcap", "--engine", engine];
+        let report = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+        (report["functions"].clone(), fs::read(folder.path("out.pcap")).unwrap())
+    };
+    let expected = run("reference");
+    for engine in ["parallel", "parallel:1", "parallel:5"] {
+        assert_eq!(run(engine), expected, "{engine}");
+    }
+    for engine in ["parallel:0", "parallel:x", "parallels"] {
+        let failed = folder.braid(&["run", "chain.braid", "--in", "in.pcap", "--engine", engine]);
+        assert!(failed.code(2).err.contains("there is no engine"));
+    }
+}

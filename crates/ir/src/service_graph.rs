@@ -6,6 +6,7 @@
 
 mod merge;
 mod part;
+pub mod stages;
 mod tables;
 
 pub use merge::{Copy, Extent, Merge, Operation, Verdict};

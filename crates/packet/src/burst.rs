@@ -129,6 +129,14 @@ impl Burst {
         self.places.get_mut(..self.count).unwrap_or_default()
     }
 
+    /// The last packet, to be changed.
+    #[inline]
+    pub fn last_mut(&mut self) -> Option<&mut Packet> {
+        let last = self.count.checked_sub(1)?;
+        self.parsed = self.parsed.min(last);
+        self.places.get_mut(last)
+    }
+
     /// Finds the headers of all packets that were added since the last call.
     #[inline]
     pub fn parse(&mut self) {

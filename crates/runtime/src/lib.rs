@@ -26,6 +26,7 @@ mod one;
 mod outcome;
 mod outputs;
 mod owned;
+pub mod parallel;
 mod queue;
 mod reading;
 pub mod report;

@@ -86,6 +86,16 @@ impl Steerer {
         self.leaps.cuts(time_ns)
     }
 
+    /// The time of the clock (ns).
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Whether a packet has entered yet.
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
+    }
+
     /// Sets the clock to a time, unless it is later.
     pub fn advance(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);

@@ -5,7 +5,6 @@ use crate::compare::difference;
 use crate::generate::Rng;
 use crate::harness::{self, Engine, USERS};
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
-use braid_engine::Compiled;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as AnyEngine, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot, staying};
@@ -37,14 +36,14 @@ pub enum Kind {
 /// An engine in a run.
 enum Running {
     Reference(Box<dyn AnyEngine>),
-    Compiled(Engine, Box<Compiled>),
+    Compiled(Engine, Box<dyn AnyEngine>),
 }
 
 impl Kind {
     fn make(self, chain: &Chain, make: Make<'_>) -> Running {
         match self {
             Kind::Reference => Running::Reference(harness::reference(chain)),
-            Kind::Compiled(engine) => Running::Compiled(engine, Box::new(make(engine, chain))),
+            Kind::Compiled(engine) => Running::Compiled(engine, make(engine, chain)),
         }
     }
 
@@ -59,7 +58,7 @@ impl Kind {
 }
 
 /// Makes a compiled engine for a chain.
-pub type Make<'a> = &'a dyn Fn(Engine, &Chain) -> Compiled;
+pub type Make<'a> = &'a dyn Fn(Engine, &Chain) -> Box<dyn AnyEngine>;
 
 /// Makes engines without mutants.
 pub const RIGHT: Make<'static> = &|engine, chain| engine.make(chain);

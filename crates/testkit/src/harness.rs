@@ -15,7 +15,7 @@ pub mod budget;
 mod engines;
 mod steering;
 
-pub use engines::{ENGINES, Engine, HOSTILE, USERS, reference};
+pub use engines::{ENGINES, Engine, HOSTILE, Stages, USERS, reference};
 pub use steering::over_workers;
 
 /// The form of the source that is compiled.

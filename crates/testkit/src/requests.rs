@@ -84,7 +84,7 @@ struct Around(Chain);
 
 impl Around {
     fn engines(&self) -> Engines {
-        let make = |chain: Chain| Ok::<Box<dyn Engine>, ()>(Box::new(HOSTILE[1].make(&chain)));
+        let make = |chain: Chain| Ok::<Box<dyn Engine>, ()>(HOSTILE[1].make(&chain));
         Engines::new(&self.0, make).expect("engines are made")
     }
 }

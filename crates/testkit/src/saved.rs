@@ -60,7 +60,7 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
         return Err(format!("a state is read back otherwise: {snapshot:?}"));
     }
     let chain = &chains()[number];
-    let (mut left, mut right) = (harness::reference(chain), FUSED.make(chain));
+    let (mut left, mut right) = (harness::reference(chain), FUSED.compiled(chain));
     match (left.import(snapshot.clone()), braid_ir::engine::Engine::import(&mut right, snapshot)) {
         (Ok(()), Ok(())) => {}
         (Err(_), Err(_)) => return Ok(()),

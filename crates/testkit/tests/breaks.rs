@@ -3,6 +3,7 @@
 
 use braid_engine::{Compiled, MOVE_MUTANTS, MoveMutant};
 use braid_ir::chain::Chain;
+use braid_ir::engine::Engine as AnyEngine;
 use braid_ir::engine::{TableCounters, Traffic};
 use braid_ir::snapshot::{FunctionState, Snapshot};
 use braid_ir::value::ParamValue;
@@ -201,7 +202,7 @@ fn breaks_find_each_mutant_of_state() {
             let make = |engine: Engine, chain: &Chain| {
                 let (extent, options) = engine.options();
                 let made = Compiled::with_move_mutant(chain.clone(), extent, options, *mutant);
-                made.expect("an engine")
+                Box::new(made.expect("an engine")) as Box<dyn AnyEngine>
             };
             let found = differs(&case.chain, &case.steps, &|_| (), &make).is_some();
             if found {

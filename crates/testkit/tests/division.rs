@@ -110,7 +110,7 @@ fn by_sender(chain: &Chain) -> Steering {
 /// The first difference between the engines of the workers and the reference engine with shards.
 fn differs_from_shards(divided: &Chain, kind: Kind, seed: u64, count: usize) -> Option<String> {
     let (stimuli, mut expected) = recorded(divided, seed, count);
-    let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(Box::new(kind.make(&chain)));
+    let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(kind.make(&chain));
     let mut workers = Sharded::new(divided, make).expect("engines of workers");
     let mut actual = record(&mut workers, &stimuli, Detail::End);
     for trace in [&mut expected, &mut actual] {

@@ -174,7 +174,7 @@ fn records_reach_across_native_functions() {
             for engine in engines.filter(|engine| seed == 0 || !engine.is_native()) {
                 let found = engine.check(&chain, &stimuli, &expected);
                 assert!(found.is_ok(), "{at}, seed {seed}: {}", found.unwrap_err());
-                let mut fused = engine.make(&chain);
+                let mut fused = engine.compiled(&chain);
                 assert!(engine.difference_of(&mut fused, &stimuli, &expected).is_none());
                 hits += fused.flows().map_or(0, |flows| flows.hits);
             }

@@ -134,7 +134,7 @@ fn all_engines_show_the_same_packets_and_give_the_same_results() {
             told(difference(&expected, &trace));
             shown += sights.len();
             for engine in harness::Engine::drawn(seed, true) {
-                let (trace, other) = run(Box::new(engine.make(&chain)));
+                let (trace, other) = run(engine.make(&chain));
                 told(difference(&expected, &trace));
                 assert_eq!(sights, other, "seed {seed}, {engine:?}\n{}", any(seed));
             }

@@ -32,7 +32,7 @@ fn sharded(chain: &Chain, kind: Kind) -> Sharded {
     let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, String> {
         Ok(match kind {
             Kind::Reference => Box::new(Reference::new(chain)?),
-            Kind::Compiled(engine) => Box::new(engine.make(&chain)),
+            Kind::Compiled(engine) => engine.make(&chain),
         })
     };
     Sharded::new(chain, make).expect("engines of workers")

@@ -28,7 +28,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["packet", "externs", "native", "ir", "compiler", "state", "flowcache", "classify", "jit"],
     ),
     ("verify", &["packet", "externs", "ir"]),
-    ("bench", &["packet", "externs", "io", "ir", "reference", "engine", "traffic"]),
+    (
+        "bench",
+        &["packet", "externs", "io", "ir", "reference", "compiler", "engine", "runtime", "traffic"],
+    ),
     ("load", &["packet", "io"]),
     ("runtime", &["packet", "externs", "ir", "io"]),
     (

@@ -4,7 +4,7 @@
 use super::action::Action;
 use super::depend::Parallel;
 use super::plan::{Layout, Plan};
-use super::versions::Versions;
+use super::versions::{Sharing, Versions};
 use braid_ir::service_graph::{Branch, Extent, Fork, Merge, Node, Operation, Part, Verdict};
 
 /// A predicate on actions.
@@ -123,6 +123,9 @@ impl Plan<'_> {
 
     /// Whether two branches must not share a version.
     fn conflict(&self, a: &Draft<'_>, b: &Draft<'_>) -> bool {
+        if self.sharing == Sharing::Nothing {
+            return true;
+        }
         let pairs = a.functions.iter().flat_map(|x| b.functions.iter().map(move |y| (*x, *y)));
         pairs.into_iter().any(|(x, y)| {
             let (x, y) = if self.rank[x] < self.rank[y] { (x, y) } else { (y, x) };

@@ -246,7 +246,7 @@ impl Walk<'_> {
 }
 
 /// The port that an output of a profile means.
-fn output(name: &str, ports: &[String], backward: bool) -> Option<PortId> {
+pub(super) fn output(name: &str, ports: &[String], backward: bool) -> Option<PortId> {
     match name {
         "onward" => Some(port(Dest::Onward, backward)),
         "back" => Some(port(Dest::Back, backward)),

@@ -12,6 +12,7 @@
 //!   graph, copies and merge operations.
 //! - [`mod@tables`]: classification, forwarding and merging.
 //! - [`chain`]: the paths of a chain, each with its graph.
+//! - [`stages`]: the same for stages of functions, each on a thread of its own.
 //! - [`dot`], [`svg`]: pictures.
 //!
 //! `docs/parallel.md` lists the other reasons why functions of Braid do not run in parallel.
@@ -24,6 +25,7 @@ pub mod dot;
 pub mod paper;
 pub mod plan;
 pub mod policy;
+pub mod stages;
 pub mod svg;
 pub mod tables;
 mod versions;
@@ -33,6 +35,7 @@ use plan::{Micrograph, Plan};
 use policy::{Function, Problem, Representation, Rule, represent};
 use serde::Serialize;
 use tables::tables;
+use versions::Sharing;
 
 /// The result of compiling a policy. Functions are named by number, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -62,8 +65,18 @@ pub fn service_graph(
     functions: &[Function],
     rules: &[Rule],
 ) -> Result<ServiceGraph, Problem> {
+    graph_sharing(number, functions, rules, Sharing::Parts)
+}
+
+/// As [`service_graph`].
+pub(crate) fn graph_sharing(
+    number: usize,
+    functions: &[Function],
+    rules: &[Rule],
+    sharing: Sharing,
+) -> Result<ServiceGraph, Problem> {
     let representation = represent(functions, rules)?;
-    let plan = Plan::new(functions, &representation);
+    let plan = Plan::new(functions, &representation, sharing);
     let micrographs = plan.micrographs();
     let (root, versions) = plan.graph(&micrographs);
     let copies = versions.copies();

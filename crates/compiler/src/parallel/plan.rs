@@ -8,7 +8,7 @@
 
 use super::depend::Parallel;
 use super::policy::{Function, Representation};
-use super::versions::{Cost, Versions};
+use super::versions::{Cost, Sharing, Versions};
 use braid_ir::service_graph::Node;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -51,17 +51,22 @@ pub(super) struct Plan<'p> {
     /// For each function, its position in an order in which the functions could run in sequence. In
     /// a group under `Priority`, functions with lower priority come first.
     pub(super) rank: Vec<usize>,
+    pub(super) sharing: Sharing,
 }
 
 impl<'p> Plan<'p> {
-    pub(super) fn new(functions: &'p [Function], representation: &'p Representation) -> Self {
+    pub(super) fn new(
+        functions: &'p [Function],
+        representation: &'p Representation,
+        sharing: Sharing,
+    ) -> Self {
         let pairs = representation.pairs.iter();
         let found = pairs.map(|pair| ((pair.first, pair.second), pair.finding.parallel)).collect();
         let mut rank = vec![0; functions.len()];
         for (place, function) in representation.units.iter().flatten().enumerate() {
             rank[*function] = place;
         }
-        Self { functions, representation, found, rank }
+        Self { functions, representation, found, rank, sharing }
     }
 
     fn members(&self, unit: usize) -> &[usize] {

@@ -2,6 +2,15 @@
 
 use braid_ir::service_graph::{Copy, Extent};
 
+/// Which branches of a graph may share a version of the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sharing {
+    /// Branches that do not conflict, as in the paper.
+    Parts,
+    /// None. Threads that share bytes would need atomic accesses to them.
+    Nothing,
+}
+
 /// The numbering of versions, with counts of copies and mergers.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Versions {

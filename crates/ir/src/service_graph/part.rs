@@ -92,6 +92,19 @@ impl Part {
         }
     }
 
+    /// Whether a write of this part may write bits of the other part itself, and not only decide
+    /// where or whether it is.
+    #[must_use]
+    pub fn shares_bits(&self, other: &Part) -> bool {
+        match (self, other) {
+            (Part::Field(a), Part::Field(b)) => {
+                let of_b = bits(*b);
+                bits(*a).iter().any(|field| of_b.contains(field))
+            }
+            _ => self == other,
+        }
+    }
+
     /// The relation of two written parts.
     #[must_use]
     pub fn overlap(&self, other: &Part) -> Overlap {
@@ -129,8 +142,9 @@ impl Part {
     pub fn is_in_headers(&self) -> bool {
         match self {
             // A copy of the headers alone is a truncated packet.
-            Part::Field(field) => *field != Field::PktTruncated,
-            Part::Presence(_) | Part::Tag(_) => true,
+            Part::Field(field) => *field != Field::PktTruncated && !is_quoted(field.info().header),
+            Part::Presence(header) => !is_quoted(*header),
+            Part::Tag(_) => true,
             Part::Payload | Part::Whole => false,
         }
     }
@@ -194,6 +208,21 @@ fn basic(field: Field) -> Vec<Field> {
             let parts: Vec<Field> = all.map(|part| part.field).collect();
             if parts.is_empty() { vec![field] } else { parts }
         }
+    }
+}
+
+/// Whether a header is in the packet that an ICMP error quotes, and so in the payload.
+fn is_quoted(header: Header) -> bool {
+    use Header::{Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4};
+    matches!(header, Quoted | Quoted4 | Quoted6 | QuotedEcho | QuotedL4)
+}
+
+/// The basic fields that a field may stand for.
+fn bits(field: Field) -> Vec<Field> {
+    match field.info().place {
+        Where::Same(_, one, other) => [bits(one), bits(other)].concat(),
+        Where::First(fields) => fields.iter().flat_map(|(_, same)| bits(*same)).collect(),
+        _ => basic(field),
     }
 }
 

@@ -3,11 +3,13 @@
 use crate::compare::{Mismatch, Report, check, difference};
 use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
+use braid_compiler::parallel::stages::stages;
 use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine;
 use braid_ir::residual::Extent;
 use braid_reference::Reference;
+use braid_runtime::parallel;
 use std::fmt;
 
 /// An engine's configuration, and the way it receives packets.
@@ -24,10 +26,32 @@ pub struct Engine {
     eager: bool,
     /// Whether a thread of its own compiles.
     workshop: bool,
+    /// The most stages, if each of them has such an engine.
+    stages: Option<Stages>,
+}
+
+/// How a chain is divided into stages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stages {
+    /// The most stages.
+    pub most: usize,
+    /// The most packets in a bundle.
+    pub bundle: usize,
+    /// The seed of delays between stages.
+    pub stalls: Option<u64>,
 }
 
 const fn engine(extent: Extent, jit: Jit, burst: Option<usize>) -> Engine {
-    Engine { extent, jit, records: 0, burst, hash: Hashing::Drawn, eager: true, workshop: false }
+    Engine {
+        extent,
+        jit,
+        records: 0,
+        burst,
+        hash: Hashing::Drawn,
+        eager: true,
+        workshop: false,
+        stages: None,
+    }
 }
 
 /// The engine `fused` with room for this number of flow records.
@@ -40,6 +64,7 @@ const fn fused(records: usize, jit: Jit, burst: Option<usize>) -> Engine {
         hash: Hashing::Drawn,
         eager: true,
         workshop: false,
+        stages: None,
     }
 }
 
@@ -54,12 +79,13 @@ pub const ENGINES: &[Engine] = &[
     fused(1 << 16, Jit::Off, None),
     fused(1 << 16, Jit::After(0), Some(32)),
     fused(1 << 16, Jit::After(0), Some(32)).workshop(),
+    fused(1 << 16, Jit::Off, Some(64)).in_stages(3, 5),
 ];
 
 /// An engine with the options of users.
 const fn user(extent: Extent, records: usize, burst: Option<usize>) -> Engine {
     let jit = Jit::After(500);
-    Engine { extent, jit, records, burst, hash: Hashing::Drawn, eager: false, workshop: false }
+    Engine { eager: false, ..engine(extent, jit, burst).with_records(records) }
 }
 
 /// The engines with the options of users. Records are made at a flow's fourth packet if they pay,
@@ -70,6 +96,7 @@ pub const USERS: &[Engine] = &[
     user(Extent::Chain, 1 << 20, None),
     user(Extent::Chain, 0, Some(32)),
     user(Extent::Function, 0, Some(32)),
+    user(Extent::Chain, 1 << 20, Some(64)).in_stages(2, 16),
 ];
 
 /// The engines for hostile packets.
@@ -92,6 +119,7 @@ impl Engine {
     ///   packet on.
     /// - Sometimes all hashes are equal.
     /// - One of eight compiles on a thread of its own, so that runs differ in when programs are there.
+    /// - Every third time, one more engine runs the chain in stages.
     /// - One of four makes records at the same time as users' engines.
     #[must_use]
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
@@ -108,14 +136,40 @@ impl Engine {
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let burst = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(64)]);
             let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
-            Engine { extent: *extent, jit, records, burst, hash, eager, workshop }
+            Engine { extent: *extent, jit, records, burst, hash, eager, workshop, stages: None }
         });
-        engines.collect()
+        let mut engines: Vec<Engine> = engines.collect();
+        let staged = engines.first().filter(|_| seed.is_multiple_of(3)).copied();
+        let mut rng = Rng::new(seed ^ 0x7374_6167_6573);
+        engines.extend(staged.map(|engine| {
+            let (most, bundle) = (*rng.pick(&[2, 2, 3, 8]), *rng.pick(&[1, 3, 16, 64]));
+            let stalls = rng.one_in(4).then_some(seed);
+            Engine { stages: Some(Stages { most, bundle, stalls }), ..engine }
+        }));
+        engines
     }
 
     /// The same engine, which compiles on a thread of its own.
     const fn workshop(self) -> Self {
         Self { workshop: true, ..self }
+    }
+
+    /// The same engine with this number of flow records.
+    const fn with_records(self, records: usize) -> Self {
+        Self { records, ..self }
+    }
+
+    /// The same engine in each of several stages.
+    #[must_use]
+    pub const fn in_stages(self, most: usize, bundle: usize) -> Self {
+        Self { stages: Some(Stages { most, bundle, stalls: None }), ..self }
+    }
+
+    /// The same engine with delays between its stages.
+    #[must_use]
+    pub fn stalled(self, seed: u64) -> Self {
+        let stages = self.stages.map(|stages| Stages { stalls: Some(seed), ..stages });
+        Self { stages, ..self }
     }
 
     /// The same engine with another hash, unless all its hashes are equal.
@@ -133,12 +187,31 @@ impl Engine {
         self.jit != Jit::Off
     }
 
-    /// The engine for a chain.
+    /// The engine for a chain, in stages if it has any.
     ///
     /// # Panics
     /// When the engine refuses the chain. It never refuses chains from the language.
     #[must_use]
-    pub fn make(&self, chain: &Chain) -> Compiled {
+    pub fn make(&self, chain: &Chain) -> Box<dyn engine::Engine> {
+        let Some(Stages { most, bundle, stalls }) = self.stages else {
+            return Box::new(self.compiled(chain));
+        };
+        let options = parallel::Options { bundle, stalls, ..parallel::Options::default() };
+        let make = |chain: Chain| -> Result<Box<dyn engine::Engine>, std::io::Error> {
+            Ok(Box::new(self.compiled(&chain)))
+        };
+        match parallel::engine(chain, &stages(chain, most), options, make) {
+            Ok(engine) => engine,
+            Err(error) => panic!("{self} has no threads: {error}"),
+        }
+    }
+
+    /// The engine for a chain, without stages.
+    ///
+    /// # Panics
+    /// As [`Self::make`].
+    #[must_use]
+    pub fn compiled(&self, chain: &Chain) -> Compiled {
         let (extent, options) = self.options();
         match Compiled::new(chain.clone(), extent, options) {
             Ok(engine) => engine,
@@ -206,7 +279,7 @@ impl Engine {
         stimuli: &[Stimulus],
         expected: &Trace,
     ) -> Option<Mismatch> {
-        self.difference_of(&mut self.make(chain), stimuli, expected)
+        self.difference_of(self.make(chain).as_mut(), stimuli, expected)
     }
 
     /// The difference between an engine and the expected trace. Packets are handed to the engine as
@@ -214,7 +287,7 @@ impl Engine {
     #[must_use]
     pub fn difference_of(
         &self,
-        engine: &mut Compiled,
+        engine: &mut dyn engine::Engine,
         stimuli: &[Stimulus],
         expected: &Trace,
     ) -> Option<Mismatch> {
@@ -243,6 +316,10 @@ impl fmt::Display for Engine {
         }
         if self.hash == Hashing::Colliding {
             f.write_str(", all hashes equal")?;
+        }
+        if let Some(Stages { most, bundle, stalls }) = self.stages {
+            let with = if stalls.is_some() { ", with stalls" } else { "" };
+            write!(f, ", in at most {most} stages with bundles of {bundle}{with}")?;
         }
         match self.burst {
             Some(most) => write!(f, ", in bursts of {most}"),

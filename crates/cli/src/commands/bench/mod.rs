@@ -1,6 +1,7 @@
 //! `braid bench`: engines measured against each other and against floors.
 
 mod instructions;
+mod stages;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
@@ -86,6 +87,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
+    if let [name] = args.names.as_slice()
+        && name == stages::NAME
+        && !args.list
+    {
+        return stages::run(args.quick, args.runs, output);
+    }
     let definitions = chosen(&args.names)?;
     if args.list {
         return Ok(list(&definitions, output));
@@ -321,12 +328,11 @@ fn list(definitions: &[Definition], output: &Output) -> Answer {
             .collect();
         output.value(&serde_json::json!({ "benches": benches }));
     } else {
-        let rows: Vec<Vec<String>> = definitions
-            .iter()
-            .map(|one| {
-                vec![one.name.clone(), one.cases(false).len().to_string(), one.summary.clone()]
-            })
-            .collect();
+        let rows = definitions.iter().map(|one| {
+            vec![one.name.clone(), one.cases(false).len().to_string(), one.summary.clone()]
+        });
+        let stages = [stages::NAME, "6", stages::SUMMARY].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = rows.chain([stages]).collect();
         let head = [("bench", Align::Left), ("cases", Align::Right), ("what", Align::Left)];
         output.text(table(&head, &rows));
     }

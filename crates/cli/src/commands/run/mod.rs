@@ -80,7 +80,7 @@ pub struct Args {
     /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]
     follow: bool,
-    /// The engine: fused, synth, sequential or reference
+    /// The engine: fused, synth, sequential, parallel, parallel:N or reference
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
     /// A file of configuration changes to make during the run

@@ -18,7 +18,7 @@ pub fn report(tested: &[Tested]) -> String {
          <testsuite name=\"braid test\" {counts}>\n"
     );
     for one in tested {
-        let (name, engine) = (escaped(&one.name), one.engine);
+        let (name, engine) = (escaped(&one.name), &one.engine);
         let time = one.time.as_secs_f64();
         let head = format!("<testcase classname=\"{engine}\" name=\"{name}\" time=\"{time:.3}\"");
         let _ = match &one.end {
@@ -68,7 +68,7 @@ mod tests {
     fn report_counts_and_escapes() {
         let one = |name: &str, end| Tested {
             name: name.to_owned(),
-            engine: "reference",
+            engine: "reference".to_owned(),
             time: Duration::from_millis(2),
             end,
         };

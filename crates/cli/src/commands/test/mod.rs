@@ -40,7 +40,7 @@ pub struct Args {
     /// Write what happens as what is expected; review the difference
     #[arg(long)]
     bless: bool,
-    /// The engine: reference, fused, synth, sequential, or all of them
+    /// The engine: reference, fused, synth, sequential, parallel, parallel:N, or all of them
     #[arg(long, value_name = "NAME", default_value = engines::REFERENCE)]
     engine: String,
     /// Exit with 1 also when a row of a function is taken by no case
@@ -69,7 +69,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
                 Ok(played.1)
             });
             let end = end.unwrap_or_else(End::Failed);
-            let one = Tested { name: case.name.clone(), engine, time: start.elapsed(), end };
+            let (name, engine) = (case.name.clone(), (*engine).to_owned());
+            let one = Tested { name, engine, time: start.elapsed(), end };
             if !output.json {
                 output.text(one.text(engines.len() > 1));
             }
@@ -83,13 +84,13 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 }
 
 /// The engines of a name.
-fn engines(name: &str) -> Result<Vec<&'static str>, Failure> {
+fn engines(name: &str) -> Result<Vec<&str>, Failure> {
     if name == ALL {
         // The reference comes first: its outcomes are the meaning of the chain.
         return Ok(engines::names().rev().collect());
     }
     engines::check(name)?;
-    Ok(engines::names().filter(|known| *known == name).collect())
+    Ok(vec![name])
 }
 
 fn cases(args: &Args) -> Result<Vec<Case>, Failure> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The end of a case on one engine.
 pub struct Tested {
     pub name: String,
-    pub engine: &'static str,
+    pub engine: String,
     pub time: Duration,
     pub end: End,
 }

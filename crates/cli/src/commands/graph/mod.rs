@@ -1,5 +1,7 @@
 //! `braid graph`: which functions of a chain can work at the same time (NFP).
 
+mod plan;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -8,11 +10,13 @@ use braid_compiler::parallel::chain::{Path, paths};
 use braid_compiler::parallel::depend::{Conflict, Parallel};
 use braid_compiler::parallel::dot::dot;
 use braid_compiler::parallel::policy::Pair;
+use braid_compiler::parallel::stages::stages;
 use braid_compiler::parallel::svg::svg;
 use braid_ir::service_graph::{Extent, Merge, Operation, Verdict};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::engines;
 use crate::load::{self, Choice};
 use crate::output::Output;
 
@@ -28,6 +32,12 @@ pub struct Args {
     /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
+    /// Show the stages of the engine `parallel` instead
+    #[arg(long)]
+    plan: bool,
+    /// With --plan: the most stages; as many as the machine has cores if you name no number
+    #[arg(long, value_name = "N", requires = "plan")]
+    stages: Option<usize>,
 }
 
 /// The output format of a graph.
@@ -49,6 +59,18 @@ const MAX_REASONS: usize = 3;
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
     let chain = load::program(&args.file)?.chain(&choice)?;
+    if args.plan {
+        let plan = stages(&chain, args.stages.unwrap_or_else(engines::cores));
+        match args.format {
+            Format::Json => output.value(&plan::value(&chain, &plan)),
+            Format::Text if output.json => output.value(&plan::value(&chain, &plan)),
+            Format::Text => output.text(plan::text(&chain, &plan)),
+            Format::Dot | Format::Svg => {
+                return Err(Failure::usage("a plan is text or JSON: --format text, --format json"));
+            }
+        }
+        return Ok(Answer::Yes);
+    }
     let found =
         paths(&chain).map_err(|why| Failure::input(format!("{}: {why}", args.file.display())))?;
     match args.format {

@@ -1,0 +1,214 @@
+//! A stage: runs its functions on bundles in the order of their arrival, and sends each bundle on by
+//! its part of the forwarding table.
+
+use super::bell::Bell;
+use super::bundle::{Bundle, Copier, Gathered, Handle, Target};
+use super::options::Options;
+use super::tables::Forwards;
+use braid_ir::engine::Engine;
+use braid_packet::{Burst, Packet, Reached};
+use rtrb::{Consumer, Producer, PushError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The engine of a stage. While a burst runs, only the stage uses it. Otherwise only the hub does.
+pub(super) struct Core {
+    pub(super) engine: Box<dyn Engine>,
+    /// The first place of the current burst that no packet of this stage has had.
+    pub(super) after: u16,
+}
+
+/// A core that threads share.
+pub(super) type SharedCore = Arc<Mutex<Core>>;
+
+/// The core. After a panic of its thread, the hub panics, too.
+pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+    core.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all threads of an engine share.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The bells of the stages' threads. The first stage runs on the hub.
+    pub(super) bells: Vec<Bell>,
+    /// Whether the threads must end.
+    pub(super) ends: AtomicBool,
+    /// Whether a stage's thread has panicked.
+    pub(super) has_failed: AtomicBool,
+}
+
+/// The rings on which a thread sends bundles: to the hub, and to stages.
+pub(super) struct Rings {
+    pub(super) shared: Arc<Shared>,
+    pub(super) hub: Option<Producer<Handle>>,
+    pub(super) stages: Vec<Option<Producer<Handle>>>,
+}
+
+impl Rings {
+    /// Sends a bundle to its target. A ring has room for all bundles of a burst.
+    pub(super) fn send(&mut self, mut bundle: Handle) {
+        let (ring, bell) = match bundle.target {
+            Target::Stage(stage) => (self.stages.get_mut(stage).and_then(Option::as_mut), stage),
+            Target::Merger(_) | Target::End => (self.hub.as_mut(), 0),
+        };
+        let Some(ring) = ring else { return };
+        while let Err(PushError::Full(back)) = ring.push(bundle) {
+            bundle = back;
+            std::thread::yield_now();
+        }
+        if let Some(bell) = self.shared.bells.get(bell) {
+            bell.ring();
+        }
+    }
+}
+
+/// A stage at work.
+pub(super) struct Stage {
+    pub(super) number: usize,
+    pub(super) core: SharedCore,
+    pub(super) forwards: Arc<Vec<Forwards>>,
+    /// The interface by which packets leave the engine that go on to another stage.
+    pub(super) onward: u16,
+    /// Whether due work runs separately, in front of each packet.
+    pub(super) is_apart: bool,
+    pub(super) inputs: Vec<Consumer<Handle>>,
+    /// Copies that come back.
+    pub(super) used: Consumer<Handle>,
+    pub(super) rings: Rings,
+    pub(super) copier: Copier,
+    /// Bundles whose turn has not come.
+    pub(super) waiting: Vec<Handle>,
+    /// The number of bundles that it has processed.
+    pub(super) turn: u64,
+    /// Memory for packets while a bundle is sorted.
+    pub(super) sorted: Vec<(Packet, Reached)>,
+    pub(super) options: Options,
+}
+
+impl Stage {
+    /// Whether there is anything to look at.
+    pub(super) fn is_called(&self) -> bool {
+        self.inputs.iter().any(|input| !input.is_empty())
+    }
+
+    /// Processes the bundle whose turn it is. Returns whether that bundle was there.
+    pub(super) fn step(&mut self) -> bool {
+        while let Ok(copy) = self.used.pop() {
+            self.copier.take_back(copy);
+        }
+        for input in &mut self.inputs {
+            while let Ok(bundle) = input.pop() {
+                self.waiting.push(bundle);
+            }
+        }
+        let Self { forwards, number, waiting, turn, .. } = self;
+        let Some(own) = forwards.get(*number) else { return false };
+        let place = |bundle: &Bundle| Some(own.get(bundle.meta.route())?.as_ref()?.0);
+        let is_next =
+            |bundle: &Handle| place(bundle).and_then(|at| bundle.turns.get(at)) == Some(turn);
+        let next = waiting.iter().position(is_next);
+        let Some(at) = self.options.turn(next, waiting.len()) else { return false };
+        let mut bundle = waiting.swap_remove(at);
+        self.turn += 1;
+        let forwards = self.forwards.clone();
+        let forward = forwards.get(self.number).and_then(|own| own.get(bundle.meta.route()));
+        if let Some(Some((place, actions))) = forward {
+            self.options.stall(self.number, self.turn);
+            self.run(&mut bundle, *place, actions.is_merged());
+            actions.run(bundle, &mut self.copier, |bundle| self.rings.send(bundle));
+        }
+        true
+    }
+
+    /// Runs the engine on a bundle. Afterwards the bundle has the packets that go on.
+    fn run(&mut self, bundle: &mut Bundle, order: usize, is_merged: bool) {
+        let Some(last) = bundle.places.last().copied() else { return };
+        let mut core = lock(&self.core);
+        let Core { engine, after } = &mut *core;
+        let Bundle { burst, places, outs, .. } = bundle;
+        let mut out =
+            Gathered { places, after: *after, order, is_due: false, first: 0, at: 0, outs };
+        match self.is_apart {
+            true => run_apart(engine.as_mut(), burst, &mut out),
+            false => engine.burst(burst, &mut out),
+        }
+        *after = last + 1;
+        drop(core);
+        self.sort(bundle, is_merged);
+    }
+
+    /// Sorts the packets that do not go on out of a bundle. A packet that leaves the chain goes on to a
+    /// merger first, if the bundle goes there.
+    fn sort(&mut self, bundle: &mut Bundle, is_merged: bool) {
+        let onward = Reached::Interface(self.onward);
+        if bundle.burst.reached.iter().all(|reached| *reached == onward) {
+            bundle.burst.reached.clear();
+            return;
+        }
+        self.sorted.extend(bundle.burst.drain_reached());
+        let mut places = std::mem::take(&mut bundle.places).into_iter();
+        for (packet, reached) in self.sorted.drain(..) {
+            let Some(place) = places.next() else { break };
+            match reached {
+                Reached::Interface(interface) if is_merged || reached == onward => {
+                    bundle.burst.push(packet);
+                    bundle.places.push(place);
+                    if reached != onward {
+                        bundle.exits.push((place, interface));
+                    }
+                }
+                _ => bundle.ended.push((place, reached, packet)),
+            }
+        }
+    }
+}
+
+/// Runs an engine on packets, and what is due before each of them separately, so that the outputs of
+/// both are known.
+fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>) {
+    let packets: Vec<Packet> = burst.drain().collect();
+    let mut reached = Vec::with_capacity(packets.len());
+    let mut one = Burst::default();
+    for packet in packets {
+        let time_ns = packet.time_ns;
+        (out.at, out.is_due) = (out.first, true);
+        engine.advance(time_ns, out);
+        out.is_due = false;
+        one.push(packet);
+        engine.burst(&mut one, out);
+        for (packet, end) in one.drain_reached() {
+            burst.push(packet);
+            reached.push(end);
+        }
+        out.first += 1;
+    }
+    burst.reached = reached;
+}
+
+/// Runs a stage on its own thread until the engine ends.
+pub(super) fn work(mut stage: Stage) {
+    let shared = stage.rings.shared.clone();
+    let _guard = Guard(&shared);
+    let Some(bell) = shared.bells.get(stage.number) else { return };
+    while !shared.ends.load(Ordering::Relaxed) {
+        if !stage.step() {
+            bell.wait(stage.options.spins, || {
+                stage.is_called() || shared.ends.load(Ordering::Relaxed)
+            });
+        }
+    }
+}
+
+/// Tells the hub if the thread panics.
+struct Guard<'a>(&'a Shared);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.has_failed.store(true, Ordering::Release);
+            if let Some(bell) = self.0.bells.first() {
+                bell.ring();
+            }
+        }
+    }
+}
