@@ -151,15 +151,7 @@ fn conditions(values: &Values, blocks: &[Block], from: usize) -> Vec<(ValueId, b
 
 /// Whether a value depends on the packet alone, and needs no lookups.
 fn is_cheap(values: &Values, value: ValueId) -> bool {
-    match values.def(value) {
-        Def::Pure(Pure::Route(..) | Pure::Classify(..) | Pure::InColumn(..) | Pure::Len(..)) => {
-            false
-        }
-        Def::Pure(pure) => {
-            let mut all = true;
-            pure.visit_operands(&mut |operand| all &= is_cheap(values, operand));
-            all
-        }
-        Def::Param | Def::Step | Def::Second(_) => false,
-    }
+    values.consists_of(value, |pure| {
+        !matches!(pure, Pure::Route(..) | Pure::Classify(..) | Pure::InColumn(..) | Pure::Len(..))
+    })
 }

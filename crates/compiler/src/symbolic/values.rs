@@ -7,7 +7,7 @@ use braid_ir::residual::{RuleFields, Site};
 use braid_ir::show::{field_kind, max_of};
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// How a value is defined.
 #[derive(Clone, PartialEq, Debug)]
@@ -169,14 +169,24 @@ impl Values {
 
     /// Whether a value depends on the entering packet and constants alone.
     pub(super) fn is_of_packet(&self, value: ValueId) -> bool {
-        match self.def(value) {
-            Def::Pure(pure) => {
-                let mut all = true;
-                pure.visit_operands(&mut |operand| all &= self.is_of_packet(operand));
-                all
+        self.consists_of(value, |_| true)
+    }
+
+    /// Whether a value and all that it is computed from are pure values of these kinds.
+    pub(super) fn consists_of(&self, value: ValueId, is_one: impl Fn(&Pure) -> bool) -> bool {
+        // Values share operands, so each is looked at once.
+        let (mut seen, mut next) = (BTreeSet::from([value]), vec![value]);
+        while let Some(value) = next.pop() {
+            match self.def(value) {
+                Def::Pure(pure) if is_one(pure) => pure.visit_operands(&mut |operand| {
+                    if seen.insert(operand) {
+                        next.push(operand);
+                    }
+                }),
+                _ => return false,
             }
-            Def::Param | Def::Step | Def::Second(_) => false,
         }
+        true
     }
 
     /// The number of a constant set. A new set gets a new number.

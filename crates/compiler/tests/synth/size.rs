@@ -52,6 +52,31 @@ fn programs_grow_with_the_number_of_functions() {
     }
 }
 
+/// A value that is computed from two uses of the value before has more paths to its origin than any
+/// time suffices for.
+#[test]
+fn values_that_share_operands_take_no_longer() {
+    let round = "h = wrapping(h * 2654435761) ^ (h >> 15);\n";
+    let source = format!(
+        "nf mix() {{ match {{
+           has ip => {{
+             let mut h = u32(ip.src);
+             {}
+             if h == 0 {{ drop; }}
+             ip.id = u16(h & 0xffff);
+             output;
+           }}
+           else => output;
+         }} }}
+         chain c {{ path in <-> mix() <-> out; }}",
+        round.repeat(64)
+    );
+    let chain = compile(&source, &BTreeMap::new(), Form::AsWritten);
+    let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
+    let rounds = steps(&program(&chain));
+    assert!((64 * 3..64 * 5).contains(&rounds), "{rounds} steps");
+}
+
 /// For each field, the maximum number of steps for it on a path.
 fn most(program: &Residual, of: impl Fn(&What) -> Vec<Field>) -> BTreeMap<Field, usize> {
     let mut before: Vec<BTreeMap<Field, usize>> = vec![BTreeMap::new(); program.blocks.len()];

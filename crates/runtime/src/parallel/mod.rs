@@ -61,7 +61,7 @@ pub struct Parallel {
 impl Parallel {
     /// The engine of a chain that is divided into stages. `make` makes the engine of each stage, which
     /// must leave packets in their places in a burst, as compiled engines do.
-    /// [`engine`] also takes chains that are one stage.
+    /// [`engine()`] also takes chains that are one stage.
     ///
     /// # Errors
     /// The error of `make`, or of the system if it has no thread.
