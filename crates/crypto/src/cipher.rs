@@ -1,8 +1,9 @@
 //! One key with its cipher.
 
 use aes::cipher::{
-    Array, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, InnerIvInit,
-    KeyInit, typenum::U12,
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt,
+    BlockSizeUser, InnerIvInit, KeyInit,
+    typenum::{U12, U16},
 };
 use aes::{Aes128, Aes256};
 use aes_gcm::AesGcm;
@@ -128,16 +129,8 @@ impl Key {
         match &self.0.cipher {
             Cipher::Gcm128(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear, data),
             Cipher::Gcm256(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear, data),
-            Cipher::Cbc128(keys) => {
-                cbc::Encryptor::inner_iv_init(&keys.0, iv.try_into().ok()?)
-                    .encrypt_blocks(Array::slice_as_chunks_mut(data).0);
-                Some(check(&keys.1, clear, iv, data))
-            }
-            Cipher::Cbc256(keys) => {
-                cbc::Encryptor::inner_iv_init(&keys.0, iv.try_into().ok()?)
-                    .encrypt_blocks(Array::slice_as_chunks_mut(data).0);
-                Some(check(&keys.1, clear, iv, data))
-            }
+            Cipher::Cbc128(keys) => cbc_encrypt(keys, iv, clear, data),
+            Cipher::Cbc256(keys) => cbc_encrypt(keys, iv, clear, data),
         }
     }
 
@@ -152,24 +145,8 @@ impl Key {
         match &self.0.cipher {
             Cipher::Gcm128(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear, data, tag),
             Cipher::Gcm256(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear, data, tag),
-            Cipher::Cbc128(keys) => {
-                let Ok(vector) = iv.try_into() else { return false };
-                if !is_right(&keys.1, (clear, iv), data, tag) {
-                    return false;
-                }
-                cbc::Decryptor::inner_iv_init(&keys.0, vector)
-                    .decrypt_blocks(Array::slice_as_chunks_mut(data).0);
-                true
-            }
-            Cipher::Cbc256(keys) => {
-                let Ok(vector) = iv.try_into() else { return false };
-                if !is_right(&keys.1, (clear, iv), data, tag) {
-                    return false;
-                }
-                cbc::Decryptor::inner_iv_init(&keys.0, vector)
-                    .decrypt_blocks(Array::slice_as_chunks_mut(data).0);
-                true
-            }
+            Cipher::Cbc128(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
+            Cipher::Cbc256(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
         }
     }
 }
@@ -189,7 +166,7 @@ fn with_mac<C: KeyInit>(bytes: &[u8]) -> Option<Box<(C, Hmac<Sha256>)>> {
 /// A number in the low half of a block, encrypted.
 fn one_block<C>(cipher: &C, number: [u8; 8]) -> [u8; MAX_IV]
 where
-    C: BlockCipherEncrypt + BlockSizeUser<BlockSize = aes::cipher::typenum::U16>,
+    C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>,
 {
     let mut block = [0; MAX_IV];
     if let Some(low) = block.last_chunk_mut() {
@@ -210,7 +187,7 @@ fn nonce((salt, iv): (&[u8; SALT], &[u8])) -> [u8; 12] {
 }
 
 fn gcm_encrypt(
-    gcm: &impl AeadInOut<NonceSize = U12, TagSize = aes::cipher::typenum::U16>,
+    gcm: &impl AeadInOut<NonceSize = U12, TagSize = U16>,
     vector: (&[u8; SALT], &[u8]),
     clear: &[u8],
     data: &mut [u8],
@@ -220,7 +197,7 @@ fn gcm_encrypt(
 }
 
 fn gcm_decrypt(
-    gcm: &impl AeadInOut<NonceSize = U12, TagSize = aes::cipher::typenum::U16>,
+    gcm: &impl AeadInOut<NonceSize = U12, TagSize = U16>,
     vector: (&[u8; SALT], &[u8]),
     clear: &[u8],
     data: &mut [u8],
@@ -228,6 +205,39 @@ fn gcm_decrypt(
 ) -> bool {
     let (nonce, tag) = (nonce(vector).into(), (*tag).into());
     gcm.decrypt_inout_detached(&nonce, clear, InOutBuf::from(data), &tag).is_ok()
+}
+
+fn cbc_encrypt<C>(
+    keys: &(C, Hmac<Sha256>),
+    iv: &[u8],
+    clear: &[u8],
+    data: &mut [u8],
+) -> Option<[u8; TAG]>
+where
+    C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>,
+{
+    let vector = iv.try_into().ok()?;
+    cbc::Encryptor::inner_iv_init(&keys.0, vector)
+        .encrypt_blocks(Array::slice_as_chunks_mut(data).0);
+    Some(check(&keys.1, clear, iv, data))
+}
+
+fn cbc_decrypt<C>(
+    keys: &(C, Hmac<Sha256>),
+    (iv, clear): (&[u8], &[u8]),
+    data: &mut [u8],
+    tag: &[u8; TAG],
+) -> bool
+where
+    C: BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>,
+{
+    let Ok(vector) = iv.try_into() else { return false };
+    let is_right = mac(&keys.1, [clear, iv, data]).verify_truncated_left(tag).is_ok();
+    if is_right {
+        cbc::Decryptor::inner_iv_init(&keys.0, vector)
+            .decrypt_blocks(Array::slice_as_chunks_mut(data).0);
+    }
+    is_right
 }
 
 /// HMAC over the bytes.
@@ -241,10 +251,6 @@ fn mac(key: &Hmac<Sha256>, parts: [&[u8]; 3]) -> Hmac<Sha256> {
 fn check(key: &Hmac<Sha256>, clear: &[u8], iv: &[u8], data: &[u8]) -> [u8; TAG] {
     let whole = mac(key, [clear, iv, data]).finalize().into_bytes();
     whole.first_chunk().copied().unwrap_or([0; TAG])
-}
-
-fn is_right(key: &Hmac<Sha256>, (clear, iv): (&[u8], &[u8]), data: &[u8], tag: &[u8; TAG]) -> bool {
-    mac(key, [clear, iv, data]).verify_truncated_left(tag).is_ok()
 }
 
 impl PartialEq for Key {
