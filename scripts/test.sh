@@ -35,6 +35,9 @@ demo=$(scripts/demo.sh)
 step tests
 cargo test --workspace --no-fail-fast --features braid-cli/mutants
 
+step how threads of stages wait
+cargo test --package braid-runtime --features model --lib bell
+
 step packet memory under Miri
 scripts/miri.sh
 
