@@ -355,7 +355,8 @@ fn strings_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op
     if let Op::InStrings { len, words, .. } = &mut placed
         && draft.has_mutant(SynthMutant::LengthLost)
     {
-        *len = draft.values.constant(visit.ty(*len), 16 * words.len() as Word);
+        let ty = draft.values.ty(*len);
+        *len = draft.values.constant(ty, 16 * words.len() as Word);
     }
     let types: Vec<Ty> = op.outs().iter().map(|out| visit.ty(*out)).collect();
     let mut made = draft.act(visit, path, &types, finds, |made| {

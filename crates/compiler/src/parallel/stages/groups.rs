@@ -150,9 +150,14 @@ fn ops(program: &Program) -> impl Iterator<Item = &Op> {
 /// The work of a program, in operations.
 fn work(program: &Program) -> usize {
     let work = |op: &Op| match op {
-        Op::Patterns { .. } | Op::FindPatterns { .. } | Op::Extern { .. } | Op::Native { .. } => {
-            PAYLOAD
-        }
+        Op::Patterns { .. }
+        | Op::FindPatterns { .. }
+        | Op::Extern { .. }
+        | Op::Native { .. }
+        | Op::Encapsulate { seal: Some(_), .. }
+        | Op::Decapsulate { key: Some(_), .. }
+        | Op::Encrypt { .. }
+        | Op::Decrypt { .. } => PAYLOAD,
         _ => 1,
     };
     ops(program).map(work).sum()
