@@ -9,11 +9,13 @@ use std::time::Instant;
 use braid_compiler::parallel::stages::stages;
 use braid_engine::{Compiled, Jit, Options};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::engine::Engine;
 use braid_ir::residual::Extent;
 use braid_packet::frame::SPREAD_FRAME;
 use braid_packet::{BURST, Burst, Field, Link, Packet, Pool, Shape, build_fresh};
 use braid_runtime::parallel;
+
+use crate::subject::Nowhere;
 
 /// The number of flows.
 const FLOWS: u32 = 64;
@@ -159,17 +161,5 @@ struct Unmade(String);
 impl From<std::io::Error> for Unmade {
     fn from(why: std::io::Error) -> Self {
         Unmade(why.to_string())
-    }
-}
-
-struct Nowhere;
-
-impl Outputs for Nowhere {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        black_box((interface, packet));
-    }
-
-    fn event(&mut self, event: Event) {
-        black_box(event);
     }
 }

@@ -221,7 +221,7 @@ fn observe(engine: &mut impl Engine, burst: &mut Burst, seen: &mut Seen) {
 }
 
 /// Discards the packets of a measured engine.
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl Outputs for Nowhere {
     fn packet(&mut self, interface: u16, packet: Packet) {

@@ -75,12 +75,6 @@ impl Key {
         Some(Self(Arc::new(Secret { cipher, name, bytes })))
     }
 
-    /// The name of the cipher.
-    #[must_use]
-    pub fn cipher(&self) -> &'static str {
-        self.0.name
-    }
-
     /// The bytes of the initialisation vector.
     #[must_use]
     pub fn iv_len(&self) -> usize {

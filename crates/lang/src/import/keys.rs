@@ -5,13 +5,13 @@ use super::error::{Fault, ImportErrors};
 use braid_crypto::Keys;
 
 /// The most keys of a file.
-pub const MAX_KEYS: usize = 65_536;
+const MAX_KEYS: usize = 65_536;
 
 /// What a message says instead of the text that it found.
 const HIDDEN: &str = "something else (lines with keys are not shown)";
 
 /// Reads secret keys: a number, a cipher and the key in hexadecimal digits on each line. At most
-/// [`MAX_KEYS`] lines. Errors show nothing of the text.
+/// 65,536 lines. Errors show nothing of the text.
 ///
 /// # Errors
 /// All lines that cannot be used.

@@ -18,7 +18,7 @@ mod strings;
 
 pub use classbench::classbench;
 pub use error::{ImportError, ImportErrors, MAX_ERRORS};
-pub use keys::{MAX_KEYS, keys};
+pub use keys::keys;
 pub use patterns::patterns;
 pub use prefixes::{Family, prefixes};
 pub use routes::{MAX_ROUTES, routes};

@@ -187,10 +187,14 @@ fn read(
         Err(why) => why,
     };
     let message = format!("cannot read `{path}`: {why}");
-    diags.push(
-        Diagnostic::new(codes::FILE_UNREADABLE, message, span, "this file")
-            .help("paths are relative to the file that names them"),
-    );
+    let help = match is_secret {
+        true => {
+            "paths are relative to the file that names them, and only the owner of a file with \
+                 keys may have permissions for it"
+        }
+        false => "paths are relative to the file that names them",
+    };
+    diags.push(Diagnostic::new(codes::FILE_UNREADABLE, message, span, "this file").help(help));
     None
 }
 

@@ -80,9 +80,7 @@ impl Bundle {
         self.exits.clear();
         self.outs.clear();
     }
-}
 
-impl Bundle {
     /// Takes the packets that leave the chain out of the packets that go on.
     pub(super) fn let_out(&mut self) {
         if self.exits.is_empty() {
