@@ -16,7 +16,7 @@ use braid_lang::control::{self, control};
 use braid_lang::diag::{Diagnostic, Diagnostics, Style, codes, did_you_mean_help, render, to_json};
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, Unit, compile};
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 use serde_json::Value;
 
 use crate::answer::Failure;
@@ -403,9 +403,14 @@ impl Loader for Files {
         read_secret(&path, self.keys_are_open).map_err(|why| why.to_string())
     }
 
-    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        function: &str,
+        is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         self.named.borrow_mut().push(PathBuf::from(library));
         braid_native_five::register();
-        braid_native::find(library, function)
+        braid_native::describe(library, function, is_isolated)
     }
 }

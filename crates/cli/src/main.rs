@@ -25,6 +25,7 @@ use clap::{CommandFactory as _, Parser};
 use serde_json::json;
 
 use answer::{BAD_FILE, Failure, USAGE};
+use braid_native::isolated;
 use output::{Output, tell};
 
 /// Run chains of network functions over captures or live interfaces.
@@ -51,6 +52,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     bug::install();
+    // This program, also if its file has been exchanged meanwhile.
+    isolated::start_by(vec!["/proc/self/exe".into(), "isolate".into()]);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error),

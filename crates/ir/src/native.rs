@@ -1,6 +1,8 @@
 //! A model's reference to a native function: data only. The crate `native` loads and calls the
 //! code.
 
+use serde::{Deserialize, Serialize};
+
 mod fields;
 mod problem;
 mod profile;
@@ -35,10 +37,22 @@ pub struct Reference {
     pub function: String,
     /// The checks that Braid makes while the function runs.
     pub checks: Checks,
+    /// If each instance runs in a process of its own: what happens to packets when that process
+    /// fails.
+    pub isolated: Option<OnFailure>,
+}
+
+/// What happens to the packets of an isolated function whose process has crashed or does not answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnFailure {
+    /// They are dropped, as faults.
+    Drop,
+    /// They go on, unchanged, as if the function had let them pass.
+    Bypass,
 }
 
 /// The checks that Braid makes while a native function runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Checks {
     /// Compare the results for later packets of a flow with the function's record for the flow.
     pub records: bool,

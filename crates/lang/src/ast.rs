@@ -5,6 +5,7 @@ mod op;
 mod option_of;
 
 pub use crate::source::Span;
+pub use braid_ir::native::OnFailure;
 pub use op::{BinOp, is_comparison};
 pub use option_of::OptionOf;
 
@@ -135,7 +136,7 @@ pub struct Nf {
     pub head: Span,
 }
 
-/// `from "LIBRARY" [function NAME]`
+/// `from "LIBRARY" [function NAME] [isolated [on failure WORD]]`
 #[derive(Clone, PartialEq, Debug)]
 pub struct NativeCode {
     /// The library.
@@ -144,6 +145,8 @@ pub struct NativeCode {
     pub span: Span,
     /// The function's name in the library, if it differs.
     pub function: Option<Ident>,
+    /// If its instances run in processes of their own: what happens to packets when these fail.
+    pub isolated: Option<OnFailure>,
 }
 
 /// A parameter.

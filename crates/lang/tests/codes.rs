@@ -9,7 +9,7 @@ use std::sync::Arc;
 use braid_lang::diag::codes::{entries, example_files};
 use braid_lang::diag::{Entry, Severity, Style, render};
 use braid_lang::{Compiled, Loader, compile};
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 
 /// The further files of an example.
 struct Beside(BTreeMap<String, String>);
@@ -19,7 +19,12 @@ impl Loader for Beside {
         self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "no such file".into())
     }
 
-    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        function: &str,
+        _is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         native::native(library, function)
     }
 }

@@ -15,7 +15,7 @@ use braid_lang::diag::codes::{entries, example_files};
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, compile};
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 
 /// Codes whose wrong examples are too large or not text, so the catalogue does not show them: a
 /// file beyond the limit, a file that is not UTF-8, a chain beyond the limits. The compiler finds
@@ -30,7 +30,12 @@ impl Loader for Beside {
         self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "no such file".into())
     }
 
-    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        function: &str,
+        _is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         native::native(library, function)
     }
 }

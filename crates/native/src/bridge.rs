@@ -1,7 +1,7 @@
 //! Native functions in chains: a model whose packet program calls the function and does what its
 //! verdict says.
 
-use crate::{Config, Definition, Entry, Instance, Log, Value, Verdict};
+use crate::{Config, Description, Entry, Failed, Instance, Log, Value, Verdict};
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
 use braid_ir::engine::{Event, EventValue, Fault, StateEntry};
@@ -9,7 +9,7 @@ use braid_ir::model::{
     Block, BlockId, CmpOp, Dest, Kind, Model, Op, ParamDecl, PortId, Program, ReasonId, RowDecl,
     RowId, Target, Term, Ty, ValueId, Word,
 };
-use braid_ir::native::{Native, Profile, Reference};
+use braid_ir::native::{Native, OnFailure, Profile, Reference};
 use braid_ir::snapshot::{FunctionState, ImportError};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
 
@@ -27,6 +27,10 @@ fn outcome(verdict: Verdict, model: &Model) -> u32 {
 
 /// The row that counts everything the function decides.
 pub const BODY: RowId = RowId(0);
+/// The row that counts packets that go on because the function's process has failed.
+const BYPASSED: RowId = RowId(1);
+/// The number for these packets.
+const BYPASS: u32 = u32::MAX;
 
 /// The model of a native function.
 #[must_use]
@@ -34,7 +38,7 @@ pub fn model(
     name: &str,
     params: Vec<ParamDecl>,
     reference: Reference,
-    definition: &Definition,
+    definition: &Description,
 ) -> Model {
     let row = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
     let own = definition.ports.iter().cloned();
@@ -53,8 +57,17 @@ pub fn model(
         timers: Vec::new(),
         native: Some(Native { reference, profile: definition.profile }),
     };
+    if is_bypassed(&model) {
+        model.rows.insert(BYPASSED.index(), row("bypassed"));
+    }
     model.packet = program(&model);
     model
+}
+
+/// Whether packets go on when the function's process has failed.
+fn is_bypassed(model: &Model) -> bool {
+    let isolated = model.native.as_ref().and_then(|native| native.reference.isolated);
+    isolated == Some(OnFailure::Bypass)
 }
 
 /// A program that calls the function, then compares its answer with each possible one.
@@ -70,7 +83,7 @@ fn program(model: &Model) -> Program {
     for (at, (number, _)) in ends.iter().enumerate() {
         let mut ops = Vec::new();
         if at == 0 {
-            ops.extend([Op::Native { out: answer }, Op::Count { row: BODY }]);
+            ops.push(Op::Native { out: answer });
         }
         let term = if at + 1 == count {
             Term::Jump(to(count + at))
@@ -84,8 +97,10 @@ fn program(model: &Model) -> Program {
         };
         program.blocks.push(Block { params: Vec::new(), ops, term });
     }
-    let last =
-        ends.into_iter().map(|(_, term)| Block { params: Vec::new(), ops: Vec::new(), term });
+    let last = ends.into_iter().map(|(number, term)| {
+        let row = if number == BYPASS { BYPASSED } else { BODY };
+        Block { params: Vec::new(), ops: vec![Op::Count { row }], term }
+    });
     program.blocks.extend(last);
     program
 }
@@ -109,6 +124,9 @@ fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
             let term = Term::Drop { reason: ReasonId(reason), row: BODY };
             ends.push((number(Verdict::Drop(reason)), term));
         }
+    }
+    if is_bypassed(model) {
+        ends.push((BYPASS, Term::Output { ports: vec![Dest::Onward], row: BYPASSED }));
     }
     ends
 }
@@ -134,7 +152,11 @@ pub fn run(
     packet: &mut braid_packet::Packet,
     now: u64,
 ) -> Result<Word, Fault> {
-    let verdict = instance.packet(packet, now).map_err(|_| Fault::Native)?;
+    let verdict = match instance.packet(packet, now) {
+        Ok(verdict) => verdict,
+        Err(Failed::Drop) => return Err(Fault::Native),
+        Err(Failed::Bypass) => return Ok(Word::from(BYPASS)),
+    };
     let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
     let allowed = match verdict {
         Verdict::Forward => true,

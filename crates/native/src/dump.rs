@@ -2,9 +2,10 @@
 
 use crate::host::State;
 use braid_packet::FlowKey;
+use serde::{Deserialize, Serialize};
 
 /// The meaning of a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// A plain number.
     Uint,
@@ -17,7 +18,7 @@ pub enum Kind {
 }
 
 /// An entry of the function's state.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// The table's name.
     pub table: String,

@@ -1,13 +1,14 @@
 //! The flows of a function. Each has a number that is never used again, memory, and an idle time.
 
 use braid_packet::FlowKey;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Deadlines are rounded up to multiples of this (ns), like the deadlines of state entries.
 const TICK_NS: u64 = 100_000_000;
 
 /// Limits of a function's flows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Limits {
     /// The most flows at a time.
     pub capacity: u64,

@@ -7,6 +7,7 @@ use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, St
 use crate::value::Config;
 use braid_ir::native::{Checks, Problem, Problems, Profile};
 use braid_packet::{FlowKey, HEADERS, Header};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -34,7 +35,7 @@ pub enum Refused {
 }
 
 /// A message that the function publishes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Log {
     /// The time (ns).
     pub time_ns: u64,

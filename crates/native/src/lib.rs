@@ -7,7 +7,8 @@
 //! it ([`Instance::replay`]).
 //!
 //! The only interface is the C header. Functions in Rust ([`Function`]) use it too, so that the
-//! same checks apply to all functions. Engines use [`Instance`].
+//! same checks apply to all functions. Engines use [`Instance`]. It may run in a process of its own
+//! ([`isolated`]).
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -15,12 +16,15 @@
 )]
 
 pub mod bridge;
+mod description;
 mod dump;
 mod flows;
 mod host;
 mod instance;
+pub mod isolated;
 mod library;
 mod load_error;
+mod local;
 mod record;
 mod saved;
 mod subject;
@@ -29,10 +33,13 @@ mod sys;
 mod value;
 mod verdict;
 
-pub use braid_ir::native::{Checks, FieldSet, Noted, Problem, Profile, Reference, UnknownName};
+pub use braid_ir::native::{
+    Checks, FieldSet, Noted, OnFailure, Problem, Profile, Reference, UnknownName,
+};
+pub use description::Description;
 pub use dump::{Entry, Kind};
 pub use host::Log;
-pub use instance::{FLOWS, Failed, IDLE, Instance};
+pub use instance::{Instance, describe};
 pub use library::{find, is_path, register};
 pub use load_error::LoadError;
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
@@ -40,5 +47,5 @@ pub use sys::guest::{
     Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,
 };
 pub use sys::{Definition, RawNf};
-pub use value::{Config, Value};
-pub use verdict::Verdict;
+pub use value::{Config, FLOWS, IDLE, Value};
+pub use verdict::{Failed, Verdict};

@@ -1,7 +1,9 @@
 //! Why a function that a chain file names cannot be used.
 
+use serde::{Deserialize, Serialize};
+
 /// The reasons why a function cannot be used.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum LoadError {
     /// There is no such library, or it cannot be loaded.
     #[error("the library {path} cannot be loaded: {why}")]
@@ -56,6 +58,14 @@ pub enum LoadError {
         found: u64,
         /// The limit.
         most: u64,
+    },
+    /// The function's process does not say what the function is.
+    #[error("{label} cannot run in a process of its own: {why}")]
+    Isolated {
+        /// Function and library.
+        label: String,
+        /// The reason.
+        why: String,
     },
     /// The function's profile makes no sense.
     #[error("{label}: {why}")]

@@ -1,5 +1,12 @@
 //! The configuration of a function: parameters by name, each as rows of numbers and texts.
 
+use serde::{Deserialize, Serialize};
+
+/// Parameters that limit flows. Every function has them.
+pub const FLOWS: &str = "flows";
+/// The second of these parameters.
+pub const IDLE: &str = "idle";
+
 /// A parameter's value. Each kind has these rows and texts:
 ///
 /// | parameter | rows | texts |
@@ -13,7 +20,7 @@
 /// | patterns | number, 1 if a regular expression, 1 if case-insensitive | one for each pattern |
 /// | rules | one for each rule (see `docs/native.md`), then 1 or 0: whether other packets pass | |
 /// | routes | one for each route: IP version, prefix, its length, next hop | |
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Value {
     /// Rows of numbers.
     pub rows: Vec<Vec<u128>>,

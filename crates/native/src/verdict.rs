@@ -18,6 +18,15 @@ pub enum Verdict {
 /// The return value of `packet` when the function fails: the packet is dropped as a fault.
 pub const FAILED: i32 = -1;
 
+/// The function failed for a packet: what becomes of the packet. The report has the reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failed {
+    /// It is dropped, as a fault.
+    Drop,
+    /// It goes on as it came.
+    Bypass,
+}
+
 impl Verdict {
     /// The code of the verdict in the C interface: the kind in the low byte, a number above it.
     #[must_use]

@@ -105,7 +105,7 @@ fn changes_of_records_are_noted() {
     assert_eq!(at(&mut limiter, 1, 0), [1], "recorded");
     assert_eq!(at(&mut limiter, 2, 0), [2], "recorded");
     assert_eq!(at(&mut limiter, 1, 0), [1], "its guard held");
-    assert_eq!(at(&mut limiter, 1, S / 2), []);
+    assert!(at(&mut limiter, 1, S / 2).is_empty());
     assert_eq!(limiter.change("limit", braid_native::Value::scalar(9)), Ok(()));
     assert_eq!(limiter.take_changed(), [1], "dropped no more");
     limiter.advance(2 * S);

@@ -310,6 +310,19 @@ pub(crate) const fn ro(
 }
 
 impl FieldInfo {
+    /// Whether packets have the field as bits of their own at a place that only the headers decide.
+    #[must_use]
+    pub const fn has_bits(&self) -> bool {
+        match self.place {
+            Where::Bits(_)
+            | Where::Either(..)
+            | Where::Part(..)
+            | Where::Same(..)
+            | Where::First(_) => true,
+            Where::Halves(..) | Where::Words(_) | Where::Number(..) | Where::Computed => false,
+        }
+    }
+
     pub(crate) const fn shown(self, show: Show) -> Self {
         Self { show, ..self }
     }

@@ -1,8 +1,10 @@
 //! A packet: its captured bytes and its attributes.
 
+use crate::field::Field;
 use crate::frame::{Frame, Pool};
 use crate::layout::Layout;
 pub use crate::link::Link;
+use crate::place::place;
 use crate::retag::Retag;
 use crate::tags::Tags;
 use crate::wire::{ether_type, ethernet, vlan};
@@ -173,6 +175,41 @@ impl Packet {
     pub fn payload(&self, layout: &Layout) -> &[u8] {
         let end = layout.payload_end().min(self.data().len());
         self.data().get(layout.payload_offset()..end).unwrap_or(&[])
+    }
+
+    /// Takes the bits of fields from a version of this packet's first bytes. Fields that have no
+    /// fixed bits ([`crate::FieldInfo::has_bits`]), that the packet lacks or that lie behind those
+    /// bytes stay.
+    pub fn take_fields(&mut self, from: &[u8], fields: &[Field]) {
+        let layout = self.parse();
+        for field in fields {
+            let Some(place) = place(&layout, *field) else { continue };
+            let range = place.offset..place.offset + place.len;
+            let (Some(old), Some(new)) =
+                (self.frame.bytes_mut().get_mut(range.clone()), from.get(range))
+            else {
+                continue;
+            };
+            let mask = (place.mask() << place.shift).to_be_bytes();
+            let mask = mask.get(mask.len() - old.len().min(mask.len())..).unwrap_or_default();
+            for ((old, new), mask) in old.iter_mut().zip(new).zip(mask) {
+                *old = *old & !mask | *new & mask;
+            }
+        }
+    }
+
+    /// Exchanges the captured bytes, and the number of bytes on the wire. Earlier layouts become
+    /// invalid. The limits of [`Self::snapped`] hold.
+    pub fn take_bytes(&mut self, bytes: &[u8], wire_len: u32) {
+        if let Some(same) =
+            self.frame.bytes_mut().get_mut(..).filter(|old| old.len() == bytes.len())
+        {
+            same.copy_from_slice(bytes);
+        } else {
+            self.frame = Frame::of(bytes.get(..MOST as usize).unwrap_or(bytes));
+        }
+        let captured = u32::try_from(self.frame.len()).unwrap_or(MOST);
+        self.wire_len = wire_len.clamp(captured, MOST);
     }
 
     /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.

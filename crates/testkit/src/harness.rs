@@ -5,7 +5,7 @@ use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::source::SourceMap;
 use braid_lang::{Loader, Unit};
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 use braid_packet::Packet;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,9 +39,14 @@ impl Loader for Files<'_> {
         std::fs::read(folder.join(path)).map_err(|error| error.to_string())
     }
 
-    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        function: &str,
+        is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         braid_native_five::register();
-        braid_native::find(library, function)
+        braid_native::describe(library, function, is_isolated)
     }
 }
 

@@ -3,7 +3,7 @@
 //! library's functions.
 
 use braid_lang::{Loader, compile, diag};
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 use braid_testkit::harness;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,9 +25,15 @@ impl Loader for Examples {
         Ok(text.as_bytes().to_vec())
     }
 
-    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        function: &str,
+        is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         braid_native_five::register();
-        braid_native::find(library, function)
+        braid_native::isolated::start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
+        braid_native::describe(library, function, is_isolated)
     }
 }
 

@@ -16,6 +16,7 @@ mod r#gen;
 mod graph;
 mod inspect;
 mod ir;
+mod isolate;
 mod lsp;
 mod man;
 mod new;
@@ -56,6 +57,8 @@ pub enum Command {
     Verify(verify::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    Isolate(isolate::Args),
 }
 
 impl Command {
@@ -85,6 +88,7 @@ impl Command {
             Command::Verify(args) => verify::run(&args, output),
             Command::Completions(args) => completions::run(&args, definition, output),
             Command::Man(args) => man::run(&args, definition, output),
+            Command::Isolate(args) => isolate::run(&args),
         }
     }
 }

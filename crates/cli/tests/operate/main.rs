@@ -5,6 +5,7 @@
 mod common;
 mod confined;
 mod ends;
+mod isolated;
 mod requests;
 mod site;
 mod steered;

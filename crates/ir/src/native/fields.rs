@@ -1,13 +1,14 @@
 //! Sets of header fields, as bits.
 
 use braid_packet::{FIELDS, Field};
+use serde::{Deserialize, Serialize};
 
 /// The number of words. They have at least one bit for each field of the field table.
 const WORDS: usize = 3;
 const _: () = assert!(FIELDS.len() <= WORDS * 64, "a field for each bit");
 
 /// A set of fields.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FieldSet([u64; WORDS]);
 
 impl FieldSet {

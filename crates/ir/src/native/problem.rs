@@ -1,13 +1,14 @@
 //! Problems in native functions, for the report. Each problem is listed once, with its number of
 //! occurrences and its first packet.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The maximum number of different problems that are kept for an instance.
 const MOST: usize = 64;
 
 /// A problem in a native function.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Problem {
     /// It panicked, with this message.
     Panic(String),
@@ -19,6 +20,10 @@ pub enum Problem {
     Profile(String),
     /// A packet's result differed from the record of its flow.
     Record(String),
+    /// Its process ended, or did not answer in time.
+    Lost(String),
+    /// Packets came while its process was not there.
+    Away,
 }
 
 impl fmt::Display for Problem {
@@ -29,12 +34,14 @@ impl fmt::Display for Problem {
             Self::Misuse(text) => write!(f, "wrong use: {text}"),
             Self::Profile(text) => write!(f, "exceeds its declared profile: {text}"),
             Self::Record(text) => write!(f, "does other than it recorded: {text}"),
+            Self::Lost(text) => write!(f, "lost its process, which {text}"),
+            Self::Away => write!(f, "had no process for a packet"),
         }
     }
 }
 
 /// A problem with its occurrences.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Noted {
     /// The problem.
     pub problem: Problem,

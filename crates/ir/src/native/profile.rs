@@ -3,9 +3,10 @@
 
 use super::fields::{FieldSet, names_of};
 use braid_packet::Field;
+use serde::{Deserialize, Serialize};
 
 /// The actions that a function may perform on packets, or was observed to perform.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Profile {
     /// Header fields that it reads.
     pub reads: FieldSet,

@@ -2,7 +2,7 @@
 
 use super::value::{columns, event_ty, list, name, print_param, setting};
 use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, Sum, Timer, WhenFull};
-use crate::native::{FieldSet, Native, Profile, Reference};
+use crate::native::{FieldSet, Native, OnFailure, Profile, Reference};
 use std::fmt::Write;
 
 pub(super) fn print(model: &Model, out: &mut String) {
@@ -43,15 +43,20 @@ pub(super) fn print(model: &Model, out: &mut String) {
     }
 }
 
-/// `native "LIBRARY" "FUNCTION" checks (…) profile (…)`
+/// `native "LIBRARY" "FUNCTION" checks (…) isolated WORD profile (…)`
 fn native_decl(native: &Native) -> String {
-    let Reference { library, function, checks } = &native.reference;
+    let Reference { library, function, checks, isolated } = &native.reference;
     let mut out = format!("native {library:?} {function:?}");
     let checks = [("records", checks.records), ("observe", checks.observe)];
     let checks = checks.iter().filter(|(_, on)| *on).map(|(word, _)| *word);
     let checks: Vec<_> = checks.collect();
     if !checks.is_empty() {
         let _ = write!(out, " checks ({})", checks.join(", "));
+    }
+    match isolated {
+        Some(OnFailure::Drop) => out.push_str(" isolated drop"),
+        Some(OnFailure::Bypass) => out.push_str(" isolated bypass"),
+        None => {}
     }
     if let Some(profile) = &native.profile {
         let _ = write!(out, " profile ({})", profile_words(profile).join(", "));

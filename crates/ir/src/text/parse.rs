@@ -9,7 +9,7 @@ use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl, Setting, StateDecl,
     StateId, Sum, TagDecl, Timer, WhenFull,
 };
-use crate::native::{Checks, FieldSet, Native, Profile, Reference};
+use crate::native::{Checks, FieldSet, Native, OnFailure, Profile, Reference};
 use braid_packet::Field;
 
 /// Parses the text form of a model. Names are declared before they are used. The result may not
@@ -114,6 +114,14 @@ fn native(scan: &mut Scan<'_>) -> Result<Native> {
             Ok(())
         })?;
     }
+    let mut isolated = None;
+    if scan.eat_word("isolated") {
+        isolated = Some(match scan.word()? {
+            "drop" => OnFailure::Drop,
+            "bypass" => OnFailure::Bypass,
+            _ => return scan.wrong("expected `drop` or `bypass`"),
+        });
+    }
     let mut profile = None;
     if scan.eat_word("profile") {
         scan.expect("(")?;
@@ -121,7 +129,7 @@ fn native(scan: &mut Scan<'_>) -> Result<Native> {
         scan.items(")", |scan| profile_part(scan, &mut found))?;
         profile = Some(found);
     }
-    Ok(Native { reference: Reference { library, function, checks }, profile })
+    Ok(Native { reference: Reference { library, function, checks, isolated }, profile })
 }
 
 fn profile_part(scan: &mut Scan<'_>, profile: &mut Profile) -> Result<()> {

@@ -5,8 +5,8 @@ use super::state::{Bail, Parsed, Parser};
 use super::words::{NF_ITEMS, STATE_OPTIONS};
 use super::{expr, stmt, types};
 use crate::ast::{
-    Const, FnBody, FnDef, Ident, KeyDef, KeyPart, NativeCode, Nf, NfItem, ParamDef, StateDef,
-    StateOption, Type,
+    Const, FnBody, FnDef, Ident, KeyDef, KeyPart, NativeCode, Nf, NfItem, OnFailure, ParamDef,
+    StateDef, StateOption, Type,
 };
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, string_value};
@@ -31,7 +31,7 @@ pub(super) fn nf(p: &mut Parser<'_>) -> Parsed<Nf> {
     Ok(Nf { stream, name, params, native: None, items, span, head })
 }
 
-/// `from "LIBRARY" [function NAME];`
+/// `from "LIBRARY" [function NAME] [isolated [on failure WORD]];`
 fn native_code(p: &mut Parser<'_>) -> Parsed<NativeCode> {
     p.expect_word("from")?;
     let start = p.pos;
@@ -43,8 +43,25 @@ fn native_code(p: &mut Parser<'_>) -> Parsed<NativeCode> {
         true => Some(p.name("the name of the function in the library")?),
         false => None,
     };
+    let isolated = match p.eat_word("isolated") {
+        true => Some(on_failure(p)?),
+        false => None,
+    };
     p.semicolon()?;
-    Ok(NativeCode { library, span, function })
+    Ok(NativeCode { library, span, function, isolated })
+}
+
+/// `[on failure (drop | bypass)]`
+fn on_failure(p: &mut Parser<'_>) -> Parsed<OnFailure> {
+    if !p.eat_word("on") {
+        return Ok(OnFailure::Drop);
+    }
+    p.expect_word("failure")?;
+    if p.eat_word("bypass") {
+        return Ok(OnFailure::Bypass);
+    }
+    p.expect_word("drop")?;
+    Ok(OnFailure::Drop)
 }
 
 /// Whether a declaration starts here. A statement may begin with a name that is the same word.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use braid_native::{Definition, LoadError};
+use braid_native::{Description, LoadError};
 
 use crate::ast::Expr;
 use crate::source::SourceMap;
@@ -25,11 +25,17 @@ pub trait Loader {
         self.read(path, relative_to)
     }
 
-    /// Loads a native function. Loading a library runs its code, so the default refuses.
+    /// The description of a native function, which is loaded for it: in a process of its own, if the
+    /// function is isolated. Loading a library runs its code, so the default refuses.
     ///
     /// # Errors
     /// The reason why the function cannot be loaded.
-    fn native(&self, library: &str, _function: &str) -> Result<Arc<Definition>, LoadError> {
+    fn native(
+        &self,
+        library: &str,
+        _function: &str,
+        _is_isolated: bool,
+    ) -> Result<Arc<Description>, LoadError> {
         let why = "no native code is loaded here".to_owned();
         Err(LoadError::Library { path: library.to_owned(), why })
     }

@@ -33,11 +33,13 @@ pub fn lower(
     let from = sources.get(code.span.file).map_or("", |file| file.name());
     let library = path(&code.library, from);
     let name = code.function.as_ref().unwrap_or(&nf.name);
-    match loader.native(&library, &name.text) {
-        Ok(definition) => {
+    match loader.native(&library, &name.text, code.isolated.is_some()) {
+        Ok(description) => {
             let function = name.text.clone();
-            let reference = Reference { library, function, checks: Checks::default() };
-            let model = braid_native::bridge::model(&nf.name.text, params, reference, &definition);
+            let isolated = code.isolated;
+            let checks = Checks::default();
+            let reference = Reference { library, function, checks, isolated };
+            let model = braid_native::bridge::model(&nf.name.text, params, reference, &description);
             debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "of {}", nf.name.text);
             Some(model)
         }

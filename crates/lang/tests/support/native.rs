@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use braid_native::{
-    Definition, Function, Host, Info, LoadError, PacketRef, RawNf, Verdict, find, register,
+    Description, Function, Host, Info, LoadError, PacketRef, RawNf, Verdict, describe, register,
 };
 
 struct Monitor;
@@ -41,7 +41,7 @@ impl Function for Maglev {
 }
 
 /// The loader of examples: returns a native function.
-pub fn native(library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+pub fn native(library: &str, function: &str) -> Result<Arc<Description>, LoadError> {
     static MONITOR: RawNf = RawNf::of::<Monitor>();
     static MAGLEV: RawNf = RawNf::of::<Maglev>();
     register("five", "monitor", &MONITOR);
@@ -50,5 +50,5 @@ pub fn native(library: &str, function: &str) -> Result<Arc<Definition>, LoadErro
         let label = format!("{function} of {library}");
         return Err(LoadError::Abi { label, found: 2, wanted: 1 });
     }
-    find(library, function)
+    describe(library, function, false)
 }

@@ -121,7 +121,7 @@ pub struct Flow(pub u64);
 /// braid_native::register("mine", "first_hundred", &DEFINITION);
 /// # let wanted = braid_native::Reference {
 /// #     library: "mine".into(), function: "first_hundred".into(),
-/// #     checks: braid_native::Checks { records: true, observe: false },
+/// #     checks: braid_native::Checks { records: true, observe: false }, isolated: None,
 /// # };
 /// # let mut it = braid_native::Instance::new(&wanted, "it", Vec::new()).unwrap();
 /// # use braid_packet::{Field, Link, Shape, build_fresh};

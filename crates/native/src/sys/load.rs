@@ -1,6 +1,7 @@
 //! Loads functions from shared libraries, and from sets of the program itself.
 
 use super::abi::{ABI, RawNf, RawProfile};
+use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
 use braid_ir::native::Profile;
@@ -9,23 +10,11 @@ use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A function's description of itself.
+/// A function that is loaded.
 #[derive(Debug)]
 pub struct Definition {
-    /// The function and its library, for messages.
-    pub label: String,
-    /// The purpose of the function.
-    pub about: String,
-    /// The reasons for which it drops packets.
-    pub reasons: Vec<String>,
-    /// Ports beside left and right.
-    pub ports: Vec<String>,
-    /// The declared action profile.
-    pub profile: Option<Profile>,
-    /// Whether a flow number stands for both directions.
-    pub per_biflow: bool,
-    /// The limits of its flows, unless the configuration has others.
-    pub limits: Limits,
+    /// The function's description of itself.
+    pub description: Arc<Description>,
     pub(super) raw: RawNf,
 }
 
@@ -115,7 +104,7 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     let profile =
         profile.map_err(|why| LoadError::Profile { label: label.clone(), why: why.to_string() })?;
     let lines = |text: String| text.lines().map(str::to_owned).collect();
-    Ok(Definition {
+    let description = Description {
         about,
         reasons: lines(reasons),
         ports: lines(ports),
@@ -128,8 +117,8 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
             bytes: usize::try_from(raw.flow_bytes).unwrap_or(0),
         },
         label,
-        raw,
-    })
+    };
+    Ok(Definition { description: Arc::new(description), raw })
 }
 
 fn declared(raw: &RawProfile) -> Result<Profile, braid_ir::native::UnknownName> {

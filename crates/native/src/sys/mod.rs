@@ -1,15 +1,19 @@
 //! The part of this crate that needs unsafe code: pointers between Braid and native code, in the C
-//! interface, libraries, calls and crashes.
+//! interface, libraries, calls and crashes; memory that processes share.
 
 pub mod abi;
 mod api;
 mod call;
 mod crash;
+mod fork;
 pub mod guest;
 mod load;
+mod shared;
 mod shims;
 
 pub use abi::RawNf;
 pub(crate) use call::Bound;
+pub(crate) use fork::{Forked, fork};
 pub use load::Definition;
 pub(crate) use load::{definition, open, read};
+pub(crate) use shared::{SPINS, Shared, Side, WORDS, Waited};

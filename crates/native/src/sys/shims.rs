@@ -3,7 +3,7 @@
 
 use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket, RawSaved};
 use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
-use crate::instance::PANICKED;
+use crate::local::PANICKED;
 use crate::verdict::FAILED;
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;

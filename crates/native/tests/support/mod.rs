@@ -25,7 +25,7 @@ pub fn library(folder: &Path, name: &str) -> String {
 }
 
 pub fn reference(library: &str, function: &str, checks: Checks) -> Reference {
-    Reference { library: library.to_owned(), function: function.to_owned(), checks }
+    Reference { library: library.to_owned(), function: function.to_owned(), checks, isolated: None }
 }
 
 pub const RECORDS: Checks = Checks { records: true, observe: false };

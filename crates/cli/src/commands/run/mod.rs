@@ -30,6 +30,7 @@ use kept::Kept;
 use live::{Devices, Surroundings};
 pub use live::{duration, signal_flag};
 use outputs::LineFile;
+pub use sandbox::confine_function;
 use sandbox::{Needs, User};
 
 /// Run a chain over captures, or over live interfaces

@@ -2,8 +2,8 @@
 
 use crate::ast::{
     After, Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart,
-    Item, KeyDef, KeyPart, NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span,
-    StateDef, StateOption,
+    Item, KeyDef, KeyPart, NativeCode, Nf, NfItem, OnFailure, ParamDef, PathEnd, PolicyKind,
+    PolicyRule, Span, StateDef, StateOption,
 };
 
 use super::entropy::Entropy;
@@ -64,6 +64,7 @@ fn nf(e: &mut Entropy) -> Nf {
         library: ["five", "./a b.so"][e.below(2)].to_owned(),
         span: span(),
         function: e.maybe(name),
+        isolated: e.maybe(|e| [OnFailure::Drop, OnFailure::Bypass][e.below(2)]),
     });
     let is_native = native.is_some();
     Nf {

@@ -2,8 +2,8 @@
 
 use crate::ast::{
     After, Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, HeaderDef, InterfacePart,
-    Item, KeyDef, KeyPart, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef,
-    StateOption,
+    Item, KeyDef, KeyPart, Nf, NfItem, OnFailure, ParamDef, PathEnd, PolicyKind, PolicyRule,
+    StateDef, StateOption,
 };
 
 use super::print::{args, block, expr, list, operand, path, stmt, string, ty, typed};
@@ -62,7 +62,12 @@ fn nf(n: &Nf) -> String {
         let head = format!("native nf {}({})", n.name.text, list(&n.params, param));
         let other =
             code.function.as_ref().map_or(String::new(), |f| format!(" function {}", f.text));
-        return format!("{head} from {}{other};", string(&code.library));
+        let isolated = match code.isolated {
+            None => "",
+            Some(OnFailure::Drop) => " isolated on failure drop",
+            Some(OnFailure::Bypass) => " isolated on failure bypass",
+        };
+        return format!("{head} from {}{other}{isolated};", string(&code.library));
     }
     let stream = if n.stream { "stream " } else { "" };
     let items: String = n.items.iter().map(|i| nf_item(i) + " ").collect();

@@ -6,6 +6,7 @@
 //! before the first one.
 
 mod capabilities;
+mod function;
 mod needs;
 mod paths;
 mod syscalls;
@@ -21,6 +22,7 @@ use braid_io::Device;
 use crate::answer::Failure;
 use crate::output::{tell, warn};
 
+pub use function::confine as confine_function;
 pub use needs::Needs;
 pub use user::User;
 

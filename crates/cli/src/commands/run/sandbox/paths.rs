@@ -47,6 +47,21 @@ fn rules(needs: &Needs<'_>) -> Result<RulesetStatus, RulesetError> {
     Ok(status.ruleset)
 }
 
+/// Lets the process of an isolated function read files, or not even that, and write none.
+pub fn limit_function(may_read: bool) -> Result<(), String> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
+    let limited = || {
+        Ruleset::default()
+            .handle_access(AccessFs::from_all(KNOWN))?
+            .handle_access(AccessNet::from_all(KNOWN))?
+            .scope(Scope::from_all(KNOWN))?
+            .create()?
+            .add_rules(path_beneath_rules(may_read.then_some("/"), read))?
+            .restrict_self()
+    };
+    limited().map(drop).map_err(|why: RulesetError| why.to_string())
+}
+
 /// The folder itself instead of an empty name.
 fn named(folder: &Path) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }

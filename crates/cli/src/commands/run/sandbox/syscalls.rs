@@ -112,6 +112,7 @@ const SOCKETS: &[i64] = &[
     libc::SYS_getsockopt,
     libc::SYS_getsockname,
     libc::SYS_getpeername,
+    libc::SYS_socketpair,
     libc::SYS_shutdown,
     libc::SYS_ppoll,
     libc::SYS_pselect6,
@@ -119,6 +120,25 @@ const SOCKETS: &[i64] = &[
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     libc::SYS_eventfd2,
+];
+
+/// What the process of an isolated function does with the files that it has.
+const TALK: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_recvfrom,
+    libc::SYS_sendto,
+    libc::SYS_fstat,
+    libc::SYS_close,
+];
+
+/// How a process gives up files.
+const LANDLOCK: &[i64] = &[
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
 ];
 
 /// The older forms of some of these calls, which the C library still uses.
@@ -151,29 +171,51 @@ const DOMAINS: [libc::c_int; 5] =
 /// Lets this thread and the threads that it starts make no other system calls. `has_xdp` allows
 /// what AF_XDP devices need.
 pub fn limit(has_xdp: bool) -> Result<(), Error> {
-    // The C library then uses `clone`, whose flags can be seen.
-    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    let none = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    apply_filter(&filter(newer, SeccompAction::Allow, none)?)?;
+    hide_newer_calls()?;
     apply_filter(&allowed(has_xdp)?)
 }
 
+/// Lets this thread, in the process of an isolated function, make no other system calls. With
+/// `may_open`, the function may open files.
+pub fn limit_function(may_open: bool) -> Result<(), Error> {
+    hide_newer_calls()?;
+    let rules = match may_open {
+        true => rules(&[PROCESS, FILES, TALK, OLDER, &[libc::SYS_seccomp], LANDLOCK])?,
+        false => rules(&[PROCESS, TALK])?,
+    };
+    apply_filter(&filter(rules, REFUSED, SeccompAction::Allow)?)
+}
+
+/// The C library then uses `clone`, whose flags can be seen.
+fn hide_newer_calls() -> Result<(), Error> {
+    let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    let none = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    apply_filter(&filter(newer, SeccompAction::Allow, none)?)
+}
+
 fn allowed(has_xdp: bool) -> Result<BpfProgram, Error> {
-    let calls = [PROCESS, FILES, SOCKETS, OLDER].concat().into_iter();
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = calls.map(|call| (call, Vec::new())).collect();
+    let mut rules = rules(&[PROCESS, FILES, SOCKETS, OLDER])?;
     if has_xdp {
         rules.insert(libc::SYS_bpf, Vec::new());
     }
     let domains = DOMAINS.map(|domain| argument(SeccompCmpOp::Eq, domain.unsigned_abs().into()));
     rules.insert(libc::SYS_socket, domains.into_iter().collect::<Result<_, _>>()?);
+    filter(rules, REFUSED, SeccompAction::Allow)
+}
+
+const REFUSED: SeccompAction = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+
+/// Calls without conditions, and what threads and `abort` call.
+fn rules(calls: &[&[i64]]) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+    let calls = calls.concat().into_iter();
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = calls.map(|call| (call, Vec::new())).collect();
     let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     let is_thread = argument(SeccompCmpOp::MaskedEq(thread), thread)?;
     rules.insert(libc::SYS_clone, vec![is_thread]);
     // To itself, as `abort` does.
     let own = argument(SeccompCmpOp::Eq, std::process::id().into())?;
     rules.insert(libc::SYS_tgkill, vec![own]);
-    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    filter(rules, refused, SeccompAction::Allow)
+    Ok(rules)
 }
 
 /// A rule about the first argument of a call.

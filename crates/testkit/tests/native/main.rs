@@ -1,6 +1,8 @@
 //! Tests native functions in chains: all engines agree, recordings of functions match their
 //! actions, and the five functions behave like the library's models.
 
+mod isolated;
+
 use braid_engine::{Compiled, FlowEnd, FlowNative, FlowTable, Options};
 use braid_io::{CaptureWriter, PacketSink as _, Precision};
 use braid_ir::chain::Chain;

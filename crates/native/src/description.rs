@@ -1,0 +1,24 @@
+//! What a function says of itself.
+
+use crate::flows::Limits;
+use braid_ir::native::Profile;
+use serde::{Deserialize, Serialize};
+
+/// A function's description of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Description {
+    /// The function and its library, for messages.
+    pub label: String,
+    /// The purpose of the function.
+    pub about: String,
+    /// The reasons for which it drops packets.
+    pub reasons: Vec<String>,
+    /// Ports beside left and right.
+    pub ports: Vec<String>,
+    /// The declared action profile.
+    pub profile: Option<Profile>,
+    /// Whether a flow number stands for both directions.
+    pub per_biflow: bool,
+    /// The limits of its flows, unless the configuration has others.
+    pub limits: Limits,
+}

@@ -1,0 +1,306 @@
+//! Isolated functions: an instance in a process of its own (NFP, Sun et al., SIGCOMM 2017, §4 and
+//! §5.1). Its mistakes end that process and not Braid, and it sees and changes only what its profile
+//! declares.
+//!
+//! [`Isolated`] is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
+//! both processes share ([`Grant`]). The process runs the function and answers with a verdict.
+//! Everything else goes through a socket as messages. A launcher starts the processes.
+
+mod call;
+mod grant;
+mod launcher;
+mod link;
+mod message;
+mod process;
+mod worker;
+
+pub use launcher::{launch, start_by};
+pub use worker::{Confine, Phase};
+
+use crate::description::Description;
+use crate::dump::Entry;
+use crate::host::Log;
+use crate::load_error::LoadError;
+use crate::value::{Config, FLOWS, IDLE, Value};
+use crate::verdict::{Failed, Verdict};
+use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
+use braid_packet::Packet;
+use call::{Call, Op};
+use grant::Grant;
+use link::{Link, Lost};
+use message::{Answer, Job, Request};
+use process::Process;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// How long the state of a function is kept before it is fetched again, in time of packets (ns).
+const KEEP_NS: u64 = 1_000_000_000;
+
+/// The description of a library's function. Only a process of its own loads the library.
+///
+/// # Errors
+/// The reason why the function cannot be used.
+pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>, LoadError> {
+    let failed =
+        |why: String| LoadError::Isolated { label: format!("{function} of {library}"), why };
+    let (library, function) = (library.to_owned(), function.to_owned());
+    let mut link = Link::new().map_err(|why| failed(why.to_string()))?;
+    let request = Request::Describe { library: library.clone(), function: function.clone() };
+    match link.ask(&request, &[], 0) {
+        Ok((Answer::Description(found), _)) => found.map(Arc::new),
+        Ok(_) => Err(failed("it answers nonsense".to_owned())),
+        Err(lost) => Err(failed(format!("its process {lost}"))),
+    }
+}
+
+/// An instance in a process of its own.
+pub(crate) struct Isolated {
+    process: RefCell<Process>,
+    config: Config,
+    grant: Grant,
+    on_failure: OnFailure,
+    /// The number of reasons and ports of the function.
+    reasons: u32,
+    ports: u32,
+    /// The earliest time at which something may be due.
+    wake: u64,
+    /// When the function's memory is fetched again (ns).
+    keep: u64,
+    /// Whether a packet has come.
+    started: bool,
+    now: u64,
+    has_logs: bool,
+}
+
+impl Isolated {
+    /// A new instance for a node of a chain.
+    ///
+    /// # Errors
+    /// The function cannot be found, or it refuses its configuration.
+    pub(crate) fn new(
+        reference: &Reference,
+        on_failure: OnFailure,
+        node: &str,
+        config: Config,
+    ) -> Result<Self, String> {
+        let Reference { library, function, checks, .. } = reference;
+        let description = describe(library, function).map_err(|why| why.to_string())?;
+        let job = Job {
+            library: library.clone(),
+            function: function.clone(),
+            node: node.to_owned(),
+            checks: *checks,
+        };
+        let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
+        Ok(Self {
+            process: RefCell::new(Process::new(job, &config)?),
+            config,
+            grant: Grant::of(&description.profile.unwrap_or(Profile::ANYTHING)),
+            on_failure,
+            reasons: count(&description.reasons),
+            ports: count(&description.ports),
+            wake: 0,
+            keep: 0,
+            started: false,
+            now: 0,
+            has_logs: false,
+        })
+    }
+
+    /// Runs the function for a packet.
+    ///
+    /// # Errors
+    /// The function failed, or its process did. A packet of a process that failed is as it was.
+    pub(crate) fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
+        self.started = true;
+        self.now = self.now.max(now);
+        self.keep_memory();
+        let Self { process, config, grant, on_failure, .. } = self;
+        let process = process.get_mut();
+        process.packets += 1;
+        let on_failure = match on_failure {
+            OnFailure::Drop => Failed::Drop,
+            OnFailure::Bypass => Failed::Bypass,
+        };
+        let Some(link) = process.link(self.now, config) else {
+            process.problem(Problem::Away);
+            return Err(on_failure);
+        };
+        let call = Call {
+            time_ns: packet.time_ns,
+            wire_len: packet.wire_len,
+            ingress: packet.ingress,
+            link: packet.link,
+            backward: packet.backward,
+            held: packet.held,
+            ..Call::new(Op::Packet, now)
+        };
+        let result = match grant.give(packet, call, link) {
+            Ok(reply) if reply.fits => {
+                self.wake = reply.wake;
+                self.has_logs |= reply.has_logs;
+                Ok(self.checked(reply.verdict))
+            }
+            Ok(_) => Err(Problem::Misuse("makes a packet too long".to_owned())),
+            Err(Lost::TooLong) => {
+                Err(Problem::Misuse("gets a packet that is too long for isolation".to_owned()))
+            }
+            Err(lost) => {
+                process.lost(self.now, &lost);
+                self.has_logs = true;
+                return Err(on_failure);
+            }
+        };
+        match result {
+            Ok(verdict) => verdict.ok_or(Failed::Drop),
+            Err(problem) => {
+                self.process.get_mut().problem(problem);
+                Err(on_failure)
+            }
+        }
+    }
+
+    /// The verdict, if it is one that the function has.
+    fn checked(&self, verdict: Option<Verdict>) -> Option<Verdict> {
+        verdict.filter(|verdict| match verdict {
+            Verdict::Drop(reason) => *reason < self.reasons,
+            Verdict::Port(port) => *port < self.ports,
+            Verdict::Forward | Verdict::Back | Verdict::Consume => true,
+        })
+    }
+
+    /// Fetches the function's memory if it is time, for the process after this one.
+    fn keep_memory(&mut self) {
+        if self.now >= self.keep {
+            self.keep = self.now.saturating_add(KEEP_NS);
+            let Self { process, config, now, .. } = self;
+            process.get_mut().keep(*now, config);
+        }
+    }
+
+    /// Processes everything that is due by a time.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        if now < self.wake {
+            return;
+        }
+        let Self { process, config, .. } = self;
+        let process = process.get_mut();
+        // A process that is not there has nothing due until packets come again.
+        self.wake = u64::MAX;
+        let Some(link) = process.link(self.now, config) else { return };
+        match link.call(&Call::new(Op::Advance, now)) {
+            Ok(reply) => {
+                self.wake = reply.wake;
+                self.has_logs |= reply.has_logs;
+            }
+            Err(lost) => {
+                process.lost(self.now, &lost);
+                self.has_logs = true;
+            }
+        }
+    }
+
+    fn ask(&self, request: &Request, bytes: &[u8]) -> Option<(Answer, Vec<u8>)> {
+        self.process.borrow_mut().ask(request, bytes, self.now, &self.config)
+    }
+
+    /// Changes the value of a parameter.
+    ///
+    /// # Errors
+    /// The function refuses the new value and keeps the previous one.
+    pub(crate) fn change(&mut self, name: &str, value: Value) -> Result<(), String> {
+        if name == FLOWS || name == IDLE {
+            return Err(format!("`{name}` of a native function cannot be changed while it runs"));
+        }
+        let request = Request::Change { name: name.to_owned(), value: value.clone() };
+        match self.ask(&request, &[]) {
+            Some((Answer::Done(done), _)) => done?,
+            _ => return Err("the function's process has failed".to_owned()),
+        }
+        if let Some((_, old)) = self.config.iter_mut().find(|(known, _)| known == name) {
+            *old = value;
+        }
+        // Whatever the function does with the change may be due, and may have messages.
+        (self.wake, self.has_logs) = (0, true);
+        Ok(())
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn has_logs(&self) -> bool {
+        self.has_logs
+    }
+
+    pub(crate) fn take_logs(&mut self) -> Vec<Log> {
+        if !std::mem::take(&mut self.has_logs) {
+            return Vec::new();
+        }
+        let mut logs = std::mem::take(&mut self.process.get_mut().logs);
+        if let Some((Answer::Logs(more), _)) = self.ask(&Request::Logs, &[]) {
+            logs.extend(more);
+        }
+        logs
+    }
+
+    /// The state that the function shows; nothing while its process is not there.
+    pub(crate) fn report(&self) -> Vec<Entry> {
+        match self.ask(&Request::Report, &[]) {
+            Some((Answer::Report(entries), _)) => entries,
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn problems(&self) -> Vec<Noted> {
+        let mut all = match self.ask(&Request::Problems, &[]) {
+            Some((Answer::Problems(noted), _)) => noted,
+            _ => Vec::new(),
+        };
+        all.extend(self.process.borrow().problems.all().iter().cloned());
+        all
+    }
+
+    /// The function's memory. While its process is not there, that is the memory that the next
+    /// process would get.
+    pub(crate) fn save(&mut self) -> Option<Vec<u8>> {
+        match self.ask(&Request::Save, &[]) {
+            Some((Answer::Saved(is_saved), bytes)) => is_saved.then_some(bytes),
+            _ => self.process.get_mut().memory.clone(),
+        }
+    }
+
+    /// Goes on from the memory of an earlier instance.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
+    pub(crate) fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
+        match self.ask(&Request::Restore, bytes) {
+            Some((Answer::Done(done), _)) => done?,
+            _ => return Err("its process has failed".to_owned()),
+        }
+        self.process.get_mut().memory = Some(bytes.to_vec());
+        (self.wake, self.started) = (0, true);
+        Ok(())
+    }
+
+    pub(crate) fn timers_skipped(&self) -> u64 {
+        match self.ask(&Request::TimersSkipped, &[]) {
+            Some((Answer::Count(count), _)) => count,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn observed(&self) -> Profile {
+        match self.ask(&Request::Observed, &[]) {
+            Some((Answer::Observed(profile), _)) => profile,
+            _ => Profile::default(),
+        }
+    }
+
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        now >= self.wake || !self.started
+    }
+}

@@ -1,0 +1,146 @@
+//! The process of an isolated function: an instance that works for the process at the other end of
+//! shared memory and of a socket.
+
+use super::call::{Call, Op, Reply};
+use super::message::{Answer, Request, receive, send};
+use crate::library::find;
+use crate::local::Local;
+use crate::sys::{SPINS, Shared, Side, Waited};
+use braid_packet::Packet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// Limits what this process may do, in a phase of an isolated function's life.
+pub type Confine = fn(Phase) -> Result<(), String>;
+
+/// A phase of the life of an isolated function's process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Its library is about to be loaded, and its instance made.
+    BeforeLoading,
+    /// Its first packet is about to come.
+    BeforePackets,
+}
+
+/// Exit status: the process could not be confined.
+const UNCONFINED: i32 = 70;
+/// Exit status: the socket failed.
+const UNREACHABLE: i32 = 71;
+
+/// Works until the other end says that it is enough. Returns the exit status of the process.
+pub(super) fn serve(memory: &Shared, socket: OwnedFd, confine: Confine) -> i32 {
+    if let Err(why) = confine(Phase::BeforeLoading) {
+        eprintln!("braid: an isolated function cannot be confined: {why}");
+        return UNCONFINED;
+    }
+    let mut worker = Worker {
+        memory,
+        socket: UnixStream::from(socket),
+        confine,
+        instance: None,
+        bytes: Vec::new(),
+    };
+    let mut turn = memory.turn();
+    loop {
+        if turn.is_multiple_of(2) && memory.wait(turn, Side::Worker, SPINS, None) != Waited::Turn {
+            continue;
+        }
+        let call = Call::read(memory);
+        let reply = match worker.run(&call) {
+            Ok(Some(reply)) => reply,
+            Ok(None) => return 0,
+            Err(_) => return UNREACHABLE,
+        };
+        reply.write(memory);
+        turn = memory.turn();
+        memory.pass(turn, Side::Worker);
+        turn = turn.wrapping_add(1);
+    }
+}
+
+struct Worker<'a> {
+    memory: &'a Shared,
+    socket: UnixStream,
+    confine: Confine,
+    instance: Option<Local>,
+    /// Memory for a packet's bytes.
+    bytes: Vec<u8>,
+}
+
+impl Worker<'_> {
+    /// Runs a call. `None` for the last one.
+    fn run(&mut self, call: &Call) -> io::Result<Option<Reply>> {
+        let mut reply = Reply::default();
+        match call.op {
+            Op::End => return Ok(None),
+            Op::Talk => self.talk(call.now)?,
+            Op::Advance => {
+                if let Some(instance) = &mut self.instance {
+                    instance.advance(call.now);
+                }
+            }
+            Op::Packet => self.packet(call, &mut reply),
+        }
+        if let Some(instance) = &self.instance {
+            reply.wake = instance.wake();
+            reply.has_logs = instance.has_logs();
+        }
+        Ok(Some(reply))
+    }
+
+    fn packet(&mut self, call: &Call, reply: &mut Reply) {
+        let Some(instance) = &mut self.instance else { return };
+        self.memory.get(call.length as usize, &mut self.bytes);
+        let mut packet = Packet::snapped(call.link, call.time_ns, &self.bytes, call.wire_len);
+        packet.ingress = call.ingress;
+        packet.backward = call.backward;
+        packet.held = call.held;
+        reply.verdict = instance.packet(&mut packet, call.now).ok();
+        reply.length = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
+        reply.wire_len = packet.wire_len;
+        reply.fits = self.memory.put(packet.data());
+    }
+
+    /// Answers a message.
+    fn talk(&mut self, now: u64) -> io::Result<()> {
+        let (request, bytes): (Request, _) = receive(&mut self.socket)?;
+        let mut saved = Vec::new();
+        if let Some(instance) = &mut self.instance {
+            instance.advance(now);
+        }
+        let answer = match (request, &mut self.instance) {
+            (Request::Describe { library, function }, _) => {
+                let found = find(&library, &function);
+                Answer::Description(found.map(|found| (*found.description).clone()))
+            }
+            (Request::Create { job, config }, None) => {
+                let found = find(&job.library, &job.function).map_err(|why| why.to_string());
+                let made = found
+                    .and_then(|found| Local::of(&found, &job.node, config, job.checks))
+                    .and_then(|made| (self.confine)(Phase::BeforePackets).map(|()| made));
+                Answer::Done(made.map(|made| self.instance = Some(made)))
+            }
+            (_, None) => Answer::Done(Err("it has no instance".to_owned())),
+            (Request::Create { .. }, Some(_)) => {
+                Answer::Done(Err("it has an instance already".to_owned()))
+            }
+            (Request::Report, Some(instance)) => Answer::Report(instance.report()),
+            (Request::Problems, Some(instance)) => Answer::Problems(instance.problems()),
+            (Request::Observed, Some(instance)) => Answer::Observed(instance.observed()),
+            (Request::TimersSkipped, Some(instance)) => Answer::Count(instance.timers_skipped()),
+            (Request::Logs, Some(instance)) => Answer::Logs(instance.take_logs()),
+            (Request::Change { name, value }, Some(instance)) => {
+                Answer::Done(instance.change(&name, value))
+            }
+            (Request::Save, Some(instance)) => {
+                let found = instance.save();
+                let is_saved = found.is_some();
+                saved = found.unwrap_or_default();
+                Answer::Saved(is_saved)
+            }
+            (Request::Restore, Some(instance)) => Answer::Done(instance.restore(&bytes)),
+        };
+        send(&mut self.socket, &answer, &saved)
+    }
+}

@@ -1,0 +1,7 @@
+//! Starts the processes of isolated functions for tests, which run in threads and cannot do so.
+
+fn main() -> std::io::Result<()> {
+    braid_native_five::register();
+    let code = braid_native::isolated::launch(|_| Ok(()))?;
+    std::process::exit(code)
+}
