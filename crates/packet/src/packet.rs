@@ -1,13 +1,13 @@
 //! A packet: its captured bytes and its attributes.
 
-use crate::field::Field;
+use crate::field::{Field, Header};
 use crate::frame::{Frame, Pool};
 use crate::layout::Layout;
 pub use crate::link::Link;
-use crate::place::place;
+use crate::place::{Place, bytes, place};
 use crate::retag::Retag;
 use crate::tags::Tags;
-use crate::wire::{ether_type, ethernet, vlan};
+use crate::wire::{ether_type, ethernet, ipv4, vlan};
 
 /// The most bytes of an arriving packet, captured and on the wire. Tags that functions add may
 /// exceed this limit. Inserted bytes may not.
@@ -177,19 +177,16 @@ impl Packet {
         self.data().get(layout.payload_offset()..end).unwrap_or(&[])
     }
 
-    /// Takes the bits of fields from a version of this packet's first bytes. Fields that have no
-    /// fixed bits ([`crate::FieldInfo::has_bits`]), that the packet lacks or that lie behind those
-    /// bytes stay.
+    /// Takes the bits of fields, and all checksums, from a version of this packet's first bytes.
+    /// Fields that have no fixed bits ([`crate::FieldInfo::has_bits`]), that the packet lacks or that
+    /// lie behind those bytes stay.
     pub fn take_fields(&mut self, from: &[u8], fields: &[Field]) {
         let layout = self.parse();
-        for field in fields {
-            let Some(place) = place(&layout, *field) else { continue };
+        let fields = fields.iter().filter_map(|field| place(&layout, *field));
+        for place in fields.chain(checksums(&layout)) {
             let range = place.offset..place.offset + place.len;
-            let (Some(old), Some(new)) =
-                (self.frame.bytes_mut().get_mut(range.clone()), from.get(range))
-            else {
-                continue;
-            };
+            let own = self.frame.bytes_mut().get_mut(range.clone());
+            let (Some(old), Some(new)) = (own, from.get(range)) else { continue };
             let mask = (place.mask() << place.shift).to_be_bytes();
             let mask = mask.get(mask.len() - old.len().min(mask.len())..).unwrap_or_default();
             for ((old, new), mask) in old.iter_mut().zip(new).zip(mask) {
@@ -282,4 +279,15 @@ impl Packet {
         }
         is_gone
     }
+}
+
+/// The places of a packet's checksums, also of ones behind headers that the capture has cut.
+fn checksums(layout: &Layout) -> impl Iterator<Item = Place> {
+    let own = layout.has(Header::Ip4).then(|| layout.ip() + ipv4::CHECKSUM);
+    let quoted = layout.quoted();
+    let inner =
+        quoted.filter(|quoted| quoted.version == 4).map(|quoted| quoted.ip + ipv4::CHECKSUM);
+    let transport = [layout.sum(), quoted.and_then(|quoted| quoted.sum)].map(|sum| Some(sum?.at));
+    let all = [own, inner, layout.gre_sum()].into_iter().chain(transport);
+    all.flatten().map(|at| bytes(at, 2))
 }

@@ -111,8 +111,12 @@ impl Engine for Reference {
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
-        self.advance_to(time_ns, out, &mut Silent);
+        self.pass_time(time_ns, out);
         native::advance(&mut self.nodes, self.now, out);
+    }
+
+    fn pass_time(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.advance_to(time_ns, out, &mut Silent);
     }
 
     fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {

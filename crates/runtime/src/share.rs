@@ -82,7 +82,7 @@ impl Share {
         engine.burst(&mut self.burst, &mut out);
         out.place = self.places.len();
         if let Some(time_ns) = self.until {
-            engine.advance(time_ns, &mut out);
+            engine.pass_time(time_ns, &mut out);
         }
     }
 }

@@ -82,8 +82,6 @@ pub struct Together {
 pub enum Why {
     /// The engine gives packets their workers.
     Workers,
-    /// The function is native code.
-    Native(u16),
     /// The function may hold packets.
     Holds(u16),
     /// Packets may come back to a function.

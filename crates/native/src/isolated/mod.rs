@@ -2,8 +2,8 @@
 //! §5.1). Its mistakes end that process and not Braid, and it sees and changes only what its profile
 //! declares.
 //!
-//! [`Isolated`] is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
-//! both processes share ([`Grant`]). The process runs the function and answers with a verdict.
+//! `Isolated` is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
+//! both processes share (`Grant`). The process runs the function and answers with a verdict.
 //! Everything else goes through a socket as messages. A launcher starts the processes.
 
 mod call;

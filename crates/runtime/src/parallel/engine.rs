@@ -10,6 +10,7 @@ use braid_ir::chain::{Control, Malformed};
 use braid_ir::engine::{
     Compilation, Counters, Engine, Event, LOST_UNLINKED, Outputs, Prepared, StateEntry, Watcher,
 };
+use braid_ir::native::{Noted, Profile};
 use braid_ir::service_graph::stages::{Entry, LOG};
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Layout, Packet, Reached};
@@ -74,7 +75,7 @@ impl Parallel {
             let after = std::mem::replace(&mut core.after, until);
             if after < until {
                 let mut out = Due { after, outs: &mut self.hub.outs };
-                core.engine.advance(time_ns, &mut out);
+                core.engine.pass_time(time_ns, &mut out);
             }
         }
     }
@@ -126,7 +127,9 @@ impl Parallel {
     fn collect(&mut self, burst: &mut Burst, times: &[u64], out: &mut dyn Outputs) {
         let mut outs = std::mem::take(&mut self.hub.outs);
         if !outs.is_empty() {
-            outs.iter_mut().for_each(|one| one.settle(times));
+            let is_native = |node: u16| self.natives.get(usize::from(node)) == Some(&true);
+            let settled = outs.iter_mut().filter(|one| !one.what.is_of(&is_native));
+            settled.for_each(|one| one.settle(times));
             outs.sort_by_key(|one| (one.own, !one.is_due, one.order));
             for one in outs.drain(..) {
                 out.at(one.own.unwrap_or_default().into());
@@ -146,7 +149,8 @@ impl Parallel {
 
 impl Out {
     /// Finds the place of the burst to which it belongs: its packet's, or the place of the first
-    /// packet that comes when it is due.
+    /// packet that comes when it is due. Events of native functions are not settled: they come with
+    /// the packet that visits the function, also if they were due before.
     fn settle(&mut self, times: &[u64]) {
         let time_ns = self.what.time_ns();
         let own = self.own.filter(|own| {
@@ -162,6 +166,19 @@ impl Out {
 }
 
 impl What {
+    /// The function that has published it, if it is an event.
+    fn node(&self) -> Option<u16> {
+        match self {
+            What::Event(event) => Some(event.node),
+            What::Packet(..) => None,
+        }
+    }
+
+    /// Whether it is an event of such a function.
+    fn is_of(&self, such: &dyn Fn(u16) -> bool) -> bool {
+        self.node().is_some_and(such)
+    }
+
     fn without_log(mut self, has_logs: bool) -> Self {
         if let What::Packet(_, packet) = &mut self
             && has_logs
@@ -226,7 +243,7 @@ impl Engine for Parallel {
         if self.steerer.begins() {
             self.each(out, |engine, out| engine.begin(*time_ns, out));
         }
-        self.each(out, |engine, out| engine.advance(*time_ns, out));
+        self.each(out, |engine, out| engine.pass_time(*time_ns, out));
         match enters {
             Enters::Route(route) => self.walk((*route, ingress), packet, out, watcher),
             Enters::Leaves(interface) => out.packet(*interface, packet),
@@ -235,8 +252,18 @@ impl Engine for Parallel {
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.pass_time(time_ns, out);
+        // What is left is the due work of native functions. It comes in the order of the functions.
+        let mut outs = Vec::new();
+        let mut due = Due { after: 0, outs: &mut outs };
+        self.each(&mut due, |engine, out| engine.advance(time_ns, out));
+        outs.sort_by_key(|one| one.what.node());
+        outs.into_iter().for_each(|one| one.what.give(out));
+    }
+
+    fn pass_time(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.steerer.advance(time_ns);
-        self.each(out, |engine, out| engine.advance(time_ns, out));
+        self.each(out, |engine, out| engine.pass_time(time_ns, out));
     }
 
     fn begin(&mut self, time_ns: u64, out: &mut dyn Outputs) {
@@ -263,7 +290,7 @@ impl Engine for Parallel {
         change: &mut Prepared,
         out: &mut dyn Outputs,
     ) -> Result<(), String> {
-        self.advance(change.control.time_ns, out);
+        self.pass_time(change.control.time_ns, out);
         let stage = self.stage_of.get(usize::from(change.control.node)).copied().unwrap_or(0);
         if let Some(mut core) = self.core(stage) {
             core.engine.control_prepared(change, out)?;
@@ -296,6 +323,18 @@ impl Engine for Parallel {
 
     fn resume(&mut self) {
         self.all().for_each(|mut core| core.engine.resume());
+    }
+
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        let mut all: Vec<_> = self.all().flat_map(|core| core.engine.problems()).collect();
+        all.sort_by_key(|(node, _)| *node);
+        all
+    }
+
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        let mut all: Vec<_> = self.all().flat_map(|core| core.engine.observed()).collect();
+        all.sort_by_key(|(node, _)| *node);
+        all
     }
 
     fn compilation(&self) -> Option<Compilation> {

@@ -47,6 +47,8 @@ pub struct Parallel {
     options: Options,
     /// Whether packets may carry logs of writes.
     has_logs: bool,
+    /// For each function, whether it is native.
+    natives: Vec<bool>,
     cores: Vec<SharedCore>,
     steerer: Steerer,
     /// What stages do not count: packets that enter, leave at once, or are lost where they enter.
@@ -121,6 +123,7 @@ impl Parallel {
             entries: plan.entries.clone(),
             routes: plan.routes.iter().map(|route| route.stages.clone()).collect(),
             options,
+            natives: chain.nodes.iter().map(|node| node.model.native.is_some()).collect(),
             has_logs: plan.stages.iter().any(|stage| !stage.logged.is_empty()),
             cores,
             steerer: Steerer::new(chain.clone()),

@@ -172,7 +172,7 @@ fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>)
     for packet in packets {
         let time_ns = packet.time_ns;
         (out.at, out.is_due) = (out.first, true);
-        engine.advance(time_ns, out);
+        engine.pass_time(time_ns, out);
         out.is_due = false;
         one.push(packet);
         engine.burst(&mut one, out);

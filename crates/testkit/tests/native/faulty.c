@@ -100,3 +100,22 @@ static const braid_profile reads_payloads = {"payload", "", BRAID_MAY_DROP, 0};
 
 BRAID_NF(curious, .packet = curious, .create = create, .reasons = "secret", .profile = &reads_ports);
 BRAID_NF(reader, .packet = curious, .create = create, .reasons = "secret", .profile = &reads_payloads);
+
+/* Says something each second, and for every third packet. */
+static void tick(void *self, braid_host *host, void *arg) {
+  (void)self, (void)arg;
+  braid_log(host, "info", "tick");
+}
+
+static int32_t create_ticker(braid_host *host, void **self) {
+  int32_t result = create(host, self);
+  return result ? result : braid_every(host, 1000000000, tick, NULL);
+}
+
+static int32_t ticker(void *self, braid_packet *packet) {
+  struct counted *counted = self;
+  if (++counted->packets % 3 == 0) braid_log(packet->host, "info", "third");
+  return BRAID_FORWARD;
+}
+
+BRAID_NF(ticker, .packet = ticker, .create = create_ticker, .profile = &reads_ports);

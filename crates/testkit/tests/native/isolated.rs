@@ -8,7 +8,7 @@ use braid_native::isolated::start_by;
 use braid_testkit::record::{Detail, Trace, record};
 
 /// A chain whose native functions run in processes of their own.
-fn isolated(mut chain: Chain) -> Chain {
+pub fn isolated(mut chain: Chain) -> Chain {
     start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
     for node in &mut chain.nodes {
         if let Some(native) = &mut Arc::make_mut(&mut node.model).native {

@@ -102,7 +102,6 @@ fn name(chain: &Chain, node: u16) -> &str {
 fn reason(chain: &Chain, why: &Why) -> String {
     match why {
         Why::Workers => "the workers of the chain must be apart first".to_owned(),
-        Why::Native(node) => format!("{} is native code", name(chain, *node)),
         Why::Holds(node) => format!("{} may hold packets", name(chain, *node)),
         Why::Circle => "packets may come back to a function".to_owned(),
         Why::Hops => "one packet may cause more visits than the hop limit allows".to_owned(),

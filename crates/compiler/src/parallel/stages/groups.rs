@@ -132,7 +132,8 @@ fn split(groups: &[usize]) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether a function publishes events when an entry ends or a timer fires.
+/// Whether a function publishes events when an entry ends or a timer fires. Native functions publish
+/// such events when their next packet comes.
 pub(super) fn speaks_on_time(model: &Model) -> bool {
     let programs = model.expire.iter().map(|(_, program)| program);
     programs.chain(model.timers.iter().map(|timer| &timer.body)).any(speaks)
@@ -140,7 +141,7 @@ pub(super) fn speaks_on_time(model: &Model) -> bool {
 
 /// Whether a program publishes events.
 pub(super) fn speaks(program: &Program) -> bool {
-    ops(program).any(|op| matches!(op, Op::Emit { .. }))
+    ops(program).any(|op| matches!(op, Op::Emit { .. } | Op::Native { .. }))
 }
 
 fn ops(program: &Program) -> impl Iterator<Item = &Op> {

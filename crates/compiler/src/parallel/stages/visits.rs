@@ -52,10 +52,6 @@ impl Visits {
         if chain.steers() {
             return Err(Why::Workers);
         }
-        let native = (0..).zip(&chain.nodes).find(|(_, node)| node.model.native.is_some());
-        if let Some((node, _)) = native {
-            return Err(Why::Native(node));
-        }
         let graph = Graph::new(chain).map_err(Why::Unfit)?;
         let mut visits = Self { graph, all: BTreeMap::new() };
         let entries = (0..).zip(&chain.interfaces).map(|(number, _)| visits.graph.entry(number));
