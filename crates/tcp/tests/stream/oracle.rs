@@ -38,6 +38,9 @@ impl Naive {
 
     pub fn segment(&mut self, offset: i64, bytes: &[u8]) {
         self.segments += 1;
+        // A segment without bytes shows, too, that all bytes in front of it were sent.
+        let sent = usize::try_from(offset + bytes.len() as i64).unwrap_or(0);
+        self.cells.resize(self.cells.len().max(sent), None);
         let mut new: Vec<(usize, u8)> = Vec::new();
         for (at, byte) in (offset..).zip(bytes) {
             match usize::try_from(at) {
@@ -51,7 +54,6 @@ impl Naive {
         }
         let (Some(&(start, _)), Some(&(last, _))) = (new.first(), new.last()) else { return };
         let end = last + 1;
-        self.cells.resize(self.cells.len().max(end), None);
         let before = self.cells.clone();
         // The runs of cells of one segment, before the new one came.
         let same = |a: Option<Cell>, b: Option<Cell>| match (a, b) {
