@@ -205,7 +205,8 @@ impl Connection {
         let (from, to) = self.sides.split(direction);
         if segment.has(Flags::SYN) {
             // An answer must acknowledge the SYN of the other end.
-            let answers = !segment.has(Flags::ACK) || to.isn.is_none() || to.syn_is_in(segment.ack);
+            let is_repeated = from.isn == Some(segment.seq);
+            let answers = !segment.has(Flags::ACK) || is_repeated || to.is_answered_by(segment.ack);
             let is_right = from.takes_syn(to, segment.seq) && answers;
             from.report.unacceptable += u64::from(!is_right);
             return is_right;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use braid_packet::checksum::verify;
-use braid_packet::{Field, FlowKey, Header, Layout, Packet, proto};
+use braid_packet::{Field, FlowKey, Layout, Packet, proto};
 use foldhash::fast::RandomState;
 
 use crate::connection::Connection;
@@ -32,7 +32,7 @@ pub struct Counts {
     pub other: u64,
     /// Fragments of IP packets with TCP. Their bytes are missing in the streams.
     pub fragments: u64,
-    /// TCP packets whose header is malformed or not captured as a whole.
+    /// Packets with malformed headers, and TCP packets whose header is not captured as a whole.
     pub malformed: u64,
     /// Segments with a wrong checksum, if checksums are verified.
     pub wrong_checksums: u64,
@@ -91,10 +91,11 @@ impl Monitor {
             return;
         }
         let Some(segment) = Segment::of(packet, layout) else {
-            let is_tcp = layout.has(Header::Inet)
-                && packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
-            self.counts.malformed += u64::from(is_tcp);
-            self.counts.other += u64::from(!is_tcp);
+            // TCP without its header is cut by the capture.
+            let is_tcp = packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
+            let is_damaged = is_tcp || layout.malformed_reason().is_some();
+            self.counts.malformed += u64::from(is_damaged);
+            self.counts.other += u64::from(!is_damaged);
             return;
         };
         if self.options.verify_checksums && verify(packet, layout).transport == Some(false) {

@@ -144,7 +144,7 @@ pub struct SideReport {
     pub stream: StreamCounts,
     /// Segments with bytes, a SYN or a FIN that came before.
     pub retransmissions: u64,
-    /// Segments that did not continue the stream where it stood.
+    /// Segments with new bytes that came after bytes behind them.
     pub out_of_order: u64,
     /// Keep-alive probes (RFC 9293 §3.8.4).
     pub keep_alives: u64,

@@ -119,6 +119,12 @@ impl Side {
         self.isn.is_some_and(|isn| ack.from(isn) >= 1)
     }
 
+    /// Whether the answer to the SYN of this end acknowledges it, and no byte that was not sent.
+    pub fn is_answered_by(&self, ack: Seq) -> bool {
+        let most = i64::try_from(self.stream.top()).unwrap_or(i64::MAX);
+        self.isn.is_none() || (0..=most).contains(&self.offset(ack))
+    }
+
     /// Whether an acknowledgement covers the FIN of this end.
     pub fn fin_is_in(&self, ack: Seq) -> bool {
         let fin = self.stream.fin().and_then(|fin| i64::try_from(fin).ok());

@@ -53,7 +53,7 @@ pub struct StreamCounts {
 pub struct Found {
     /// It had bytes that came before.
     pub is_repeated: bool,
-    /// It did not begin at the frontier, or bytes behind it had come before.
+    /// Bytes behind it had come before.
     pub is_out_of_order: bool,
 }
 
@@ -148,7 +148,8 @@ impl Stream {
         let start = start.max(self.frontier);
         let end = start + new.len() as u64;
         let next = self.pieces.first_key_value().map(|(at, _)| *at);
-        found.is_out_of_order = next.is_some() || start > self.frontier;
+        let last = self.pieces.last_key_value();
+        found.is_out_of_order = last.is_some_and(|(at, _)| *at > start);
         if start == self.frontier && next.is_none_or(|next| next >= end) {
             self.deliver(new, out);
         } else {

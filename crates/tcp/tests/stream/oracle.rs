@@ -95,13 +95,13 @@ impl Naive {
     /// The policies, as a table: where the later segment begins (before, with, behind the earlier
     /// one), and whether it ends behind it.
     fn decide(&self, (old_start, old_end): (usize, usize), (start, end): (usize, usize)) -> Kept {
-        use std::cmp::Ordering::{Equal, Greater, Less};
+        use std::cmp::Ordering::{Equal, Less};
         match (self.policy, start.cmp(&old_start), end > old_end) {
             (Policy::Last, ..) => Kept::Later,
             (Policy::First, ..) => Kept::Earlier,
             (Policy::Bsd | Policy::Linux, Less, _) => Kept::Later,
             (Policy::Linux, Equal, true) => Kept::Later,
-            (_, Less | Equal | Greater, _) => Kept::Earlier,
+            _ => Kept::Earlier,
         }
     }
 

@@ -51,6 +51,9 @@ pub struct Args {
     stream_memory: u32,
 }
 
+/// A capture is read to its end anyway, so missing bytes have much time to come (ns).
+const PATIENCE_NS: u64 = 10_000_000_000;
+
 pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut capture = Capture::open(&args.input)?;
     prepare(&args.out)?;
@@ -58,8 +61,8 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         policy: args.policy,
         stream_memory: args.stream_memory as usize * 1024,
         memory: args.memory as usize * 1024 * 1024,
+        patience_ns: PATIENCE_NS,
         verify_checksums: args.verify_checksums,
-        ..Options::default()
     };
     let mut monitor = Monitor::new(options);
     let mut written = Written::new(Files::new(&args.out), output);
