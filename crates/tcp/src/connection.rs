@@ -3,6 +3,7 @@
 use braid_packet::FlowKey;
 
 use crate::direction::{Direction, Pair};
+use crate::finding::{Gap, Overlap};
 use crate::options::Options;
 use crate::place::{ConnectionId, Place};
 use crate::policy::Policy;
@@ -10,7 +11,7 @@ use crate::report::{Ended, Opening, Report, State};
 use crate::segment::{Flags, Segment, Syn};
 use crate::seq::Seq;
 use crate::side::Side;
-use crate::sink::{Gap, Overlap, Sink};
+use crate::sink::Sink;
 use crate::stream::{Output, Stream};
 
 /// A connection.
@@ -205,8 +206,7 @@ impl Connection {
         let (from, to) = self.sides.split(direction);
         if segment.has(Flags::SYN) {
             // An answer must acknowledge the SYN of the other end.
-            let is_repeated = from.isn == Some(segment.seq);
-            let answers = !segment.has(Flags::ACK) || is_repeated || to.is_answered_by(segment.ack);
+            let answers = !segment.has(Flags::ACK) || to.is_answered_by(segment.ack);
             let is_right = from.takes_syn(to, segment.seq) && answers;
             from.report.unacceptable += u64::from(!is_right);
             return is_right;
@@ -427,7 +427,7 @@ fn is_next(from: &Side, to: &Side, seq: Seq) -> bool {
     at(from.stream.frontier()) || at(from.stream.top()) || to.ack == Some(seq)
 }
 
-/// Whether a segment is a keep-alive probe: it repeats the number of the last byte, which has been
+/// Whether a segment is a keep-alive: it repeats the number of the last byte, which has been
 /// acknowledged, with at most one byte (RFC 9293 §3.8.4).
 fn is_keep_alive(from: &Side, to: &Side, segment: &Segment<'_>, offset: i64) -> bool {
     let top = i64::try_from(from.stream.top()).unwrap_or(i64::MAX);

@@ -15,6 +15,7 @@
 
 mod connection;
 mod direction;
+mod finding;
 mod lists;
 mod monitor;
 mod options;
@@ -28,6 +29,7 @@ mod sink;
 mod stream;
 
 pub use direction::{Direction, Pair};
+pub use finding::{Gap, Overlap, Why};
 pub use monitor::{Counts, Monitor};
 pub use options::Options;
 pub use place::{ConnectionId, Place};
@@ -35,5 +37,5 @@ pub use policy::{Kept, Policy};
 pub use report::{Began, Ended, Opening, Report, SideReport, State, Traffic};
 pub use segment::{Flags, Segment, Syn};
 pub use seq::Seq;
-pub use sink::{Gap, Overlap, Sink, Why};
+pub use sink::Sink;
 pub use stream::{Found, Output, Stream, StreamCounts};

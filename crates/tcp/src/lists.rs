@@ -1,4 +1,4 @@
-//! A slab of items in two orders of use: those in use, and those that are done.
+//! A slab of items in two orders of use: items in use, and items that are done.
 
 /// Which list an item is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -146,7 +146,7 @@ pub struct SideReport {
     pub retransmissions: u64,
     /// Segments with new bytes that came after bytes behind them.
     pub out_of_order: u64,
-    /// Keep-alive probes (RFC 9293 §3.8.4).
+    /// Keep-alives (RFC 9293 §3.8.4).
     pub keep_alives: u64,
     /// Segments outside of the receiver's window; their bytes are left out.
     pub out_of_window: u64,

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use crate::finding::{Gap, Overlap, Why};
 use crate::policy::{Kept, Policy};
-use crate::sink::{Gap, Overlap, Why};
 
 /// The memory that a piece needs besides its bytes: its entry in the map and the allocator's part.
 const PIECE_BYTES: usize = 64;
@@ -38,7 +38,7 @@ pub struct StreamCounts {
     pub gap_bytes: u64,
     /// Overlaps that disagree, among bytes that waited.
     pub overlaps: u64,
-    /// Bytes that came again, of those that were delivered or waited.
+    /// Bytes that came again, after they were delivered or while they waited.
     pub repeated_bytes: u64,
     /// Bytes in front of the stream's first byte.
     pub early_bytes: u64,

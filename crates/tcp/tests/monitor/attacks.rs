@@ -1,4 +1,4 @@
-//! Segments that a receiver does not take: forged, old, or outside of its window. And probes.
+//! Segments that a receiver does not take: forged, old, or outside of its window. And keep-alives.
 
 use braid_tcp::{Ended, State};
 

@@ -7,8 +7,16 @@ use braid_packet::FlowKey;
 use braid_tcp::{Counts, Direction, Gap, Overlap, Report, SideReport};
 use serde_json::{Value, json};
 
-use super::written::{Found, Written};
 use crate::table::count;
+
+/// The gaps and overlaps of a stream.
+#[derive(Default)]
+pub struct Found {
+    pub gaps: Vec<Gap>,
+    pub overlaps: Vec<Overlap>,
+    /// The number of overlaps, listed or not.
+    pub all_overlaps: u64,
+}
 
 /// A stream that has ended.
 pub struct Stream<'a> {
@@ -153,7 +161,7 @@ fn ends(flow: &FlowKey) -> (SocketAddr, SocketAddr) {
 }
 
 /// The end of the listing.
-pub fn total(counts: &Counts, written: &Written<'_>, json: bool) -> String {
+pub fn total(counts: &Counts, files: u64, bytes: u64, json: bool) -> String {
     let packets = counts.segments
         + counts.other
         + counts.fragments
@@ -168,7 +176,6 @@ pub fn total(counts: &Counts, written: &Written<'_>, json: bool) -> String {
         ("given_up", counts.given_up),
         ("memory_gaps", counts.memory_gaps),
     ];
-    let (files, bytes) = (written.files(), written.bytes);
     if json {
         let mut value = json!({
             "type": "total",

@@ -70,7 +70,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     // What was read before an error counts.
     monitor.finish(&mut written);
     written.check()?;
-    output.text(listing::total(&monitor.counts(), &written, output.json));
+    output.text(listing::total(&monitor.counts(), written.files(), written.bytes, output.json));
     if let Some(warning) = capture.warning() {
         warn(format!("{}: {warning}", args.input.display()));
     }

@@ -6,7 +6,7 @@ use std::io;
 use braid_tcp::{ConnectionId, Direction, Gap, Kept, Overlap, Place, Report, Sink};
 
 use super::files::Files;
-use super::listing;
+use super::listing::{self, Found};
 use crate::answer::Failure;
 use crate::output::Output;
 
@@ -17,15 +17,6 @@ const MOST_KEPT: usize = 1_000_000;
 
 /// A stream.
 pub type Key = (ConnectionId, Direction);
-
-/// The gaps and overlaps of a stream.
-#[derive(Default)]
-pub struct Found {
-    pub gaps: Vec<Gap>,
-    pub overlaps: Vec<Overlap>,
-    /// The number of overlaps, with those that are not listed.
-    pub all_overlaps: u64,
-}
 
 /// Writes streams to files, and lists each connection when it ends.
 pub struct Written<'a> {
