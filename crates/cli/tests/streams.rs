@@ -272,6 +272,24 @@ fn capture_that_ends_early_gives_what_it_has() {
 }
 
 #[test]
+fn long_gaps_have_short_holes() {
+    let folder = Folder::new();
+    let at = |time, seq, text| tcp(time, 1, true, ACK, seq, 501, text);
+    let far = 1000 + (100 << 20);
+    let packets = [at(S, 1000, "abc"), at(S + 1, far, "def"), at(S + 2, far, "deF")];
+    folder.capture("in.pcap", &packets);
+    let ended = folder.braid(&["streams", "--in", "in.pcap", "--out", "out"]).code(0);
+    let ended = ended.says("gap at 3: 104857597 bytes (end)");
+    ended.says("overlap at 104857602: 1 bytes, kept earlier");
+    let found = files(&folder.path("out"));
+    let file = &found["010.000.000.001.00001-010.000.000.002.00080"];
+    let mut expected = b"abc".to_vec();
+    expected.resize(3 + (16 << 20), 0);
+    expected.extend(b"def");
+    assert!(*file == expected, "{} bytes", file.len());
+}
+
+#[test]
 fn fragments_are_counted() {
     let folder = Folder::new();
     let mut packets = connection(S, 1, 100, "hello");

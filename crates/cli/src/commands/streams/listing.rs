@@ -16,6 +16,12 @@ pub struct Found {
     pub overlaps: Vec<Overlap>,
     /// The number of overlaps, listed or not.
     pub all_overlaps: u64,
+    /// The number of bytes in holes of the file.
+    pub holes: u64,
+    /// How many bytes of long gaps the file's holes do not have.
+    pub left_out: u64,
+    /// The end of the last gap that is longer than its hole.
+    pub behind: u64,
 }
 
 /// A stream that has ended.

@@ -15,6 +15,12 @@ const MOST_LISTED: usize = 1_000;
 /// The most gaps and overlaps of all open streams that are kept for the listing.
 const MOST_KEPT: usize = 1_000_000;
 
+/// The longest hole of a file (bytes). Longer gaps are listed with their length, and their hole is
+/// shorter, so that a forged number makes no giant file.
+const MOST_HOLE: u64 = 16 << 20;
+/// The most bytes of all holes of a file.
+const MOST_HOLES: u64 = 1 << 30;
+
 /// A stream.
 pub type Key = (ConnectionId, Direction);
 
@@ -56,6 +62,11 @@ impl<'a> Written<'a> {
         }
     }
 
+    /// The number of bytes by which a place in the file is in front of the place in the stream.
+    fn left_out(&self, place: &Place) -> u64 {
+        self.found.get(&key(place)).map_or(0, |found| found.left_out)
+    }
+
     fn add_overlap(&mut self, key: Key, overlap: Overlap) {
         let found = self.found.entry(key).or_default();
         found.all_overlaps += 1;
@@ -74,19 +85,23 @@ impl Sink for Written<'_> {
     fn data(&mut self, place: &Place, offset: u64, bytes: &[u8]) {
         // Nothing is written behind a failure: the command ends with it.
         if self.failure.is_none() {
-            let result = self.files.write(key(place), &place.flow, offset, bytes);
+            let at = offset - self.left_out(place);
+            let result = self.files.write(key(place), &place.flow, at, bytes);
             self.note(result);
             self.bytes += bytes.len() as u64;
         }
     }
 
     fn repeated(&mut self, place: &Place, offset: u64, bytes: &[u8]) {
-        if self.failure.is_some() {
+        let behind = self.found.get(&key(place)).map_or(0, |found| found.behind);
+        // Bytes in front of a gap that the file does not have in full are not compared.
+        if self.failure.is_some() || offset < behind {
             return;
         }
+        let at = offset - self.left_out(place);
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(bytes.len(), 0);
-        let result = self.files.read(key(place), &place.flow, offset, &mut buffer);
+        let result = self.files.read(key(place), &place.flow, at, &mut buffer);
         if result.is_ok()
             && let Some(overlap) = Overlap::between(offset, &buffer, bytes, Kept::Earlier)
         {
@@ -98,6 +113,12 @@ impl Sink for Written<'_> {
 
     fn gap(&mut self, place: &Place, gap: Gap) {
         let found = self.found.entry(key(place)).or_default();
+        let hole = gap.len.min(MOST_HOLE).min(MOST_HOLES - found.holes);
+        found.holes += hole;
+        if hole < gap.len {
+            found.left_out += gap.len - hole;
+            found.behind = gap.offset + gap.len;
+        }
         if found.gaps.len() < MOST_LISTED && self.kept < MOST_KEPT {
             found.gaps.push(gap);
             self.kept += 1;
