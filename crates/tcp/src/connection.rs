@@ -113,7 +113,7 @@ impl Connection {
 
     /// Whether a segment shows that a new connection between the same ends has begun. A SYN shows
     /// that if the old connection is over. Otherwise it may be forged, so it waits for the answer.
-    pub fn reopened_by(&mut self, segment: &Segment<'_>) -> Option<Reopened> {
+    pub fn reopened_by(&mut self, segment: &Segment<'_>, now_ns: u64) -> Option<Reopened> {
         let direction = self.direction(segment);
         let is_over = self.is_over || self.is_closing();
         let (from, to) = self.sides.split(direction);
@@ -124,7 +124,8 @@ impl Connection {
         if !segment.has(Flags::SYN) {
             // The side goes on in the new connection, whose answer the capture does not have.
             let syn = waits(from, segment.seq);
-            let is_new = syn.is_some() && segment.is_plain() && !Self::fits(from, to, segment);
+            let is_new =
+                syn.is_some() && segment.is_plain() && !Self::fits(from, to, segment, now_ns);
             return is_new.then_some(Reopened { syn });
         }
         if segment.has(Flags::ACK) {
@@ -150,9 +151,9 @@ impl Connection {
     }
 
     /// Whether a segment lies in the window.
-    fn fits(from: &Side, to: &Side, segment: &Segment<'_>) -> bool {
+    fn fits(from: &Side, to: &Side, segment: &Segment<'_>, now_ns: u64) -> bool {
         let end = from.offset(segment.first_byte()).saturating_add(segment.len.into());
-        u64::try_from(end).is_ok_and(|end| end <= from.limit(to))
+        u64::try_from(end).is_ok_and(|end| end <= from.limit(to, now_ns))
     }
 
     /// Takes a segment.
@@ -172,7 +173,7 @@ impl Connection {
             return;
         }
         if segment.has(Flags::RST) {
-            self.reset(direction, segment, sink);
+            self.reset(direction, segment, now_ns, sink);
             return;
         }
         if !self.is_acceptable(direction, segment, now_ns) {
@@ -222,7 +223,7 @@ impl Connection {
             from.report.old_timestamps += 1;
             return false;
         }
-        let fits = Self::fits(from, to, segment);
+        let fits = Self::fits(from, to, segment, now_ns);
         let offset = from.offset(segment.seq);
         let is_next = offset <= i64::try_from(from.stream.frontier()).unwrap_or(i64::MAX);
         if !fits && !is_next {
@@ -304,7 +305,7 @@ impl Connection {
         let other = direction.reversed();
         let mut out = self.to(other, sink);
         let (from, to) = self.sides.split(direction);
-        from.hear(segment);
+        from.hear(segment, now_ns);
         if let Some(ack) = from.ack {
             // The other end's first number, if the capture has nothing of it yet.
             let is_heard = segment.has(Flags::ACK);
@@ -370,7 +371,13 @@ impl Connection {
 
     /// A RST counts if it is at the next byte, as far as the monitor can know that (RFC 9293
     /// §3.10.7.4, RFC 5961 §3).
-    fn reset<S: Sink>(&mut self, direction: Direction, segment: &Segment<'_>, sink: &mut S) {
+    fn reset<S: Sink>(
+        &mut self,
+        direction: Direction,
+        segment: &Segment<'_>,
+        now_ns: u64,
+        sink: &mut S,
+    ) {
         let (from, to) = self.sides.split(direction);
         from.report.ignored_bytes += segment.payload.len() as u64;
         let is_exact = match (from.base, to.state) {
@@ -381,7 +388,7 @@ impl Connection {
         };
         if !is_exact {
             from.report.wrong_resets += 1;
-            if Self::fits(from, to, segment) {
+            if Self::fits(from, to, segment, now_ns) {
                 from.report.ended = match from.report.ended {
                     Ended::Capture => Ended::DoubtfulReset,
                     ended => ended,

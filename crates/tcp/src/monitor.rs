@@ -113,8 +113,9 @@ impl Monitor {
         self.expire(sink);
         let key = segment.flow.bidirectional();
         let known = self.table.get(&key).copied();
+        let now_ns = self.now_ns;
         let connection = known.and_then(|at| self.connections.get(at));
-        let reopened = connection.and_then(|connection| connection.reopened_by(segment));
+        let reopened = connection.and_then(|connection| connection.reopened_by(segment, now_ns));
         let at = match (known, reopened) {
             (Some(at), Some(by)) => {
                 self.remove(at, Ended::Reopened, sink);

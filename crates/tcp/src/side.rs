@@ -13,6 +13,9 @@ const UNKNOWN_WINDOW: u64 = 1 << 30;
 /// The least distance behind the window's end at which segments are believed, because the packet
 /// that moved the window may be missing in the capture or stand behind the segment.
 const SLACK: u64 = 1 << 18;
+/// The time for which a receiver's window is known. A receiver of data acknowledges every half
+/// second (RFC 9293 §3.8.6.3); if the capture has no acknowledgement, it lacks packets.
+const WINDOW_LIFE_NS: u64 = 2 * 1_000_000_000;
 /// A timestamp is no measure after this idle time: 24 days (RFC 7323 §5.5).
 const TIMESTAMP_LIFE_NS: u64 = 24 * 24 * 3_600 * 1_000_000_000;
 
@@ -31,6 +34,8 @@ pub struct Side {
     pub ack: Option<Seq>,
     /// The window that it announced last.
     window: u16,
+    /// The time of its last acknowledgement (ns).
+    heard_ns: u64,
     /// The window scale option of its SYN.
     pub offered_scale: Option<u8>,
     /// Whether its SYN had the timestamps option.
@@ -55,6 +60,7 @@ impl Side {
             stream,
             ack: None,
             window: 0,
+            heard_ns: 0,
             offered_scale: None,
             offers_timestamps: false,
             recent: None,
@@ -65,8 +71,11 @@ impl Side {
     }
 
     /// Takes over a segment's acknowledgement and window.
-    pub fn hear(&mut self, segment: &Segment<'_>) {
+    pub fn hear(&mut self, segment: &Segment<'_>, now_ns: u64) {
         let is_later = self.ack.is_none_or(|ack| segment.ack.from(ack) >= 0);
+        if segment.has(Flags::ACK) {
+            self.heard_ns = now_ns;
+        }
         if segment.has(Flags::ACK) && is_later {
             self.ack = Some(segment.ack);
             self.window = segment.window;
@@ -131,10 +140,14 @@ impl Side {
         fin.is_some_and(|fin| self.offset(ack) > fin)
     }
 
-    /// The end of the bytes that this end may send, if `receiver` has told enough.
-    pub fn limit(&self, receiver: &Side) -> u64 {
+    /// The end of the bytes that this end may send, if `receiver` has told enough and was heard
+    /// lately.
+    pub fn limit(&self, receiver: &Side, now_ns: u64) -> u64 {
         let frontier = self.stream.frontier();
-        let Some(ack) = receiver.ack else { return frontier.saturating_add(UNKNOWN_WINDOW) };
+        let is_fresh = now_ns.saturating_sub(receiver.heard_ns) < WINDOW_LIFE_NS;
+        let Some(ack) = receiver.ack.filter(|_| is_fresh) else {
+            return frontier.saturating_add(UNKNOWN_WINDOW);
+        };
         let scale = match (self.isn, receiver.isn) {
             (Some(_), Some(_)) => receiver.scale(self),
             _ => MOST_SCALE,

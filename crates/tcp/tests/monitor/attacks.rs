@@ -93,6 +93,19 @@ fn window_scale_counts_only_if_both_sides_sent_it() {
     }
 }
 
+/// A capture that lacks a segment and all later acknowledgements still gives the rest of the stream.
+#[test]
+fn window_counts_only_while_its_receiver_is_heard() {
+    for (idle_ns, delivered) in [(0, 0), (3 * S, 3)] {
+        let mut script = scaled(None, None);
+        script.now_ns += idle_ns;
+        script.send(Client, ACK, 101 + 600_000, 501, b"far");
+        let side = script.finish().only().sides.forward;
+        assert_eq!(side.stream.delivered, delivered);
+        assert_eq!(side.out_of_window, u64::from(delivered == 0));
+    }
+}
+
 #[test]
 fn scale_above_14_is_14() {
     let sides = scaled(Some(200), Some(3)).finish().only().sides;
