@@ -271,6 +271,25 @@ fn capture_that_ends_early_gives_what_it_has() {
     ended.says("5 bytes, handshake, syn, fin").warns("bad.pcap: ");
 }
 
+/// The gaps are more than the monitor remembers, so that it takes late bytes for repeated ones.
+#[test]
+fn bytes_that_come_long_after_their_gap_are_not_compared_with_the_hole() {
+    let folder = Folder::new();
+    let at = |time, seq, text| tcp(time, 1, true, ACK, seq, 501, text);
+    let mut packets = vec![at(S, 1000, "ab")];
+    for n in 1..40_u64 {
+        let seq = u128::from(n) * 4 + 1000;
+        packets.push(at(S * n * 20, seq, "cd"));
+        packets.push(tcp(S * n * 20 + 1, 1, false, ACK, 501, seq + 2, ""));
+        packets.push(tcp(S * (n * 20 + 12), 1, false, ACK, 501, seq + 2, ""));
+    }
+    packets.push(at(S * 900, 1002, "XX"));
+    folder.capture("in.pcap", &packets);
+    let args = ["streams", "--in", "in.pcap", "--out", "out", "--json"];
+    let (streams, _) = objects(&folder.braid(&args).code(0));
+    assert_eq!((&streams[0]["gap_count"], &streams[0]["overlap_count"]), (&json!(39), &json!(0)));
+}
+
 #[test]
 fn long_gaps_have_short_holes() {
     let folder = Folder::new();

@@ -321,10 +321,15 @@ impl Stream {
         let gap = Gap { offset: self.frontier, len: next.saturating_sub(self.frontier), why };
         self.counts.gaps += 1;
         self.counts.gap_bytes += gap.len;
-        if self.lost.len() == GAPS {
-            self.lost.pop_front();
+        match self.lost.back_mut().filter(|last| last.end == self.frontier) {
+            Some(last) => last.end = next,
+            None => {
+                if self.lost.len() == GAPS {
+                    self.lost.pop_front();
+                }
+                self.lost.push_back(self.frontier..next);
+            }
         }
-        self.lost.push_back(self.frontier..next);
         self.frontier = next;
         out.gap(gap);
         self.drain(out);

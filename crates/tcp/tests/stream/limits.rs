@@ -38,6 +38,20 @@ fn acknowledged_gap_is_given_up_after_the_patience() {
 }
 
 #[test]
+fn adjacent_gaps_are_remembered_as_one() {
+    let (mut stream, mut told) = (Stream::new(Policy::First), Told::default());
+    for at in 1..=100 {
+        // The capture has none of the bytes, and the receiver has them all.
+        stream.segment((at - 1) * 10, 10, b"", &mut told);
+        stream.acknowledge(at * 10, 0, 0, &mut told);
+    }
+    assert_eq!((told.gaps.len(), stream.frontier()), (100, 1000));
+    stream.segment(0, 5, b"abcde", &mut told);
+    let counts = stream.counts();
+    assert_eq!((counts.late_bytes, counts.repeated_bytes), (5, 0));
+}
+
+#[test]
 fn late_packet_within_the_patience_fills_the_gap() {
     let (mut stream, mut told) = (Stream::new(Policy::First), Told::default());
     stream.segment(2, 2, b"cd", &mut told);

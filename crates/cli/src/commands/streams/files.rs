@@ -45,9 +45,15 @@ impl<K: Copy + Eq + Hash> Files<K> {
         self.file(key, flow)?.write_all_at(bytes, at)
     }
 
-    /// Reads bytes of a stream's file.
-    pub fn read(&mut self, key: K, flow: &FlowKey, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.file(key, flow)?.read_exact_at(bytes, at)
+    /// Reads bytes of a stream's file. Returns whether the file has them.
+    pub fn read(&mut self, key: K, flow: &FlowKey, at: u64, bytes: &mut [u8]) -> io::Result<bool> {
+        if !self.names.contains_key(&key) {
+            return Ok(false);
+        }
+        match self.file(key, flow)?.read_exact_at(bytes, at) {
+            Err(why) if why.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            result => result.map(|()| true),
+        }
     }
 
     /// Forgets a stream, and returns the name of its file, if it has one.
@@ -182,7 +188,9 @@ mod tests {
             }
         }
         let mut read = [0; 3];
-        files.read(0, &FLOW, 0, &mut read).unwrap();
+        assert!(files.read(0, &FLOW, 0, &mut read).unwrap());
+        assert!(!files.read(0, &FLOW, 1, &mut [0; 3]).unwrap());
+        assert!(!files.read(9, &FLOW, 0, &mut [0; 3]).unwrap());
         assert_eq!((&read, files.made), (b"abc", 7));
         for key in 0..7 {
             let file = files.close(key).unwrap();

@@ -93,21 +93,25 @@ impl Sink for Written<'_> {
     }
 
     fn repeated(&mut self, place: &Place, offset: u64, bytes: &[u8]) {
-        let behind = self.found.get(&key(place)).map_or(0, |found| found.behind);
-        // Bytes in front of a gap that the file does not have in full are not compared.
-        if self.failure.is_some() || offset < behind {
+        let end = offset + bytes.len() as u64;
+        let is_missing = |found: &Found| {
+            let is_in = |gap: &Gap| gap.offset < end && gap.offset + gap.len > offset;
+            // In front of a gap that the file does not have in full, places are not known.
+            offset < found.behind || found.gaps.iter().any(is_in)
+        };
+        if self.failure.is_some() || self.found.get(&key(place)).is_some_and(is_missing) {
             return;
         }
         let at = offset - self.left_out(place);
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(bytes.len(), 0);
         let result = self.files.read(key(place), &place.flow, at, &mut buffer);
-        if result.is_ok()
+        if matches!(result, Ok(true))
             && let Some(overlap) = Overlap::between(offset, &buffer, bytes, Kept::Earlier)
         {
             self.add_overlap(key(place), overlap);
         }
-        self.note(result);
+        self.note(result.map(drop));
         self.buffer = buffer;
     }
 
