@@ -21,6 +21,20 @@ fn reset_counts_only_at_the_next_byte() {
 }
 
 #[test]
+fn reset_that_does_not_acknowledge_the_syn_resets_nothing() {
+    for (flags, ack) in [(RST, 0), (RST | ACK, 100), (RST | ACK, 90)] {
+        let mut script = Script::new();
+        script.send(Client, SYN, 100, 0, b"");
+        script.send(Server, flags, 0, ack, b"");
+        script.send(Server, SYN | ACK, 500, 101, b"");
+        script.send(Client, ACK, 101, 501, b"ab");
+        let told = script.finish();
+        assert_eq!(told.texts()[0], "ab");
+        assert_eq!(told.only().sides.backward.wrong_resets, 1);
+    }
+}
+
+#[test]
 fn reset_in_the_window_is_doubtful_if_nothing_else_ends_the_stream() {
     for ends in [false, true] {
         let mut script = Script::new();
