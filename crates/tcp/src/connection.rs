@@ -382,7 +382,7 @@ impl Connection {
         from.report.ignored_bytes += segment.payload.len() as u64;
         let is_exact = match (from.base, to.state) {
             // The answer to a SYN must acknowledge it.
-            (_, State::SynSent) => segment.has(Flags::ACK) && to.syn_is_in(segment.ack),
+            (_, State::SynSent) => segment.has(Flags::ACK) && to.is_answered_by(segment.ack),
             (None, _) => true,
             (Some(_), _) => is_next(from, to, segment.seq),
         };

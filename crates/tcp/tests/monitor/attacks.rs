@@ -22,7 +22,7 @@ fn reset_counts_only_at_the_next_byte() {
 
 #[test]
 fn reset_that_does_not_acknowledge_the_syn_resets_nothing() {
-    for (flags, ack) in [(RST, 0), (RST | ACK, 100), (RST | ACK, 90)] {
+    for (flags, ack) in [(RST, 0), (RST | ACK, 100), (RST | ACK, 90), (RST | ACK, 5000)] {
         let mut script = Script::new();
         script.send(Client, SYN, 100, 0, b"");
         script.send(Server, flags, 0, ack, b"");
