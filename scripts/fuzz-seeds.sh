@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text options requests state chain engines pairs; do
+for target in language capture packet files ir_text options requests streams state chain engines pairs; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -91,6 +91,13 @@ requests stop '{"do":"stop"}'
 for chain in 0 1 2 3 4 5; do
     printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/state/$chain"
     printf '\x00\x40\x00\x01\x20\x01\xff' >> "fuzz/corpus/state/$chain"
+done
+
+# Segments: a policy; then end, flags, numbers, length, and more. A handshake, and bytes with a gap.
+for policy in 0 1 2 3; do
+    printf '\\x%02x' "$policy" | xargs -0 printf > "fuzz/corpus/streams/$policy"
+    printf '\x00\x02\x10\x00\x00\x02\x01\x12\x20\x11\x00\x02\x00\x10\x11\x21\x05\x02\x00\x10\x1a\x21\x04\x02\x00\x11\x16\x21\x02\x02' \
+        >> "fuzz/corpus/streams/$policy"
 done
 
 # The IR's text form: what the compiler prints for small models.

@@ -293,7 +293,9 @@ impl Layout {
         usize::from(self.pseudo_dst)
     }
 
-    pub(crate) fn l4(&self) -> usize {
+    /// Offset of the bytes behind the IP header, its extensions and AH.
+    #[must_use]
+    pub fn l4(&self) -> usize {
         usize::from(self.l4)
     }
 

@@ -19,6 +19,7 @@ const DATA_PATH: &[&str] = &[
     "packet",
     "runtime",
     "state",
+    "tcp",
 ];
 
 /// Lints against lost bits, panics and large frames on the stack.

@@ -22,6 +22,7 @@ mod man;
 mod new;
 mod nfs;
 mod run;
+mod streams;
 mod test;
 mod trace;
 mod verify;
@@ -43,6 +44,7 @@ pub enum Command {
     Ctl(ctl::Args),
     Trace(trace::Args),
     Diff(diff::Args),
+    Streams(streams::Args),
     Gen(r#gen::Args),
     Actions(actions::Args),
     Bench(bench::Args),
@@ -74,6 +76,7 @@ impl Command {
             Command::Ctl(args) => ctl::run(&args, output),
             Command::Trace(args) => trace::run(&args, output),
             Command::Diff(args) => diff::run(&args, output),
+            Command::Streams(args) => streams::run(&args, output),
             Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
             Command::Bench(args) => bench::run(&args, output),

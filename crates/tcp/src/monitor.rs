@@ -1,0 +1,187 @@
+//! The monitor: all connections, within a limit of memory.
+
+use std::collections::HashMap;
+
+use braid_packet::checksum::verify;
+use braid_packet::{Field, FlowKey, Layout, Packet, proto};
+use foldhash::fast::RandomState;
+
+use crate::connection::Connection;
+use crate::lists::{List, Lists};
+use crate::options::Options;
+use crate::place::ConnectionId;
+use crate::report::Ended;
+use crate::segment::{Segment, Syn};
+use crate::sink::Sink;
+
+/// The memory that a connection needs besides waiting bytes: itself, its places in the table and in
+/// the list, and the allocator's part.
+const CONNECTION_BYTES: usize = size_of::<Connection>() + size_of::<FlowKey>() + 512;
+/// The least memory of a monitor: a few connections with some bytes.
+const LEAST_MEMORY: usize = 64 << 10;
+/// The time that a connection stays known after its end, so that late packets do not open a new one
+/// (ns).
+const LINGER_NS: u64 = 60 * 1_000_000_000;
+
+/// The numbers of a monitor. Each packet is counted once: as a segment, or as left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Segments of connections.
+    pub segments: u64,
+    /// Packets that are not TCP.
+    pub other: u64,
+    /// Fragments of IP packets with TCP. Their bytes are missing in the streams.
+    pub fragments: u64,
+    /// Packets with malformed headers, and TCP packets whose header is not captured as a whole.
+    pub malformed: u64,
+    /// Segments with a wrong checksum, if checksums are verified.
+    pub wrong_checksums: u64,
+    /// Segments whose payload is not captured as a whole. They are among `segments`.
+    pub cut: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Connections that were given up because of memory.
+    pub given_up: u64,
+    /// Gaps that were made because of memory.
+    pub memory_gaps: u64,
+}
+
+/// Follows all TCP connections.
+#[derive(Debug)]
+pub struct Monitor {
+    options: Options,
+    table: HashMap<FlowKey, usize, RandomState>,
+    connections: Lists<Box<Connection>>,
+    /// The latest time of a packet (ns). Captures go back in time; the monitor's time does not.
+    now_ns: u64,
+    memory: usize,
+    counts: Counts,
+}
+
+impl Monitor {
+    /// A monitor without connections. Its memory is at least 64 KiB, and a stream may use at most a
+    /// quarter of it.
+    #[must_use]
+    pub fn new(mut options: Options) -> Self {
+        options.memory = options.memory.max(LEAST_MEMORY);
+        options.stream_memory = options.stream_memory.min(options.memory / 4);
+        let connections = Lists::new();
+        let table = HashMap::default();
+        Self { options, table, connections, now_ns: 0, memory: 0, counts: Counts::default() }
+    }
+
+    /// The numbers.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The memory in use (bytes).
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Takes a packet. `layout` is where its headers are.
+    pub fn packet<S: Sink>(&mut self, packet: &Packet, layout: &Layout, sink: &mut S) {
+        if layout.is_fragment() {
+            let is_tcp = packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
+            self.counts.fragments += u64::from(is_tcp);
+            self.counts.other += u64::from(!is_tcp);
+            return;
+        }
+        let Some(segment) = Segment::of(packet, layout) else {
+            // TCP without its header is cut by the capture.
+            let is_tcp = packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
+            let is_damaged = is_tcp || layout.malformed_reason().is_some();
+            self.counts.malformed += u64::from(is_damaged);
+            self.counts.other += u64::from(!is_damaged);
+            return;
+        };
+        if self.options.verify_checksums && verify(packet, layout).transport == Some(false) {
+            self.counts.wrong_checksums += 1;
+            return;
+        }
+        self.counts.cut += u64::from(layout.payload_truncated());
+        self.segment(&segment, sink);
+    }
+
+    /// Takes a segment.
+    pub fn segment<S: Sink>(&mut self, segment: &Segment<'_>, sink: &mut S) {
+        self.counts.segments += 1;
+        self.now_ns = self.now_ns.max(segment.time_ns);
+        self.expire(sink);
+        let key = segment.flow.bidirectional();
+        let known = self.table.get(&key).copied();
+        let now_ns = self.now_ns;
+        let connection = known.and_then(|at| self.connections.get(at));
+        let reopened = connection.and_then(|connection| connection.reopened_by(segment, now_ns));
+        let at = match (known, reopened) {
+            (Some(at), Some(by)) => {
+                self.remove(at, Ended::Reopened, sink);
+                self.open(key, segment, by.syn)
+            }
+            (Some(at), None) => at,
+            (None, _) => self.open(key, segment, None),
+        };
+        let Some(connection) = self.connections.get(at) else { return };
+        let (memory, gaps) = (connection.memory(), connection.memory_gaps);
+        connection.segment(segment, self.now_ns, &self.options, sink);
+        let list = if connection.is_over { List::Done } else { List::Live };
+        self.counts.memory_gaps += connection.memory_gaps - gaps;
+        self.memory = self.memory + connection.memory() - memory;
+        self.connections.renew(at, list);
+        while self.memory > self.options.memory {
+            let Some((oldest, ended)) = self.idle().filter(|(oldest, _)| *oldest != at) else {
+                break;
+            };
+            self.counts.given_up += u64::from(ended == Ended::GivenUp);
+            self.remove(oldest, ended, sink);
+        }
+    }
+
+    /// Ends all connections, in the order of their last packets.
+    pub fn finish<S: Sink>(&mut self, sink: &mut S) {
+        for list in [List::Done, List::Live] {
+            while let Some(at) = self.connections.oldest(list) {
+                self.remove(at, Ended::Capture, sink);
+            }
+        }
+    }
+
+    fn open(&mut self, key: FlowKey, segment: &Segment<'_>, syn: Option<Syn>) -> usize {
+        let id = ConnectionId(self.counts.connections);
+        self.counts.connections += 1;
+        self.memory += CONNECTION_BYTES;
+        let mut connection = Connection::new(id, segment, self.options.policy);
+        if let Some(syn) = syn {
+            connection.open(syn);
+        }
+        let at = self.connections.add(Box::new(connection));
+        self.table.insert(key, at);
+        at
+    }
+
+    fn remove<S: Sink>(&mut self, at: usize, ended: Ended, sink: &mut S) {
+        let Some(mut connection) = self.connections.remove(at) else { return };
+        self.memory = self.memory.saturating_sub(CONNECTION_BYTES + connection.memory());
+        self.table.remove(&connection.flow.bidirectional());
+        connection.close(ended, sink);
+    }
+
+    /// The connection to remove first: one that is over, or else the one idle for the longest time.
+    fn idle(&mut self) -> Option<(usize, Ended)> {
+        let done = self.connections.oldest(List::Done).map(|at| (at, Ended::Capture));
+        done.or_else(|| self.connections.oldest(List::Live).map(|at| (at, Ended::GivenUp)))
+    }
+
+    /// Removes the connections that have been over for a time.
+    fn expire<S: Sink>(&mut self, sink: &mut S) {
+        while let Some(at) = self.connections.oldest(List::Done)
+            && let Some(connection) = self.connections.get(at)
+            && self.now_ns.saturating_sub(connection.last_ns()) > LINGER_NS
+        {
+            self.remove(at, Ended::Capture, sink);
+        }
+    }
+}

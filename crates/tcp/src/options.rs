@@ -1,0 +1,32 @@
+//! What a monitor may use, and how it decides.
+
+use crate::policy::Policy;
+
+/// What a monitor may use, and how it decides.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which bytes count where segments disagree.
+    pub policy: Policy,
+    /// The memory that waiting bytes of one stream may use (bytes). At the limit, missing bytes are
+    /// given up ([`crate::Why::Memory`]), and the stream goes on behind them.
+    pub stream_memory: usize,
+    /// The memory of all connections together (bytes). At the limit, the connection that has been
+    /// idle for the longest time is given up ([`crate::Ended::GivenUp`]).
+    pub memory: usize,
+    /// The time after which missing bytes are given up that the receiver has acknowledged (ns).
+    pub patience_ns: u64,
+    /// Whether segments with a wrong checksum are left out.
+    pub verify_checksums: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            stream_memory: 1 << 20,
+            memory: 256 << 20,
+            patience_ns: 1_000_000_000,
+            verify_checksums: false,
+        }
+    }
+}
