@@ -115,7 +115,7 @@ pub use dependents::Dependents;
 pub use ended::{Ended, EndedEntry};
 pub use handle::{Group, Handle, TableLocator, TableRef};
 pub use hash::HashKey;
-pub use index::Index;
+pub use index::{Absent, Index};
 pub use memory::{lengthen, make_room};
 pub use moving::Room;
 #[cfg(feature = "mutants")]

@@ -32,6 +32,7 @@ enum Kind {
 struct Dense {
     order: Order,
     members: Members,
+    /// A bit for each rank that is taken. Empty if `free` has these bits itself.
     taken: Vec<u64>,
     free: Free,
     free_count: u32,
@@ -167,7 +168,8 @@ impl Dense {
             Order::Fifo => Free::Fifo(Queue::ascending(count)),
             Order::Random => Free::Random(Counts::new(count)),
         };
-        let taken = vec![0; count.div_ceil(64) as usize];
+        let bits = if order == Order::Lowest { 0 } else { count };
+        let taken = vec![0; bits.div_ceil(64) as usize];
         Self { order, members, taken, free, free_count: count, strays: BTreeSet::new() }
     }
 
@@ -192,17 +194,23 @@ impl Dense {
     /// Marks a free member as taken.
     #[inline]
     fn mark(&mut self, rank: u32) {
-        self.taken[rank as usize / 64] |= 1 << (rank % 64);
-        self.free_count -= 1;
+        self.free_count = self.free_count.wrapping_sub(1);
         match &mut self.free {
-            Free::Lowest(free) => free.remove(rank),
+            Free::Lowest(free) => return free.remove(rank),
             Free::Fifo(free) => free.remove(rank),
             Free::Random(free) => free.remove(rank),
         }
+        self.taken[rank as usize / 64] |= 1 << (rank % 64);
     }
 
+    #[inline]
     fn is_marked(&self, rank: u32) -> bool {
-        self.taken[rank as usize / 64] >> (rank % 64) & 1 == 1
+        match &self.free {
+            Free::Lowest(free) => !free.has(rank),
+            Free::Fifo(_) | Free::Random(_) => {
+                self.taken[rank as usize / 64] >> (rank % 64) & 1 == 1
+            }
+        }
     }
 
     fn take_this(&mut self, value: u128) -> bool {
@@ -219,13 +227,16 @@ impl Dense {
         if !self.is_marked(rank) {
             return false;
         }
-        self.taken[rank as usize / 64] &= !(1 << (rank % 64));
-        self.free_count += 1;
+        self.free_count = self.free_count.wrapping_add(1);
         match &mut self.free {
-            Free::Lowest(free) => free.insert(rank),
+            Free::Lowest(free) => {
+                free.insert(rank);
+                return true;
+            }
             Free::Fifo(free) => free.push(rank),
             Free::Random(free) => free.insert(rank),
         }
+        self.taken[rank as usize / 64] &= !(1 << (rank % 64));
         true
     }
 
@@ -336,7 +347,7 @@ impl Members {
     #[inline]
     fn value(&self, rank: u32) -> u128 {
         if let [(_, (lo, _))] = *self.intervals {
-            return lo + u128::from(rank);
+            return lo.wrapping_add(rank.into());
         }
         let after = self.intervals.partition_point(|&(first, _)| first <= rank);
         let (first, (lo, _)) = self.intervals[after - 1];
@@ -346,7 +357,7 @@ impl Members {
     #[inline]
     fn rank(&self, value: u128) -> Option<u32> {
         if let [(_, (lo, hi))] = *self.intervals {
-            return (lo..=hi).contains(&value).then(|| (value - lo) as u32);
+            return (lo..=hi).contains(&value).then_some(value.wrapping_sub(lo) as u32);
         }
         let after = self.intervals.partition_point(|&(_, (lo, _))| lo <= value);
         let &(first, (lo, hi)) = self.intervals.get(after.checked_sub(1)?)?;
