@@ -117,7 +117,7 @@ impl Instance {
         let Some(known) = &releases[entry.state.index()] else { return false };
         let pools = &mut shards[usize::from(entry.shard)].pools;
         for Release { pool, word, is_wide } in known {
-            let member = entry.slots[*word].into();
+            let member = Word::from(entry.slots[*word]);
             let high = if *is_wide { Word::from(entry.slots[word + 1]) << 64 } else { 0 };
             if let Some(pool) = &mut pools[pool.index()] {
                 pool.release(member | high);

@@ -39,7 +39,6 @@ impl Table {
         let (line, at) = (place as usize / LINE, place as usize % LINE);
         // An entry lies within one cache line, so no further bounds checks are necessary.
         let word = |offset: usize| at.wrapping_add(offset) % LINE;
-        let is_root = self.site.is_root;
         let line = self.hot.line_mut(line);
         let (head, free) = begun(line[word(0)], place, fresh.root);
         line[word(0)] = head;
@@ -49,7 +48,7 @@ impl Table {
         for (number, slot) in fresh.slots.iter().enumerate() {
             line[word(slots_at.wrapping_add(number))] = *slot;
         }
-        if is_root {
+        if fresh.root.is_none() {
             line[word(seen_at)] = fresh.now;
         }
         self.free = free;

@@ -33,7 +33,7 @@ pub struct Tables {
     next: u64,
     /// The id of the next entry.
     pub(crate) ids: u64,
-    /// Scratch memory for the members of a group that ends: table in the function, number, place.
+    /// Scratch memory for the members of a group that ends: table, id, place.
     members: Vec<(usize, u64, u32)>,
     pub(crate) mutants: Mutants,
 }
@@ -394,56 +394,42 @@ impl Tables {
     ) {
         let table = &self.all[root];
         let (row, place) = (table.site.row, table.place(number));
-        let (second, state) = table.cold[number].next;
-        if second != NONE && self.all[row + state as usize].cold(second).next.0 != NONE {
-            return self.end_large_group((root, place), cause, ended, run);
+        let (second, state) = self.end((root, place), cause, ended, run);
+        if second == NONE {
+            return;
         }
-        let (mut at, mut place) = (root, place);
-        // Most groups have one or two members.
-        loop {
-            let (next, state) = self.end((at, place), cause, ended, run);
-            if next == NONE {
-                break;
-            }
-            (at, place) = (row + state as usize, next);
+        let at = row.wrapping_add(state as usize);
+        if self.all[at].cold(second).next.0 == NONE {
+            // Most groups have one or two members.
+            self.end((at, second), cause, ended, run);
+        } else {
+            self.end_others((row, second, state), cause, ended, run);
         }
     }
 
-    /// As [`Tables::end_group`], for any number of members.
+    /// Ends the members of a group except its root, which has ended. `row` is the number of the
+    /// first table of the function and shard; one of the members is the entry at a place of a table
+    /// of the function.
     #[cold]
-    fn end_large_group(
+    fn end_others(
         &mut self,
-        (root, place): (usize, u32),
+        (row, mut place, mut state): (usize, u32, u32),
         cause: Cause,
         ended: &mut Ended,
         run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) {
-        let row = self.all[root].site.row;
         let mut members = std::mem::take(&mut self.members);
-        self.list_members(root, place, &mut members);
-        for (state, _, place) in members.drain(..) {
-            self.end((row + state, place), cause, ended, run);
+        while place != NONE {
+            let at = row + state as usize;
+            let cold = self.all[at].cold(place);
+            members.push((at, cold.id, place));
+            (place, state) = cold.next;
+        }
+        members.sort_unstable();
+        for (at, _, place) in members.drain(..) {
+            self.end((at, place), cause, ended, run);
         }
         self.members = members;
-    }
-
-    /// Lists the members of the group with this root, in the order in which they end.
-    #[inline(never)]
-    fn list_members(&self, root: usize, place: u32, members: &mut Vec<(usize, u64, u32)>) {
-        let row = self.all[root].site.row;
-        let mut at = (root - row, place);
-        loop {
-            let table = &self.all[row + at.0];
-            members.push((at.0, table.cold(at.1).id, at.1));
-            let (next, state) = table.cold(at.1).next;
-            if next == NONE {
-                break;
-            }
-            at = (state as usize, next);
-        }
-        if let Some((_, others)) = members.split_first_mut() {
-            others.sort_unstable();
-        }
     }
 
     /// Ends an entry. Returns the next member of its group.
