@@ -96,7 +96,7 @@ impl Instance {
     }
 
     /// Takes a member of a shard's pool. `None` if none is free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, shard: u16, pool: ParamId) -> Option<u128> {
         let Shard { pools, rng, .. } = &mut self.shards[usize::from(shard)];
         pools[pool.index()].as_mut()?.take(rng)
@@ -111,7 +111,7 @@ impl Instance {
 
     /// Returns the slots of an ended entry to their pools, if that is all that the entry's `expire`
     /// program does. Otherwise returns false.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release_slots(&mut self, entry: &EndedEntry<'_>) -> bool {
         let Self { releases, shards, .. } = self;
         let Some(known) = &releases[entry.state.index()] else { return false };

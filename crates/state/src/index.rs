@@ -42,8 +42,7 @@ impl Line {
     /// The number of the chain's next line plus 1, or 0.
     #[inline]
     fn link(&self) -> usize {
-        let [.., a, b, c, d] = self.tags;
-        u32::from_le_bytes([a, b, c, d]) as usize
+        self.tags.last_chunk().map_or(0, |link| u32::from_le_bytes(*link) as usize)
     }
 
     #[expect(

@@ -45,7 +45,8 @@ impl Table {
         for (number, part) in fresh.key.iter().enumerate() {
             line[word(KEY.wrapping_add(number))] = *part;
         }
-        for (number, slot) in fresh.slots.iter().enumerate() {
+        // The limit spares the compiler code for many slots.
+        for (number, slot) in fresh.slots.iter().take(LINE).enumerate() {
             line[word(slots_at.wrapping_add(number))] = *slot;
         }
         if fresh.root.is_none() {

@@ -63,8 +63,8 @@ pub(crate) struct Table {
     pub(crate) seen_at: usize,
     /// The distance from one entry to the next, in words.
     pub(crate) stride: usize,
-    /// The stride as a power of two, if it is one.
-    shift: Option<u32>,
+    /// 2^64 divided by the stride, rounded up.
+    per_word: u64,
     /// The largest number of entries, because places have 32 bits. So a table has at most 32 GiB,
     /// whatever its capacity is.
     most: u64,
@@ -134,7 +134,7 @@ impl Table {
             slots_at,
             seen_at,
             stride,
-            shift: stride.is_power_of_two().then(|| stride.trailing_zeros()),
+            per_word: u64::MAX / stride as u64 + 1,
             most: u64::from(NONE) / stride as u64,
             is_lazy: false,
             near: near(site.is_root && stride <= LINE, stride, (slots_at, seen_at)),
@@ -261,14 +261,6 @@ impl Table {
         self.index.guess(hash)
     }
 
-    /// The number of an entry's row of hints: unique to its place, and less than twice the number
-    /// of places.
-    #[inline]
-    pub(crate) fn line(&self, place: u32) -> usize {
-        // The stride is at least this power of two.
-        place as usize >> self.stride.ilog2()
-    }
-
     /// The first word at a place: the entry's generation, above the place of its group's root.
     #[inline]
     pub(crate) fn head(&self, place: u32) -> u64 {
@@ -323,13 +315,11 @@ impl Table {
     }
 
     /// The number of a place, from 0.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&self, place: u32) -> usize {
-        // In most tables, the stride is a power of two, so this needs no division.
-        match self.shift {
-            Some(shift) => (place as usize).wrapping_shr(shift),
-            None => place as usize / self.stride,
-        }
+        // A multiplication in place of a division. The result is exact, because places and strides
+        // have 32 bits.
+        (u128::from(place).wrapping_mul(self.per_word.into()) >> 64) as usize
     }
 
     /// The place with this number.
@@ -489,7 +479,9 @@ pub(crate) fn exists(head: u64) -> bool {
     head >> 32 & 1 == 1
 }
 
-/// The stride of entries with this number of words. Small entries do not straddle cache lines.
+/// The stride of entries with this number of words, at least 2. Small entries do not straddle cache
+/// lines.
 fn stride(words: usize) -> usize {
+    let words = words.max(2);
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
 }

@@ -78,24 +78,26 @@ impl First {
         self.word = first;
     }
 
-    /// Adds a rank to the free ranks.
-    #[inline]
-    pub(super) fn insert(&mut self, rank: u32) {
-        let at = rank as usize / 64;
-        if at < self.word || self.lowest[self.word] == u64::MAX {
-            self.word = at;
-        }
+    /// Adds a rank to the free ranks. Returns false if it is free already.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, rank: u32) -> bool {
+        let (at, bit) = (rank as usize / 64, 1 << (rank % 64));
         let word = &mut self.lowest[at];
-        let was_full = *word == u64::MAX;
-        *word &= !(1 << (rank % 64));
-        if was_full {
+        let was = *word;
+        *word &= !bit;
+        // Words before `self.word` are full, so only a full word can come before it.
+        if was == u64::MAX {
             self.unfill(at);
         }
+        was & bit != 0
     }
 
     /// Marks a word of the lowest level as no longer full.
     #[cold]
     fn unfill(&mut self, mut at: usize) {
+        if at < self.word || self.lowest[self.word] == u64::MAX {
+            self.word = at;
+        }
         for level in &mut self.higher {
             let word = &mut level[at / 64];
             let was_full = *word == u64::MAX;
