@@ -24,19 +24,19 @@ const LARGE: u64 = 4096;
 pub struct Store<D = ()> {
     tables: Tables,
     hints: Hints,
-    missed: Missed,
+    /// The latest lookup of the run that found nothing.
+    missed: Option<Missed>,
     dependents: D,
 }
 
-/// The latest lookup of a run ([`Store::find_hinted`]) that found nothing, for programs that then
-/// create the entry.
-#[derive(Debug, Default)]
+/// A lookup ([`Store::find_hinted`]) that found nothing, for programs that then create the entry.
+#[derive(Debug)]
 struct Missed {
-    /// The table, and the number of entries that had been created before. `None` if there was no
-    /// such lookup.
-    at: Option<(TableRef, u64)>,
+    table: TableRef,
     key: [u64; 2],
-    absent: Option<Absent>,
+    absent: Absent,
+    /// The number of entries that had been created before.
+    ids: u64,
 }
 
 impl Missed {
@@ -88,7 +88,7 @@ impl<D: Dependents> Store<D> {
     ) -> Self {
         let tables = Tables::new(chain, hash);
         let (hints, dependents) = (Hints::new(tables.count()), dependents(&tables));
-        Self { tables, hints, missed: Missed::default(), dependents }
+        Self { tables, hints, missed: None, dependents }
     }
 
     /// The tables without their dependents.
@@ -173,7 +173,7 @@ impl<D: Dependents> Store<D> {
     #[inline]
     pub fn begin(&mut self) {
         self.hints.begin();
-        self.missed.at = None;
+        self.missed = None;
     }
 
     /// As [`Store::find_seen`], for runs that look up several entries. Also returns the entry's
@@ -190,8 +190,7 @@ impl<D: Dependents> Store<D> {
             Ok(entry) => Some((entry, self.tables.at(table).slots(entry.place()))),
             Err(absent) => {
                 if let Some(key) = Missed::short(key) {
-                    let at = Some((table, self.tables.ids));
-                    self.missed = Missed { at, key, absent: Some(absent) };
+                    self.missed = Some(Missed { table, key, absent, ids: self.tables.ids });
                 }
                 None
             }
@@ -208,10 +207,13 @@ impl<D: Dependents> Store<D> {
         key: &[u64],
         now: u64,
     ) -> Result<Handle, Absent> {
-        let Missed { at, key: last, absent } = &self.missed;
-        let is_last = *at == Some((table, self.tables.ids)) && Missed::short(key) == Some(*last);
-        match absent {
-            Some(absent) if is_last => Err(*absent),
+        match &self.missed {
+            Some(last)
+                if (last.table, last.ids) == (table, self.tables.ids)
+                    && Missed::short(key) == Some(last.key) =>
+            {
+                Err(last.absent)
+            }
             _ => self.search(table, key, now),
         }
     }
