@@ -97,6 +97,7 @@ impl Hints {
     /// guesses that it will find the same entry again.
     #[expect(clippy::indexing_slicing, reason = "`rows` has an element for each table")]
     #[expect(clippy::cast_possible_truncation, reason = "a place's number has 32 bits")]
+    #[expect(clippy::unnecessary_lazy_evaluations, reason = "most packets need no new row")]
     fn start(&mut self, table: usize, number: usize) {
         self.found = 0;
         self.first = (table, number);

@@ -316,6 +316,7 @@ impl Table {
 
     /// The number of a place, from 0.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the number is at most the place")]
     pub(crate) fn number(&self, place: u32) -> usize {
         // A multiplication in place of a division. The result is exact, because places and strides
         // have 32 bits.
