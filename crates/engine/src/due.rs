@@ -14,7 +14,7 @@ use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
-use braid_state::{EndedEntry, SlotShape};
+use braid_state::EndedEntry;
 
 /// The kinds of due work besides expiries. The order of the variants is the order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +55,8 @@ impl Executor {
         let mut ended = std::mem::take(&mut self.functions.scratch.ended);
         loop {
             let Functions { store, instances, .. } = &mut self.functions;
-            let mut release = |entry: EndedEntry<'_>, shape: &SlotShape| {
-                instances[usize::from(entry.node)].release_slots(&entry, shape)
-            };
+            let mut release =
+                |entry: EndedEntry<'_>| instances[usize::from(entry.node)].release_slots(&entry);
             let next = store.expire_until_program(until, &mut ended, &mut release);
             let Some(at) = next else { break };
             self.functions.now = self.functions.now.max(at);

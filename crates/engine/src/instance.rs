@@ -5,18 +5,18 @@
     reason = "a verified model refers only to its declarations, and each has an element here"
 )]
 
-use crate::releases::{self, Releases};
+use crate::releases::{self, Release};
 use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, split};
 use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{NodeCounters, Traffic, share};
 use braid_ir::model::{
-    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
+    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
 };
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
-use braid_state::{EndedEntry, Pool, SlotShape};
+use braid_state::{EndedEntry, Pool};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub(crate) struct Instance {
     pub(crate) rules: Vec<Option<Rules>>,
     /// The search structure of each route-table parameter.
     pub(crate) routes: Vec<Option<Lpm>>,
-    /// The tables whose `expire` programs only return members to pools.
-    pub(crate) releases: Vec<(StateId, Releases)>,
+    /// By table: what its `expire` program does, if it only returns members to pools.
+    pub(crate) releases: Vec<Option<Vec<Release>>>,
     /// The function's counts, without the counts that residual programs still hold.
     pub(crate) counters: NodeCounters,
 }
@@ -96,7 +96,7 @@ impl Instance {
     }
 
     /// Takes a member of a shard's pool. `None` if none is free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, shard: u16, pool: ParamId) -> Option<u128> {
         let Shard { pools, rng, .. } = &mut self.shards[usize::from(shard)];
         pools[pool.index()].as_mut()?.take(rng)
@@ -111,14 +111,16 @@ impl Instance {
 
     /// Returns the slots of an ended entry to their pools, if that is all that the entry's `expire`
     /// program does. Otherwise returns false.
-    #[inline]
-    pub(crate) fn release_slots(&mut self, entry: &EndedEntry<'_>, shape: &SlotShape) -> bool {
+    #[inline(always)]
+    pub(crate) fn release_slots(&mut self, entry: &EndedEntry<'_>) -> bool {
         let Self { releases, shards, .. } = self;
-        let known = releases.iter().find(|(state, _)| *state == entry.state);
-        let Some((_, known)) = known else { return false };
-        for (pool, slot) in known {
-            if let Some(pool) = &mut shards[usize::from(entry.shard)].pools[pool.index()] {
-                pool.release(shape.get(entry.slots, *slot));
+        let Some(known) = &releases[entry.state.index()] else { return false };
+        let pools = &mut shards[usize::from(entry.shard)].pools;
+        for Release { pool, word, is_wide } in known {
+            let member = Word::from(entry.slots[*word]);
+            let high = if *is_wide { Word::from(entry.slots[word + 1]) << 64 } else { 0 };
+            if let Some(pool) = &mut pools[pool.index()] {
+                pool.release(member | high);
             }
         }
         true

@@ -305,21 +305,21 @@ impl<'m> Machine<'m> {
         let near = self.near(number);
         let table = near.table;
         let Functions { store, touched, now, .. } = &mut *self.functions;
-        let hash = match store.find_or_hash(table, key, *now) {
+        let absent = match store.find_or_absent(table, key, *now) {
             Ok(entry) => {
                 if near.is_partner {
                     touched.set(table, entry);
                 }
                 return store.assign(table, entry, slots, *now);
             }
-            Err(hash) => hash,
+            Err(absent) => absent,
         };
         if !store.has_room(table) {
             return self.set_full(number, key, slots);
         }
         let partner = near.partner.and_then(|partner| touched.get(partner));
         let new = New { key, slots, partner, now: *now, shard: near.shard, renews: true };
-        let Created::Entry(entry) = store.create_in_room(table, &new, hash) else { return false };
+        let Created::Entry(entry) = store.create_in_room(table, &new, absent) else { return false };
         if near.is_partner {
             touched.set(table, entry);
         }

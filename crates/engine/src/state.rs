@@ -226,7 +226,7 @@ impl ExecContext<'_> {
         self.start();
         let model = self.model;
         for entry in ended.entries() {
-            if self.instance.release_slots(&entry, self.store.slot_shape(entry.table)) {
+            if self.instance.release_slots(&entry) {
                 continue;
             }
             let program = model.expire.iter().find(|(state, _)| *state == entry.state);

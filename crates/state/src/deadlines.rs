@@ -9,10 +9,10 @@
 //! later slot.
 #![expect(
     clippy::indexing_slicing,
-    reason = "`behind` has an element for each queued place, and slots are counted modulo `SLOTS`"
+    reason = "each queued place has cold data, and slots are counted modulo `SLOTS`"
 )]
 
-use crate::memory::lengthen;
+use crate::table::Cold;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -33,11 +33,38 @@ pub(crate) struct Times {
     pub(crate) tick: u64,
 }
 
+impl Times {
+    /// The time (ns) at which a group expires that was created at `created` and last seen at
+    /// `seen`. `None` if it never expires.
+    #[inline(always)]
+    pub(crate) fn deadline(&self, created: u64, seen: u64) -> Option<u64> {
+        let idle = self.idle.and_then(|idle| seen.checked_add(idle));
+        let hard = self.hard.and_then(|hard| created.checked_add(hard));
+        let first = match (idle, hard) {
+            (Some(idle), Some(hard)) => idle.min(hard),
+            (idle, hard) => idle.or(hard)?,
+        };
+        first.div_ceil(self.tick).checked_mul(self.tick)
+    }
+
+    /// Whether [`Times::deadline`] is at most `due`, which is a multiple of the tick. So this needs
+    /// no rounding.
+    #[inline(always)]
+    pub(crate) fn is_over(&self, created: u64, seen: u64, due: u64) -> bool {
+        let is_over = |time: u64, after| time.checked_add(after).is_some_and(|at| at <= due);
+        self.idle.is_some_and(|idle| is_over(seen, idle))
+            || self.hard.is_some_and(|hard| is_over(created, hard))
+    }
+}
+
 /// The number of slots. Together they cover more than twice the time until a new entry is due.
 const SLOTS: usize = 2048;
 
+/// Stands for no slot.
+const NEVER: u64 = u64::MAX;
+
 /// Marks a place that is not queued.
-const FREE: u32 = u32::MAX;
+pub(crate) const FREE: u32 = u32::MAX;
 /// Marks a place in `soon` or `late`.
 const SOON: u32 = u32::MAX - 1;
 /// Marks the last place of a slot.
@@ -46,16 +73,17 @@ const LAST: u32 = u32::MAX - 2;
 /// The queue of a table. It holds each place at most once. When an entry ends for another reason
 /// than its deadline, its place stays queued. The next entry at the place uses this queued item. It
 /// is younger, so it is not due earlier.
-#[derive(Debug, Default)]
+///
+/// The table's cold data holds the links of the places: [`Cold::behind`] is the next place in the
+/// same slot, or [`LAST`], [`SOON`], [`FREE`].
+#[derive(Debug)]
 pub(crate) struct Queue {
     /// The places of the latest opened slot that are due by its end, the first one last.
     soon: Vec<Item>,
     /// The places that were queued after the latest slot was opened, and are due by its end.
     late: BinaryHeap<Reverse<Item>>,
-    /// By place: the next place in its slot, or [`LAST`], [`SOON`], [`FREE`].
-    behind: Vec<u32>,
     /// By the slot's number modulo [`SLOTS`]: the first place in the slot, or [`LAST`].
-    slots: Vec<u32>,
+    slots: Box<[u32; SLOTS]>,
     /// A bit for each slot that is not empty.
     full: [u64; SLOTS / 64],
     /// A slot covers 2^`shift` ns.
@@ -63,22 +91,30 @@ pub(crate) struct Queue {
     /// The number of the latest opened slot. `slots` has the [`SLOTS`] slots after it. A place that
     /// is due later is queued in the last of them.
     opened: u64,
-    /// The number of the first slot that is not empty.
-    first: Option<u64>,
+    /// The number of the first slot that is not empty, or [`NEVER`].
+    first: u64,
 }
 
 impl Queue {
     /// Creates the queue for entries with these time-outs.
     pub(crate) fn new(times: &Times) -> Self {
-        let mut queue = Self::default();
-        queue.clear(times);
+        let mut queue = Self {
+            soon: Vec::new(),
+            late: BinaryHeap::new(),
+            slots: Box::new([LAST; SLOTS]),
+            full: [0; SLOTS / 64],
+            shift: 0,
+            opened: 0,
+            first: NEVER,
+        };
+        queue.clear(times, &mut []);
         queue
     }
 
     /// The first item, or the first slot.
     #[inline]
     pub(crate) fn first(&self) -> Option<First> {
-        let slot = self.first.map(|slot| slot << self.shift);
+        let slot = (self.first != NEVER).then(|| self.first << self.shift);
         match (self.next(), slot) {
             (Some((due, id, _)), None) => Some((due, Some(id))),
             (Some((due, id, _)), Some(slot)) if due < slot => Some((due, Some(id))),
@@ -98,56 +134,55 @@ impl Queue {
     }
 
     /// Adds an item unless the place is queued.
-    #[inline]
-    pub(crate) fn push(&mut self, item: Item) {
+    #[inline(always)]
+    pub(crate) fn push(&mut self, item: Item, cold: &mut Cold) {
         let (due, _, number) = item;
-        let at = number as usize;
-        lengthen(&mut self.behind, at + 1, FREE);
-        if self.behind[at] != FREE {
+        if cold.behind != FREE {
             return;
         }
-        match self.slot(due) {
+        cold.behind = match self.slot(due) {
             Some(slot) => self.put(slot, number),
-            None => {
-                self.behind[at] = SOON;
-                self.late.push(Reverse(item));
-            }
-        }
+            None => self.push_late(item),
+        };
+    }
+
+    /// Adds an item that is due by the end of the latest opened slot. Returns the link of its place.
+    #[cold]
+    fn push_late(&mut self, item: Item) -> u32 {
+        self.late.push(Reverse(item));
+        SOON
     }
 
     /// The slot for a place that is due at this time. `None` if this slot has been opened.
-    #[inline]
+    #[inline(always)]
     fn slot(&mut self, due: u64) -> Option<u64> {
-        let slot = due >> self.shift;
-        if self.first.is_none() {
+        let slot = due.wrapping_shr(self.shift);
+        if self.first == NEVER {
             // The next places may be due before this one, so the queue leaves room for them.
             self.opened = self.opened.max(slot.saturating_sub(SLOTS as u64 / 2 + 1));
         }
         (slot > self.opened).then_some(slot)
     }
 
-    /// Adds a place to a slot that has not been opened.
-    #[inline]
-    fn put(&mut self, slot: u64, number: u32) {
-        if self.slots.is_empty() {
-            self.slots.resize(SLOTS, LAST);
-        }
+    /// Adds a place to a slot that has not been opened. Returns the link of the place.
+    #[inline(always)]
+    fn put(&mut self, slot: u64, number: u32) -> u32 {
         let slot = slot.min(self.opened.saturating_add(SLOTS as u64));
         let index = index_of(slot);
-        self.behind[number as usize] = std::mem::replace(&mut self.slots[index], number);
         self.full[index / 64] |= 1 << (index % 64);
-        self.first = Some(self.first.map_or(slot, |first| first.min(slot)));
+        self.first = self.first.min(slot);
+        std::mem::replace(&mut self.slots[index], number)
     }
 
     /// Removes the first item.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<Item> {
+    pub(crate) fn pop(&mut self, cold: &mut [Cold]) -> Option<Item> {
         let item = match self.soon.last() {
             Some(_) if self.late.is_empty() => self.soon.pop(),
             Some(soon) if self.late.peek().is_none_or(|late| *soon < late.0) => self.soon.pop(),
             _ => self.late.pop().map(|late| late.0),
         }?;
-        self.behind[item.2 as usize] = FREE;
+        cold[item.2 as usize].behind = FREE;
         Some(item)
     }
 
@@ -158,27 +193,30 @@ impl Queue {
         self.next().is_some_and(|item| item.0 == due)
     }
 
-    /// Opens the first slot that is not empty. `item` gives the present item of each place in it,
+    /// Opens the first slot that is not empty. `due` gives the present deadline of each place in it,
     /// or `None` if the place has no entry that is ever due.
-    pub(crate) fn open(&mut self, item: impl Fn(u32) -> Option<Item>) {
-        let Some(slot) = self.first else { return };
-        self.opened = slot;
-        let index = index_of(slot);
+    pub(crate) fn open(&mut self, cold: &mut [Cold], due: impl Fn(u32, &Cold) -> Option<u64>) {
+        if self.first == NEVER {
+            return;
+        }
+        self.opened = self.first;
+        let index = index_of(self.opened);
         self.full[index / 64] &= !(1 << (index % 64));
-        self.first = self.next_full();
+        self.first = self.next_full().unwrap_or(NEVER);
         let mut number = std::mem::replace(&mut self.slots[index], LAST);
         while number != LAST {
-            let at = number as usize;
-            let next = std::mem::replace(&mut self.behind[at], FREE);
-            if let Some(item) = item(number) {
-                match self.slot(item.0) {
+            let cold = &mut cold[number as usize];
+            let next = cold.behind;
+            cold.behind = match due(number, cold) {
+                None => FREE,
+                Some(due) => match self.slot(due) {
                     Some(slot) => self.put(slot, number),
                     None => {
-                        self.behind[at] = SOON;
-                        self.soon.push(item);
+                        self.soon.push((due, cold.id, number));
+                        SOON
                     }
-                }
-            }
+                },
+            };
             number = next;
         }
         self.soon.sort_unstable_by(|one, other| other.cmp(one));
@@ -200,21 +238,20 @@ impl Queue {
 
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        (self.soon.len() + self.late.len()) * size_of::<Item>()
-            + size_of_val(&*self.behind)
-            + size_of_val(&*self.slots)
+        (self.soon.len() + self.late.len()) * size_of::<Item>() + size_of_val(&*self.slots)
     }
 
     /// Removes all places, and sets new time-outs.
-    pub(crate) fn clear(&mut self, times: &Times) {
+    pub(crate) fn clear(&mut self, times: &Times, cold: &mut [Cold]) {
         self.soon.clear();
         self.late.clear();
-        self.behind.fill(FREE);
+        cold.iter_mut().for_each(|cold| cold.behind = FREE);
         self.slots.fill(LAST);
         self.full.fill(0);
-        (self.opened, self.first) = (0, None);
+        (self.opened, self.first) = (0, NEVER);
         let longest = times.idle.into_iter().chain(times.hard).min().unwrap_or(0);
-        self.shift = 64 - (longest / (SLOTS as u64 / 2)).leading_zeros();
+        // At least 1, so that no slot has the number `NEVER`.
+        self.shift = (64 - (longest / (SLOTS as u64 / 2)).leading_zeros()).max(1);
     }
 }
 

@@ -42,14 +42,14 @@ pub struct EndedEntry<'a> {
 }
 
 impl<'a> EndedEntry<'a> {
-    /// The entry at a place of a table.
-    #[inline]
-    pub(crate) fn of(at: usize, table: &'a Table, place: u32) -> Self {
+    /// The entry at a place of a table, which a shard created.
+    #[inline(always)]
+    pub(crate) fn of(at: usize, table: &'a Table, place: u32, shard: u16) -> Self {
         Self {
             table: TableRef::at(at),
             node: table.site.node,
             state: table.site.state,
-            shard: table.creator(place),
+            shard,
             key: table.key(place),
             slots: table.slots(place),
         }

@@ -27,7 +27,7 @@ struct Row([u32; WIDTH]);
 /// The hints kept with the entries of a table.
 #[derive(Clone, Default, Debug)]
 struct Rows {
-    /// The rows by [`Table::line`] of the first entry. The vector ends with the last row that was
+    /// The rows by the number of the first entry. The vector ends with the last row that was
     /// written.
     all: Vec<Row>,
     /// By position in a row: the table of the entry. All rows share this list.
@@ -46,7 +46,7 @@ pub(crate) struct Hints {
     /// By table.
     rows: Vec<Rows>,
     /// Lookups to prefetch: table and hash of the key. During [`Hints::fetch`], the hash is
-    /// replaced by the line of the first entry.
+    /// replaced by the number of the first entry.
     ahead: Vec<(usize, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl Hints {
     )]
     pub(crate) fn learn(&mut self, at: usize, table: &Table, place: u32) {
         match self.found {
-            FIRST => self.start(at, table.line(place), || table.number(place) as u32),
+            FIRST => self.start(at, table.number(place)),
             found if found < WIDTH => self.keep(at, table.number(place) as u32),
             _ => {}
         }
@@ -96,11 +96,13 @@ impl Hints {
     /// Starts the hints of a run with its first entry. If the entry has no hints, the run first
     /// guesses that it will find the same entry again.
     #[expect(clippy::indexing_slicing, reason = "`rows` has an element for each table")]
-    fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
+    #[expect(clippy::cast_possible_truncation, reason = "a place's number has 32 bits")]
+    #[expect(clippy::unnecessary_lazy_evaluations, reason = "most packets need no new row")]
+    fn start(&mut self, table: usize, number: usize) {
         self.found = 0;
-        self.first = (table, line);
-        let row = self.rows[table].all.get(line).copied();
-        self.row = row.unwrap_or_else(|| Row([number(); WIDTH]));
+        self.first = (table, number);
+        let row = self.rows[table].all.get(number).copied();
+        self.row = row.unwrap_or_else(|| Row([number as u32; WIDTH]));
     }
 
     /// Keeps a hint for a later entry of the run, because the existing hint was wrong.
@@ -109,13 +111,13 @@ impl Hints {
         reason = "`rows` has an element for each table, and `learn` calls this below `WIDTH`"
     )]
     fn keep(&mut self, table: usize, number: u32) {
-        let (first, line) = self.first;
-        let rows = &mut self.rows[first];
-        if rows.all.len() <= line {
-            lengthen(&mut rows.all, line + 1, Row::default());
-            rows.all[line] = self.row;
+        let (table_of_first, first) = self.first;
+        let rows = &mut self.rows[table_of_first];
+        if rows.all.len() <= first {
+            lengthen(&mut rows.all, first + 1, Row::default());
+            rows.all[first] = self.row;
         }
-        rows.all[line].0[self.found] = number;
+        rows.all[first].0[self.found] = number;
         if rows.tables.len() <= self.found {
             rows.tables.resize(self.found + 1, table);
         }
@@ -135,26 +137,26 @@ impl Hints {
     #[expect(clippy::indexing_slicing, reason = "lookups and hints name tables of this store")]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the first loop has replaced the hash by a line, which is a `usize`"
+        reason = "the first loop has replaced the hash by a number, which is a `usize`"
     )]
     pub(crate) fn fetch(&mut self, tables: &[Table]) {
         let mut sum = 0;
         for (at, hash) in &mut self.ahead {
-            // From here on, the second number is the line of the first entry.
-            let line = match tables[*at].guess(*hash) {
+            // From here on, the second element is the number of the first entry.
+            let first = match tables[*at].guess(*hash) {
                 Some(place) => {
                     let table = &tables[*at];
                     sum ^= table.head(place);
-                    table.line(place)
+                    table.number(place)
                 }
                 None => usize::MAX,
             };
-            sum ^= self.rows[*at].all.get(line).map_or(0, |row| row.0[0].into());
-            *hash = line as u64;
+            sum ^= self.rows[*at].all.get(first).map_or(0, |row| row.0[0].into());
+            *hash = first as u64;
         }
-        for (at, line) in &self.ahead {
+        for (at, first) in &self.ahead {
             let rows = &self.rows[*at];
-            let Some(row) = rows.all.get(*line as usize) else { continue };
+            let Some(row) = rows.all.get(*first as usize) else { continue };
             for (number, table) in row.0.iter().zip(&rows.tables) {
                 sum ^= tables[*table].head_at(*number);
             }

@@ -42,8 +42,7 @@ impl Line {
     /// The number of the chain's next line plus 1, or 0.
     #[inline]
     fn link(&self) -> usize {
-        let [.., a, b, c, d] = self.tags;
-        u32::from_le_bytes([a, b, c, d]) as usize
+        self.tags.last_chunk().map_or(0, |link| u32::from_le_bytes(*link) as usize)
     }
 
     #[expect(
@@ -74,6 +73,13 @@ pub struct Index {
     moved: Vec<u32>,
 }
 
+/// The result of a lookup that finds nothing: the hash, and the number of its line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Absent {
+    pub(crate) hash: u64,
+    home: usize,
+}
+
 /// A reference to a line: the first of a chain or a chained one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -100,18 +106,36 @@ impl Index {
     /// first result that is not `None`.
     #[inline(always)]
     pub fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
+        self.find_or_absent(hash, is).ok()
+    }
+
+    /// As [`Index::find`]. The error is for [`Index::insert_absent`].
+    #[inline(always)]
+    pub(crate) fn find_or_absent<T>(
+        &self,
+        hash: u64,
+        is: impl Fn(u32) -> Option<T>,
+    ) -> Result<T, Absent> {
+        let absent = self.absent(hash);
         let tag = tag(hash);
-        let mut line = &self.lines[self.home(hash)];
+        let mut line = &self.lines[absent.home];
         loop {
             let mut hits = ways_with(line, tag);
             while hits != 0 {
                 if let Some(found) = is(line.places[way(hits)]) {
-                    return Some(found);
+                    return Ok(found);
                 }
                 hits &= hits - 1;
             }
-            line = self.chained.get(line.link().checked_sub(1)?)?;
+            let next = line.link().checked_sub(1).ok_or(absent)?;
+            line = self.chained.get(next).ok_or(absent)?;
         }
+    }
+
+    /// A hash for [`Index::insert_absent`].
+    #[inline(always)]
+    pub(crate) fn absent(&self, hash: u64) -> Absent {
+        Absent { hash, home: self.home(hash) }
     }
 
     /// Prefetches the line of a hash. The result has no meaning.
@@ -136,15 +160,34 @@ impl Index {
     /// Adds a place. `rehash` returns the hash of any place in the index.
     #[inline]
     pub fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
+        self.insert_absent(self.absent(hash), place, rehash);
+    }
+
+    /// As [`Index::insert`], with the result of a lookup. No place was added since.
+    #[inline(always)]
+    pub(crate) fn insert_absent(
+        &mut self,
+        Absent { hash, mut home }: Absent,
+        place: u32,
+        rehash: impl Fn(u32) -> u64,
+    ) {
+        debug_assert_eq!(home, self.home(hash), "the index has grown since the lookup");
         if self.len >= self.most {
             self.split(rehash);
+            home = self.home(hash);
         }
-        self.put(hash, place);
-        self.len += 1;
+        self.put(home, hash, place);
+        self.len = self.len.wrapping_add(1);
+    }
+
+    /// The number of places.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Removes a place that was added under this hash. Does nothing if it is absent.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, hash: u64, place: u32) {
         let home = self.home(hash);
         let line = &mut self.lines[home];
@@ -152,7 +195,7 @@ impl Index {
             self.remove_from_chain(home, hash, place);
         } else if let Some(way) = way_of(line, hash, place) {
             line.set(way, 0, 0);
-            self.len -= 1;
+            self.len = self.len.wrapping_sub(1);
         }
     }
 
@@ -219,8 +262,7 @@ impl Index {
     }
 
     #[inline]
-    fn put(&mut self, hash: u64, place: u32) {
-        let home = self.home(hash);
+    fn put(&mut self, home: usize, hash: u64, place: u32) {
         let line = &mut self.lines[home];
         let free = ways_with(line, 0);
         if free == 0 {
@@ -294,7 +336,8 @@ impl Index {
             self.mask = 2 * self.base - 1;
         }
         for place in moved.drain(..) {
-            self.put(rehash(place), place);
+            let hash = rehash(place);
+            self.put(self.home(hash), hash, place);
         }
         self.moved = moved;
     }

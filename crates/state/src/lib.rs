@@ -64,13 +64,14 @@
 //! lives with no other entry. The sum is rounded up to a power of two, and above 64 to a multiple
 //! of 32. Further parts of an entry:
 //!
-//! - 16 bytes that lookups do not read, and 8 more in functions in which entries live with others;
+//! - 32 bytes that lookups do not read: time and order of its creation, its shard, the next member
+//!   of its group, and its link in the queue of deadlines;
 //! - about 11 bytes in the index;
-//! - 4 bytes if it has a deadline, 8 if its table evicts, 2 if it has shards;
+//! - 8 bytes if its table evicts;
 //! - 64 bytes for hints, if programs find this entry first and others after it.
 //!
-//! A flow through a NAPT (two entries) takes about 138 bytes. A flow in a table per connection
-//! takes about 103 bytes.
+//! A flow through a NAPT (two entries) takes about 150 bytes. A flow in a table per connection
+//! takes about 107 bytes.
 //!
 //! Tables grow with their entries, not with their capacity: by 64 places at a time. The index grows
 //! by a line for every six new entries. Arrays grow by doubling. An array of a megabyte or more reserves address
@@ -115,7 +116,7 @@ pub use dependents::Dependents;
 pub use ended::{Ended, EndedEntry};
 pub use handle::{Group, Handle, TableLocator, TableRef};
 pub use hash::HashKey;
-pub use index::Index;
+pub use index::{Absent, Index};
 pub use memory::{lengthen, make_room};
 pub use moving::Room;
 #[cfg(feature = "mutants")]

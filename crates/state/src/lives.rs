@@ -2,38 +2,28 @@
 //! time here, so callers whose keys have a known size get code for this size.
 
 use crate::hash::HashKey;
-use crate::memory::{LINE, NONE};
+use crate::memory::LINE;
 use crate::table::{Cold, Fresh, KEY, Table, root_in};
 
 impl Table {
     /// Adds an entry. The table must have room and no entry with the same key. Returns the place,
-    /// the entry's first word and the place's number. In functions with groups, the caller sets the
-    /// next member of an entry that is not a root.
+    /// the entry's first word and the place's number.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> (u32, u64, usize) {
-        if self.free == NONE {
-            self.add_places();
-        }
-        let place = self.free;
+        let place = self.next_place();
         let head = self.write(place, fresh);
         let number = self.number(place);
-        self.cold[number] = Cold { created_ns: fresh.now, id: fresh.id };
-        if fresh.root.is_none()
-            && let Some(next) = self.next.get_mut(number)
-        {
-            *next = (NONE, 0);
-        }
-        if let Some(creator) = self.creators.get_mut(number) {
-            *creator = fresh.shard;
-        }
+        let cold = &mut self.cold[number];
+        let Fresh { now: created_ns, id, next, shard: creator, .. } = *fresh;
+        *cold = Cold { created_ns, id, next, behind: cold.behind, creator };
         if let Some(order) = &mut self.order {
             order.append(number);
         }
         let (hot, words) = (&self.hot, self.key_words);
-        self.index
-            .insert(fresh.hash, place, |place| hash_key.hash(hot.get(place as usize + KEY, words)));
-        self.len += 1;
+        self.index.insert_absent(fresh.absent, place, |place| {
+            hash_key.hash(hot.get(place as usize + KEY, words))
+        });
         (place, head, number)
     }
 
@@ -49,17 +39,17 @@ impl Table {
         let (line, at) = (place as usize / LINE, place as usize % LINE);
         // An entry lies within one cache line, so no further bounds checks are necessary.
         let word = |offset: usize| at.wrapping_add(offset) % LINE;
-        let is_root = self.site.is_root;
         let line = self.hot.line_mut(line);
         let (head, free) = begun(line[word(0)], place, fresh.root);
         line[word(0)] = head;
         for (number, part) in fresh.key.iter().enumerate() {
             line[word(KEY.wrapping_add(number))] = *part;
         }
-        for (number, slot) in fresh.slots.iter().enumerate() {
+        // The limit spares the compiler code for many slots.
+        for (number, slot) in fresh.slots.iter().take(LINE).enumerate() {
             line[word(slots_at.wrapping_add(number))] = *slot;
         }
-        if is_root {
+        if fresh.root.is_none() {
             line[word(seen_at)] = fresh.now;
         }
         self.free = free;
@@ -82,34 +72,48 @@ impl Table {
         head
     }
 
-    /// A key of few words.
+    /// Removes the entry at a place. `number` is the place's number.
     #[inline(always)]
-    fn short_key<const N: usize>(&self, place: u32) -> [u64; N] {
-        let key = self.hot.get(place as usize + KEY, N);
-        key.try_into().unwrap_or([0; N])
+    #[expect(clippy::indexing_slicing, reason = "`word` is below `LINE`")]
+    pub(crate) fn remove(&mut self, (place, number): (u32, usize), hash_key: &HashKey) {
+        if let Some(order) = &mut self.order {
+            order.remove(number);
+        }
+        let free = std::mem::replace(&mut self.free, place);
+        if self.stride > LINE {
+            return self.remove_long(place, free, hash_key);
+        }
+        let (line, at) = (place as usize / LINE, place as usize % LINE);
+        let word = |offset: usize| at.wrapping_add(offset) % LINE;
+        let line = self.hot.line_mut(line);
+        let key = |number: usize| line[word(KEY.wrapping_add(number))];
+        let hash = match self.key_words {
+            1 => hash_key.hash_words(&[key(0)]),
+            2 => hash_key.hash_words(&[key(0), key(1)]),
+            words => {
+                let key: [u64; LINE] = std::array::from_fn(key);
+                hash_key.hash(&key[..words % LINE])
+            }
+        };
+        line[word(0)] = ended(line[word(0)], free);
+        self.index.remove(hash, place);
     }
 
-    /// Removes an entry.
-    #[inline]
-    pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
-        let hash = match self.key_words {
-            1 => hash_key.hash_words(&self.short_key::<1>(place)),
-            2 => hash_key.hash_words(&self.short_key::<2>(place)),
-            _ => hash_key.hash(self.key(place)),
-        };
-        self.index.remove(hash, place);
+    /// As [`Table::remove`], for entries that do not fit into a cache line.
+    #[inline(never)]
+    fn remove_long(&mut self, place: u32, free: u32, hash_key: &HashKey) {
+        let hash = hash_key.hash(self.key(place));
         let head = self.hot.word_mut(place as usize);
-        // The shift removes the carry out of the 32 bits of the generation.
-        *head = (*head >> 32).wrapping_add(1) << 32 | u64::from(self.free);
-        self.free = place;
-        if self.order.is_some() {
-            let number = self.number(place);
-            if let Some(order) = &mut self.order {
-                order.remove(number);
-            }
-        }
-        self.len -= 1;
+        *head = ended(*head, free);
+        self.index.remove(hash, place);
     }
+}
+
+/// The first word of a place whose entry had this first word. `free` is the next free place.
+#[inline(always)]
+fn ended(head: u64, free: u32) -> u64 {
+    // The shift removes the carry out of the 32 bits of the generation.
+    (head >> 32).wrapping_add(1) << 32 | u64::from(free)
 }
 
 /// The first word of a new entry at a place that has this first word, and the next free place.

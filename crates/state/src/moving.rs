@@ -5,15 +5,12 @@
 )]
 
 use crate::mutants::MoveMutant;
-use crate::table::{Cold, Table};
+use crate::table::{COLD, Cold, Table};
 use crate::tables::Tables;
 
 /// Memory for a copy of tables.
 #[derive(Debug, Default)]
 pub struct Room(Vec<(Vec<u64>, Vec<Cold>)>);
-
-/// Fills room with something other than zeros.
-const COLD: Cold = Cold { created_ns: 1, id: 1 };
 
 /// An array for this number of elements and a few more. The function writes to the array, so that
 /// the system provides the memory now.

@@ -32,6 +32,7 @@ enum Kind {
 struct Dense {
     order: Order,
     members: Members,
+    /// A bit for each rank that is taken. Empty if `free` has these bits itself.
     taken: Vec<u64>,
     free: Free,
     free_count: u32,
@@ -60,8 +61,22 @@ impl Pool {
 
     /// Takes the member whose turn it is; `None` when none is free. Only pools in random order draw
     /// from `rng`, and only when a member is free.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, rng: &mut Rng) -> Option<u128> {
+        if let Kind::Dense(pool) = &mut self.0
+            && let Free::Lowest(free) = &mut pool.free
+        {
+            let rank = free.first()?;
+            free.remove(rank);
+            pool.free_count = pool.free_count.wrapping_sub(1);
+            return Some(pool.members.value(rank));
+        }
+        self.take_in_order(rng)
+    }
+
+    /// As [`Pool::take`], for any order.
+    #[inline(never)]
+    fn take_in_order(&mut self, rng: &mut Rng) -> Option<u128> {
         match &mut self.0 {
             Kind::Dense(pool) => pool.take(rng),
             Kind::Sparse(pool) => pool.take(rng),
@@ -78,8 +93,22 @@ impl Pool {
 
     /// Returns a member. The result is false, without any change, when the member is not taken. A
     /// member that a change has removed from the pool since it was taken is forgotten.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, value: u128) -> bool {
+        if let Kind::Dense(pool) = &mut self.0
+            && let Free::Lowest(free) = &mut pool.free
+            && let Some(rank) = pool.members.rank(value)
+        {
+            let was_taken = free.insert(rank);
+            pool.free_count = pool.free_count.wrapping_add(was_taken.into());
+            return was_taken;
+        }
+        self.release_in_order(value)
+    }
+
+    /// As [`Pool::release`], for any order.
+    #[inline(never)]
+    fn release_in_order(&mut self, value: u128) -> bool {
         match &mut self.0 {
             Kind::Dense(pool) => pool.release(value),
             Kind::Sparse(pool) => pool.release(value),
@@ -167,7 +196,8 @@ impl Dense {
             Order::Fifo => Free::Fifo(Queue::ascending(count)),
             Order::Random => Free::Random(Counts::new(count)),
         };
-        let taken = vec![0; count.div_ceil(64) as usize];
+        let bits = if order == Order::Lowest { 0 } else { count };
+        let taken = vec![0; bits.div_ceil(64) as usize];
         Self { order, members, taken, free, free_count: count, strays: BTreeSet::new() }
     }
 
@@ -175,7 +205,6 @@ impl Dense {
         clippy::cast_possible_truncation,
         reason = "the random number is below the number of free members"
     )]
-    #[inline]
     fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         let rank = match &mut self.free {
             Free::Lowest(free) => free.first()?,
@@ -192,17 +221,23 @@ impl Dense {
     /// Marks a free member as taken.
     #[inline]
     fn mark(&mut self, rank: u32) {
-        self.taken[rank as usize / 64] |= 1 << (rank % 64);
-        self.free_count -= 1;
+        self.free_count = self.free_count.wrapping_sub(1);
         match &mut self.free {
-            Free::Lowest(free) => free.remove(rank),
+            Free::Lowest(free) => return free.remove(rank),
             Free::Fifo(free) => free.remove(rank),
             Free::Random(free) => free.remove(rank),
         }
+        self.taken[rank as usize / 64] |= 1 << (rank % 64);
     }
 
+    #[inline]
     fn is_marked(&self, rank: u32) -> bool {
-        self.taken[rank as usize / 64] >> (rank % 64) & 1 == 1
+        match &self.free {
+            Free::Lowest(free) => !free.has(rank),
+            Free::Fifo(_) | Free::Random(_) => {
+                self.taken[rank as usize / 64] >> (rank % 64) & 1 == 1
+            }
+        }
     }
 
     fn take_this(&mut self, value: u128) -> bool {
@@ -213,19 +248,18 @@ impl Dense {
         })
     }
 
-    #[inline]
     fn release(&mut self, value: u128) -> bool {
         let Some(rank) = self.members.rank(value) else { return self.strays.remove(&value) };
         if !self.is_marked(rank) {
             return false;
         }
-        self.taken[rank as usize / 64] &= !(1 << (rank % 64));
-        self.free_count += 1;
+        self.free_count = self.free_count.wrapping_add(1);
         match &mut self.free {
-            Free::Lowest(free) => free.insert(rank),
+            Free::Lowest(free) => return free.insert(rank),
             Free::Fifo(free) => free.push(rank),
             Free::Random(free) => free.insert(rank),
         }
+        self.taken[rank as usize / 64] &= !(1 << (rank % 64));
         true
     }
 
@@ -332,22 +366,32 @@ impl Members {
         self.intervals.iter().map(|(_, interval)| *interval)
     }
 
-    #[expect(clippy::indexing_slicing, reason = "the first interval begins at rank 0")]
-    #[inline]
+    #[inline(always)]
     fn value(&self, rank: u32) -> u128 {
-        if let [(_, (lo, _))] = *self.intervals {
-            return lo + u128::from(rank);
+        match *self.intervals {
+            [(_, (lo, _))] => lo.wrapping_add(rank.into()),
+            _ => self.value_of_many(rank),
         }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "the first interval begins at rank 0")]
+    #[inline(never)]
+    fn value_of_many(&self, rank: u32) -> u128 {
         let after = self.intervals.partition_point(|&(first, _)| first <= rank);
         let (first, (lo, _)) = self.intervals[after - 1];
         lo + u128::from(rank - first)
     }
 
-    #[inline]
+    #[inline(always)]
     fn rank(&self, value: u128) -> Option<u32> {
-        if let [(_, (lo, hi))] = *self.intervals {
-            return (lo..=hi).contains(&value).then(|| (value - lo) as u32);
+        match *self.intervals {
+            [(_, (lo, hi))] => (lo..=hi).contains(&value).then_some(value.wrapping_sub(lo) as u32),
+            _ => self.rank_of_many(value),
         }
+    }
+
+    #[inline(never)]
+    fn rank_of_many(&self, value: u128) -> Option<u32> {
         let after = self.intervals.partition_point(|&(_, (lo, _))| lo <= value);
         let &(first, (lo, hi)) = self.intervals.get(after.checked_sub(1)?)?;
         (value <= hi).then(|| first + (value - lo) as u32)

@@ -18,8 +18,6 @@ pub(crate) struct Site {
     pub(crate) root: usize,
     /// Whether this table is its own `root`.
     pub(crate) is_root: bool,
-    /// Whether entries of any of the function's tables live with entries of another table.
-    pub(crate) has_groups: bool,
     /// Whether the function has several shards.
     pub(crate) sharded: bool,
     /// Whether a program runs for entries that end.

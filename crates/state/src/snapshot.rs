@@ -5,8 +5,9 @@
 )]
 
 use crate::handle::TableRef;
+use crate::memory::NONE;
 use crate::report::current;
-use crate::table::{Fresh, Table, root_in};
+use crate::table::{Fresh, root_in};
 use crate::tables::Tables;
 use braid_ir::engine::TableCounters;
 use braid_ir::snapshot::{EntryState, TableState};
@@ -40,7 +41,7 @@ fn describe(tables: &Tables, (at, place): (usize, u32)) -> (EntryState, Option<(
         key: table.keys.unpack(table.key(place)).collect(),
         slots: table.slots.unpack(&words).collect(),
         shard: table.site.shard,
-        creator: table.creator(place),
+        creator: table.cold(place).creator,
         created_ns: table.cold(place).created_ns,
         last_seen_ns: if root.is_some() { 0 } else { seen },
         root: None,
@@ -57,7 +58,9 @@ impl Tables {
         for table in &mut self.all[first..][..shards * states.len()] {
             table.counters = TableCounters::default();
             let places: Vec<u32> = table.places().collect();
-            places.into_iter().for_each(|place| table.remove(place, &self.hash));
+            for place in places {
+                table.remove((place, table.number(place)), &self.hash);
+            }
         }
         // An entry's id comes from its table and its place in the list, because roots come first.
         let mut ids = Vec::new();
@@ -86,6 +89,7 @@ impl Tables {
 
     /// Adds an entry with its id, and the place of the root of its group if it is no root itself.
     fn put_back(&mut self, at: usize, entry: &EntryState, (id, root): (u64, Option<u32>)) -> u32 {
+        let next = root.map_or((NONE, 0), |root| self.join(at, root, None));
         let Self { all, hash, .. } = self;
         let table = &mut all[at];
         let (mut key, mut slots) = (vec![0; table.keys.words()], vec![0; table.slots.words()]);
@@ -94,29 +98,18 @@ impl Tables {
         let fresh = Fresh {
             key: &key,
             slots: &slots,
-            hash: hash.hash(&key),
+            absent: table.index.absent(hash.hash(&key)),
             now: entry.created_ns,
             id,
             shard: entry.creator,
             root,
+            next,
         };
-        let (place, ..) = table.insert(&fresh, hash);
-        match root {
-            None => {
-                table.renew(place, entry.last_seen_ns);
-                table.schedule(place);
-            }
-            Some(root) => join(all, at, place, root),
+        let (place, _, number) = table.insert(&fresh, hash);
+        if root.is_none() {
+            table.renew(place, entry.last_seen_ns);
+            table.schedule(number, entry.last_seen_ns);
         }
         place
     }
-}
-
-/// Adds an entry to the group of a root.
-fn join(all: &mut [Table], at: usize, place: u32, root: u32) {
-    let site = all[at].site;
-    let up = &mut all[site.root];
-    let rest = up.follow(up.number(root), (place, site.state.0));
-    let number = all[at].number(place);
-    all[at].follow(number, rest);
 }

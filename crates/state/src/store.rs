@@ -3,9 +3,10 @@
 
 use crate::dependents::Dependents;
 use crate::ended::{Ended, EndedEntry};
-use crate::handle::{Handle, TableLocator, TableRef};
+use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::hints::Hints;
+use crate::index::Absent;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::root_in;
 use crate::tables::{Cause, New, Tables};
@@ -23,19 +24,19 @@ const LARGE: u64 = 4096;
 pub struct Store<D = ()> {
     tables: Tables,
     hints: Hints,
-    missed: Missed,
+    /// The latest lookup of the run that found nothing.
+    missed: Option<Missed>,
     dependents: D,
 }
 
-/// The latest lookup of a run ([`Store::find_hinted`]) that found nothing, for programs that then
-/// create the entry.
-#[derive(Debug, Default)]
+/// A lookup ([`Store::find_hinted`]) that found nothing, for programs that then create the entry.
+#[derive(Debug)]
 struct Missed {
-    /// The table, and the number of entries that had been created before. `None` if there was no
-    /// such lookup.
-    at: Option<(TableRef, u64)>,
+    table: TableRef,
     key: [u64; 2],
-    hash: u64,
+    absent: Absent,
+    /// The number of entries that had been created before.
+    ids: u64,
 }
 
 impl Missed {
@@ -87,7 +88,7 @@ impl<D: Dependents> Store<D> {
     ) -> Self {
         let tables = Tables::new(chain, hash);
         let (hints, dependents) = (Hints::new(tables.count()), dependents(&tables));
-        Self { tables, hints, missed: Missed::default(), dependents }
+        Self { tables, hints, missed: None, dependents }
     }
 
     /// The tables without their dependents.
@@ -172,7 +173,7 @@ impl<D: Dependents> Store<D> {
     #[inline]
     pub fn begin(&mut self) {
         self.hints.begin();
-        self.missed.at = None;
+        self.missed = None;
     }
 
     /// As [`Store::find_seen`], for runs that look up several entries. Also returns the entry's
@@ -187,31 +188,39 @@ impl<D: Dependents> Store<D> {
     ) -> Option<(Handle, &[u64])> {
         match self.search(table, key, now) {
             Ok(entry) => Some((entry, self.tables.at(table).slots(entry.place()))),
-            Err(hash) => {
+            Err(absent) => {
                 if let Some(key) = Missed::short(key) {
-                    self.missed = Missed { at: Some((table, self.tables.ids)), key, hash };
+                    self.missed = Some(Missed { table, key, absent, ids: self.tables.ids });
                 }
                 None
             }
         }
     }
 
-    /// As [`Store::find_hinted`], without the slots. If the table has no such entry, returns the
-    /// hash of the key, for [`Store::create_in_room`]. A lookup of a short key that repeats the
-    /// run's latest one needs no search if that one has found nothing and no entry was created
-    /// since.
+    /// As [`Store::find_hinted`], without the slots. The error is for [`Store::create_in_room`]: the
+    /// table has no such entry. A lookup of a short key that repeats the run's latest one needs no
+    /// search if that one has found nothing and no entry was created since.
     #[inline(always)]
-    pub fn find_or_hash(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
-        let is_last = self.missed.at == Some((table, self.tables.ids));
-        if is_last && Missed::short(key) == Some(self.missed.key) {
-            return Err(self.missed.hash);
+    pub fn find_or_absent(
+        &mut self,
+        table: TableRef,
+        key: &[u64],
+        now: u64,
+    ) -> Result<Handle, Absent> {
+        match &self.missed {
+            Some(last)
+                if (last.table, last.ids) == (table, self.tables.ids)
+                    && Missed::short(key) == Some(last.key) =>
+            {
+                Err(last.absent)
+            }
+            _ => self.search(table, key, now),
         }
-        self.search(table, key, now)
     }
 
-    /// Finds an entry by the hint or by the index. The error is the hash of the key.
+    /// Finds an entry by the hint or by the index.
     #[inline(always)]
-    fn search(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, u64> {
+    fn search(&mut self, table: TableRef, key: &[u64], now: u64) -> Result<Handle, Absent> {
         let at = table.index();
         if let Some(number) = self.hints.next()
             && let Some((place, head)) = self.tables.all[at].find_at(number, key)
@@ -222,7 +231,7 @@ impl<D: Dependents> Store<D> {
         }
         let table = &self.tables.all[at];
         let hash = self.tables.hash().hash(key);
-        let (place, head) = table.find(hash, key).ok_or(hash)?;
+        let (place, head) = table.find_or_absent(hash, key)?;
         self.hints.learn(at, table, place);
         self.see(at, head, now);
         Ok(Handle::of(head, place))
@@ -403,23 +412,25 @@ impl<D: Dependents> Store<D> {
             let at = self.tables.at(table);
             let oldest = at.oldest().filter(|_| at.limits.capacity > 0);
             let Some(place) = oldest else { return self.refuse(table) };
-            let (root, place) = (at.site.root, root_in(at.head(place)));
-            self.end_group((root, place), Cause::Evicted, ended, &mut |_, _| false);
+            let group = self.tables.group_of(table.index(), at.head(place));
+            self.end_group(group, Cause::Evicted, ended, &mut |_| false);
             if !ended.is_empty() {
                 return Created::Evicted;
             }
         }
         let hash = self.tables.hash().hash(new.key);
-        self.create_in_room(table, new, hash)
+        let absent = self.tables.at(table).index.absent(hash);
+        self.create_in_room(table, new, absent)
     }
 
-    /// As [`Store::create`], for a table that has room. `hash` is the hash of the key.
+    /// As [`Store::create`], for a table that has room. `absent` is the result of
+    /// [`Store::find_or_absent`], and no entry was created since.
     #[inline(always)]
-    pub fn create_in_room(&mut self, table: TableRef, new: &New<'_>, hash: u64) -> Created {
+    pub fn create_in_room(&mut self, table: TableRef, new: &New<'_>, absent: Absent) -> Created {
         // The partner may have been evicted.
         let Ok(root) = self.tables.root_for(table, new) else { return self.refuse(table) };
         self.dependents.entry_will_appear(&mut self.tables, table, new.key);
-        Created::Entry(self.tables.insert(table, new, hash, root))
+        Created::Entry(self.tables.insert(table, new, absent, root))
     }
 
     /// Counts a refused entry. New entries of `expire` programs are always refused.
@@ -432,25 +443,24 @@ impl<D: Dependents> Store<D> {
     /// Removes an entry and all entries of its group, if it has not ended. No programs run.
     pub fn delete(&mut self, table: TableRef, entry: Handle) {
         if self.exists(table, entry) {
-            let at = self.tables.at(table);
-            let (root, place) = (at.site.root, root_in(at.head(entry.place())));
+            let head = self.tables.at(table).head(entry.place());
+            let group = self.tables.group_of(table.index(), head);
             let ended = &mut Ended::default();
-            self.end_group((root, place), Cause::Deleted, ended, &mut |_, _| false);
+            self.end_group(group, Cause::Deleted, ended, &mut |_| false);
         }
     }
 
-    /// Ends the group with this root, as [`Tables::end_group`].
+    /// As [`Tables::end_group`].
     #[inline(always)]
     fn end_group(
         &mut self,
-        (root, place): (usize, u32),
+        group: Group,
         cause: Cause,
         ended: &mut Ended,
-        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+        run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) {
-        let group = (root, self.tables.all[root].number(place));
         self.dependents.group_will_end(&mut self.tables, group);
-        self.tables.end_group((root, place), cause, ended, run);
+        self.tables.end_group(group, cause, ended, run);
     }
 
     /// A time before which no entry is due (ns). `u64::MAX` if no entry will ever be due.
@@ -469,8 +479,8 @@ impl<D: Dependents> Store<D> {
             let (due, at) = self.first_due(until)?;
             let expired = self.take_due(at);
             self.tables.update_first(at);
-            if let Some(place) = expired {
-                self.end_group((at, place), Cause::Expired, ended, &mut |_, _| false);
+            if let Some(number) = expired {
+                self.end_group((at, number), Cause::Expired, ended, &mut |_| false);
                 return Some(due);
             }
         }
@@ -483,30 +493,30 @@ impl<D: Dependents> Store<D> {
         tables.first_due(until, |group| dependents.last_used(group))
     }
 
-    /// Takes the first item out of a table's queue. Returns the place of its entry if it is due.
-    #[inline]
-    fn take_due(&mut self, at: usize) -> Option<u32> {
+    /// As [`Table::take_due`](crate::table::Table::take_due), for a table with this number.
+    #[inline(always)]
+    fn take_due(&mut self, at: usize) -> Option<usize> {
         let Self { tables, dependents, .. } = self;
         tables.all[at].take_due(|number| dependents.last_used((at, number as usize)))
     }
 
     /// As [`Store::expire`], for a caller that can run the programs of some entries at once. Ends
-    /// groups up to the first one that has another program. `run` gets the entry and the layout of
-    /// its slots, and returns whether it has run the program. The program must not depend on state,
+    /// groups up to the first one that has another program. `run` gets the entry, and
+    /// returns whether it has run the program. The program must not depend on state,
     /// because the entry is still in its table.
     #[inline]
     pub fn expire_until_program(
         &mut self,
         until: u64,
         ended: &mut Ended,
-        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+        run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) -> Option<u64> {
         ended.clear();
         loop {
             let (due, at) = self.first_due(until)?;
             loop {
-                if let Some(place) = self.take_due(at) {
-                    self.end_group((at, place), Cause::Expired, ended, run);
+                if let Some(number) = self.take_due(at) {
+                    self.end_group((at, number), Cause::Expired, ended, run);
                 }
                 if !ended.is_empty() || !self.tables.goes_on(at, due) {
                     break;

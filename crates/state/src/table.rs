@@ -1,9 +1,9 @@
 //! A table: entries with stable places, found by key.
 
-use crate::deadlines::{Queue, Times};
+use crate::deadlines::{FREE, Queue, Times};
 use crate::handle::Handle;
 use crate::hash::HashKey;
-use crate::index::Index;
+use crate::index::{Absent, Index};
 use crate::memory::{LINE, NONE, Words, lengthen};
 use crate::mutants::{MoveMutant, Mutants};
 use crate::order::Order;
@@ -25,10 +25,21 @@ pub(crate) struct Cold {
     pub(crate) created_ns: u64,
     /// Unique in the store, and larger than the ids of all older entries.
     pub(crate) id: u64,
+    /// The next member of the entry's group.
+    pub(crate) next: Next,
+    /// The next place in the same slot of the queue of deadlines. It belongs to the place, not to
+    /// the entry.
+    pub(crate) behind: u32,
+    /// The shard that created the entry.
+    pub(crate) creator: u16,
 }
 
 /// The next member of a group: its place or [`NONE`], and its table's number in the function.
 pub(crate) type Next = (u32, u32);
+
+/// The cold data of a place that has had no entry yet.
+pub(crate) const COLD: Cold =
+    Cold { created_ns: 0, id: 0, next: (NONE, 0), behind: FREE, creator: 0 };
 
 /// The offset of the key in an entry.
 pub(crate) const KEY: usize = 1;
@@ -52,8 +63,8 @@ pub(crate) struct Table {
     pub(crate) seen_at: usize,
     /// The distance from one entry to the next, in words.
     pub(crate) stride: usize,
-    /// The stride as a power of two, if it is one.
-    shift: Option<u32>,
+    /// 2^64 divided by the stride, rounded up.
+    per_word: u64,
     /// The largest number of entries, because places have 32 bits. So a table has at most 32 GiB,
     /// whatever its capacity is.
     most: u64,
@@ -71,14 +82,10 @@ pub(crate) struct Table {
     pub(crate) timed: usize,
     /// For tables that evict.
     pub(crate) order: Option<Order>,
+    /// By the number of the place.
     pub(crate) cold: Vec<Cold>,
-    /// The entry after each entry in its group, in functions with groups of several entries.
-    pub(crate) next: Vec<Next>,
-    /// The shard that created each entry, in functions with several shards.
-    pub(crate) creators: Vec<u16>,
     /// The first free place.
     pub(crate) free: u32,
-    pub(crate) len: u64,
 }
 
 /// The layout for [`Table::see_at`] of a table of roots whose entries lie within one cache line.
@@ -98,12 +105,14 @@ struct Near {
 pub(crate) struct Fresh<'a> {
     pub(crate) key: &'a [u64],
     pub(crate) slots: &'a [u64],
-    pub(crate) hash: u64,
+    pub(crate) absent: Absent,
     pub(crate) now: u64,
     pub(crate) id: u64,
     pub(crate) shard: u16,
     /// The place of the group's root. `None` if the entry itself is the root.
     pub(crate) root: Option<u32>,
+    /// The next member of the group.
+    pub(crate) next: Next,
 }
 
 impl Table {
@@ -125,7 +134,7 @@ impl Table {
             slots_at,
             seen_at,
             stride,
-            shift: stride.is_power_of_two().then(|| stride.trailing_zeros()),
+            per_word: u64::MAX / stride as u64 + 1,
             most: u64::from(NONE) / stride as u64,
             is_lazy: false,
             near: near(site.is_root && stride <= LINE, stride, (slots_at, seen_at)),
@@ -133,16 +142,13 @@ impl Table {
             slots,
             hot: Words::default(),
             cold: Vec::new(),
-            next: Vec::new(),
-            creators: Vec::new(),
             free: NONE,
-            len: 0,
             index: Index::new(),
         }
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.len
+        self.index.len() as u64
     }
 
     /// Bytes in use.
@@ -150,8 +156,6 @@ impl Table {
         self.hot.bytes()
             + self.index.bytes()
             + size_of_val(&*self.cold)
-            + size_of_val(&*self.next)
-            + size_of_val(&*self.creators)
             + self.queue.as_ref().map_or(0, Queue::bytes)
             + self.order.as_ref().map_or(0, |order| order.bytes())
     }
@@ -159,8 +163,14 @@ impl Table {
     /// The place of the entry with this key, and its first word.
     #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &[u64]) -> Option<(u32, u64)> {
+        self.find_or_absent(hash, key).ok()
+    }
+
+    /// As [`Table::find`]. The error is for a new entry with this key.
+    #[inline(always)]
+    pub(crate) fn find_or_absent(&self, hash: u64, key: &[u64]) -> Result<(u32, u64), Absent> {
         if key.len() != self.key_words {
-            return None;
+            return Err(self.index.absent(hash));
         }
         // These are the most common sizes: addresses and ports, flows.
         if let Ok(key) = <&[u64; 1]>::try_from(key) {
@@ -171,19 +181,20 @@ impl Table {
             self.find_words(hash, key)
         } else {
             let is = |place| (self.key(place) == key).then(|| (place, self.head(place)));
-            self.index.find(hash, is)
+            self.index.find_or_absent(hash, is)
         }
     }
 
-    /// As [`Table::find`], for a key whose size is known at compile time and is that of the table.
+    /// As [`Table::find_or_absent`], for a key whose size is known at compile time and is that of
+    /// the table.
     #[inline(always)]
     #[expect(clippy::indexing_slicing, reason = "an entry begins with a word and its key")]
     pub(crate) fn find_words<const N: usize>(
         &self,
         hash: u64,
         key: &[u64; N],
-    ) -> Option<(u32, u64)> {
-        self.index.find(hash, |place| {
+    ) -> Result<(u32, u64), Absent> {
+        self.index.find_or_absent(hash, |place| {
             let entry = self.hot.get(place as usize, KEY + N);
             // Written out, because a comparison of slices may become a call.
             let words = entry[KEY..].iter().zip(key);
@@ -250,14 +261,6 @@ impl Table {
         self.index.guess(hash)
     }
 
-    /// The number of an entry's row of hints: unique to its place, and less than twice the number
-    /// of places.
-    #[inline]
-    pub(crate) fn line(&self, place: u32) -> usize {
-        // The stride is at least this power of two.
-        place as usize >> self.stride.ilog2()
-    }
-
     /// The first word at a place: the entry's generation, above the place of its group's root.
     #[inline]
     pub(crate) fn head(&self, place: u32) -> u64 {
@@ -280,12 +283,12 @@ impl Table {
 
     #[inline]
     pub(crate) fn key(&self, place: u32) -> &[u64] {
-        self.hot.get(place as usize + KEY, self.key_words)
+        self.hot.get((place as usize).wrapping_add(KEY), self.key_words)
     }
 
     #[inline]
     pub(crate) fn slots(&self, place: u32) -> &[u64] {
-        self.hot.get(place as usize + self.slots_at, self.slot_words)
+        self.hot.get((place as usize).wrapping_add(self.slots_at), self.slot_words)
     }
 
     #[inline]
@@ -312,19 +315,18 @@ impl Table {
     }
 
     /// The number of a place, from 0.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the number is at most the place")]
     pub(crate) fn number(&self, place: u32) -> usize {
-        // In most tables, the stride is a power of two, so this needs no division.
-        match self.shift {
-            Some(shift) => (place as usize).wrapping_shr(shift),
-            None => place as usize / self.stride,
-        }
+        // A multiplication in place of a division. The result is exact, because places and strides
+        // have 32 bits.
+        (u128::from(place).wrapping_mul(self.per_word.into()) >> 64) as usize
     }
 
     /// The place with this number.
     #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits (see `has_room`)")]
     pub(crate) fn place(&self, number: usize) -> u32 {
-        (number * self.stride) as u32
+        number.wrapping_mul(self.stride) as u32
     }
 
     #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
@@ -332,18 +334,14 @@ impl Table {
         &self.cold[self.number(place)]
     }
 
-    pub(crate) fn creator(&self, place: u32) -> u16 {
-        self.creators.get(self.number(place)).copied().unwrap_or(0)
-    }
-
     /// When the group with the root at this place was last seen (ns).
     pub(crate) fn last_seen(&self, place: u32) -> u64 {
-        self.hot.word(place as usize + self.seen_at)
+        self.hot.word((place as usize).wrapping_add(self.seen_at))
     }
 
     #[inline]
     pub(crate) fn renew(&mut self, place: u32, now: u64) {
-        self.hot.set(place as usize + self.seen_at, now);
+        self.hot.set((place as usize).wrapping_add(self.seen_at), now);
     }
 
     /// Sets the time at which the group of a root was last seen, unless it was seen later. `number`
@@ -356,7 +354,7 @@ impl Table {
     /// Whether there is room for one more entry.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.len < self.limits.capacity && self.len < self.most
+        self.len() < self.limits.capacity && self.len() < self.most
     }
 
     /// The place of the oldest entry. `None` if the table is empty or does not evict.
@@ -365,9 +363,18 @@ impl Table {
         (first != NONE).then(|| self.place(first as usize))
     }
 
+    /// The place that the next entry gets. The table must have room for one more entry.
+    #[inline(always)]
+    pub(crate) fn next_place(&mut self) -> u32 {
+        if self.free == NONE {
+            self.add_places();
+        }
+        self.free
+    }
+
     /// Adds some free places. The table must have room for one more entry.
-    #[inline(never)]
-    pub(crate) fn add_places(&mut self) {
+    #[cold]
+    fn add_places(&mut self) {
         let first = self.cold.len();
         let most = usize::try_from(self.limits.capacity.min(self.most)).unwrap_or(usize::MAX);
         let room = most.saturating_sub(first);
@@ -378,40 +385,21 @@ impl Table {
             self.hot.set(place as usize, self.free.into());
             self.free = place;
         }
-        lengthen(&mut self.cold, first + count, Cold { created_ns: 0, id: 0 });
-        if self.site.has_groups {
-            lengthen(&mut self.next, first + count, (NONE, 0));
-        }
-        if self.site.sharded {
-            lengthen(&mut self.creators, first + count, 0);
-        }
+        lengthen(&mut self.cold, first + count, COLD);
     }
 
-    /// The entry after an entry in its group.
-    pub(crate) fn next(&self, place: u32) -> Next {
-        self.next.get(self.number(place)).copied().unwrap_or((NONE, 0))
-    }
-
-    /// Sets the entry after the entry with a number in its group. Returns the previous one.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "in functions with groups, `next` has an element for each place"
-    )]
-    #[inline]
-    pub(crate) fn follow(&mut self, number: usize, next: Next) -> Next {
-        std::mem::replace(&mut self.next[number], next)
+    /// Sets the next member of the group after the entry at a place. Returns the previous one.
+    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
+    #[inline(always)]
+    pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
+        let number = self.number(place);
+        std::mem::replace(&mut self.cold[number].next, next)
     }
 
     /// A copy in this memory, from which the entries can be read. Lookups in it find nothing.
     pub(crate) fn copy(&self, (hot, mut cold): (Vec<u64>, Vec<Cold>)) -> Self {
         cold.clone_from(&self.cold);
-        Self {
-            hot: self.hot.copy(hot),
-            cold,
-            creators: self.creators.clone(),
-            len: self.len,
-            ..self.emptied()
-        }
+        Self { hot: self.hot.copy(hot), cold, ..self.emptied() }
     }
 
     /// A table of the same layout without entries, from which only entries can be read.
@@ -419,15 +407,12 @@ impl Table {
         Self {
             hot: Words::default(),
             cold: Vec::new(),
-            creators: Vec::new(),
             keys: self.keys.clone(),
             slots: self.slots.clone(),
             index: Index::new(),
             queue: None,
             order: None,
-            next: Vec::new(),
             free: NONE,
-            len: 0,
             ..*self
         }
     }
@@ -495,7 +480,9 @@ pub(crate) fn exists(head: u64) -> bool {
     head >> 32 & 1 == 1
 }
 
-/// The stride of entries with this number of words. Small entries do not straddle cache lines.
+/// The stride of entries with this number of words, at least 2. Small entries do not straddle cache
+/// lines.
 fn stride(words: usize) -> usize {
+    let words = words.max(2);
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
 }

@@ -9,11 +9,12 @@ use crate::earliest::Earliest;
 use crate::ended::{Ended, EndedEntry};
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
+use crate::index::Absent;
 use crate::memory::NONE;
 use crate::mutants::{MoveMutant, Mutants};
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
-use crate::table::{Fresh, Limits, Table, root_in};
+use crate::table::{Cold, Fresh, Limits, Next, Table, root_in};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
@@ -32,7 +33,7 @@ pub struct Tables {
     next: u64,
     /// The id of the next entry.
     pub(crate) ids: u64,
-    /// Scratch memory for the members of a group that ends: table in the function, number, place.
+    /// Scratch memory for the members of a group that ends: table, id, place.
     members: Vec<(usize, u64, u32)>,
     pub(crate) mutants: Mutants,
 }
@@ -120,7 +121,6 @@ impl Tables {
                     partner: decl.lives_with.map(|with| row + with.index()),
                     root: row + root(model, state).index(),
                     is_root: decl.lives_with.is_none(),
-                    has_groups: model.state.iter().any(|decl| decl.lives_with.is_some()),
                     sharded: shards > 1,
                     runs: model.expire.iter().any(|(of, _)| *of == state),
                 };
@@ -154,11 +154,12 @@ impl Tables {
             let fresh = Fresh {
                 key: &[],
                 slots: &slots,
-                hash: self.hash.hash(&[]),
+                absent: self.all[at].index.absent(self.hash.hash(&[])),
                 now: 0,
                 id: self.ids,
                 shard,
                 root: None,
+                next: (NONE, 0),
             };
             self.ids += 1;
             let _ = self.all[at].insert(&fresh, &self.hash);
@@ -331,125 +332,132 @@ impl Tables {
         Ok(Some(root_in(head)))
     }
 
-    /// Adds an entry to the group of a root ([`Tables::root_for`]). `hash` is the hash of its key.
-    /// The table must have room and no entry with the same key.
+    /// Adds an entry to the group of a root ([`Tables::root_for`]). `absent` is the result of a
+    /// lookup of its key. The table must have room and no entry with the same key.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         table: TableRef,
         new: &New<'_>,
-        hash: u64,
+        absent: Absent,
         root: Option<u32>,
     ) -> Handle {
         let New { key, slots, now, shard, .. } = *new;
-        let fresh = Fresh { key, slots, hash, now, id: self.ids, shard, root };
-        self.ids += 1;
-        let at = table.index();
+        let (at, id) = (table.index(), self.ids);
+        self.ids = id.wrapping_add(1);
+        let next = match root {
+            None => (NONE, 0),
+            Some(root) => self.join(at, root, new.renews.then_some(now)),
+        };
         let table = &mut self.all[at];
+        let fresh = Fresh { key, slots, absent, now, id, shard, root, next };
         let (place, head, number) = table.insert(&fresh, &self.hash);
-        table.counters.created += 1;
-        let (state, up) = (table.site.state.0, table.site.root);
-        match root {
-            None if table.queue.is_some() => self.schedule(at, place),
-            None => {}
-            Some(root) => {
-                let up = &mut self.all[up];
-                let rest = up.follow(up.number(root), (place, state));
-                if new.renews {
-                    up.renew(root, now);
-                }
-                let _ = self.all[at].follow(number, rest);
+        table.counters.created = table.counters.created.wrapping_add(1);
+        if root.is_none()
+            && table.queue.is_some()
+            && !self.mutants.has(MoveMutant::DeadlinesForgotten)
+            && let Some(due) = table.schedule(number, now)
+        {
+            self.next = self.next.min(due);
+            // Every item of the queue is due at its first item's time or later.
+            if due <= self.earliest.due(table.timed) {
+                self.update_first(at);
             }
         }
         Handle::of(head, place)
     }
 
-    /// Queues a new root.
-    #[inline]
-    fn schedule(&mut self, at: usize, place: u32) {
+    /// Puts the next entry of a table into the group of a root, which is seen at the time `seen`.
+    /// Returns the member that comes after the entry.
+    #[inline(always)]
+    pub(crate) fn join(&mut self, at: usize, root: u32, seen: Option<u64>) -> Next {
         let table = &mut self.all[at];
-        if self.mutants.has(MoveMutant::DeadlinesForgotten) {
+        let member = (table.next_place(), table.site.state.0);
+        let up = table.site.root;
+        let up = &mut self.all[up];
+        if let Some(seen) = seen {
+            up.renew(root, seen);
+        }
+        up.follow(root, member)
+    }
+
+    /// Ends a group. `ended` receives the members whose programs must run: the root first, then the
+    /// others in the order of table and creation. `run` may run such a program at once and return
+    /// true, as long as no program before it waits.
+    #[inline(always)]
+    pub(crate) fn end_group(
+        &mut self,
+        (root, number): Group,
+        cause: Cause,
+        ended: &mut Ended,
+        run: &mut impl FnMut(EndedEntry<'_>) -> bool,
+    ) {
+        let table = &self.all[root];
+        let (row, place) = (table.site.row, table.place(number));
+        let (second, state) = self.end((root, place), cause, ended, run);
+        if second == NONE {
             return;
         }
-        let Some(due) = table.schedule(place) else { return };
-        self.next = self.next.min(due);
-        // Every item of the queue is due at its first item's time or later.
-        if due <= self.earliest.due(table.timed) {
-            self.update_first(at);
+        let at = row.wrapping_add(state as usize);
+        if self.all[at].cold(second).next.0 == NONE {
+            // Most groups have one or two members.
+            self.end((at, second), cause, ended, run);
+        } else {
+            self.end_others((row, second, state), cause, ended, run);
         }
     }
 
-    /// Ends the group with this root. `ended` receives the members whose programs must run: the
-    /// root first, then the others in the order of table and creation. `run` may run such a program
-    /// at once and return true, as long as no program before it waits.
-    #[inline]
-    pub(crate) fn end_group(
+    /// Ends the members of a group except its root, which has ended. `row` is the number of the
+    /// first table of the function and shard; one of the members is the entry at a place of a table
+    /// of the function.
+    #[cold]
+    fn end_others(
         &mut self,
-        (root, place): (usize, u32),
+        (row, mut place, mut state): (usize, u32, u32),
         cause: Cause,
         ended: &mut Ended,
-        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
+        run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) {
-        let row = self.all[root].site.row;
-        let (second, state) = self.all[root].next(place);
-        let at = row + state as usize;
-        if second == NONE || self.all[at].next(second).0 == NONE {
-            // Most groups have one or two members.
-            self.end((root, place), cause, ended, run);
-            if second != NONE {
-                self.end((at, second), cause, ended, run);
-            }
-            return;
-        }
         let mut members = std::mem::take(&mut self.members);
-        self.list_members(root, place, &mut members);
-        for (state, _, place) in members.drain(..) {
-            self.end((row + state, place), cause, ended, run);
+        while place != NONE {
+            let at = row + state as usize;
+            let cold = self.all[at].cold(place);
+            members.push((at, cold.id, place));
+            (place, state) = cold.next;
+        }
+        members.sort_unstable();
+        for (at, _, place) in members.drain(..) {
+            self.end((at, place), cause, ended, run);
         }
         self.members = members;
     }
 
-    /// Lists the members of the group with this root, in the order in which they end.
-    #[inline(never)]
-    fn list_members(&self, root: usize, place: u32, members: &mut Vec<(usize, u64, u32)>) {
-        let row = self.all[root].site.row;
-        let mut at = (root - row, place);
-        loop {
-            let table = &self.all[row + at.0];
-            members.push((at.0, table.cold(at.1).id, at.1));
-            let (next, state) = table.next(at.1);
-            if next == NONE {
-                break;
-            }
-            at = (state as usize, next);
-        }
-        if let Some((_, others)) = members.split_first_mut() {
-            others.sort_unstable();
-        }
-    }
-
-    #[inline]
+    /// Ends an entry. Returns the next member of its group.
+    #[inline(always)]
     fn end(
         &mut self,
         (at, place): (usize, u32),
         cause: Cause,
         ended: &mut Ended,
-        run: &mut impl FnMut(EndedEntry<'_>, &SlotShape) -> bool,
-    ) {
+        run: &mut impl FnMut(EndedEntry<'_>) -> bool,
+    ) -> Next {
         let table = &mut self.all[at];
+        let number = table.number(place);
+        let Cold { next, creator, .. } = table.cold[number];
         match cause {
-            Cause::Expired => table.counters.expired += 1,
-            Cause::Evicted => table.counters.evicted += 1,
+            Cause::Expired => table.counters.expired = table.counters.expired.wrapping_add(1),
+            Cause::Evicted => table.counters.evicted = table.counters.evicted.wrapping_add(1),
             Cause::Deleted => {}
         }
         let is_silent = cause == Cause::Expired && self.mutants.has(MoveMutant::ProgramsForgotten);
         if cause != Cause::Deleted && table.site.runs && !is_silent {
-            let entry = EndedEntry::of(at, table, place);
-            if !ended.is_empty() || !run(entry, &table.slots) {
+            let entry = EndedEntry::of(at, table, place, creator);
+            if !ended.is_empty() || !run(entry) {
                 ended.push(&entry);
             }
         }
-        table.remove(place, &self.hash);
+        table.remove((place, number), &self.hash);
+        next
     }
 
     /// The table whose queue has the first entry that is due by `until`, and the time of this entry.

@@ -199,7 +199,7 @@ impl Both {
             if value < 128 {
                 self.find_hinted(at, key);
             }
-            let found = self.store.find_or_hash(table, &self.packed(at, key), self.now);
+            let found = self.store.find_or_absent(table, &self.packed(at, key), self.now);
             assert_eq!(found.ok(), self.find(at, key, true).map(|both| both.0));
         }
         if let Some((entry, id)) = self.find(at, key, seen) {
@@ -244,9 +244,9 @@ impl Both {
         let step = |naive: &mut Naive, first| {
             naive.create(place, &key_of(at, key), values, id, self.now, at.shard, seen, first)
         };
-        let mut created = match self.store.find_or_hash(table, &words, self.now) {
-            Err(hash) if seen && self.store.has_room(table) => {
-                self.store.create_in_room(table, &new, hash)
+        let mut created = match self.store.find_or_absent(table, &words, self.now) {
+            Err(absent) if seen && self.store.has_room(table) => {
+                self.store.create_in_room(table, &new, absent)
             }
             _ => self.store.create(table, &new, &mut ended),
         };
@@ -298,16 +298,20 @@ impl Both {
     /// first slot.
     fn advance_until_program(&mut self, time: u64) {
         let count = self.store.tables().count() as u32;
-        let shape = |at| self.store.key_shape(TableRef::from_bits(at)).clone();
-        let keys: Vec<KeyShape> = (0..count).map(shape).collect();
+        let shapes = |at| {
+            let table = TableRef::from_bits(at);
+            (self.store.key_shape(table).clone(), self.store.slot_shape(table).clone())
+        };
+        let shapes: Vec<(KeyShape, SlotShape)> = (0..count).map(shapes).collect();
         let mut ended = Ended::default();
         loop {
             let mut all = Vec::new();
-            let mut run = |entry: EndedEntry<'_>, shape: &SlotShape| {
-                let slots: Vec<Word> = shape.unpack(entry.slots).collect();
+            let mut run = |entry: EndedEntry<'_>| {
+                let (keys, slots) = &shapes[entry.table.index()];
+                let slots: Vec<Word> = slots.unpack(entry.slots).collect();
                 let runs = slots[0].is_multiple_of(2);
                 if runs {
-                    let key = keys[entry.table.index()].unpack(entry.key).collect();
+                    let key = keys.unpack(entry.key).collect();
                     all.push((entry.node, entry.state, entry.shard, key, slots));
                 }
                 runs

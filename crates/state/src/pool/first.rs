@@ -5,7 +5,9 @@
 /// full word of the level below it. The highest level is a single word.
 #[derive(Clone, Debug)]
 pub(super) struct First {
-    levels: Vec<Vec<u64>>,
+    lowest: Vec<u64>,
+    /// The higher levels, from the second lowest up.
+    higher: Vec<Vec<u64>>,
     /// The first word of the lowest level that is not full. If all are full, any word.
     word: usize,
 }
@@ -28,7 +30,8 @@ impl First {
             }
             levels.push(level);
             if words == 1 {
-                return Self { levels, word: 0 };
+                let lowest = levels.remove(0);
+                return Self { lowest, higher: levels, word: 0 };
             }
             bits = words;
         }
@@ -37,15 +40,16 @@ impl First {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "ranks have 32 bits")]
     pub(super) fn first(&self) -> Option<u32> {
-        let word = self.levels[0][self.word];
-        (word != u64::MAX).then(|| (self.word * 64 + word.trailing_ones() as usize) as u32)
+        let word = self.lowest[self.word];
+        let rank = self.word.wrapping_mul(64).wrapping_add(word.trailing_ones() as usize);
+        (word != u64::MAX).then_some(rank as u32)
     }
 
     /// Removes a rank from the free ranks.
     #[inline]
     pub(super) fn remove(&mut self, rank: u32) {
         let at = rank as usize;
-        let word = &mut self.levels[0][at / 64];
+        let word = &mut self.lowest[at / 64];
         *word |= 1 << (at % 64);
         if *word == u64::MAX {
             self.fill(at / 64);
@@ -53,8 +57,9 @@ impl First {
     }
 
     /// Marks a word of the lowest level as full, and finds the first one that is not.
+    #[cold]
     fn fill(&mut self, mut at: usize) {
-        for level in self.levels.iter_mut().skip(1) {
+        for level in &mut self.higher {
             let word = &mut level[at / 64];
             *word |= 1 << (at % 64);
             if *word != u64::MAX {
@@ -63,7 +68,7 @@ impl First {
             at /= 64;
         }
         let mut first = 0;
-        for level in self.levels.iter().skip(1).rev() {
+        for level in self.higher.iter().rev() {
             let word = level[first];
             if word == u64::MAX {
                 return;
@@ -73,13 +78,27 @@ impl First {
         self.word = first;
     }
 
-    /// Adds a rank to the free ranks.
-    pub(super) fn insert(&mut self, rank: u32) {
-        let mut at = rank as usize;
-        if at / 64 < self.word || self.levels[0][self.word] == u64::MAX {
-            self.word = at / 64;
+    /// Adds a rank to the free ranks. Returns false if it is free already.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, rank: u32) -> bool {
+        let (at, bit) = (rank as usize / 64, 1 << (rank % 64));
+        let word = &mut self.lowest[at];
+        let was = *word;
+        *word &= !bit;
+        // Words before `self.word` are full, so only a full word can come before it.
+        if was == u64::MAX {
+            self.unfill(at);
         }
-        for level in &mut self.levels {
+        was & bit != 0
+    }
+
+    /// Marks a word of the lowest level as no longer full.
+    #[cold]
+    fn unfill(&mut self, mut at: usize) {
+        if at < self.word || self.lowest[self.word] == u64::MAX {
+            self.word = at;
+        }
+        for level in &mut self.higher {
             let word = &mut level[at / 64];
             let was_full = *word == u64::MAX;
             *word &= !(1 << (at % 64));
@@ -91,7 +110,8 @@ impl First {
     }
 
     /// Whether a rank is free.
+    #[inline]
     pub(super) fn has(&self, rank: u32) -> bool {
-        self.levels[0][rank as usize / 64] >> (rank % 64) & 1 == 0
+        self.lowest[rank as usize / 64] >> (rank % 64) & 1 == 0
     }
 }
