@@ -12,7 +12,7 @@
     reason = "each queued place has cold data, and slots are counted modulo `SLOTS`"
 )]
 
-use crate::table::Cold;
+use crate::cold::{Cold, FREE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -63,8 +63,6 @@ const SLOTS: usize = 2048;
 /// Stands for no slot.
 const NEVER: u64 = u64::MAX;
 
-/// Marks a place that is not queued.
-pub(crate) const FREE: u32 = u32::MAX;
 /// Marks a place in `soon` or `late`.
 const SOON: u32 = u32::MAX - 1;
 /// Marks the last place of a slot.

@@ -89,6 +89,7 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+mod cold;
 mod deadlines;
 mod dependents;
 mod earliest;

@@ -1,9 +1,10 @@
 //! The beginning and the end of an entry in its table. Flows that come and go spend most of their
 //! time here, so callers whose keys have a known size get code for this size.
 
+use crate::cold::Cold;
 use crate::hash::HashKey;
 use crate::memory::LINE;
-use crate::table::{Cold, Fresh, KEY, Table, root_in};
+use crate::table::{Fresh, KEY, Table, root_in};
 
 impl Table {
     /// Adds an entry. The table must have room and no entry with the same key. Returns the place,

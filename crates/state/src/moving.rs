@@ -4,8 +4,9 @@
     reason = "callers name functions of both stores that have the same tables"
 )]
 
+use crate::cold::{COLD, Cold};
 use crate::mutants::MoveMutant;
-use crate::table::{COLD, Cold, Table};
+use crate::table::Table;
 use crate::tables::Tables;
 
 /// Memory for a copy of tables.

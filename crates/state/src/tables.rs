@@ -4,6 +4,7 @@
     reason = "callers use numbers that the store has given to tables, functions and states"
 )]
 
+use crate::cold::{Cold, Next};
 use crate::deadlines::{Queue, Times};
 use crate::earliest::Earliest;
 use crate::ended::{Ended, EndedEntry};
@@ -14,7 +15,7 @@ use crate::memory::NONE;
 use crate::mutants::{MoveMutant, Mutants};
 use crate::shape::{KeyShape, SlotShape};
 use crate::site::Site;
-use crate::table::{Cold, Fresh, Limits, Next, Table, root_in};
+use crate::table::{Fresh, Limits, Table, root_in};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};

@@ -70,9 +70,13 @@ impl Parallel {
             return;
         }
         let until = u16::try_from(place).unwrap_or(u16::MAX);
-        for core in &self.cores {
+        for (stage, core) in self.cores.iter().enumerate() {
+            let (burst, has_seen) = self.hub.has_seen(stage, until);
+            if has_seen {
+                continue;
+            }
             let mut core = lock(core);
-            let after = std::mem::replace(&mut core.after, until);
+            let after = core.pass(burst, until);
             if after < until {
                 let mut out = Due { after, outs: &mut self.hub.outs };
                 core.engine.pass_time(time_ns, &mut out);
@@ -220,7 +224,7 @@ impl Engine for Parallel {
         {
             self.all().for_each(|mut core| core.engine.begin(*first, out));
         }
-        self.all().for_each(|mut core| core.after = 0);
+        self.hub.begin();
         self.run(burst, &entering);
         self.collect(burst, &entering.times, out);
         self.entering = entering;

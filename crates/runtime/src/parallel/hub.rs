@@ -36,8 +36,11 @@ pub(super) struct Hub {
     merged: Vec<Handle>,
     /// The number of bundles that each stage has got or will get.
     turns: Vec<u64>,
-    /// The number of the next packet.
+    /// The number of the next packet, and of the burst.
     packet: u64,
+    burst: u64,
+    /// By stage: the place behind the last packet of the burst that it has seen for certain.
+    seen: Vec<u16>,
     /// The packets of the burst that are on their way.
     away: usize,
     /// The packets of the burst that are back, by place.
@@ -66,6 +69,8 @@ impl Hub {
             merged: Vec::new(),
             turns: vec![0; stages],
             packet: 0,
+            burst: 0,
+            seen: vec![0; stages],
             away: 0,
             back: Vec::new(),
             outs: Vec::new(),
@@ -77,6 +82,18 @@ impl Hub {
         self.spare.pop().unwrap_or_else(|| Box::new(Bundle::new()))
     }
 
+    /// Begins a burst.
+    pub(super) fn begin(&mut self) {
+        self.burst += 1;
+        self.seen.fill(0);
+    }
+
+    /// The number of the burst, and whether a stage has certainly seen the packet before a place. If
+    /// not, its engine knows.
+    pub(super) fn has_seen(&self, stage: usize, place: u16) -> (u64, bool) {
+        (self.burst, self.seen.get(stage).is_some_and(|seen| *seen >= place))
+    }
+
     /// Whether no further packet may be sent before others are back.
     pub(super) fn is_full(&self) -> bool {
         self.away >= MOST
@@ -86,6 +103,9 @@ impl Hub {
     pub(super) fn send(&mut self, mut bundle: Handle, number: usize, route: &[usize]) {
         let route_number = u32::try_from(number).unwrap_or(u32::MAX);
         bundle.meta = Meta::new(route_number, self.packet, 1);
+        bundle.burst_number = self.burst;
+        bundle.last = bundle.places.last().copied().unwrap_or_default();
+        bundle.seen = 0;
         self.packet += bundle.places.len() as u64;
         self.away += bundle.places.len();
         for stage in route {
@@ -173,6 +193,14 @@ impl Hub {
             self.away = self.away.saturating_sub(1);
             if let Some(back) = self.back.get_mut(usize::from(place)) {
                 *back = Some((packet, reached));
+            }
+        }
+        let mut stages = bundle.seen;
+        while stages != 0 {
+            let stage = stages.trailing_zeros() as usize;
+            stages &= stages - 1;
+            if let Some(seen) = self.seen.get_mut(stage) {
+                *seen = (*seen).max(bundle.last + 1);
             }
         }
         self.outs.append(&mut bundle.outs);

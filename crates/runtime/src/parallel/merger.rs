@@ -146,6 +146,7 @@ impl Merger {
         let mut into = into?;
         let copies = used.get_mut(first..).unwrap_or_default();
         for copy in &mut *copies {
+            into.seen |= copy.seen;
             into.outs.append(&mut copy.outs);
             into.exits.append(&mut copy.exits);
         }

@@ -76,7 +76,7 @@ impl Parallel {
         let count = plan.stages.len();
         let chains = plan.stages.iter().map(|stage| stage.chain.clone());
         let engines: Vec<Box<dyn Engine>> = chains.map(make).collect::<Result<_, E>>()?;
-        let core = |engine| Arc::new(Mutex::new(Core { engine, after: 0 }));
+        let core = |engine| Arc::new(Mutex::new(Core::new(engine)));
         let cores: Vec<SharedCore> = engines.into_iter().map(core).collect();
         let bells = (0..count).map(|_| Bell::default()).collect();
         let shared = Arc::new(Shared { bells, ..Shared::default() });

@@ -14,8 +14,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The engine of a stage. While a burst runs, only the stage uses it. Otherwise only the hub does.
 pub(super) struct Core {
     pub(super) engine: Box<dyn Engine>,
-    /// The first place of the current burst that no packet of this stage has had.
-    pub(super) after: u16,
+    /// The number of the latest burst with packets for this stage.
+    burst: u64,
+    /// The first place of that burst that no packet of this stage has had.
+    after: u16,
+}
+
+impl Core {
+    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
+        Self { engine, burst: 0, after: 0 }
+    }
+
+    /// The first place of a burst that no packet of this stage has had so far. From now on, it is
+    /// the place `until` at least. Returns the old one.
+    pub(super) fn pass(&mut self, burst: u64, until: u16) -> u16 {
+        if self.burst != burst {
+            (self.burst, self.after) = (burst, 0);
+        }
+        let after = self.after;
+        self.after = after.max(until);
+        after
+    }
 }
 
 /// A core that threads share.
@@ -110,30 +129,41 @@ impl Stage {
         let Some(at) = self.options.turn(next, waiting.len()) else { return false };
         let mut bundle = waiting.swap_remove(at);
         self.turn += 1;
-        let forwards = self.forwards.clone();
-        let forward = forwards.get(self.number).and_then(|own| own.get(bundle.meta.route()));
-        if let Some(Some((place, actions))) = forward {
+        let place = self.place(&bundle);
+        if let Some((place, is_merged)) = place {
             self.options.stall(self.number, self.turn);
-            self.run(&mut bundle, *place, actions.is_merged());
-            actions.run(bundle, &mut self.copier, |bundle| self.rings.send(bundle));
+            self.run(&mut bundle, place, is_merged);
+        }
+        let Self { forwards, number, rings, copier, .. } = self;
+        let forward = forwards.get(*number).and_then(|own| own.get(bundle.meta.route()));
+        if let Some(Some((_, actions))) = forward {
+            actions.run(bundle, copier, |bundle| rings.send(bundle));
         }
         true
+    }
+
+    /// The place of this stage in a bundle's route, and whether the bundle then goes to a merger.
+    fn place(&self, bundle: &Bundle) -> Option<(usize, bool)> {
+        let own = self.forwards.get(self.number)?;
+        let (place, actions) = own.get(bundle.meta.route())?.as_ref()?;
+        Some((*place, actions.is_merged()))
     }
 
     /// Runs the engine on a bundle. Afterwards the bundle has the packets that go on.
     fn run(&mut self, bundle: &mut Bundle, order: usize, is_merged: bool) {
         let Some(last) = bundle.places.last().copied() else { return };
         let mut core = lock(&self.core);
-        let Core { engine, after } = &mut *core;
+        let after = core.pass(bundle.burst_number, last + 1);
         let Bundle { burst, places, outs, .. } = bundle;
-        let mut out =
-            Gathered { places, after: *after, order, is_due: false, first: 0, at: 0, outs };
+        let mut out = Gathered { places, after, order, is_due: false, first: 0, at: 0, outs };
         match self.is_apart {
-            true => run_apart(engine.as_mut(), burst, &mut out),
-            false => engine.burst(burst, &mut out),
+            true => run_apart(core.engine.as_mut(), burst, &mut out),
+            false => core.engine.burst(burst, &mut out),
         }
-        *after = last + 1;
         drop(core);
+        if last == bundle.last && self.number < Bundle::STAGES {
+            bundle.seen |= 1 << self.number;
+        }
         self.sort(bundle, is_merged);
     }
 

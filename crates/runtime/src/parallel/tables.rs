@@ -53,6 +53,7 @@ impl Actions {
         mut send: impl FnMut(Handle),
     ) {
         let own = bundle.meta.version();
+        // Most bundles are not copied, and then this takes no memory.
         let mut copies = Vec::new();
         let mut to = Target::End;
         for action in &self.0 {
