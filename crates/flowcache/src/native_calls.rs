@@ -88,7 +88,7 @@ fn recorded(
 ) -> Result<(u64, Recorded), &'static str> {
     let function = function.ok_or("is not there")?;
     if function.is_checked() {
-        return Err("is checked, and so runs on each packet");
+        return Err("is isolated or checked, and so runs on each packet");
     }
     if function.is_due(now) {
         return Err(DUE);

@@ -136,9 +136,11 @@ fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
 /// # Errors
 /// The reason why an instance cannot be made.
 pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
-    let Some(native) = &node.model.native else { return Ok(Vec::new()) };
+    if node.model.native.is_none() {
+        return Ok(Vec::new());
+    }
     let made = (0..workers.max(1))
-        .map(|_| Instance::new(&native.reference, &node.name, config(&node.model, &node.params)));
+        .map(|_| Instance::of(&node.model, &node.name, config(&node.model, &node.params)));
     made.collect::<Result<_, _>>().map_err(|why| format!("{}: {why}", node.name))
 }
 

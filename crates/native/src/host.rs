@@ -16,7 +16,7 @@ const MOST_COUNTERS: usize = 256;
 /// The most timers of an instance at a time.
 const MOST_TIMERS: usize = 64;
 /// The most messages that wait to be published. A single call can make this many.
-const MOST_LOGS: usize = 1024;
+pub(crate) const MOST_LOGS: usize = 1024;
 /// A timer that is more than this many periods late skips its earliest firings.
 const CATCH_UP: u64 = 10_000;
 

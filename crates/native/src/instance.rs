@@ -4,13 +4,14 @@
 use crate::description::Description;
 use crate::dump::Entry;
 use crate::host::Log;
-use crate::isolated::{self, Isolated};
+use crate::isolated::{self, Isolated, Limits};
 use crate::library::find;
 use crate::load_error::LoadError;
 use crate::local::Local;
 use crate::record::{Recorded, StateFunction};
 use crate::value::{Config, Value};
 use crate::verdict::{Failed, Verdict};
+use braid_ir::model::Model;
 use braid_ir::native::{Noted, Profile, Reference};
 use braid_packet::{FlowKey, Packet};
 use std::sync::Arc;
@@ -42,15 +43,31 @@ enum Place {
 use Place::{Apart, Here};
 
 impl Instance {
-    /// A new instance for a node of a chain.
+    /// A new instance for a node of a chain: in a process of its own, if the model says so.
     ///
     /// # Errors
     /// The function cannot be found, or it refuses its configuration.
+    pub fn of(model: &Model, node: &str, config: Config) -> Result<Self, String> {
+        let native = model.native.as_ref().ok_or("it is not native")?;
+        let Some(on_failure) = native.reference.isolated else {
+            return Self::new(&native.reference, node, config);
+        };
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let limits = Limits {
+            profile: native.may(),
+            reasons: count(model.reasons.len()),
+            // Beside left and right.
+            ports: count(model.ports.len().saturating_sub(2)),
+        };
+        let isolated = Isolated::new(&native.reference, on_failure, limits, node, config)?;
+        Ok(Self(Apart(Box::new(isolated))))
+    }
+
+    /// A new instance in this process.
+    ///
+    /// # Errors
+    /// As for [`Self::of`].
     pub fn new(reference: &Reference, node: &str, config: Config) -> Result<Self, String> {
-        if let Some(on_failure) = reference.isolated {
-            let isolated = Isolated::new(reference, on_failure, node, config)?;
-            return Ok(Self(Apart(Box::new(isolated))));
-        }
         let definition =
             find(&reference.library, &reference.function).map_err(|why| why.to_string())?;
         let local = Local::of(&definition, node, config, reference.checks)?;

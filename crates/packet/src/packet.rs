@@ -195,17 +195,19 @@ impl Packet {
         }
     }
 
-    /// Exchanges the captured bytes, and the number of bytes on the wire. Earlier layouts become
-    /// invalid. The limits of [`Self::snapped`] hold.
-    pub fn take_bytes(&mut self, bytes: &[u8], wire_len: u32) {
+    /// Exchanges the captured bytes. If there are more or fewer of them, the packet was as much longer
+    /// or shorter on the wire. Earlier layouts become invalid. The limits of [`Self::snapped`] hold.
+    pub fn take_bytes(&mut self, bytes: &[u8]) {
+        let before = u32::try_from(self.data().len()).unwrap_or(MOST);
         if let Some(same) =
             self.frame.bytes_mut().get_mut(..).filter(|old| old.len() == bytes.len())
         {
             same.copy_from_slice(bytes);
-        } else {
-            self.frame = Frame::of(bytes.get(..MOST as usize).unwrap_or(bytes));
+            return;
         }
+        self.frame = Frame::of(bytes.get(..MOST as usize).unwrap_or(bytes));
         let captured = u32::try_from(self.frame.len()).unwrap_or(MOST);
+        let wire_len = self.wire_len.saturating_add(captured).saturating_sub(before);
         self.wire_len = wire_len.clamp(captured, MOST);
     }
 

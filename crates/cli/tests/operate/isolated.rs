@@ -1,5 +1,7 @@
 //! Native functions in processes of their own in live runs.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,13 +13,14 @@ fn prober() -> Folder {
     let folder = Folder::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let built = Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I"])
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-I"])
         .arg(root.join("../native/include"))
         .arg(root.join("tests/operate/prober.c"))
         .arg("-o")
         .arg(folder.path("prober.so"))
         .status();
     assert!(built.expect("a C compiler").success());
+    folder.write("chain.braid.bak", "");
     folder.write(
         "chain.braid",
         r#"native nf prober() from "./prober.so" isolated on failure bypass;
@@ -46,6 +49,14 @@ fn below(process: u32) -> Vec<u32> {
     children.flat_map(|child| [vec![child], below(child)].concat()).collect()
 }
 
+/// The launcher and the function's process, once the one that was asked whether it accepts its
+/// configuration has been ended.
+#[track_caller]
+fn processes(site: &mut Site) -> Vec<u32> {
+    site.until("one function and its launcher are there", |site| below(site.process()).len() == 2);
+    below(site.process())
+}
+
 #[test]
 fn isolated_function_is_confined_and_comes_back_when_it_has_crashed() {
     site!(site, prober(), &[]);
@@ -71,8 +82,7 @@ fn isolated_function_is_confined_and_comes_back_when_it_has_crashed() {
     site.ask("reload").code(0);
     site.send(&[crash, request(0, 1, 10)]);
     assert_eq!(site.arrived(1).len(), 1);
-    site.until("one function and its launcher are there", |site| below(site.process()).len() == 2);
-    let processes = below(site.process());
+    let processes = processes(&mut site);
     site.ask("stop").code(0);
     let ended = site.end();
     ended.warns("lost its process, which crashed (SIGSEGV)");
@@ -86,10 +96,25 @@ fn isolated_function_is_confined_and_comes_back_when_it_has_crashed() {
 }
 
 #[test]
+fn processes_of_functions_have_the_user_of_the_run() {
+    let folder = prober();
+    std::fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
+    site!(site, folder, &["--user", "nobody"]);
+    site.send(&[request(0, 1, 10)]);
+    assert_eq!(site.arrived(1).len(), 1);
+    let processes = processes(&mut site);
+    for process in processes {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        assert!(status.contains("Uid:\t65534\t65534\t65534\t65534"), "{status}");
+    }
+    site.ask("stop").code(0);
+    site.end().code(0);
+}
+
+#[test]
 fn processes_of_functions_end_with_a_killed_run() {
     site!(site, prober(), &[]);
-    let processes = below(site.process());
-    assert_eq!(processes.len(), 2);
+    let processes = processes(&mut site);
     drop(site);
     for process in processes {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(5);

@@ -1,15 +1,20 @@
 /* Tries what the process of an isolated function must not do, before its first packet and for each packet, and shows
- * how many of these things worked. A packet to port 666 crashes it. */
+ * how many of these things worked. A packet to port 666 crashes it. It does not end when it should. */
 #define _GNU_SOURCE
 #include "braid_nf.h"
 #include <fcntl.h>
 #include <signal.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t created, running, files_read, packets;
+static int thread_reads;
 static braid_field dport;
 
 /* Whether the file can be opened like this. */
@@ -26,18 +31,38 @@ static uint64_t forbidden(void) {
   if (other >= 0) worked++, close(other);
   worked += kill(getppid(), 0) == 0;
   worked += opens("written", O_WRONLY | O_CREAT);
+  worked += memfd_create("more", 0) >= 0;
+  struct rlimit limit;
+  worked += prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit) == 0;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(0, &cores);
+  worked += sched_setaffinity(getppid(), sizeof cores, &cores) == 0;
+  worked += opens("chain.braid", O_RDWR);
+  worked += unlink("chain.braid.bak") == 0;
   pid_t child = fork();
   if (child == 0) _exit(0);
   if (child > 0) worked++, waitpid(child, NULL, 0);
   return worked;
 }
 
+/* Tries to open a file again and again. */
+static void *read_files(void *arg) {
+  (void)arg;
+  for (volatile int goes_on = 1; goes_on;) {
+    __atomic_store_n(&thread_reads, opens("chain.braid", O_RDONLY), __ATOMIC_RELAXED);
+    usleep(1000);
+  }
+  return NULL;
+}
+
 static int32_t create(braid_host *host, void **self) {
+  pthread_t thread;
   (void)self;
   dport = braid_field_named(host, "l4.dport");
   created = forbidden();
   files_read = opens("chain.braid", O_RDONLY);
-  return 0;
+  return pthread_create(&thread, NULL, read_files, NULL) == 0 ? 0 : braid_fail(host, "no thread");
 }
 
 static int32_t packet(void *self, braid_packet *p) {
@@ -45,6 +70,10 @@ static int32_t packet(void *self, braid_packet *p) {
   (void)self;
   packets++;
   running += forbidden() + opens("chain.braid", O_RDONLY);
+  pthread_t thread;
+  running += pthread_create(&thread, NULL, read_files, NULL) == 0;
+  usleep(5000);
+  running += __atomic_load_n(&thread_reads, __ATOMIC_RELAXED);
   if (braid_get(p, dport, &port) == BRAID_OK && port == 666) { volatile int *nowhere = NULL; *nowhere = 1; }
   return BRAID_FORWARD;
 }
@@ -56,4 +85,10 @@ static void dump(void *self, braid_dump *into) {
   into->api->dump_entry(into, "worked", NULL, 0, items, 4);
 }
 
-BRAID_NF(prober, .packet = packet, .create = create, .dump = dump);
+/* Does not want to end. */
+static void destroy(void *self) {
+  (void)self;
+  for (volatile int stays = 1; stays;) usleep(1000);
+}
+
+BRAID_NF(prober, .packet = packet, .create = create, .destroy = destroy, .dump = dump);

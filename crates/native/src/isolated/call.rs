@@ -87,11 +87,12 @@ impl Call {
 /// What is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Reply {
-    /// The verdict on a packet; `None` if the function failed.
+    /// Whether there is a verdict on a packet. If not, the function failed.
+    pub(super) has_verdict: bool,
+    /// The verdict; `None` also if there is one that means nothing.
     pub(super) verdict: Option<Verdict>,
-    /// The number of the packet's captured bytes, and of those on the wire.
+    /// The number of the packet's captured bytes.
     pub(super) length: u32,
-    pub(super) wire_len: u32,
     /// Whether the packet's bytes fit in the shared memory.
     pub(super) fits: bool,
     /// Whether messages wait to be published.
@@ -104,23 +105,23 @@ impl Reply {
     pub(super) fn write(&self, memory: &Shared) {
         let bit = |flag: bool, at: u32| u64::from(flag) << at;
         let code = self.verdict.map_or(0, |verdict| verdict.code().unsigned_abs());
-        let flags = bit(self.verdict.is_some(), 32) | bit(self.fits, 33) | bit(self.has_logs, 34);
+        let flags = bit(self.has_verdict, 32) | bit(self.fits, 33) | bit(self.has_logs, 34);
         let mut words = [0; WORDS];
         words[0] = u64::from(code) | flags;
         words[1] = self.wake;
-        words[2] = u64::from(self.length) | u64::from(self.wire_len) << 32;
+        words[2] = u64::from(self.length);
         memory.set(words);
     }
 
-    /// Reads an answer. The verdict is `None` if it is none.
+    /// Reads an answer.
     pub(super) fn read(memory: &Shared) -> Self {
-        let (first, lengths) = (memory.word(0), memory.word(2));
+        let first = memory.word(0);
         let has = |at: u32| first >> at & 1 == 1;
         let code = i32::try_from(low(first)).ok().filter(|_| has(32));
         Self {
+            has_verdict: has(32),
             verdict: code.and_then(Verdict::of_code),
-            length: low(lengths),
-            wire_len: high(lengths),
+            length: low(memory.word(2)),
             fits: has(33),
             has_logs: has(34),
             wake: memory.word(1),
@@ -162,9 +163,9 @@ mod tests {
         }
         for verdict in [None, Some(Verdict::Forward), Some(Verdict::Port(7)), Some(Verdict::Back)] {
             let reply = Reply {
+                has_verdict: verdict.is_some(),
                 verdict,
                 length: u32::MAX,
-                wire_len: 3,
                 fits: verdict.is_some(),
                 has_logs: verdict.is_none(),
                 wake: u64::MAX,

@@ -73,7 +73,7 @@ impl Grant {
             }
             Back::Everything => {
                 link.memory.get(reply.length as usize, &mut self.bytes);
-                packet.take_bytes(&self.bytes, reply.wire_len);
+                packet.take_bytes(&self.bytes);
             }
         }
         Ok(reply)

@@ -3,7 +3,7 @@
 //! processes any more.
 
 use super::worker::{self, Confine};
-use crate::sys::{Forked, Shared, fork};
+use crate::sys::{Forked, Shared, fork, ignore_ends};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,16 +11,19 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, send, sendmsg, socketpair,
 };
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitIdOptions, WaitIdStatus, pidfd_open, pidfd_send_signal,
-    set_parent_process_death_signal, setsid, waitid,
+    Gid, Pid, PidfdFlags, Signal, Uid, WaitId, WaitIdOptions, WaitIdStatus, getpid, getppid,
+    kill_process, pidfd_open, pidfd_send_signal, set_parent_process_death_signal, setsid, waitid,
 };
 use rustix::stdio::{dup2_stdin, dup2_stdout};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+use rustix::time::Timespec;
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How to start a launcher: a program and its arguments. The program calls [`launch`].
 static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
@@ -35,10 +38,27 @@ pub fn start_by(program: Vec<OsString>) {
     let _ = PROGRAM.set(program);
 }
 
-/// A request to the launcher: its kind, and a process.
-type Request = [u8; 5];
+/// A request to the launcher: its kind, and two numbers.
+type Request = [u8; 9];
+/// Start a process for the two files that come along. Answer: its number, or an error below 0.
 const START: u8 = b'S';
+/// End the process of this number now.
 const KILL: u8 = b'K';
+/// End the process of this number if it is still there when [`GRACE`] is over.
+const END: u8 = b'E';
+/// Become the user of these numbers: user, group. Answer: 0, or an error below 0.
+const USER: u8 = b'U';
+
+/// The time for a function to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+fn request(kind: u8, first: u32, second: u32) -> Request {
+    let ([a, b, c, d], [e, f, g, h]) = (first.to_le_bytes(), second.to_le_bytes());
+    [kind, a, b, c, d, e, f, g, h]
+}
+
+/// The number of a process, which the launcher gives it.
+pub(super) type Number = u32;
 
 struct Client {
     socket: OwnedFd,
@@ -58,27 +78,33 @@ impl Client {
     }
 
     /// Starts a process that works for the other ends of a socket and of shared memory.
-    fn start(&self, socket: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::Result<Pid> {
+    fn start(&self, socket: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::Result<Number> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let files = [socket, memory];
         control.push(SendAncillaryMessage::ScmRights(&files));
-        let request: Request = [START, 0, 0, 0, 0];
+        let request = request(START, 0, 0);
         sendmsg(&self.socket, &[IoSlice::new(&request)], &mut control, SendFlags::NOSIGNAL)?;
+        let number = self.answer()?;
+        Number::try_from(number).map_err(io::Error::other)
+    }
+
+    fn answer(&self) -> io::Result<i32> {
         let mut answer = [0; 4];
         let (count, _) = rustix::net::recv(&self.socket, &mut answer, RecvFlags::empty())?;
-        let pid = i32::from_le_bytes(answer);
-        match Pid::from_raw(pid) {
-            Some(pid) if count == answer.len() && pid.as_raw_nonzero().get() > 0 => Ok(pid),
-            _ if count == answer.len() => Err(io::Error::from_raw_os_error(-pid)),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        if count != answer.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match i32::from_le_bytes(answer) {
+            number if number < 0 => Err(io::Error::from_raw_os_error(-number)),
+            number => Ok(number),
         }
     }
 }
 
 /// Starts a process for the other ends of a socket and of shared memory. Starts the launcher if
 /// there is none, or if it has ended.
-pub(super) fn start(socket: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::Result<Pid> {
+pub(super) fn start(socket: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::Result<Number> {
     let mut launcher = LAUNCHER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = &*launcher {
         match client.start(socket, memory) {
@@ -95,21 +121,36 @@ fn is_gone(why: &io::Error) -> bool {
     matches!(why.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
-/// Ends a process that [`start`] has started.
-pub(super) fn kill(pid: Pid) {
+/// Ends a process that [`start`] has started: now, or soon if it does not end by itself.
+pub(super) fn end(number: Number, now: bool) {
     let launcher = LAUNCHER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(client) = &*launcher {
-        let [a, b, c, d] = pid.as_raw_nonzero().get().to_le_bytes();
+        let kind = if now { KILL } else { END };
         // Without a launcher, the process has ended already.
-        let _ = send(&client.socket, &[KILL, a, b, c, d], SendFlags::NOSIGNAL);
+        let _ = send(&client.socket, &request(kind, number, 0), SendFlags::NOSIGNAL);
     }
+}
+
+/// Lets processes of isolated functions that start from now on have another user and group, and no
+/// further groups. Does nothing if there is no launcher.
+///
+/// # Errors
+/// The system's.
+pub fn become_user(user: u32, group: u32) -> io::Result<()> {
+    let launcher = LAUNCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(client) = &*launcher else { return Ok(()) };
+    send(&client.socket, &request(USER, user, group), SendFlags::NOSIGNAL)?;
+    client.answer().map(drop)
 }
 
 /// A process at work.
 struct Worker {
+    number: Number,
     pid: Pid,
     handle: OwnedFd,
     memory: Shared,
+    /// When it is ended, if it must end.
+    until: Option<Instant>,
 }
 
 /// What a launcher does next.
@@ -133,50 +174,118 @@ pub fn launch(confine: Confine) -> io::Result<i32> {
     // Braid's standard output may carry packets, so what functions print goes to standard error.
     dup2_stdin(std::fs::File::open("/dev/null")?)?;
     dup2_stdout(io::stderr())?;
-    // Signals of the terminal are for Braid, which tells functions when to end.
+    // A service manager signals all processes of a service, but Braid still finishes its packets.
+    ignore_ends();
     let _ = setsid();
-    let mut workers: Vec<Worker> = Vec::new();
+    let launcher = getpid();
+    let mut workers = Workers::default();
     loop {
-        let handles = workers.iter().map(|worker| worker.handle.as_fd());
-        let mut files: Vec<_> = std::iter::once(socket.as_fd())
-            .chain(handles)
-            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-            .collect();
-        match poll(&mut files, None) {
-            Err(Errno::INTR) => continue,
-            done => done?,
-        };
-        let mut is_ready = files.iter().map(|file| !file.revents().is_empty());
-        let is_asked = is_ready.next().unwrap_or(false);
-        let ended: Vec<bool> = is_ready.collect();
-        let mut ended = ended.into_iter();
-        workers.retain(|worker| !(ended.next() == Some(true) && is_over(worker)));
+        let is_asked = workers.wait(&socket)?;
+        workers.forget_ended();
         if !is_asked {
             continue;
         }
         match answer(&socket, &mut workers)? {
             Next::Wait => {}
-            Next::End => return Ok(0),
+            Next::End => {
+                workers.all.iter().for_each(Worker::kill);
+                return Ok(0);
+            }
             Next::Work(end, memory) => {
                 // Nothing of other functions stays in this process, and no way to the launcher.
                 drop((workers, socket));
                 let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                return Ok(worker::serve(&memory, end, confine));
+                // The launcher may have ended before the line above.
+                return Ok(match getppid() == Some(launcher) {
+                    true => worker::serve(&memory, end, confine),
+                    false => 0,
+                });
             }
         }
     }
 }
 
-/// Whether a process has ended. Then its memory says how.
-fn is_over(worker: &Worker) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-    let status = match waitid(rustix::process::WaitId::Pid(worker.pid), options) {
-        Ok(None) => return false,
-        Ok(Some(status)) => of_status(&status),
-        Err(_) => 0,
-    };
-    worker.memory.end(status);
-    true
+/// The processes of a launcher.
+#[derive(Default)]
+struct Workers {
+    all: Vec<Worker>,
+    /// The number of the latest one.
+    number: Number,
+}
+
+impl Workers {
+    /// Waits for a request, the end of a process, or the time to end one. Returns whether there is a
+    /// request.
+    fn wait(&self, socket: &OwnedFd) -> io::Result<bool> {
+        let handles = self.all.iter().map(|worker| worker.handle.as_fd());
+        let mut files: Vec<_> = std::iter::once(socket.as_fd())
+            .chain(handles)
+            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+            .collect();
+        let until = self.all.iter().filter_map(|worker| worker.until).min();
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut files, left.as_ref()) {
+            Err(Errno::INTR) => return Ok(false),
+            done => done?,
+        };
+        Ok(files.first().is_some_and(|socket| !socket.revents().is_empty()))
+    }
+
+    /// Ends processes whose time is over, and forgets processes that have ended.
+    fn forget_ended(&mut self) {
+        let now = Instant::now();
+        for worker in
+            self.all.iter_mut().filter(|worker| worker.until.is_some_and(|end| end <= now))
+        {
+            worker.kill();
+            worker.until = None;
+        }
+        self.all.retain(|worker| !worker.is_over());
+    }
+
+    /// Starts a process for a socket and for shared memory.
+    fn begin(&mut self, files: Vec<OwnedFd>) -> io::Result<Begun> {
+        let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(files) else {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        };
+        let memory = Shared::of(&memory)?;
+        let pid = match fork()? {
+            Forked::Child => return Ok(Begun::Here(end, memory)),
+            Forked::Parent(pid) => pid,
+        };
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(handle) => handle,
+            Err(why) => {
+                // Nobody would notice its end.
+                let _ = kill_process(pid, Signal::KILL);
+                let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED);
+                return Err(why.into());
+            }
+        };
+        self.number += 1;
+        self.all.push(Worker { number: self.number, pid, handle, memory, until: None });
+        Ok(Begun::There(self.number))
+    }
+}
+
+impl Worker {
+    fn kill(&self) {
+        // A process that is over already needs no signal.
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+    }
+
+    /// Whether the process has ended. Then its memory says how.
+    fn is_over(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let status = match waitid(WaitId::Pid(self.pid), options) {
+            Ok(None) => return false,
+            Ok(Some(status)) => of_status(&status),
+            Err(_) => 0,
+        };
+        self.memory.end(status);
+        true
+    }
 }
 
 /// How a process ended as one number: the signal, or its exit status times 256.
@@ -212,10 +321,10 @@ const NAMES: [(i32, &str); 7] = [
 ];
 
 /// Answers a request.
-fn answer(socket: &OwnedFd, workers: &mut Vec<Worker>) -> io::Result<Next> {
+fn answer(socket: &OwnedFd, workers: &mut Workers) -> io::Result<Next> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut request: Request = [0; 5];
+    let mut request: Request = [0; 9];
     let mut into = [IoSliceMut::new(&mut request)];
     match recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
         Ok(got) if got.bytes == request.len() => {}
@@ -223,27 +332,49 @@ fn answer(socket: &OwnedFd, workers: &mut Vec<Worker>) -> io::Result<Next> {
         Err(why) => return Err(why.into()),
         Ok(_) => return Ok(Next::End),
     }
-    let [kind, a, b, c, d] = request;
-    if kind == KILL {
-        let pid = Pid::from_raw(i32::from_le_bytes([a, b, c, d]));
-        if let Some(worker) = workers.iter().find(|worker| Some(worker.pid) == pid) {
-            // A process that is over already needs no signal.
-            let _ = pidfd_send_signal(&worker.handle, Signal::KILL);
-        }
-        return Ok(Next::Wait);
-    }
+    let [kind, a, b, c, d, e, f, g, h] = request;
+    let [first, second] = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
     let files = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
     let files: Vec<OwnedFd> = files.flatten().collect();
-    let number = match begin(files, workers) {
-        Ok(Begun::Here(end, memory)) => return Ok(Next::Work(end, memory)),
-        Ok(Begun::There(pid)) => pid.as_raw_nonzero().get(),
+    let worker = workers.all.iter_mut().find(|worker| worker.number == first);
+    let done = match (kind, worker) {
+        (KILL, Some(worker)) => {
+            worker.kill();
+            return Ok(Next::Wait);
+        }
+        (END, Some(worker)) => {
+            worker.until = Some(Instant::now() + GRACE);
+            return Ok(Next::Wait);
+        }
+        (USER, _) => {
+            // Later, it may not end processes of the user that it has now.
+            workers.all.iter().filter(|worker| worker.until.is_some()).for_each(Worker::kill);
+            be_user(first, second).map(|()| 0)
+        }
+        (START, _) => match workers.begin(files) {
+            Ok(Begun::Here(end, memory)) => return Ok(Next::Work(end, memory)),
+            Ok(Begun::There(number)) => Ok(number),
+            Err(why) => Err(why),
+        },
+        _ => return Ok(Next::Wait),
+    };
+    let number = match done {
+        Ok(number) => i32::try_from(number).unwrap_or(-libc::EOVERFLOW),
         Err(why) => -why.raw_os_error().unwrap_or(libc::EIO),
     };
     send(socket, &number.to_le_bytes(), SendFlags::NOSIGNAL)?;
     Ok(Next::Wait)
+}
+
+/// Gives this process, which has one thread, another user and group.
+fn be_user(user: u32, group: u32) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    Ok(set_thread_res_uid(user, user, user)?)
 }
 
 /// A process that has begun.
@@ -251,23 +382,7 @@ enum Begun {
     /// It is this one, which works for these ends.
     Here(OwnedFd, Shared),
     /// It is another one.
-    There(Pid),
-}
-
-/// Starts a process for a socket and for shared memory.
-fn begin(files: Vec<OwnedFd>, workers: &mut Vec<Worker>) -> io::Result<Begun> {
-    let Ok([end, memory]) = <[OwnedFd; 2]>::try_from(files) else {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
-    };
-    let memory = Shared::of(&memory)?;
-    match fork()? {
-        Forked::Child => Ok(Begun::Here(end, memory)),
-        Forked::Parent(pid) => {
-            let handle = pidfd_open(pid, PidfdFlags::empty())?;
-            workers.push(Worker { pid, handle, memory });
-            Ok(Begun::There(pid))
-        }
-    }
+    There(Number),
 }
 
 #[cfg(test)]

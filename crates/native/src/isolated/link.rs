@@ -1,19 +1,18 @@
 //! The way to an isolated function's process.
 
 use super::call::{Call, Op, Reply};
-use super::launcher;
+use super::launcher::{self, Number};
 use super::message::{Answer, Request, receive, send};
 use crate::sys::{SPINS, Shared, Side, Waited};
-use rustix::process::Pid;
 use std::fmt;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a call for a packet may take. A process that needs more is lost.
+/// How long a call may take while packets wait. A process that needs more is lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long an answer to a message may take: loading a library, or a large table.
+/// How long others may take: loading a library, a new instance, a list of its state.
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a process is of no use any more.
@@ -41,7 +40,7 @@ impl fmt::Display for Lost {
 pub(super) struct Link {
     pub(super) memory: Shared,
     socket: UnixStream,
-    pid: Pid,
+    number: Number,
     /// The turn of the shared memory: even, because no call runs.
     turn: u32,
 }
@@ -51,10 +50,8 @@ impl Link {
     pub(super) fn new() -> io::Result<Self> {
         let (memory, file) = Shared::new()?;
         let (socket, end) = UnixStream::pair()?;
-        socket.set_read_timeout(Some(LONG_PATIENCE))?;
-        socket.set_write_timeout(Some(LONG_PATIENCE))?;
-        let pid = launcher::start(end.as_fd(), file.as_fd())?;
-        Ok(Self { memory, socket, pid, turn: 0 })
+        let number = launcher::start(end.as_fd(), file.as_fd())?;
+        Ok(Self { memory, socket, number, turn: 0 })
     }
 
     /// Calls the process, and waits for its answer.
@@ -87,11 +84,16 @@ impl Link {
         bytes: &[u8],
         now: u64,
     ) -> Result<(Answer, Vec<u8>), Lost> {
+        let patience = match request {
+            Request::Save | Request::Logs => PATIENCE,
+            _ => LONG_PATIENCE,
+        };
         self.begin(&Call::new(Op::Talk, now));
-        let sent = send(&mut self.socket, request, bytes);
-        let answer = sent.and_then(|()| receive(&mut self.socket));
+        let mut socket = Timed { socket: &self.socket, until: Instant::now() + patience };
+        let sent = send(&mut socket, request, bytes);
+        let answer = sent.and_then(|()| receive(&mut socket, request.limits()));
         match answer {
-            Ok(answer) => self.finish(LONG_PATIENCE).map(|_| answer),
+            Ok(answer) => self.finish(patience).map(|_| answer),
             Err(why) if is_late(&why) => Err(Lost::Late),
             // The launcher may not have noticed yet that the process has ended.
             Err(why) => match self.finish(PATIENCE) {
@@ -102,16 +104,50 @@ impl Link {
     }
 }
 
+/// A socket until a time, however slowly the other end reads or writes.
+struct Timed<'a> {
+    socket: &'a UnixStream,
+    until: Instant,
+}
+
+impl Timed<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        match self.until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(Some(left)),
+        }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(self.left()?)?;
+        self.socket.read(into)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(self.left()?)?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn is_late(why: &io::Error) -> bool {
     matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        match self.turn % 2 {
-            // The process waits for a call: it may end by itself.
-            0 => self.begin(&Call::new(Op::End, 0)),
-            _ => launcher::kill(self.pid),
+        // A process that waits for a call may end by itself.
+        let is_idle = self.turn.is_multiple_of(2);
+        if is_idle {
+            self.begin(&Call::new(Op::End, 0));
         }
+        launcher::end(self.number, !is_idle);
     }
 }

@@ -11,8 +11,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// The most bytes of a message's text, and of the bytes behind it.
+/// The most bytes of a large message's text, and of the bytes behind it.
 const MOST: u32 = 1 << 28;
+/// The most bytes of a small message.
+const FEW: u32 = 1 << 20;
+/// The limits of a message that may be large.
+pub(super) const LARGE: [u32; 2] = [MOST; 2];
 
 /// What Braid asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,6 +41,17 @@ pub(super) enum Request {
     Save,
     /// To go on from the bytes behind this request.
     Restore,
+}
+
+impl Request {
+    /// The most bytes of the answer's text, and of the bytes behind it.
+    pub(super) fn limits(&self) -> [u32; 2] {
+        match self {
+            Request::Report => [MOST, 0],
+            Request::Save => [FEW, MOST],
+            _ => [FEW, 0],
+        }
+    }
 }
 
 /// Which function an instance runs, and where.
@@ -78,21 +93,25 @@ pub(super) fn send<T: Serialize>(to: &mut impl Write, what: &T, bytes: &[u8]) ->
     to.write_all(&all)
 }
 
-/// Receives a message. The bytes of a message that ends early are not kept in memory first.
-pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<(T, Vec<u8>)> {
+/// Receives a message of at most these numbers of bytes. Memory grows with the bytes that come.
+pub(super) fn receive<T: DeserializeOwned>(
+    from: &mut impl Read,
+    limits: [u32; 2],
+) -> io::Result<(T, Vec<u8>)> {
     let mut head = [0; 8];
     from.read_exact(&mut head)?;
     let [a, b, c, d, e, f, g, h] = head;
-    let lengths = [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])];
-    let [text, bytes] = lengths.map(|length| part(from, length));
-    Ok((serde_json::from_slice(&text?)?, bytes?))
+    let [text, bytes] = [[a, b, c, d], [e, f, g, h]].map(u32::from_le_bytes);
+    let [most_text, most_bytes] = limits;
+    if text > most_text || bytes > most_bytes {
+        return Err(io::Error::other(format!("a message says that it has {text} + {bytes} bytes")));
+    }
+    let text = part(from, text)?;
+    Ok((serde_json::from_slice(&text)?, part(from, bytes)?))
 }
 
 /// Receives a part of a message.
 fn part(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
-    if length > MOST {
-        return Err(io::Error::other(format!("a message says that it has {length} bytes")));
-    }
     let mut part = Vec::new();
     let got = from.take(length.into()).read_to_end(&mut part)?;
     match got == length as usize {
@@ -103,7 +122,7 @@ fn part(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, MOST, Request, receive, send};
+    use super::{Answer, LARGE, MOST, Request, receive, send};
     use crate::value::Value;
 
     #[test]
@@ -115,9 +134,9 @@ mod tests {
         send(&mut wire, &sent, &[1, 2, 3]).unwrap();
         send(&mut wire, &Answer::Saved(true), &[]).unwrap();
         let mut from = &wire[..];
-        let (got, bytes): (Request, _) = receive(&mut from).unwrap();
+        let (got, bytes): (Request, _) = receive(&mut from, LARGE).unwrap();
         assert_eq!((format!("{got:?}"), bytes), (format!("{sent:?}"), vec![1, 2, 3]));
-        let (got, bytes): (Answer, _) = receive(&mut from).unwrap();
+        let (got, bytes): (Answer, _) = receive(&mut from, LARGE).unwrap();
         assert!(matches!(got, Answer::Saved(true)) && bytes.is_empty() && from.is_empty());
     }
 
@@ -126,11 +145,13 @@ mod tests {
         let mut wire = Vec::new();
         send(&mut wire, &Answer::Saved(true), &[1, 2, 3]).unwrap();
         for length in 0..wire.len() {
-            assert!(receive::<Answer>(&mut &wire[..length]).is_err(), "{length}");
+            assert!(receive::<Answer>(&mut &wire[..length], LARGE).is_err(), "{length}");
         }
         let long = [&(MOST + 1).to_le_bytes()[..], &[0; 100]].concat();
-        assert!(receive::<Answer>(&mut &long[..]).is_err());
+        assert!(receive::<Answer>(&mut &long[..], LARGE).is_err());
+        assert!(receive::<Answer>(&mut &wire[..], [100, 3]).is_ok());
+        assert!(receive::<Answer>(&mut &wire[..], [100, 2]).is_err());
         wire[9] = b'?';
-        assert!(receive::<Answer>(&mut &wire[..]).is_err());
+        assert!(receive::<Answer>(&mut &wire[..], LARGE).is_err());
     }
 }

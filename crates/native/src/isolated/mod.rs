@@ -14,12 +14,12 @@ mod message;
 mod process;
 mod worker;
 
-pub use launcher::{launch, start_by};
+pub use launcher::{become_user, launch, start_by};
 pub use worker::{Confine, Phase};
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::host::Log;
+use crate::host::{Log, MOST_LOGS};
 use crate::load_error::LoadError;
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
@@ -47,10 +47,27 @@ pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>
     let mut link = Link::new().map_err(|why| failed(why.to_string()))?;
     let request = Request::Describe { library: library.clone(), function: function.clone() };
     match link.ask(&request, &[], 0) {
+        Ok((Answer::Description(Ok(found)), _))
+            if found.reasons.len() > MOST || found.ports.len() > MOST =>
+        {
+            Err(failed(format!("it has more than {MOST} reasons or ports")))
+        }
         Ok((Answer::Description(found), _)) => found.map(Arc::new),
         Ok(_) => Err(failed("it answers nonsense".to_owned())),
         Err(lost) => Err(failed(format!("its process {lost}"))),
     }
+}
+
+/// The most reasons and ports of a function.
+const MOST: usize = 4096;
+
+/// What a function may do, as it was declared when the chain was checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) profile: Profile,
+    /// The number of its reasons, and of its ports beside left and right.
+    pub(crate) reasons: u32,
+    pub(crate) ports: u32,
 }
 
 /// An instance in a process of its own.
@@ -59,9 +76,7 @@ pub(crate) struct Isolated {
     config: Config,
     grant: Grant,
     on_failure: OnFailure,
-    /// The number of reasons and ports of the function.
-    reasons: u32,
-    ports: u32,
+    limits: Limits,
     /// The earliest time at which something may be due.
     wake: u64,
     /// When the function's memory is fetched again (ns).
@@ -80,25 +95,23 @@ impl Isolated {
     pub(crate) fn new(
         reference: &Reference,
         on_failure: OnFailure,
+        limits: Limits,
         node: &str,
         config: Config,
     ) -> Result<Self, String> {
         let Reference { library, function, checks, .. } = reference;
-        let description = describe(library, function).map_err(|why| why.to_string())?;
         let job = Job {
             library: library.clone(),
             function: function.clone(),
             node: node.to_owned(),
             checks: *checks,
         };
-        let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
         Ok(Self {
             process: RefCell::new(Process::new(job, &config)?),
             config,
-            grant: Grant::of(&description.profile.unwrap_or(Profile::ANYTHING)),
+            grant: Grant::of(&limits.profile),
             on_failure,
-            reasons: count(&description.reasons),
-            ports: count(&description.ports),
+            limits,
             wake: 0,
             keep: 0,
             started: false,
@@ -139,7 +152,12 @@ impl Isolated {
             Ok(reply) if reply.fits => {
                 self.wake = reply.wake;
                 self.has_logs |= reply.has_logs;
-                Ok(self.checked(reply.verdict))
+                match self.checked(reply.verdict) {
+                    None if reply.has_verdict => {
+                        Err(Problem::Misuse("gives a verdict that it does not have".to_owned()))
+                    }
+                    verdict => Ok(verdict),
+                }
             }
             Ok(_) => Err(Problem::Misuse("makes a packet too long".to_owned())),
             Err(Lost::TooLong) => {
@@ -147,7 +165,6 @@ impl Isolated {
             }
             Err(lost) => {
                 process.lost(self.now, &lost);
-                self.has_logs = true;
                 return Err(on_failure);
             }
         };
@@ -163,8 +180,8 @@ impl Isolated {
     /// The verdict, if it is one that the function has.
     fn checked(&self, verdict: Option<Verdict>) -> Option<Verdict> {
         verdict.filter(|verdict| match verdict {
-            Verdict::Drop(reason) => *reason < self.reasons,
-            Verdict::Port(port) => *port < self.ports,
+            Verdict::Drop(reason) => *reason < self.limits.reasons,
+            Verdict::Port(port) => *port < self.limits.ports,
             Verdict::Forward | Verdict::Back | Verdict::Consume => true,
         })
     }
@@ -173,8 +190,7 @@ impl Isolated {
     fn keep_memory(&mut self) {
         if self.now >= self.keep {
             self.keep = self.now.saturating_add(KEEP_NS);
-            let Self { process, config, now, .. } = self;
-            process.get_mut().keep(*now, config);
+            self.process.get_mut().keep(self.now);
         }
     }
 
@@ -194,15 +210,13 @@ impl Isolated {
                 self.wake = reply.wake;
                 self.has_logs |= reply.has_logs;
             }
-            Err(lost) => {
-                process.lost(self.now, &lost);
-                self.has_logs = true;
-            }
+            Err(lost) => process.lost(self.now, &lost),
         }
     }
 
+    /// Asks the process; `None` if there is none, or if it fails.
     fn ask(&self, request: &Request, bytes: &[u8]) -> Option<(Answer, Vec<u8>)> {
-        self.process.borrow_mut().ask(request, bytes, self.now, &self.config)
+        self.process.borrow_mut().ask(request, bytes, self.now)
     }
 
     /// Changes the value of a parameter.
@@ -214,9 +228,9 @@ impl Isolated {
             return Err(format!("`{name}` of a native function cannot be changed while it runs"));
         }
         let request = Request::Change { name: name.to_owned(), value: value.clone() };
-        match self.ask(&request, &[]) {
-            Some((Answer::Done(done), _)) => done?,
-            _ => return Err("the function's process has failed".to_owned()),
+        // Without a process, the next one gets the value.
+        if let Some((Answer::Done(done), _)) = self.ask(&request, &[]) {
+            done?;
         }
         if let Some((_, old)) = self.config.iter_mut().find(|(known, _)| known == name) {
             *old = value;
@@ -232,16 +246,15 @@ impl Isolated {
     }
 
     pub(crate) fn has_logs(&self) -> bool {
-        self.has_logs
+        self.has_logs || !self.process.borrow().logs.is_empty()
     }
 
     pub(crate) fn take_logs(&mut self) -> Vec<Log> {
-        if !std::mem::take(&mut self.has_logs) {
-            return Vec::new();
-        }
         let mut logs = std::mem::take(&mut self.process.get_mut().logs);
-        if let Some((Answer::Logs(more), _)) = self.ask(&Request::Logs, &[]) {
-            logs.extend(more);
+        if std::mem::take(&mut self.has_logs)
+            && let Some((Answer::Logs(more), _)) = self.ask(&Request::Logs, &[])
+        {
+            logs.extend(more.into_iter().take(MOST_LOGS));
         }
         logs
     }
@@ -254,13 +267,14 @@ impl Isolated {
         }
     }
 
+    /// The problems so far. Of a process that failed, the ones that it had when its memory was
+    /// fetched.
     pub(crate) fn problems(&self) -> Vec<Noted> {
-        let mut all = match self.ask(&Request::Problems, &[]) {
+        let present = match self.ask(&Request::Problems, &[]) {
             Some((Answer::Problems(noted), _)) => noted,
             _ => Vec::new(),
         };
-        all.extend(self.process.borrow().problems.all().iter().cloned());
-        all
+        self.process.borrow().problems_with(present)
     }
 
     /// The function's memory. While its process is not there, that is the memory that the next
@@ -286,6 +300,7 @@ impl Isolated {
         Ok(())
     }
 
+    /// The number of timer firings that this process has skipped because the time jumped.
     pub(crate) fn timers_skipped(&self) -> u64 {
         match self.ask(&Request::TimersSkipped, &[]) {
             Some((Answer::Count(count), _)) => count,

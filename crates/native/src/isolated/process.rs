@@ -4,12 +4,15 @@ use super::link::{Link, Lost};
 use super::message::{Answer, Job, Request};
 use crate::host::Log;
 use crate::value::Config;
-use braid_ir::native::{Problem, Problems};
+use braid_ir::native::{Noted, Problem, Problems};
 
 /// A process that fails again within this time of packets (ns) stays away for longer each time.
 const SOON_NS: u64 = 1_000_000_000;
 /// The shortest and the longest time (ns) for which a process stays away when it fails again.
 const AWAY_NS: [u64; 2] = [10_000_000, 10_000_000_000];
+
+/// The most different problems of a function.
+const MOST_PROBLEMS: usize = 128;
 
 /// An isolated function's process, or the wait for the next one.
 pub(super) struct Process {
@@ -17,13 +20,20 @@ pub(super) struct Process {
     link: Option<Link>,
     /// The function's memory, for the next process.
     pub(super) memory: Option<Vec<u8>>,
+    /// Whether the function can save its memory, as far as is known.
+    can_save: bool,
     /// When that memory was fetched, in time of packets (ns).
     kept_ns: u64,
     /// When this process began, and until when there is none (ns).
     began_ns: u64,
     away_until_ns: u64,
     away_ns: u64,
-    pub(super) problems: Problems,
+    /// Problems with processes.
+    problems: Problems,
+    /// The function's problems in the present process, when its memory was fetched, and in earlier
+    /// ones.
+    present: Vec<Noted>,
+    past: Vec<Noted>,
     /// The number of packets so far.
     pub(super) packets: u64,
     /// Messages about the process.
@@ -33,16 +43,19 @@ pub(super) struct Process {
 impl Process {
     /// Starts a process with an instance.
     pub(super) fn new(job: Job, config: &Config) -> Result<Self, String> {
-        let link = begin(&job, config, None)?;
+        let link = begin(&job, config).map_err(|unbegun| unbegun.why)?;
         Ok(Self {
             job,
             link: Some(link),
             memory: None,
+            can_save: true,
             kept_ns: 0,
             began_ns: 0,
             away_until_ns: 0,
             away_ns: 0,
             problems: Problems::default(),
+            present: Vec::new(),
+            past: Vec::new(),
             packets: 0,
             logs: Vec::new(),
         })
@@ -51,22 +64,12 @@ impl Process {
     /// The way to the process. Starts it if it has failed and its time has come.
     pub(super) fn link(&mut self, now: u64, config: &Config) -> Option<&mut Link> {
         if self.link.is_none() && now >= self.away_until_ns {
-            let made = begin(&self.job, config, self.memory.as_deref());
             self.began_ns = now;
-            match made {
-                Ok(link) => {
-                    let text = match &self.memory {
-                        Some(_) => {
-                            let age = now.saturating_sub(self.kept_ns) / 1_000_000;
-                            format!("a new process goes on from memory that is {age} ms old")
-                        }
-                        None => "a new process begins anew".to_owned(),
-                    };
-                    self.log(now, "info", text);
-                    self.link = Some(link);
-                }
-                Err(why) => {
-                    self.stay_away(now, AWAY_NS[0]);
+            match begin(&self.job, config).and_then(|link| self.go_on(now, link)) {
+                Ok(link) => self.link = Some(link),
+                Err(Unbegun { why, is_late }) => {
+                    let [short, long] = AWAY_NS;
+                    self.stay_away(now, if is_late { long } else { short });
                     self.log(now, "error", format!("no new process: {why}"));
                 }
             }
@@ -74,9 +77,31 @@ impl Process {
         self.link.as_mut()
     }
 
+    /// Gives a new process the memory of the last one.
+    fn go_on(&mut self, now: u64, mut link: Link) -> Result<Link, Unbegun> {
+        let Some(memory) = &self.memory else {
+            self.log(now, "info", "a new process begins anew".to_owned());
+            return Ok(link);
+        };
+        match done(&mut link, &Request::Restore, memory) {
+            Ok(()) => {
+                let age = now.saturating_sub(self.kept_ns) / 1_000_000;
+                let text = format!("a new process goes on from memory that is {age} ms old");
+                self.log(now, "info", text);
+                Ok(link)
+            }
+            Err(unbegun) => {
+                // The process after this one does without it.
+                self.memory = None;
+                Err(unbegun)
+            }
+        }
+    }
+
     /// Gives a process up that has failed.
     pub(super) fn lost(&mut self, now: u64, how: &Lost) {
         self.link = None;
+        add(&mut self.past, std::mem::take(&mut self.present));
         let is_soon = self.began_ns > 0 && now.saturating_sub(self.began_ns) < SOON_NS;
         match how {
             // Each further one would hold packets up again.
@@ -110,9 +135,8 @@ impl Process {
         request: &Request,
         bytes: &[u8],
         now: u64,
-        config: &Config,
     ) -> Option<(Answer, Vec<u8>)> {
-        match self.link(now, config)?.ask(request, bytes, now) {
+        match self.link.as_mut()?.ask(request, bytes, now) {
             Ok(answer) => Some(answer),
             Err(lost) => {
                 self.lost(now, &lost);
@@ -121,27 +145,70 @@ impl Process {
         }
     }
 
-    /// Fetches the function's memory, for the next process.
-    pub(super) fn keep(&mut self, now: u64, config: &Config) {
-        if let Some((Answer::Saved(true), bytes)) = self.ask(&Request::Save, &[], now, config) {
-            self.memory = Some(bytes);
+    /// Fetches the function's memory, for the next process, and its problems.
+    pub(super) fn keep(&mut self, now: u64) {
+        if let Some((Answer::Problems(noted), _)) = self.ask(&Request::Problems, &[], now) {
+            self.present = noted;
+        }
+        if !self.can_save {
+            return;
+        }
+        if let Some((Answer::Saved(is_saved), bytes)) = self.ask(&Request::Save, &[], now) {
+            self.can_save = is_saved;
+            self.memory = is_saved.then_some(bytes);
             self.kept_ns = now;
+        }
+    }
+
+    /// The problems of the processes that failed, these ones of the present process, and its own.
+    pub(super) fn problems_with(&self, present: Vec<Noted>) -> Vec<Noted> {
+        let mut all = self.past.clone();
+        add(&mut all, present);
+        add(&mut all, self.problems.all().to_vec());
+        all
+    }
+}
+
+/// Adds problems to others. There are few different ones.
+fn add(all: &mut Vec<Noted>, more: Vec<Noted>) {
+    for noted in more {
+        if let Some(known) = all.iter_mut().find(|known| known.problem == noted.problem) {
+            known.times = known.times.saturating_add(noted.times);
+        } else if all.len() < MOST_PROBLEMS {
+            all.push(noted);
         }
     }
 }
 
-/// Starts a process, and makes an instance there that goes on from a memory.
-fn begin(job: &Job, config: &Config, memory: Option<&[u8]>) -> Result<Link, String> {
-    let mut link = Link::new().map_err(|why| format!("a process cannot be started: {why}"))?;
-    let request = Request::Create { job: job.clone(), config: config.clone() };
-    let mut done = |request: &Request, bytes: &[u8]| match link.ask(request, bytes, 0) {
-        Ok((Answer::Done(done), _)) => done,
-        Ok(_) => Err("it answers nonsense".to_owned()),
-        Err(lost) => Err(format!("its process {lost}")),
-    };
-    done(&request, &[])?;
-    if let Some(memory) = memory {
-        done(&Request::Restore, memory)?;
+/// Why no process began.
+struct Unbegun {
+    why: String,
+    /// Whether that took its time.
+    is_late: bool,
+}
+
+impl Unbegun {
+    fn new(why: String) -> Self {
+        Self { why, is_late: false }
     }
+}
+
+/// Starts a process, and makes an instance there.
+fn begin(job: &Job, config: &Config) -> Result<Link, Unbegun> {
+    let link = Link::new();
+    let mut link =
+        link.map_err(|why| Unbegun::new(format!("a process cannot be started: {why}")))?;
+    done(&mut link, &Request::Create { job: job.clone(), config: config.clone() }, &[])?;
     Ok(link)
+}
+
+/// Asks for something that is done or refused.
+fn done(link: &mut Link, request: &Request, bytes: &[u8]) -> Result<(), Unbegun> {
+    match link.ask(request, bytes, 0) {
+        Ok((Answer::Done(done), _)) => done.map_err(Unbegun::new),
+        Ok(_) => Err(Unbegun::new("it answers nonsense".to_owned())),
+        Err(lost) => {
+            Err(Unbegun { why: format!("its process {lost}"), is_late: lost == Lost::Late })
+        }
+    }
 }

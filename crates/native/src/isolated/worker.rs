@@ -2,7 +2,7 @@
 //! shared memory and of a socket.
 
 use super::call::{Call, Op, Reply};
-use super::message::{Answer, Request, receive, send};
+use super::message::{Answer, LARGE, Request, receive, send};
 use crate::library::find;
 use crate::local::Local;
 use crate::sys::{SPINS, Shared, Side, Waited};
@@ -97,14 +97,14 @@ impl Worker<'_> {
         packet.backward = call.backward;
         packet.held = call.held;
         reply.verdict = instance.packet(&mut packet, call.now).ok();
+        reply.has_verdict = reply.verdict.is_some();
         reply.length = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
-        reply.wire_len = packet.wire_len;
         reply.fits = self.memory.put(packet.data());
     }
 
     /// Answers a message.
     fn talk(&mut self, now: u64) -> io::Result<()> {
-        let (request, bytes): (Request, _) = receive(&mut self.socket)?;
+        let (request, bytes): (Request, _) = receive(&mut self.socket, LARGE)?;
         let mut saved = Vec::new();
         if let Some(instance) = &mut self.instance {
             instance.advance(now);

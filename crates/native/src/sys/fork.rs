@@ -3,6 +3,17 @@
 use rustix::process::Pid;
 use std::io;
 
+/// Signals that ask a program to end. For functions, that is for Braid to decide.
+const ENDS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// Lets this process, and processes that it starts, ignore signals that ask it to end.
+pub(crate) fn ignore_ends() {
+    for signal in ENDS {
+        // SAFETY: ignoring a signal installs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 /// The two sides of a fork.
 pub(crate) enum Forked {
     /// The new process.

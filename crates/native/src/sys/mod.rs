@@ -13,7 +13,7 @@ mod shims;
 
 pub use abi::RawNf;
 pub(crate) use call::Bound;
-pub(crate) use fork::{Forked, fork};
+pub(crate) use fork::{Forked, fork, ignore_ends};
 pub use load::Definition;
 pub(crate) use load::{definition, open, read};
 pub(crate) use shared::{SPINS, Shared, Side, WORDS, Waited};

@@ -19,6 +19,9 @@ pub(crate) const MOST: usize = 256 * 1024;
 /// How often each end looks for the other one before it sleeps: for some ten microseconds.
 pub(crate) const SPINS: u32 = 500;
 
+/// How long a caller sleeps at most before it looks again.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// The number of words of a call.
 pub(crate) const WORDS: usize = 8;
 
@@ -188,6 +191,8 @@ impl Shared {
                 if left == Some(Duration::ZERO) {
                     return Some(Waited::Late);
                 }
+                // The end of the process changes another word, so its wake may come too early.
+                let left = left.map(|left| left.min(LOOK));
                 let left = left.and_then(|left| Timespec::try_from(left).ok());
                 // It ends early by signals and wakes; then the loop looks again.
                 let _ = futex::wait(&words.turn, futex::Flags::empty(), turn, left.as_ref());

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use braid_io::Device;
+use braid_native::isolated::become_user;
 
 use crate::answer::Failure;
 use crate::output::{tell, warn};
@@ -67,7 +68,8 @@ pub fn confine(needs: &Needs<'_>) -> Result<(), Failure> {
                 user.own(&path).map_err(|why| Failure::file(&path, why))?;
             }
         }
-        user.become_it().map_err(|why| {
+        let become_it = user.become_it().and_then(|()| become_user(user.uid, user.gid));
+        become_it.map_err(|why| {
             Failure::input(format!("cannot become the user {}: {why}", user.name))
         })?;
         say_what_is_out_of_reach(needs, user);

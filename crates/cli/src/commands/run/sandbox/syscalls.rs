@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{
     BackendError, BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
-    SeccompCondition, SeccompFilter, SeccompRule, apply_filter,
+    SeccompCondition, SeccompFilter, SeccompRule, apply_filter, apply_filter_all_threads,
 };
 
 /// Memory, threads, locks, time, signals to itself.
@@ -134,11 +134,42 @@ const TALK: &[i64] = &[
     libc::SYS_close,
 ];
 
-/// How a process gives up files.
-const LANDLOCK: &[i64] = &[
+/// Calls that isolated functions make for themselves alone, or not at all: they could reach other
+/// processes, or get memory that no limit counts.
+const LIMITED: &[i64] =
+    &[libc::SYS_prlimit64, libc::SYS_prctl, libc::SYS_sched_setaffinity, libc::SYS_memfd_create];
+
+/// What an isolated function does while it is loading: it reads files, and the process gives up more
+/// rights.
+const READING: &[i64] = &[
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_lseek,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_fstatfs,
+    libc::SYS_readlinkat,
+    libc::SYS_getdents64,
+    libc::SYS_getcwd,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_fcntl,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    libc::SYS_seccomp,
     libc::SYS_landlock_create_ruleset,
     libc::SYS_landlock_add_rule,
     libc::SYS_landlock_restrict_self,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_arch_prctl,
 ];
 
 /// The older forms of some of these calls, which the C library still uses.
@@ -175,15 +206,46 @@ pub fn limit(has_xdp: bool) -> Result<(), Error> {
     apply_filter(&allowed(has_xdp)?)
 }
 
-/// Lets this thread, in the process of an isolated function, make no other system calls. With
-/// `may_open`, the function may open files.
-pub fn limit_function(may_open: bool) -> Result<(), Error> {
-    hide_newer_calls()?;
-    let rules = match may_open {
-        true => rules(&[PROCESS, FILES, TALK, OLDER, &[libc::SYS_seccomp], LANDLOCK])?,
-        false => rules(&[PROCESS, TALK])?,
-    };
-    apply_filter(&filter(rules, REFUSED, SeccompAction::Allow)?)
+/// Lets the process of an isolated function make no other system calls. While it is loading, it may
+/// read files and start threads, and its one thread is limited. Afterwards all its threads are.
+pub fn limit_function(is_loading: bool) -> Result<(), Error> {
+    let filter = function_calls(is_loading)?;
+    match is_loading {
+        true => {
+            hide_newer_calls()?;
+            apply_filter(&filter)
+        }
+        false => apply_filter_all_threads(&filter),
+    }
+}
+
+fn function_calls(is_loading: bool) -> Result<BpfProgram, Error> {
+    let own: Vec<i64> = PROCESS.iter().copied().filter(|call| !LIMITED.contains(call)).collect();
+    let mut rules = rules(&[&own, TALK])?;
+    // Of this process only: other processes of its user could be starved.
+    rules.insert(libc::SYS_prlimit64, vec![argument(SeccompCmpOp::Eq, 0)?]);
+    let names = [libc::PR_SET_NAME, libc::PR_SET_VMA];
+    let mut options: Vec<u64> = names.map(|option| option.unsigned_abs().into()).to_vec();
+    if is_loading {
+        rules.extend(READING.iter().map(|call| (*call, Vec::new())));
+        rules.insert(libc::SYS_openat, vec![reading(2)?]);
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_open, vec![reading(1)?]);
+        options.push(libc::PR_SET_NO_NEW_PRIVS.unsigned_abs().into());
+    } else {
+        // No new threads.
+        rules.remove(&libc::SYS_clone);
+    }
+    let options = options.into_iter().map(|option| argument(SeccompCmpOp::Eq, option));
+    rules.insert(libc::SYS_prctl, options.collect::<Result<_, _>>()?);
+    filter(rules, REFUSED, SeccompAction::Allow)
+}
+
+/// A rule that the flags in an argument open a file for reading only.
+fn reading(argument: u8) -> Result<SeccompRule, BackendError> {
+    let other = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC).unsigned_abs().into();
+    let compare = SeccompCmpOp::MaskedEq(other);
+    SeccompRule::new(vec![SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compare, 0)?])
 }
 
 /// The C library then uses `clone`, whose flags can be seen.
