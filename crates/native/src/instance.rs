@@ -4,7 +4,7 @@
 use crate::description::Description;
 use crate::dump::Entry;
 use crate::host::Log;
-use crate::isolated::{self, Isolated, Limits};
+use crate::isolated::{self, Declared, Isolated};
 use crate::library::find;
 use crate::load_error::LoadError;
 use crate::local::Local;
@@ -53,13 +53,13 @@ impl Instance {
             return Self::new(&native.reference, node, config);
         };
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let limits = Limits {
+        let declared = Declared {
             profile: native.may(),
             reasons: count(model.reasons.len()),
             // Beside left and right.
             ports: count(model.ports.len().saturating_sub(2)),
         };
-        let isolated = Isolated::new(&native.reference, on_failure, limits, node, config)?;
+        let isolated = Isolated::new(&native.reference, on_failure, declared, node, config)?;
         Ok(Self(Apart(Box::new(isolated))))
     }
 

@@ -199,10 +199,8 @@ impl Packet {
     /// or shorter on the wire. Earlier layouts become invalid. The limits of [`Self::snapped`] hold.
     pub fn take_bytes(&mut self, bytes: &[u8]) {
         let before = u32::try_from(self.data().len()).unwrap_or(MOST);
-        if let Some(same) =
-            self.frame.bytes_mut().get_mut(..).filter(|old| old.len() == bytes.len())
-        {
-            same.copy_from_slice(bytes);
+        if self.data().len() == bytes.len() {
+            self.data_mut().copy_from_slice(bytes);
             return;
         }
         self.frame = Frame::of(bytes.get(..MOST as usize).unwrap_or(bytes));

@@ -76,6 +76,17 @@ impl Problems {
         }
     }
 
+    /// Adds problems that another list has noted.
+    pub fn append(&mut self, more: impl IntoIterator<Item = Noted>) {
+        for noted in more {
+            if let Some(known) = self.0.iter_mut().find(|known| known.problem == noted.problem) {
+                known.times = known.times.saturating_add(noted.times);
+            } else if self.0.len() < MOST {
+                self.0.push(noted);
+            }
+        }
+    }
+
     /// All problems, in the order of their first occurrences.
     #[must_use]
     pub fn all(&self) -> &[Noted] {
@@ -93,7 +104,14 @@ mod tests {
         problems.add(Problem::Misuse("x".into()), 3);
         problems.add(Problem::Misuse("x".into()), 4);
         problems.add(Problem::Panic("y".into()), 4);
-        let texts: Vec<_> = problems.all().iter().map(ToString::to_string).collect();
-        assert_eq!(texts, ["wrong use: x (its packet 3), 2 times", "panicked: y (its packet 4)"]);
+        let texts = |problems: &Problems| -> Vec<String> {
+            problems.all().iter().map(ToString::to_string).collect()
+        };
+        let (x, y) = ("wrong use: x (its packet 3), 2 times", "panicked: y (its packet 4)");
+        assert_eq!(texts(&problems), [x, y]);
+        let mut other = Problems::default();
+        other.add(Problem::Panic("y".into()), 1);
+        other.append(problems.all().iter().cloned());
+        assert_eq!(texts(&other), ["panicked: y (its packet 1), 2 times", x]);
     }
 }

@@ -51,17 +51,22 @@ fn native_code(p: &mut Parser<'_>) -> Parsed<NativeCode> {
     Ok(NativeCode { library, span, function, isolated })
 }
 
-/// `[on failure (drop | bypass)]`
+/// `[on failure (drop | bypass)]`, before the semicolon.
 fn on_failure(p: &mut Parser<'_>) -> Parsed<OnFailure> {
-    if !p.eat_word("on") {
+    if p.at(Tok::Semi) {
         return Ok(OnFailure::Drop);
+    }
+    if !p.eat_word("on") {
+        return Err(p.expected("`on failure drop`, `on failure bypass` or `;`"));
     }
     p.expect_word("failure")?;
     if p.eat_word("bypass") {
         return Ok(OnFailure::Bypass);
     }
-    p.expect_word("drop")?;
-    Ok(OnFailure::Drop)
+    match p.eat_word("drop") {
+        true => Ok(OnFailure::Drop),
+        false => Err(p.expected_one_of("`drop` or `bypass`", &["drop", "bypass"])),
+    }
 }
 
 /// Whether a declaration starts here. A statement may begin with a name that is the same word.

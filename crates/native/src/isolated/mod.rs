@@ -63,7 +63,7 @@ const MOST: usize = 4096;
 
 /// What a function may do, as it was declared when the chain was checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct Declared {
     pub(crate) profile: Profile,
     /// The number of its reasons, and of its ports beside left and right.
     pub(crate) reasons: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Isolated {
     config: Config,
     grant: Grant,
     on_failure: OnFailure,
-    limits: Limits,
+    declared: Declared,
     /// The earliest time at which something may be due.
     wake: u64,
     /// When the function's memory is fetched again (ns).
@@ -95,7 +95,7 @@ impl Isolated {
     pub(crate) fn new(
         reference: &Reference,
         on_failure: OnFailure,
-        limits: Limits,
+        declared: Declared,
         node: &str,
         config: Config,
     ) -> Result<Self, String> {
@@ -109,9 +109,9 @@ impl Isolated {
         Ok(Self {
             process: RefCell::new(Process::new(job, &config)?),
             config,
-            grant: Grant::of(&limits.profile),
+            grant: Grant::of(&declared.profile),
             on_failure,
-            limits,
+            declared,
             wake: 0,
             keep: 0,
             started: false,
@@ -180,8 +180,8 @@ impl Isolated {
     /// The verdict, if it is one that the function has.
     fn checked(&self, verdict: Option<Verdict>) -> Option<Verdict> {
         verdict.filter(|verdict| match verdict {
-            Verdict::Drop(reason) => *reason < self.limits.reasons,
-            Verdict::Port(port) => *port < self.limits.ports,
+            Verdict::Drop(reason) => *reason < self.declared.reasons,
+            Verdict::Port(port) => *port < self.declared.ports,
             Verdict::Forward | Verdict::Back | Verdict::Consume => true,
         })
     }

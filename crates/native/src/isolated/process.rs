@@ -11,9 +11,6 @@ const SOON_NS: u64 = 1_000_000_000;
 /// The shortest and the longest time (ns) for which a process stays away when it fails again.
 const AWAY_NS: [u64; 2] = [10_000_000, 10_000_000_000];
 
-/// The most different problems of a function.
-const MOST_PROBLEMS: usize = 128;
-
 /// An isolated function's process, or the wait for the next one.
 pub(super) struct Process {
     job: Job,
@@ -28,12 +25,10 @@ pub(super) struct Process {
     began_ns: u64,
     away_until_ns: u64,
     away_ns: u64,
-    /// Problems with processes.
+    /// Problems with processes, and of the function in processes that have failed.
     problems: Problems,
-    /// The function's problems in the present process, when its memory was fetched, and in earlier
-    /// ones.
+    /// The function's problems in the present process, when its memory was fetched.
     present: Vec<Noted>,
-    past: Vec<Noted>,
     /// The number of packets so far.
     pub(super) packets: u64,
     /// Messages about the process.
@@ -55,7 +50,6 @@ impl Process {
             away_ns: 0,
             problems: Problems::default(),
             present: Vec::new(),
-            past: Vec::new(),
             packets: 0,
             logs: Vec::new(),
         })
@@ -101,7 +95,7 @@ impl Process {
     /// Gives a process up that has failed.
     pub(super) fn lost(&mut self, now: u64, how: &Lost) {
         self.link = None;
-        add(&mut self.past, std::mem::take(&mut self.present));
+        self.problems.append(std::mem::take(&mut self.present));
         let is_soon = self.began_ns > 0 && now.saturating_sub(self.began_ns) < SOON_NS;
         match how {
             // Each further one would hold packets up again.
@@ -160,23 +154,11 @@ impl Process {
         }
     }
 
-    /// The problems of the processes that failed, these ones of the present process, and its own.
+    /// All problems, with these ones of the present process.
     pub(super) fn problems_with(&self, present: Vec<Noted>) -> Vec<Noted> {
-        let mut all = self.past.clone();
-        add(&mut all, present);
-        add(&mut all, self.problems.all().to_vec());
-        all
-    }
-}
-
-/// Adds problems to others. There are few different ones.
-fn add(all: &mut Vec<Noted>, more: Vec<Noted>) {
-    for noted in more {
-        if let Some(known) = all.iter_mut().find(|known| known.problem == noted.problem) {
-            known.times = known.times.saturating_add(noted.times);
-        } else if all.len() < MOST_PROBLEMS {
-            all.push(noted);
-        }
+        let mut all = self.problems.clone();
+        all.append(present);
+        all.all().to_vec()
     }
 }
 

@@ -12,3 +12,4 @@ mod oracle;
 mod parse;
 mod samples;
 mod speed;
+mod versions;

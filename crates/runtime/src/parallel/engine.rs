@@ -71,12 +71,11 @@ impl Parallel {
         }
         let until = u16::try_from(place).unwrap_or(u16::MAX);
         for (stage, core) in self.cores.iter().enumerate() {
-            let (burst, has_seen) = self.hub.has_seen(stage, until);
-            if has_seen {
+            if self.hub.has_seen(stage, until) {
                 continue;
             }
             let mut core = lock(core);
-            let after = core.pass(burst, until);
+            let after = core.pass(self.hub.burst(), until);
             if after < until {
                 let mut out = Due { after, outs: &mut self.hub.outs };
                 core.engine.pass_time(time_ns, &mut out);

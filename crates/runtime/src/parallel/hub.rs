@@ -88,10 +88,14 @@ impl Hub {
         self.seen.fill(0);
     }
 
-    /// The number of the burst, and whether a stage has certainly seen the packet before a place. If
-    /// not, its engine knows.
-    pub(super) fn has_seen(&self, stage: usize, place: u16) -> (u64, bool) {
-        (self.burst, self.seen.get(stage).is_some_and(|seen| *seen >= place))
+    /// The number of the burst.
+    pub(super) fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// Whether a stage has certainly seen the packet before a place. If not, its engine knows.
+    pub(super) fn has_seen(&self, stage: usize, place: u16) -> bool {
+        self.seen.get(stage).is_some_and(|seen| *seen >= place)
     }
 
     /// Whether no further packet may be sent before others are back.
