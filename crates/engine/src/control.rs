@@ -76,6 +76,7 @@ impl Compiled {
             let made = made.unwrap_or_else(|| own.insert(Structures::of(value)));
             self.take_value(control.node, param, made);
         }
+        self.executor.functions.stacks.changed(control.node, param);
         if let Some(cache) = &mut self.cache {
             cache.outdate(changed, &mut self.executor.functions);
         }

@@ -9,6 +9,7 @@ use crate::instance::Instance;
 use crate::options::Hashing;
 use crate::prefetch::Prefetch;
 use crate::scratch::{Scratch, Touched};
+use crate::streams::Stacks;
 use crate::work::Role;
 use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;
@@ -37,6 +38,8 @@ pub(crate) struct ExecContext<'a> {
     pub(crate) locators: &'a [TableLocator],
     pub(crate) touched: &'a mut Touched,
     pub(crate) scratch: &'a mut Scratch,
+    /// The TCP stacks of stream functions.
+    pub(crate) stacks: &'a mut Stacks,
     /// Where events go.
     pub(crate) out: &'a mut dyn Outputs,
     /// The reason why the program runs.
@@ -77,6 +80,8 @@ pub(crate) struct Functions {
     pub(crate) owners: Vec<(u16, StateId)>,
     pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
+    /// The TCP stacks of stream functions.
+    pub(crate) stacks: Stacks,
     /// The address groups that machine code uses.
     pub(crate) address_groups: Combinations,
     /// The rule lookups made for the packets of a batch before they run.
@@ -108,7 +113,7 @@ impl Functions {
         let touched = Touched::new(store.tables().count());
         let workers = chain.workers.clamp(1, NEAR_WORKERS);
         let (address_groups, scratch) = (Combinations::default(), Scratch::default());
-        let prefetch = Prefetch::default();
+        let (prefetch, stacks) = (Prefetch::default(), Stacks::new(&chain));
         let mut functions = Self {
             chain,
             configured: BTreeMap::new(),
@@ -119,6 +124,7 @@ impl Functions {
             owners,
             touched,
             scratch,
+            stacks,
             address_groups,
             prefetch,
             now: 0,
@@ -164,6 +170,7 @@ impl Functions {
             store: &mut self.store,
             touched: &mut self.touched,
             scratch: &mut self.scratch,
+            stacks: &mut self.stacks,
             out,
             role,
         }

@@ -38,6 +38,7 @@ mod report;
 mod scratch;
 mod snapshot;
 mod state;
+mod streams;
 mod walk;
 mod work;
 mod workshop;

@@ -14,6 +14,7 @@ use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::tunnel::Change;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet, crypt};
+use braid_streams::View;
 use std::sync::Arc;
 
 /// A change that a program made to the packet.
@@ -56,6 +57,7 @@ pub(crate) struct Outcome {
 /// The way in which a program ended.
 enum End {
     Verdict(Verdict),
+    Stream(braid_streams::End),
     Resubmit,
     Return,
 }
@@ -65,12 +67,15 @@ enum Subject<'a> {
     /// A packet, and a copy from when it entered the function.
     Packet {
         work: Work<'a>,
-        entry: Box<(Packet, Layout)>,
+        /// `None` for native functions and stream functions, whose packet programs leave it alone.
+        entry: Option<Box<(Packet, Layout)>>,
         writes: Vec<Write>,
     },
     Nothing,
     /// An ended entry: its slots and its key.
     Ended(&'a [Word], &'a [Word]),
+    /// An event of a TCP connection.
+    Stream(&'a View<'a>),
 }
 
 struct Run<'a, 'b> {
@@ -93,7 +98,7 @@ pub(crate) fn on_resubmitted(
 ) -> Outcome {
     let model = context.model;
     let mut layout = packet.parse();
-    let entry = Box::new((packet.clone(), layout));
+    let entry = (!model.is_opaque()).then(|| Box::new((packet.clone(), layout)));
     let work = Work { packet, layout: &mut layout, emissions: &mut emissions };
     let subject = Subject::Packet { work, entry, writes: Vec::new() };
     let mut run = Run { context, subject };
@@ -105,7 +110,9 @@ pub(crate) fn on_resubmitted(
                 submitted += 1;
                 run.subject.enter_anew();
             }
-            Ok(End::Resubmit | End::Return) => break Verdict::Fault(Fault::Resubmit),
+            Ok(End::Resubmit | End::Return | End::Stream(_)) => {
+                break Verdict::Fault(Fault::Resubmit);
+            }
             Err(fault) => break Verdict::Fault(fault),
         }
     };
@@ -115,7 +122,7 @@ pub(crate) fn on_resubmitted(
     }
     let writes = match run.subject {
         Subject::Packet { writes, .. } => writes,
-        Subject::Nothing | Subject::Ended(..) => Vec::new(),
+        Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => Vec::new(),
     };
     Outcome { verdict, emissions, writes }
 }
@@ -145,10 +152,32 @@ pub(crate) fn on_ending(
         locators: context.locators,
         touched: context.touched,
         scratch: context.scratch,
+        stacks: context.stacks,
         out: context.out,
         role: Role::Expire,
     };
     in_background(Run { context: &mut nested, subject: Subject::Ended(slots, key) }, program);
+}
+
+/// Runs a program for an event of a TCP connection. After a fault, the connection goes on.
+pub(crate) fn on_stream(
+    context: &mut ExecContext<'_>,
+    view: &View<'_>,
+    program: &Program,
+) -> braid_streams::End {
+    context.start();
+    // The packet program, within which this one runs, uses `words`.
+    std::mem::swap(&mut context.scratch.words, &mut context.scratch.stream_words);
+    let ended = Run { context: &mut *context, subject: Subject::Stream(view) }.program(program);
+    std::mem::swap(&mut context.scratch.words, &mut context.scratch.stream_words);
+    match ended {
+        Ok(End::Stream(end)) => end,
+        Ok(_) => braid_streams::End::Forward,
+        Err(_) => {
+            context.instance.counters.background_faults += 1;
+            braid_streams::End::Forward
+        }
+    }
 }
 
 fn in_background(mut run: Run<'_, '_>, program: &Program) {
@@ -210,6 +239,8 @@ impl Run<'_, '_> {
                 Verdict::Hold { queue: *queue, until_ns: self.context.now.saturating_add(delay) }
             }
             Term::Resubmit { .. } => return End::Resubmit,
+            Term::Reset { reason, .. } => return End::Stream(braid_streams::End::Reset(*reason)),
+            Term::Bypass { .. } => return End::Stream(braid_streams::End::Bypass),
             Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
         })
     }
@@ -256,7 +287,10 @@ impl Run<'_, '_> {
             | Op::StateSet { .. }
             | Op::StatePut { .. }
             | Op::StateDelete { .. } => self.state(values, op)?,
-            op => self.context.common(self.subject.work(), values, op)?,
+            op => match self.subject {
+                Subject::Stream(view) if of_stream(view, values, op)? => {}
+                _ => self.context.common(self.subject.work(), values, op)?,
+            },
         }
         Ok(())
     }
@@ -346,7 +380,11 @@ impl Run<'_, '_> {
     fn entry_field(&self, field: Field) -> Option<Word> {
         match &self.subject {
             _ if field == Field::PktTime => Some(Word::from(self.context.now)),
-            Subject::Packet { entry, .. } => entry.0.get(&entry.1, field),
+            Subject::Packet { .. } => {
+                let (packet, layout) = self.subject.entering()?;
+                packet.get(layout, field)
+            }
+            Subject::Stream(view) => view.field(field),
             Subject::Nothing | Subject::Ended(..) => None,
         }
     }
@@ -357,7 +395,7 @@ impl Run<'_, '_> {
             Subject::Packet { work, .. } => {
                 RulePacket::read(|field| work.packet.get(work.layout, field))
             }
-            Subject::Nothing | Subject::Ended(..) => None,
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
         };
         let answer = self.context.instance.classify(param, packet.as_ref());
         if packet.is_some() {
@@ -384,12 +422,13 @@ impl Run<'_, '_> {
 
     /// The flow of an implicit key.
     fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
-        let Subject::Packet { entry, .. } = &self.subject else {
-            return Err(Fault::NoEntry);
-        };
+        if let Subject::Stream(view) = self.subject {
+            return Ok(view.flow);
+        }
+        let (packet, layout) = self.subject.entering().ok_or(Fault::NoEntry)?;
         let flow = match key {
-            Key::Quoted | Key::Reversed(true) => entry.0.quoted_flow_key(&entry.1),
-            Key::Entry | Key::Reversed(false) | Key::Explicit(_) => entry.0.flow_key(&entry.1),
+            Key::Quoted | Key::Reversed(true) => packet.quoted_flow_key(layout),
+            Key::Entry | Key::Reversed(false) | Key::Explicit(_) => packet.flow_key(layout),
         };
         let flow = flow.ok_or(Fault::Truncated)?;
         Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
@@ -399,26 +438,55 @@ impl Run<'_, '_> {
 impl<'a> Subject<'a> {
     /// Implements `resubmit`: the packet in its current form becomes the entering packet.
     fn enter_anew(&mut self) {
-        if let Subject::Packet { work, entry, .. } = self {
+        if let Subject::Packet { work, entry: Some(entry), .. } = self {
             work.parse();
             entry.0.clone_from(work.packet);
             entry.1 = *work.layout;
         }
     }
 
-    fn work(&mut self) -> Option<&mut Work<'a>> {
+    /// The packet as it entered the function.
+    fn entering(&self) -> Option<(&Packet, &Layout)> {
         match self {
-            Subject::Packet { work, .. } => Some(work),
-            Subject::Nothing | Subject::Ended(..) => None,
+            Subject::Packet { entry: Some(entry), .. } => Some((&entry.0, &entry.1)),
+            Subject::Packet { work, entry: None, .. } => Some((work.packet, work.layout)),
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
         }
     }
 
+    fn work(&mut self) -> Option<&mut Work<'a>> {
+        match self {
+            Subject::Packet { work, .. } => Some(work),
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
+        }
+    }
+
+    /// The bytes that rows count.
     fn wire_len(&self) -> u64 {
         match self {
             Subject::Packet { work, .. } => work.packet.wire_len.into(),
+            Subject::Stream(view) => view.len,
             Subject::Nothing | Subject::Ended(..) => 0,
         }
     }
+}
+
+/// Executes an operation on an event of a TCP connection. Returns false for other operations.
+fn of_stream(view: &View<'_>, values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
+    match op {
+        Op::LoadStream { out, field } => values.set(*out, view.number(*field)),
+        Op::StreamMatch { found, number, param } => {
+            let first = view.found(*param);
+            values.set(*found, first.is_some().into());
+            values.set(*number, first.unwrap_or(0).into());
+        }
+        Op::Has { out, header } => values.set(*out, view.has(*header).into()),
+        Op::Load { out, field } if *field != Field::PktTime => {
+            values.set(*out, view.field(*field).ok_or(Fault::Truncated)?);
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 /// Assigns the parameters of a block.

@@ -14,6 +14,8 @@ pub(crate) struct Scratch {
     pub(crate) values: Vec<Word>,
     /// The values of a running program.
     pub(crate) words: Vec<Word>,
+    /// The values of a program for an event of a TCP connection, which runs within a packet program.
+    pub(crate) stream_words: Vec<Word>,
     /// The slots and the key of an ended entry.
     pub(crate) ending: (Vec<Word>, Vec<Word>),
     /// The entries that an interrupted program has found, by table.

@@ -134,6 +134,7 @@ impl Executor {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
+        self.functions.stacks.next_packet();
         loop {
             match at {
                 At::Point(point) => at = self.visit(point, packet, layout, walk),

@@ -40,7 +40,7 @@ pub(crate) struct Extractors {
     /// By program. `None` before the extractor is made, and for programs that are as fast without
     /// records.
     programs: Vec<Option<KeyExtractor>>,
-    /// Whether the chain has native functions. The keys then have all bits that the packets of a
+    /// Whether the chain has native functions or stream functions. The keys then have all bits that the packets of a
     /// flow have in common.
     pub(crate) is_open: bool,
     /// The entries of a chain with native functions, and the number of the entry that was used
@@ -57,7 +57,7 @@ impl Extractors {
     pub(crate) fn new(chain: &Chain, eager: bool) -> Self {
         Self {
             programs: Vec::new(),
-            is_open: chain.nodes.iter().any(|node| node.model.native.is_some()),
+            is_open: chain.nodes.iter().any(|node| node.model.is_opaque()),
             entries: Vec::new(),
             last_entry: 0,
             eager,

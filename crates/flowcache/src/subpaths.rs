@@ -57,7 +57,7 @@ pub(crate) enum Why {
     Beside,
     /// The packet's headers are at places that no record supports, or they change to other headers.
     Headers,
-    /// A native function gives this reason.
+    /// A native function or a stream function gives this reason.
     Native(u16, &'static str),
 }
 
@@ -122,6 +122,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
         let node = usize::from(point.node);
+        if self.functions.chain().nodes[node].model.is_stream() {
+            let why = Why::Native(point.node, "follows the connection in a TCP stack");
+            return Err(self.stop(why, 0, None));
+        }
         let is_native = self.functions.chain().nodes[node].model.native.is_some();
         if is_native && world.1.group(point.node).len() == 1 {
             if !fits(self.hops, 1) {

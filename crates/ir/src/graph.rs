@@ -15,8 +15,8 @@ pub struct Graph {
     /// The functions of each group. A function whose result wins comes first. Most groups have one
     /// member.
     groups: Vec<Vec<u16>>,
-    /// Whether each function is native code.
-    native: Vec<bool>,
+    /// Whether each function is native code or a stream function.
+    opaque: Vec<bool>,
 }
 
 impl Graph {
@@ -49,8 +49,8 @@ impl Graph {
                 group_of[usize::from(*member)] = number;
             }
         }
-        let native = chain.nodes.iter().map(|node| node.model.native.is_some()).collect();
-        Ok(Self { entries, ports, group_of, groups, native })
+        let opaque = chain.nodes.iter().map(|node| node.model.is_opaque()).collect();
+        Ok(Self { entries, ports, group_of, groups, opaque })
     }
 
     /// The first target of packets that enter at an interface.
@@ -67,11 +67,12 @@ impl Graph {
         &self.groups[self.group_of[usize::from(node)]]
     }
 
-    /// Whether a function can have residual programs: it runs alone and is not native.
+    /// Whether a function can have residual programs: it runs alone, and is neither native nor a
+    /// stream function.
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn has_programs(&self, node: u16) -> bool {
-        self.group(node).len() == 1 && !self.native[usize::from(node)]
+        self.group(node).len() == 1 && !self.opaque[usize::from(node)]
     }
 
     /// The target of a packet that leaves a function. Within a group, the packet passes the other

@@ -14,6 +14,7 @@ pub use braid_packet::bytes::Area;
 pub use braid_packet::tunnel::Inner;
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
+use std::collections::BTreeSet;
 
 /// The left port: forward packets enter here, and backward packets leave.
 pub const LEFT: PortId = PortId(0);
@@ -48,6 +49,9 @@ pub struct Model {
     pub expire: Vec<(StateId, Program)>,
     /// Programs that run periodically.
     pub timers: Vec<Timer>,
+    /// Programs for what happens in TCP connections. A model with such programs is a stream function:
+    /// its packet program gives packets to the function's TCP stack ([`Op::Stream`]).
+    pub streams: Vec<(StreamEvent, Program)>,
     /// The native function that [`Op::Native`] calls. The packet program then belongs to it
     /// (`braid_native::bridge::model`).
     pub native: Option<crate::native::Native>,
@@ -70,6 +74,7 @@ impl Model {
             packet: Program::default(),
             expire: Vec::new(),
             timers: Vec::new(),
+            streams: Vec::new(),
             native: None,
         }
     }
@@ -80,8 +85,77 @@ impl Model {
     #[must_use]
     pub fn shards(&self, workers: u16) -> u16 {
         let sharded = self.state.is_empty() || self.state.iter().any(|decl| decl.sharded);
-        if sharded || self.native.is_some() { workers.max(1) } else { 1 }
+        if sharded || self.is_opaque() { workers.max(1) } else { 1 }
     }
+
+    /// Whether the model is a stream function.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    /// Whether the packet program leaves packets to something that analyses cannot look into: native
+    /// code or a TCP stack.
+    #[must_use]
+    pub fn is_opaque(&self) -> bool {
+        self.native.is_some() || self.is_stream()
+    }
+
+    /// The program for an event of a TCP connection, if the function takes this event.
+    #[must_use]
+    pub fn stream(&self, event: StreamEvent) -> Option<&Program> {
+        self.streams.iter().find(|(of, _)| *of == event).map(|(_, program)| program)
+    }
+
+    /// The parameters whose patterns the model searches in the bytes of streams, in order.
+    #[must_use]
+    pub fn scanned(&self) -> Vec<ParamId> {
+        let blocks = self.streams.iter().flat_map(|(_, program)| &program.blocks);
+        let ops = blocks.flat_map(|block| &block.ops);
+        let params = ops.filter_map(|op| match op {
+            Op::StreamMatch { param, .. } => Some(*param),
+            _ => None,
+        });
+        params.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+/// An event of a TCP connection, for which a stream function can have a program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum StreamEvent {
+    /// The connection is open: both ends have agreed, or its first bytes have come.
+    Open,
+    /// The next bytes of the client, which opened the connection, have come.
+    Client,
+    /// The next bytes of the server have come.
+    Server,
+    /// The connection has ended.
+    Close,
+}
+
+impl StreamEvent {
+    /// All events, in the order of the text form.
+    pub const ALL: [StreamEvent; 4] = [Self::Open, Self::Client, Self::Server, Self::Close];
+
+    /// The word of the text form.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Close => "close",
+        }
+    }
+}
+
+/// A number that a program for an event of a TCP connection can read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StreamField {
+    /// The number of bytes that have come. It is 0 for events without bytes.
+    Len,
+    /// The place of the first of these bytes in the stream, from 0.
+    Offset,
 }
 
 /// A parameter.
@@ -387,6 +461,19 @@ pub enum Op {
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.
     Native { out: ValueId },
+    /// Gives the packet to the function's TCP stack, which runs the programs of
+    /// [`Model::streams`] for what the packet brings. `verdict` (32 bits) is 0 if the packet goes on,
+    /// or else 1 plus the number of the reason for which a program has reset the connection. `is_new`
+    /// (bool) says whether that has happened just now. Then `seq` and `ack` (32 bits each) are the
+    /// sequence numbers of a RST that the packet's receiver takes, and `ack` and `seq` those for its
+    /// sender.
+    Stream { verdict: ValueId, is_new: ValueId, seq: ValueId, ack: ValueId },
+    /// In a program for an event of a TCP connection: a number of the stream (64 bits).
+    LoadStream { out: ValueId, field: StreamField },
+    /// In a program for bytes of a stream: whether a match of a pattern ends in these bytes (bool),
+    /// and the lowest number of these patterns (32 bits, 0 without a match). The match may begin in
+    /// bytes that came before.
+    StreamMatch { found: ValueId, number: ValueId, param: ParamId },
     /// Calls an extern of the registry by name. `param` is the parameter that the extern works on,
     /// if its signature has one (such as the backends of a consistent-hash table).
     Extern { outs: Vec<ValueId>, name: String, param: Option<ParamId>, args: Vec<ValueId> },
@@ -486,7 +573,13 @@ pub enum Term {
     /// This function runs again on the current packet. This can happen 8 times. One more is a
     /// fault.
     Resubmit { row: RowId },
-    /// The end of a timer program or an expiry program.
+    /// The connection ends: both ends get a RST, and its packets are dropped for this reason. Only in
+    /// programs for events of TCP connections.
+    Reset { reason: ReasonId, row: RowId },
+    /// The connection goes on without further events for this function. Only in programs for events
+    /// of TCP connections.
+    Bypass { row: RowId },
+    /// The end of a program that decides about no packet, or that lets a connection go on.
     Return,
 }
 

@@ -29,6 +29,7 @@ macro_rules! visitors {
                     | Op::LoadEntry { out, .. }
                     | Op::LoadTag { out, .. }
                     | Op::Native { out }
+                    | Op::LoadStream { out, .. }
                     | Op::StateExists { out, .. }
                     | Op::StateLen { out, .. }
                     | Op::StateSet { ok: out, .. }
@@ -43,16 +44,18 @@ macro_rules! visitors {
                     Op::Rules { pass: a, rule: b, .. }
                     | Op::Route { found: a, hop: b, .. }
                     | Op::Patterns { found: a, number: b, .. }
+                    | Op::StreamMatch { found: a, number: b, .. }
                     | Op::LoadBytes { found: a, out: b, .. }
                     | Op::Take { ok: a, out: b, .. } => {
                         each(a);
                         each(b);
                     }
-                    Op::FindPatterns { found, number, start, end, .. } => {
-                        each(found);
-                        each(number);
-                        each(start);
-                        each(end);
+                    Op::FindPatterns { found: a, number: b, start: c, end: d, .. }
+                    | Op::Stream { verdict: a, is_new: b, seq: c, ack: d } => {
+                        each(a);
+                        each(b);
+                        each(c);
+                        each(d);
                     }
                     Op::LoadString { found, outs, .. } => {
                         each(found);
@@ -178,6 +181,9 @@ macro_rules! visitors {
                     | Op::LoadTag { .. }
                     | Op::PopVlan
                     | Op::Native { .. }
+                    | Op::Stream { .. }
+                    | Op::LoadStream { .. }
+                    | Op::StreamMatch { .. }
                     | Op::Rules { .. }
                     | Op::Patterns { .. }
                     | Op::FindPatterns { .. }
@@ -268,6 +274,8 @@ impl Term {
             | Term::Drop { .. }
             | Term::Consume { .. }
             | Term::Resubmit { .. }
+            | Term::Reset { .. }
+            | Term::Bypass { .. }
             | Term::Return => Vec::new(),
         }
     }
@@ -281,6 +289,8 @@ impl Term {
             | Term::Drop { .. }
             | Term::Consume { .. }
             | Term::Resubmit { .. }
+            | Term::Reset { .. }
+            | Term::Bypass { .. }
             | Term::Return => Vec::new(),
         }
     }

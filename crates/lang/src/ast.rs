@@ -179,8 +179,8 @@ pub enum NfItem {
     Every { period: Expr, body: Block, span: Span },
     /// `on expire STATE { … }`
     OnExpire { state: Ident, body: Block, span: Span },
-    /// `on open|data|close { … }` of a stream function.
-    OnStream { what: Ident, body: Block, span: Span },
+    /// `on open|close { … }` or `on data [from client|server] { … }` of a stream function.
+    OnStream { what: Ident, from: Option<Ident>, body: Block, span: Span },
     /// A statement of the packet program.
     Stmt(Stmt),
 }
@@ -303,6 +303,8 @@ pub enum StmtKind {
     Output(Vec<Ident>),
     /// `drop;` or `drop "reason";`
     Drop(Option<(String, Span)>),
+    /// `reset "reason";` of a stream function.
+    Reset(Option<(String, Span)>),
     /// `consume;`
     Consume,
     /// `mirror PORT;`

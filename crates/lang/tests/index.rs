@@ -39,7 +39,7 @@ fn borrowed(library: &[(String, String)]) -> Vec<(&str, &str)> {
 
 /// Everything about a program, as text.
 fn meaning(unit: &Unit) -> String {
-    format!("{:?}\n{:?}\n{:?}", unit.models, unit.streams, unit.chains)
+    format!("{:?}\n{:?}", unit.models, unit.chains)
 }
 
 const NEW: &str = "renamed_zz";

@@ -97,10 +97,11 @@ fn errors_of_all_functions_and_chains_are_reported_together() {
 }
 
 #[test]
-fn stream_function_is_checked_and_has_no_model() {
-    let found = with(&[], &[], "stream nf s() { on data { forward; } }");
+fn stream_function_has_a_program_for_each_event() {
+    let found = with(&[], &[], "stream nf s() { on close { } on data { forward; } }");
     let unit = found.unit.expect("compiles");
-    assert!(unit.models.is_empty() && unit.streams.contains("s"));
+    let events: Vec<_> = unit.models["s"].streams.iter().map(|(event, _)| event.word()).collect();
+    assert_eq!(events, ["client", "server", "close"]);
 }
 
 /// Only a machine would write these programs. The compiler must answer quickly, with any result.

@@ -55,6 +55,7 @@ pub fn model(
         packet: Program::default(),
         expire: Vec::new(),
         timers: Vec::new(),
+        streams: Vec::new(),
         native: Some(Native { reference, profile: definition.profile }),
     };
     if is_bypassed(&model) {

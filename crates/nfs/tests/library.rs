@@ -5,7 +5,9 @@ fn each_model_defines_the_function_that_its_folder_names() {
     for nf in braid_nfs::all() {
         let head = format!("nf {}(", nf.name);
         assert!(
-            nf.source.lines().any(|line| line.starts_with(&head)),
+            nf.source.lines().any(|line| {
+                line.strip_prefix("stream ").unwrap_or(line).starts_with(&head)
+            }),
             "crates/nfs/{}/model.braid has no line `{head}…`",
             nf.name
         );
@@ -22,7 +24,9 @@ fn each_folder_has_a_page_with_a_summary() {
 #[test]
 fn each_page_names_what_a_user_meets_in_the_model() {
     for nf in braid_nfs::all() {
-        let reasons = nf.source.split("drop \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let ends = ["drop \"", "reset \""].into_iter();
+        let reasons = ends.flat_map(|end| nf.source.split(end).skip(1));
+        let reasons = reasons.filter_map(|rest| rest.split_once('"'));
         // The parameters, without the fields of records.
         let start = nf.source.find(&format!("nf {}(", nf.name)).unwrap_or_default();
         let head = nf.source[start..].split_once("\n) {").unwrap_or((&nf.source[start..], "")).0;

@@ -3,6 +3,7 @@
 use crate::field::{Field, Header};
 use crate::layout::Layout;
 use crate::packet::Packet;
+use crate::proto;
 use crate::wire::ipv4;
 
 /// Identifies a flow in one direction. The ports are those of `inet.sport` and `inet.dport`: of TCP
@@ -94,6 +95,33 @@ impl FlowKey {
     pub fn words(self) -> [u128; 6] {
         let FlowKey { version, src, dst, proto, sport, dport } = self;
         [version.into(), src, dst, proto.into(), sport.into(), dport.into()]
+    }
+
+    /// Whether the key decides a field's value, if the field's header is there.
+    #[must_use]
+    pub fn has_field(field: Field) -> bool {
+        let key = |version| Self { version, src: 0, dst: 0, proto: proto::TCP, sport: 0, dport: 0 };
+        [4, 6].iter().any(|version| key(*version).get(field).is_some())
+    }
+
+    /// The value of a field in the packets of a TCP flow with this key. `None` for fields that the
+    /// key does not decide, and for those of the other IP version.
+    #[must_use]
+    pub fn get(self, field: Field) -> Option<u128> {
+        let of = |version, value| (self.version == version).then_some(value);
+        match field {
+            Field::InetVersion => Some(self.version.into()),
+            Field::InetSrc => Some(self.src),
+            Field::InetDst => Some(self.dst),
+            Field::InetProto => Some(self.proto.into()),
+            Field::InetSport | Field::L4Sport | Field::TcpSport => Some(self.sport.into()),
+            Field::InetDport | Field::L4Dport | Field::TcpDport => Some(self.dport.into()),
+            Field::IpSrc => of(4, self.src),
+            Field::IpDst => of(4, self.dst),
+            Field::Ip6Src => of(6, self.src),
+            Field::Ip6Dst => of(6, self.dst),
+            _ => None,
+        }
     }
 
     /// The key of the opposite direction.

@@ -55,7 +55,7 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             let place = (*area, run.value(*offset));
             let there = match &run.role {
                 Role::Packet(state) => state.string(place, run.value(*len), &mut words),
-                Role::Timer | Role::Expire(..) => Ok(false),
+                Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(false),
             };
             run.define(*found, there.map_err(|_| Fault::Truncated)?.into());
             run.define_all(outs, &words);
@@ -82,7 +82,7 @@ fn decide(instance: &mut Instance, role: &Role, param: ParamId) -> (bool, u32) {
     let none = u32::try_from(set.rules.len()).unwrap_or(u32::MAX);
     let packet = match role {
         Role::Packet(state) => state.for_rules(),
-        Role::Timer | Role::Expire(..) => None,
+        Role::Timer | Role::Expire(..) | Role::Stream(_) => None,
     };
     let Some(packet) = packet else { return (false, none) };
     let (pass, number) = set.decide(&packet);
@@ -134,7 +134,7 @@ fn in_strings(set: &ParamValue, len: Word, words: &[Word]) -> bool {
 fn payload(role: &Role) -> Result<&[u8], Fault> {
     match role {
         Role::Packet(state) => state.payload().ok_or(Fault::Truncated),
-        Role::Timer | Role::Expire(..) => Ok(&[]),
+        Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(&[]),
     }
 }
 
@@ -142,7 +142,7 @@ fn payload(role: &Role) -> Result<&[u8], Fault> {
 fn number_at(role: &Role, place: (Area, Word), bytes: usize) -> Result<Option<Word>, Fault> {
     match role {
         Role::Packet(state) => state.number(place, bytes).map_err(|_| Fault::Truncated),
-        Role::Timer | Role::Expire(..) => Ok(None),
+        Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(None),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::instance::Instance;
 use super::native;
 use super::schedule::Expiries;
+use super::streams;
 use super::table::EntryRef;
 use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
@@ -21,6 +22,7 @@ pub(super) fn change(
     let is_native = instance.model.native.is_some();
     let before = is_native.then(|| (instance.params.clone(), instance.counters.rules.clone()));
     instance.change(control.param, &control.change)?;
+    streams::tell(instance, control.param);
     if let Some((params, rules)) = before
         && let Err(why) = native::tell(instance, control.param)
     {

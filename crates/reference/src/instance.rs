@@ -9,6 +9,7 @@ use braid_ir::model::{
     Granularity, Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
 };
 use braid_ir::value::ParamValue;
+use braid_streams::Stack;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub(super) struct Shard {
     pub(super) held: Vec<u64>,
     /// The native function, if the model has one.
     pub(super) native: Option<braid_native::Instance>,
+    /// The TCP stack of a stream function.
+    pub(super) stack: Option<Stack>,
 }
 
 impl Instance {
@@ -235,6 +238,7 @@ impl Shard {
             caches: HashMap::new(),
             held: vec![0; model.queues.len()],
             native: None,
+            stack: model.is_stream().then(|| Stack::new([model])),
         }
     }
 }

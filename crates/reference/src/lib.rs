@@ -17,6 +17,7 @@ mod run;
 mod schedule;
 mod snapshot;
 mod state;
+mod streams;
 mod table;
 pub mod trace;
 mod walk;

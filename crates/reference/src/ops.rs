@@ -3,7 +3,7 @@
 use super::arith::{binary, compare};
 use super::packet::PacketState;
 use super::run::{Role, Run, Write};
-use super::{calls, native};
+use super::{calls, native, streams};
 use braid_crypto::Key;
 use braid_ir::engine::Fault;
 use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, ValueId, Word};
@@ -53,6 +53,12 @@ impl Run<'_> {
                 self.define(*out, answer);
                 Ok(())
             }
+            Op::Stream { verdict, is_new, seq, ack } => {
+                let answer = streams::call(&mut self.env, &self.role, model)?;
+                self.define_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
+                Ok(())
+            }
+            Op::LoadStream { .. } | Op::StreamMatch { .. } => self.stream_op(op),
             Op::Rules { .. }
             | Op::Route { .. }
             | Op::Patterns { .. }
@@ -158,14 +164,30 @@ impl Run<'_> {
     fn packet(&mut self) -> Result<&mut PacketState, Fault> {
         match &mut self.role {
             Role::Packet(state) => Ok(state),
-            Role::Timer | Role::Expire(..) => Err(Fault::Truncated),
+            Role::Timer | Role::Expire(..) | Role::Stream(_) => Err(Fault::Truncated),
         }
+    }
+
+    /// Operations of programs for events of TCP connections.
+    fn stream_op(&mut self, op: &Op) -> Result<(), Fault> {
+        let Role::Stream(subject) = &self.role else { return Err(Fault::Truncated) };
+        match op {
+            Op::LoadStream { out, field } => self.define(*out, subject.number(*field)),
+            Op::StreamMatch { found, number, param } => {
+                let first = subject.view().found(*param);
+                self.define(*found, first.is_some().into());
+                self.define(*number, first.unwrap_or(0).into());
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// A field's value when the packet entered the function.
     pub(super) fn entry_field(&self, field: Field) -> Option<Word> {
         match &self.role {
             Role::Packet(state) => state.get_at_entry(field),
+            Role::Stream(subject) => subject.view().field(field),
             Role::Timer | Role::Expire(..) => None,
         }
     }
@@ -223,7 +245,10 @@ impl Run<'_> {
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => self.outer_op(op)?,
             Op::Count { row } => {
-                let bytes = u64::from(self.packet()?.now.wire_len);
+                let bytes = match &self.role {
+                    Role::Stream(subject) => subject.len(),
+                    _ => u64::from(self.packet()?.now.wire_len),
+                };
                 self.env.instance.count_row(*row, bytes);
                 self.env.observer.count(self.env.node, *row);
             }
@@ -292,7 +317,10 @@ impl Run<'_> {
     }
 
     fn has(&mut self, out: ValueId, header: Header) -> Result<(), Fault> {
-        let present = self.packet()?.layout.has(header);
+        let present = match &self.role {
+            Role::Stream(subject) => subject.view().has(header),
+            _ => self.packet()?.layout.has(header),
+        };
         self.env.observer.has(self.env.node, header, present);
         self.define(out, Word::from(present));
         Ok(())
@@ -301,6 +329,11 @@ impl Run<'_> {
     fn load(&mut self, out: ValueId, field: Field, at_entry: bool) -> Result<(), Fault> {
         if field == Field::PktTime {
             self.define(out, Word::from(self.env.now));
+            return Ok(());
+        }
+        if let Role::Stream(_) = &self.role {
+            let value = self.entry_field(field).ok_or(Fault::Truncated)?;
+            self.define(out, value);
             return Ok(());
         }
         let state = self.packet()?;

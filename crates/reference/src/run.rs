@@ -4,6 +4,7 @@
 use super::instance::{Instance, Shard};
 use super::packet::PacketState;
 use super::schedule::Expiries;
+use super::streams::StreamSubject;
 use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
@@ -62,6 +63,8 @@ pub(super) enum Role {
     Timer,
     /// For an entry that ended, with its slots and key.
     Expire(Vec<Word>, Vec<Word>),
+    /// For an event of a TCP connection.
+    Stream(StreamSubject),
 }
 
 /// A packet that a program sends before it ends.
@@ -102,9 +105,10 @@ pub(super) struct Run<'a> {
     pub(super) writes: Vec<Write>,
 }
 
-/// The end of a program, with the verdict on its packet if it has one.
+/// The end of a program, with the verdict on its packet or its connection if it has one.
 enum End {
     Verdict(Verdict),
+    Stream(braid_streams::End),
     Resubmit,
     Return,
 }
@@ -133,7 +137,9 @@ pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
                 submitted += 1;
                 run.start_anew();
             }
-            Ok(End::Resubmit | End::Return) => break Verdict::Fault(Fault::Resubmit),
+            Ok(End::Resubmit | End::Return | End::Stream(_)) => {
+                break Verdict::Fault(Fault::Resubmit);
+            }
             Err(fault) => break Verdict::Fault(fault),
         }
     };
@@ -141,7 +147,9 @@ pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
     let Run { role, emissions, writes, .. } = run;
     let packet = match role {
         Role::Packet(state) => state.now,
-        Role::Timer | Role::Expire(..) => unreachable!("it was made for a packet above"),
+        Role::Timer | Role::Expire(..) | Role::Stream(_) => {
+            unreachable!("it was made for a packet above")
+        }
     };
     Outcome { packet, emissions, writes, verdict }
 }
@@ -152,6 +160,24 @@ pub(super) fn in_background(env: Env<'_>, role: Role, program: &Program) {
     let mut run = Run::new(env, role);
     if run.program(&model, program).is_err() {
         run.env.instance.counters.background_faults += 1;
+    }
+}
+
+/// Runs a program for an event of a TCP connection. After a fault, the connection goes on.
+pub(super) fn on_stream(
+    env: Env<'_>,
+    subject: StreamSubject,
+    program: &Program,
+) -> braid_streams::End {
+    let model = env.instance.model.clone();
+    let mut run = Run::new(env, Role::Stream(subject));
+    match run.program(&model, program) {
+        Ok(End::Stream(end)) => end,
+        Ok(_) => braid_streams::End::Forward,
+        Err(_) => {
+            run.env.instance.counters.background_faults += 1;
+            braid_streams::End::Forward
+        }
     }
 }
 
@@ -220,6 +246,8 @@ impl<'a> Run<'a> {
                 Verdict::Hold { queue: *queue, until_ns, row: *row }
             }
             Term::Resubmit { .. } => return End::Resubmit,
+            Term::Reset { reason, .. } => return End::Stream(braid_streams::End::Reset(*reason)),
+            Term::Bypass { .. } => return End::Stream(braid_streams::End::Bypass),
             Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
         })
     }

@@ -83,7 +83,11 @@ impl Run<'_> {
 
     /// The flow that an implicit key denotes.
     fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
-        let Role::Packet(state) = &self.role else { return Err(Fault::NoEntry) };
+        let state = match &self.role {
+            Role::Packet(state) => state,
+            Role::Stream(subject) => return Ok(subject.flow),
+            Role::Timer | Role::Expire(..) => return Err(Fault::NoEntry),
+        };
         let quoted = matches!(key, Key::Quoted | Key::Reversed(true));
         let flow = match quoted {
             true => state.entry.quoted_flow_key(&state.entry_layout),
@@ -102,7 +106,7 @@ impl Run<'_> {
 
     fn touch(&mut self, at: EntryRef) {
         self.touched[at.state.index()] = Some(at.id);
-        if matches!(self.role, Role::Packet(_)) {
+        if matches!(self.role, Role::Packet(_) | Role::Stream(_)) {
             let (now, shard) = (self.env.now, self.env.shard);
             let root = self.env.instance.root(at, shard);
             if let Some(entry) = self.env.instance.table_mut(root.state, shard).get_mut(root.id) {

@@ -5,7 +5,7 @@ use braid_packet::FlowKey;
 use crate::direction::{Direction, Pair};
 use crate::finding::{Gap, Overlap};
 use crate::options::Options;
-use crate::place::{ConnectionId, Place};
+use crate::place::{ConnectionId, Place, Progress};
 use crate::policy::Policy;
 use crate::report::{Ended, Opening, Report, State};
 use crate::segment::{Flags, Segment, Syn};
@@ -22,8 +22,12 @@ pub struct Connection {
     pub flow: FlowKey,
     pub opening: Opening,
     pub sides: Pair<Side>,
+    /// Whether the sink knows that the connection is open.
+    is_open: bool,
     /// Whether both streams have ended.
     pub is_over: bool,
+    /// The time at which both streams had ended (ns).
+    pub over_ns: u64,
     /// Gaps that were made because of memory.
     pub memory_gaps: u64,
 }
@@ -70,15 +74,11 @@ impl Connection {
             flow,
             opening: Opening::MidStream,
             sides: Pair { forward: side(), backward: side() },
+            is_open: false,
             is_over: false,
+            over_ns: 0,
             memory_gaps: 0,
         }
-    }
-
-    /// The time of the last packet (ns).
-    pub fn last_ns(&self) -> u64 {
-        let last = |direction| self.sides.of(direction).report.traffic.last_ns;
-        Direction::BOTH.map(last).into_iter().max().unwrap_or(0)
     }
 
     /// The direction of a segment.
@@ -173,7 +173,7 @@ impl Connection {
             return;
         }
         if segment.has(Flags::RST) {
-            self.reset(direction, segment, now_ns, sink);
+            self.reset(direction, segment, (now_ns, options), sink);
             return;
         }
         if !self.is_acceptable(direction, segment, now_ns) {
@@ -189,12 +189,48 @@ impl Connection {
         }
         self.bytes(direction, segment, now_ns, options, sink);
         self.acknowledge(direction, segment, now_ns, options, sink);
+        let is_established = |side: &Side| side.state >= State::Established;
+        if !self.is_open && Direction::BOTH.iter().all(|of| is_established(self.sides.of(*of))) {
+            self.is_open = true;
+            sink.opened(&self.place(Direction::Forward));
+        }
         self.receive_fin(direction);
         self.receive_fin(direction.reversed());
         let is_complete = |side: &Side| side.stream.is_complete();
         if is_complete(&self.sides.forward) && is_complete(&self.sides.backward) {
-            self.settle();
+            let is_done = |side: &Side| matches!(side.state, State::TimeWait | State::Ended);
+            if is_done(&self.sides.forward) && is_done(&self.sides.backward) {
+                self.end(now_ns, options, sink);
+            }
         }
+    }
+
+    /// Both streams have ended.
+    fn end<S: Sink>(&mut self, now_ns: u64, options: &Options, sink: &mut S) {
+        (self.is_over, self.over_ns) = (true, now_ns);
+        self.finish(options, sink);
+        sink.over(&self.place(Direction::Forward));
+    }
+
+    /// Ends the connection as if each end had sent a RST. Returns how far both streams were.
+    pub fn abort<S: Sink>(
+        &mut self,
+        now_ns: u64,
+        options: &Options,
+        sink: &mut S,
+    ) -> Pair<Progress> {
+        let progress = |side: &Side| Progress { base: side.base, frontier: side.stream.frontier() };
+        let Pair { forward, backward } = &self.sides;
+        let reached = Pair { forward: progress(forward), backward: progress(backward) };
+        if !self.is_over {
+            for direction in Direction::BOTH {
+                let side = self.sides.of_mut(direction);
+                side.state = State::Ended;
+                side.end(Ended::Reset);
+            }
+            self.end(now_ns, options, sink);
+        }
+        reached
     }
 
     /// Whether nothing is known of either end.
@@ -363,19 +399,13 @@ impl Connection {
         };
     }
 
-    /// Marks the connection as over when both ends have acknowledged both FINs.
-    fn settle(&mut self) {
-        let is_done = |side: &Side| matches!(side.state, State::TimeWait | State::Ended);
-        self.is_over = is_done(&self.sides.forward) && is_done(&self.sides.backward);
-    }
-
     /// A RST counts if it is at the next byte, as far as the monitor can know that (RFC 9293
     /// §3.10.7.4, RFC 5961 §3).
     fn reset<S: Sink>(
         &mut self,
         direction: Direction,
         segment: &Segment<'_>,
-        now_ns: u64,
+        (now_ns, options): (u64, &Options),
         sink: &mut S,
     ) {
         let (from, to) = self.sides.split(direction);
@@ -400,21 +430,24 @@ impl Connection {
             side.state = State::Ended;
             side.end(ended);
         }
-        self.is_over = true;
-        self.finish(sink);
+        self.end(now_ns, options, sink);
     }
 
-    /// Delivers what waits, with gaps between.
-    pub fn finish<S: Sink>(&mut self, sink: &mut S) {
+    /// Delivers what waits, with gaps between, or forgets it.
+    fn finish<S: Sink>(&mut self, options: &Options, sink: &mut S) {
         for direction in Direction::BOTH {
             let mut out = self.to(direction, sink);
-            self.sides.of_mut(direction).stream.finish(&mut out);
+            let stream = &mut self.sides.of_mut(direction).stream;
+            match options.delivers_rest {
+                true => stream.finish(&mut out),
+                false => stream.discard(),
+            }
         }
     }
 
     /// Ends the connection and tells the sink.
-    pub fn close<S: Sink>(&mut self, ended: Ended, sink: &mut S) {
-        self.finish(sink);
+    pub fn close<S: Sink>(&mut self, ended: Ended, options: &Options, sink: &mut S) {
+        self.finish(options, sink);
         let Pair { forward, backward } = &mut self.sides;
         forward.end(ended);
         backward.end(ended);

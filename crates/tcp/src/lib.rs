@@ -35,7 +35,7 @@ pub use direction::{Direction, Pair};
 pub use finding::{Gap, Overlap, Why};
 pub use monitor::{Counts, Monitor};
 pub use options::Options;
-pub use place::{ConnectionId, Place};
+pub use place::{ConnectionId, Place, Progress};
 pub use policy::{Kept, Policy};
 pub use report::{Began, Ended, Opening, Report, SideReport, State, Traffic};
 pub use segment::{Flags, Segment, Syn};

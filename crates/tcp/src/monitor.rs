@@ -7,9 +7,10 @@ use braid_packet::{Field, FlowKey, Layout, Packet, proto};
 use foldhash::fast::RandomState;
 
 use crate::connection::Connection;
+use crate::direction::Pair;
 use crate::lists::{List, Lists};
 use crate::options::Options;
-use crate::place::ConnectionId;
+use crate::place::{ConnectionId, Progress};
 use crate::report::Ended;
 use crate::segment::{Segment, Syn};
 use crate::sink::Sink;
@@ -82,13 +83,18 @@ impl Monitor {
         self.memory
     }
 
-    /// Takes a packet. `layout` is where its headers are.
-    pub fn packet<S: Sink>(&mut self, packet: &Packet, layout: &Layout, sink: &mut S) {
+    /// Takes a packet. `layout` is where its headers are. Returns the packet's connection.
+    pub fn packet<S: Sink>(
+        &mut self,
+        packet: &Packet,
+        layout: &Layout,
+        sink: &mut S,
+    ) -> Option<ConnectionId> {
         if layout.is_fragment() {
             let is_tcp = packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
             self.counts.fragments += u64::from(is_tcp);
             self.counts.other += u64::from(!is_tcp);
-            return;
+            return None;
         }
         let Some(segment) = Segment::of(packet, layout) else {
             // TCP without its header is cut by the capture.
@@ -96,18 +102,22 @@ impl Monitor {
             let is_damaged = is_tcp || layout.malformed_reason().is_some();
             self.counts.malformed += u64::from(is_damaged);
             self.counts.other += u64::from(!is_damaged);
-            return;
+            return None;
         };
         if self.options.verify_checksums && verify(packet, layout).transport == Some(false) {
             self.counts.wrong_checksums += 1;
-            return;
+            return None;
         }
         self.counts.cut += u64::from(layout.payload_truncated());
-        self.segment(&segment, sink);
+        self.segment(&segment, sink)
     }
 
-    /// Takes a segment.
-    pub fn segment<S: Sink>(&mut self, segment: &Segment<'_>, sink: &mut S) {
+    /// Takes a segment. Returns its connection.
+    pub fn segment<S: Sink>(
+        &mut self,
+        segment: &Segment<'_>,
+        sink: &mut S,
+    ) -> Option<ConnectionId> {
         self.counts.segments += 1;
         self.now_ns = self.now_ns.max(segment.time_ns);
         self.expire(sink);
@@ -124,13 +134,18 @@ impl Monitor {
             (Some(at), None) => at,
             (None, _) => self.open(key, segment, None),
         };
-        let Some(connection) = self.connections.get(at) else { return };
-        let (memory, gaps) = (connection.memory(), connection.memory_gaps);
+        let connection = self.connections.get(at)?;
+        let id = connection.id;
+        let (memory, gaps, was_over) =
+            (connection.memory(), connection.memory_gaps, connection.is_over);
         connection.segment(segment, self.now_ns, &self.options, sink);
         let list = if connection.is_over { List::Done } else { List::Live };
         self.counts.memory_gaps += connection.memory_gaps - gaps;
         self.memory = self.memory + connection.memory() - memory;
-        self.connections.renew(at, list);
+        // A connection that is over stays known for a time from its end on.
+        if !was_over {
+            self.connections.renew(at, list);
+        }
         while self.memory > self.options.memory {
             let Some((oldest, ended)) = self.idle().filter(|(oldest, _)| *oldest != at) else {
                 break;
@@ -138,6 +153,22 @@ impl Monitor {
             self.counts.given_up += u64::from(ended == Ended::GivenUp);
             self.remove(oldest, ended, sink);
         }
+        Some(id)
+    }
+
+    /// Ends the connection of a flow, in any direction, as if each end had sent a RST. Returns how far
+    /// both streams were.
+    pub fn abort<S: Sink>(&mut self, flow: FlowKey, sink: &mut S) -> Pair<Progress> {
+        let at = self.table.get(&flow.bidirectional()).copied();
+        let connection = at.and_then(|at| Some((at, self.connections.get(at)?)));
+        let Some((at, connection)) = connection else { return Pair::default() };
+        let (memory, was_over) = (connection.memory(), connection.is_over);
+        let reached = connection.abort(self.now_ns, &self.options, sink);
+        self.memory = self.memory + connection.memory() - memory;
+        if !was_over {
+            self.connections.renew(at, List::Done);
+        }
+        reached
     }
 
     /// Ends all connections, in the order of their last packets.
@@ -166,7 +197,7 @@ impl Monitor {
         let Some(mut connection) = self.connections.remove(at) else { return };
         self.memory = self.memory.saturating_sub(CONNECTION_BYTES + connection.memory());
         self.table.remove(&connection.flow.bidirectional());
-        connection.close(ended, sink);
+        connection.close(ended, &self.options, sink);
     }
 
     /// The connection to remove first: one that is over, or else the one idle for the longest time.
@@ -179,7 +210,7 @@ impl Monitor {
     fn expire<S: Sink>(&mut self, sink: &mut S) {
         while let Some(at) = self.connections.oldest(List::Done)
             && let Some(connection) = self.connections.get(at)
-            && self.now_ns.saturating_sub(connection.last_ns()) > LINGER_NS
+            && self.now_ns.saturating_sub(connection.over_ns) > LINGER_NS
         {
             self.remove(at, Ended::Capture, sink);
         }

@@ -15,6 +15,9 @@ pub struct Options {
     pub memory: usize,
     /// The time after which missing bytes are given up that the receiver has acknowledged (ns).
     pub patience_ns: u64,
+    /// Whether the bytes that wait for missing ones are delivered when the connection ends, with gaps
+    /// between. A receiver does not get them.
+    pub delivers_rest: bool,
     /// Whether segments with a wrong checksum are left out.
     pub verify_checksums: bool,
 }
@@ -26,6 +29,7 @@ impl Default for Options {
             stream_memory: 1 << 20,
             memory: 256 << 20,
             patience_ns: 1_000_000_000,
+            delivers_rest: true,
             verify_checksums: false,
         }
     }

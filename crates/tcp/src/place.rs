@@ -2,6 +2,8 @@
 
 use braid_packet::FlowKey;
 
+use crate::seq::Seq;
+
 use crate::direction::Direction;
 
 /// Numbers the connections of a monitor, from 0, in the order of their first packets.
@@ -17,4 +19,22 @@ pub struct Place {
     pub direction: Direction,
     /// The 5-tuple, with the stream's sender as the source.
     pub flow: FlowKey,
+}
+
+/// How far a stream has been delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// The sequence number of its first byte, if that is known.
+    pub base: Option<Seq>,
+    /// The offset of the next byte to deliver.
+    pub frontier: u64,
+}
+
+impl Progress {
+    /// The sequence number of the byte at an offset.
+    #[must_use]
+    pub fn seq(self, offset: u64) -> Option<Seq> {
+        let low = u32::try_from(offset & u64::from(u32::MAX)).unwrap_or(0);
+        self.base.map(|base| base.plus(low))
+    }
 }

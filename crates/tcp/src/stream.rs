@@ -217,6 +217,12 @@ impl Stream {
         }
     }
 
+    /// Forgets the bytes that wait.
+    pub fn discard(&mut self) {
+        self.pieces.clear();
+        self.memory = 0;
+    }
+
     /// The part of these bytes in front of the FIN.
     fn before_fin<'b>(&mut self, start: u64, bytes: &'b [u8]) -> &'b [u8] {
         let Some(fin) = self.fin else { return bytes };

@@ -146,7 +146,8 @@ fn without_programs(chain: &Chain, graph: &Graph, point: Point) -> Option<String
             "functions under Priority ({name}) run as the reference engine runs them"
         ));
     }
-    (!graph.has_programs(point.node)).then(|| format!("native functions ({name}) run as they are"))
+    (!graph.has_programs(point.node))
+        .then(|| format!("native and stream functions ({name}) run as they are"))
 }
 
 /// The points where packets enter the chain's functions.

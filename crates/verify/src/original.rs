@@ -220,7 +220,9 @@ fn leave(
         Ending::Drop { reason, row } => Done::Drop(*row, *reason),
         Ending::Consume { .. } => Done::Consume,
         Ending::Resubmit { .. } => Done::Resubmit,
-        Ending::Return => return Err("a packet's program that returns".to_owned()),
+        Ending::Return | Ending::Reset { .. } | Ending::Bypass { .. } => {
+            return Err("a packet's program that decides about no packet".to_owned());
+        }
     };
     ends.push((run.guard, run.state.clone(), done));
     Ok(())

@@ -178,7 +178,7 @@ impl Apart<'_> {
         // counts nothing.
         self.known.insert((point, presence), Elements::default());
         // A native function has no program, so nothing is counted in it or after it.
-        let is_native = self.chain.nodes[usize::from(point.node)].model.native.is_some();
+        let is_native = self.chain.nodes[usize::from(point.node)].model.is_opaque();
         if depth > braid_ir::engine::HOP_LIMIT || is_native {
             return Elements::default();
         }

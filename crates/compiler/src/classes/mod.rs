@@ -42,7 +42,7 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
             Some(Sink::Port(node, _)) => Some(&chain.nodes[usize::from(node)]),
             _ => None,
         };
-        let native = native.filter(|node| node.model.native.is_some());
+        let native = native.filter(|node| node.model.is_opaque());
         let native = native.map(|node| node.name.clone());
         entries.push(Entry { interface: interface.name.clone(), native, programs });
     }

@@ -45,6 +45,9 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     walk.profile.function.clone_from(&model.name);
     walk.profile.state = model.state.iter().map(state_use).collect();
     walk.program(&model.packet);
+    for (_, program) in &model.streams {
+        walk.program(program);
+    }
     walk.on_time = true;
     for program in model.expire.iter().map(|(_, program)| program) {
         walk.program(program);
@@ -170,6 +173,7 @@ impl Walk<'_> {
             | Op::StoreBytes { area: Area::TcpOption(_), .. } => self.option_op(op),
             Op::LoadBytes { area, .. } | Op::LoadString { area, .. } => self.read_area(op, *area),
             Op::Native { .. } => self.native(),
+            Op::Stream { .. } => self.stream(),
             Op::Rules { .. } => self.read(RULES),
             Op::Patterns { .. } | Op::FindPatterns { .. } => self.read_payload(),
             op if op.changes_payload() => self.write_payload(op),
@@ -299,6 +303,20 @@ impl Walk<'_> {
         self.profile.state.push(used);
     }
 
+    /// The function's TCP stack reads all of TCP, and keeps what it knows of each connection.
+    fn stream(&mut self) {
+        let of_tcp = |header: Header| header == Header::Tcp || options::NAMED.contains(&header);
+        let fields = FIELDS.iter().filter(|info| of_tcp(info.header)).map(|info| info.field);
+        self.profile.reads.extend(fields);
+        self.profile.tests.extend(options::NAMED);
+        self.profile.reads_payload = true;
+        self.read(&FlowKey::FIELDS);
+        self.read(&[Field::PktLen, Field::PktPayloadLen, Field::PktTime]);
+        let (name, per) = ("stream".to_owned(), "biflow".to_owned());
+        let used = StateUse { name, per, reads: true, writes: true, renews: true, on_time: false };
+        self.profile.state.push(used);
+    }
+
     fn state_op(&mut self, op: &Op, place: (usize, usize)) {
         match op {
             Op::StateExists { state, key, .. } => self.state(*state, Some(key), Used::Find),
@@ -383,7 +401,7 @@ impl Walk<'_> {
                     self.output(*port);
                 }
             }
-            Term::Drop { reason, .. } => {
+            Term::Drop { reason, .. } | Term::Reset { reason, .. } => {
                 let reason = self.model.reasons.get(reason.index());
                 self.profile.drops.extend(reason.cloned());
             }
@@ -396,7 +414,7 @@ impl Walk<'_> {
                 self.profile.resubmits = true;
                 self.profile.faults.insert("resubmit");
             }
-            Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
+            Term::Jump(_) | Term::Branch { .. } | Term::Bypass { .. } | Term::Return => {}
         }
     }
 

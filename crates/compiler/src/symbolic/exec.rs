@@ -81,7 +81,12 @@ pub(super) fn execute_op(
             Ok(Flow::Next)
         }
         // Packet programs have none of these operations, or the function has no residual program.
-        Op::Expiring { .. } | Op::ExpiringKey { .. } | Op::Native { .. } => Ok(Flow::Next),
+        Op::Expiring { .. }
+        | Op::ExpiringKey { .. }
+        | Op::Native { .. }
+        | Op::Stream { .. }
+        | Op::LoadStream { .. }
+        | Op::StreamMatch { .. } => Ok(Flow::Next),
     };
     flow.unwrap_or_else(Flow::Needs)
 }

@@ -51,7 +51,9 @@ pub(super) fn term(
         }
         Term::Resubmit { .. } => leave(draft, &mut path, Fate::Resubmit { node }),
         // Not in packet programs.
-        Term::Return => draft.blocks.exit(&path, Fate::Consume { node }),
+        Term::Return | Term::Reset { .. } | Term::Bypass { .. } => {
+            draft.blocks.exit(&path, Fate::Consume { node })
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Prints operations and terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, STREAM_FIELDS, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId, Program,
@@ -81,6 +81,9 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::LoadEntry { field, .. } => format!("load_entry {}", field.info().name),
         Op::LoadTag { tag, .. } => format!("load_tag {}", model.tag_word(*tag)),
         Op::Native { .. } => "native".to_owned(),
+        Op::Stream { .. } => "stream".to_owned(),
+        Op::LoadStream { field, .. } => format!("load_stream {}", name_of(STREAM_FIELDS, field)),
+        Op::StreamMatch { param: p, .. } => format!("stream_match {}", param(p)),
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
@@ -228,6 +231,8 @@ pub(super) fn print_term(model: &Model, term: &Term) -> String {
             format!("hold {queue} for {delay} at {row} else {}", target(full))
         }
         Term::Resubmit { row } => format!("resubmit at {row}"),
+        Term::Reset { reason: why, row } => format!("reset {} at {row}", reason(model, *why)),
+        Term::Bypass { row } => format!("bypass at {row}"),
         Term::Return => "return".to_owned(),
     }
 }

@@ -7,7 +7,7 @@ use super::parse_value::{columns, event_ty, field, param_ty, param_value, settin
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl, Setting, StateDecl,
-    StateId, Sum, TagDecl, Timer, WhenFull,
+    StateId, StreamEvent, Sum, TagDecl, Timer, WhenFull,
 };
 use crate::native::{Checks, FieldSet, Native, OnFailure, Profile, Reference};
 use braid_packet::Field;
@@ -89,6 +89,14 @@ fn declaration<'a>(
             let state = state_ref(scan, model)?;
             let program = program(scan, model)?;
             model.expire.push((state, program));
+        }
+        "stream" => {
+            let word = scan.word()?;
+            let event = StreamEvent::ALL.into_iter().find(|event| event.word() == word);
+            let Some(event) = event else {
+                return scan.wrong("expected `open`, `client`, `server` or `close`");
+            };
+            model.streams.push((event, program(scan, model)?));
         }
         "every" => {
             let period = setting(scan, model)?;

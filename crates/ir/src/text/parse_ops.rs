@@ -1,6 +1,6 @@
 //! Parses programs: blocks, operations, terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, by_name, resolve};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, STREAM_FIELDS, TERMS, by_name, resolve};
 use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
@@ -196,9 +196,7 @@ impl Parser<'_, '_> {
     /// Reads a terminator, if one comes next.
     fn term(&mut self) -> Result<Option<Term>> {
         let word = self.scan.peek_word();
-        if !["jump", "branch", "output", "drop", "consume", "hold", "resubmit", "return"]
-            .contains(&word)
-        {
+        if !TERMS.contains(&word) {
             return Ok(None);
         }
         self.scan.expect_word(word)?;
@@ -229,6 +227,8 @@ impl Parser<'_, '_> {
                 Term::Hold { queue, delay, row, full: self.target()? }
             }
             "resubmit" => Term::Resubmit { row: self.row()? },
+            "reset" => Term::Reset { reason: self.reason()?, row: self.row()? },
+            "bypass" => Term::Bypass { row: self.row()? },
             _ => Term::Return,
         }))
     }
@@ -294,6 +294,12 @@ impl Parser<'_, '_> {
                     return self.scan.wrong("`find_patterns` has four results");
                 };
                 Op::FindPatterns { found, number, start, end, param: self.param()? }
+            }
+            "stream" => {
+                let [verdict, is_new, seq, ack] = *outs else {
+                    return self.scan.wrong("`stream` has four results");
+                };
+                Op::Stream { verdict, is_new, seq, ack }
             }
             "expiring" => Op::Expiring { outs },
             "expiring_key" => Op::ExpiringKey { outs },
@@ -429,6 +435,13 @@ impl Parser<'_, '_> {
             "load" => Op::Load { out, field: field(self.scan)? },
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
+            "load_stream" => {
+                let word = self.scan.word()?;
+                match by_name(STREAM_FIELDS, word) {
+                    Some(field) => Op::LoadStream { out, field },
+                    None => return self.scan.wrong("expected `len` or `offset`"),
+                }
+            }
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
             "store_payload" | "store_option" => {
                 let area = self.area(name)?;

@@ -20,6 +20,9 @@ pub fn print(model: &Model) -> String {
         let period = decl::period(model, timer);
         section(&mut out, model, &format!("every {period}"), &timer.body);
     }
+    for (event, program) in &model.streams {
+        section(&mut out, model, &format!("stream {}", event.word()), program);
+    }
     out + "}\n"
 }
 

@@ -63,6 +63,12 @@ impl Known {
         Self { now, entry, changed, live: BTreeSet::new() }
     }
 
+    /// A stream belongs to a TCP flow.
+    fn of_stream() -> Self {
+        let headers = Headers::with(Header::Tcp);
+        Self { now: headers, entry: headers, ..Self::at_entry() }
+    }
+
     fn meet(&mut self, other: &Known) {
         self.now.0 &= other.now.0;
         self.entry.0 &= other.entry.0;
@@ -104,7 +110,10 @@ impl<'a> Facts<'a> {
     pub(super) fn check(mut self, errors: &mut Vec<VerifyError>) {
         let program = self.program;
         let mut known: Vec<Option<Known>> = vec![None; program.blocks.len()];
-        known[0] = Some(Known::at_entry());
+        known[0] = Some(match self.which {
+            Which::Stream(_) => Known::of_stream(),
+            _ => Known::at_entry(),
+        });
         for (at, block) in program.blocks.iter().enumerate() {
             let Some(mut here) = known[at].take().filter(|_| self.reached[at]) else { continue };
             let id = BlockId(u32::try_from(at).unwrap_or(u32::MAX));

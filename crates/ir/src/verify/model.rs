@@ -238,6 +238,11 @@ impl Check<'_> {
                 Some(_) => {}
             }
         }
+        for (at, (event, _)) in self.model.streams.iter().enumerate() {
+            if self.model.streams.iter().take(at).any(|(other, _)| other == event) {
+                self.report(Place::Model, Problem::SecondStream(*event));
+            }
+        }
         for timer in &self.model.timers {
             self.setting(Place::Model, timer.period);
             if timer.period == Setting::Const(0) {

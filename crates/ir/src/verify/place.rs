@@ -1,6 +1,8 @@
 //! The errors of models, and their places.
 
-use crate::model::{BlockId, EventId, ParamId, QueueId, ReasonId, RowId, StateId, TagId, ValueId};
+use crate::model::{
+    BlockId, EventId, ParamId, QueueId, ReasonId, RowId, StateId, StreamEvent, TagId, ValueId,
+};
 use braid_packet::{Field, Header};
 use std::fmt;
 
@@ -23,6 +25,8 @@ pub enum Which {
     Expire(StateId),
     /// The timer with this number.
     Timer(usize),
+    /// The program for an event of a TCP connection.
+    Stream(StreamEvent),
 }
 
 /// A part of a block.
@@ -63,6 +67,7 @@ impl fmt::Display for Which {
             Which::Packet => f.write_str("packet"),
             Which::Expire(state) => write!(f, "expire {state}"),
             Which::Timer(number) => write!(f, "timer {number}"),
+            Which::Stream(event) => write!(f, "stream {}", event.word()),
         }
     }
 }
@@ -165,6 +170,12 @@ pub enum Problem {
     /// A table has more than one program for expiring entries.
     #[error("a second program for expiring entries of {0}")]
     SecondExpire(StateId),
+    /// An event of TCP connections has more than one program.
+    #[error("a second program for `stream {}`", .0.word())]
+    SecondStream(StreamEvent),
+    /// A program for events of TCP connections reads a field that is no part of the flow key.
+    #[error("{} is no part of a flow key", .0.info().name)]
+    NotOfFlow(Field),
     /// The last row is not `fault`, or another row is.
     #[error("the last row, and no other, must be `fault`")]
     FaultRow,

@@ -11,6 +11,9 @@ pub(super) fn check_all(model: &Model, errors: &mut Vec<VerifyError>) {
     for (state, program) in &model.expire {
         check(model, Which::Expire(*state), program, errors);
     }
+    for (event, program) in &model.streams {
+        check(model, Which::Stream(*event), program, errors);
+    }
     for (number, timer) in model.timers.iter().enumerate() {
         check(model, Which::Timer(number), &timer.body, errors);
     }

@@ -4,7 +4,8 @@
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
     BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, TagId, Term, Ty, ValueId,
+    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, StreamEvent, TagId, Term, Ty,
+    ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -53,6 +54,7 @@ impl OpCheck<'_> {
             | Op::PushOption { .. }
             | Op::PopOption { .. }
             | Op::Native { .. }
+            | Op::Stream { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
             | Op::FindPatterns { .. }
@@ -78,13 +80,31 @@ impl OpCheck<'_> {
         {
             return Err(Problem::Missing("native function".to_owned()));
         }
+        if matches!(op, Op::Stream { .. }) && !self.model.is_stream() {
+            return Err(Problem::Missing("program for events of connections".to_owned()));
+        }
+        let of_stream = matches!(op, Op::LoadStream { .. } | Op::StreamMatch { .. });
+        if of_stream && !matches!(self.which, Which::Stream(_)) {
+            return Err(Problem::NotHere("a program that has no stream"));
+        }
         match self.which {
             Which::Packet if self.model.native.is_some() && !may_stand(op) => {
                 Err(Problem::NotHere("the packet program of a native function"))
             }
+            Which::Packet if self.model.is_stream() && op.changes_bytes() => {
+                Err(Problem::NotHere("the packet program of a stream function"))
+            }
             Which::Packet if of_expiry => Err(Problem::NotHere("the packet program")),
             Which::Timer(_) if of_packet || of_expiry => Err(Problem::NotHere("a timer's program")),
             Which::Expire(_) if of_packet => Err(Problem::NotHere("an expiry program")),
+            Which::Stream(_) => match op {
+                Op::Load { field, .. } if !FlowKey::has_field(*field) && !time(field) => {
+                    Err(Problem::NotOfFlow(*field))
+                }
+                Op::Load { .. } | Op::Has { .. } | Op::Count { .. } => Ok(()),
+                _ if of_packet || of_expiry => Err(Problem::NotHere("a stream's program")),
+                _ => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -110,6 +130,14 @@ impl OpCheck<'_> {
             | Op::TakeThis { .. }
             | Op::Release { .. } => self.of_param(op),
             Op::FindPatterns { .. } | Op::InStrings { .. } => self.strings(op),
+            Op::Stream { verdict, is_new, seq, ack } => {
+                self.widths("results", &[*verdict, *is_new, *seq, *ack], &[32, 1, 32, 32])
+            }
+            Op::LoadStream { out, .. } => self.width(*out, 64),
+            Op::StreamMatch { found, number, param } => {
+                self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
+                self.widths("results", &[*found, *number], &[1, 32])
+            }
             Op::Extern { outs, name, param, args } => self.call(outs, name, *param, args),
             Op::StateExists { .. }
             | Op::StateGet { .. }
@@ -335,7 +363,7 @@ impl OpCheck<'_> {
             _ => return no("only flows are quoted or reversed"),
         }
         match self.which {
-            Which::Packet => Ok(()),
+            Which::Packet | Which::Stream(_) => Ok(()),
             _ if global => Ok(()),
             _ => no("there is no packet to read it from"),
         }
@@ -502,7 +530,9 @@ impl OpCheck<'_> {
     fn term(&self, term: &Term) -> Checked {
         let here = match (self.which, term) {
             (_, Term::Jump(_) | Term::Branch { .. }) => true,
-            (Which::Packet, Term::Return) => false,
+            (Which::Stream(StreamEvent::Close), Term::Reset { .. } | Term::Bypass { .. }) => false,
+            (Which::Stream(_), Term::Reset { .. } | Term::Bypass { .. }) => true,
+            (Which::Packet, Term::Return | Term::Reset { .. } | Term::Bypass { .. }) => false,
             (Which::Packet, _) | (_, Term::Return) => true,
             _ => false,
         };
@@ -511,6 +541,7 @@ impl OpCheck<'_> {
                 Which::Packet => "the packet program",
                 Which::Expire(_) => "an expiry program",
                 Which::Timer(_) => "a timer's program",
+                Which::Stream(_) => "a stream's program",
             }));
         }
         match term {
@@ -522,7 +553,7 @@ impl OpCheck<'_> {
                 ports.iter().try_for_each(|port| self.dest(*port))?;
                 self.row(*row)
             }
-            Term::Drop { reason, row } => {
+            Term::Drop { reason, row } | Term::Reset { reason, row } => {
                 if reason.index() >= self.model.reasons.len() {
                     return Err(Problem::NoReason(*reason));
                 }
@@ -535,7 +566,7 @@ impl OpCheck<'_> {
                 self.width(*delay, 64)?;
                 self.row(*row)
             }
-            Term::Consume { row } | Term::Resubmit { row } => self.row(*row),
+            Term::Consume { row } | Term::Resubmit { row } | Term::Bypass { row } => self.row(*row),
             Term::Jump(_) | Term::Return => Ok(()),
         }
     }

@@ -63,8 +63,6 @@ impl Scope<'_> {
 pub enum Found {
     /// A function that can run.
     Model(Arc<Model>),
-    /// A stream function.
-    Stream,
     /// A function with errors, which are reported.
     Broken,
     /// There is no function with this name.

@@ -62,10 +62,6 @@ pub(super) fn instance(
     let model = match scope.functions.find(&function.text, diags) {
         Found::Model(model) => Some(model),
         Found::Broken => None,
-        Found::Stream => {
-            diags.push(stream(function));
-            None
-        }
         Found::Unknown => {
             diags.push(unknown_function(function, scope));
             None
@@ -97,12 +93,6 @@ fn refused(
         let message = format!("`{}` refuses its configuration: {why}", function.text);
         diags.push(Diagnostic::new(codes::NATIVE_REFUSES, message, function.span, "says no"));
     }
-}
-
-fn stream(function: &Ident) -> Diagnostic {
-    let message = format!("`{}` is a stream function, which chains cannot run yet", function.text);
-    Diagnostic::new(codes::CHAIN_STREAM_FUNCTION, message, function.span, "works on TCP streams")
-        .note("stream functions are checked now and run in a later version")
 }
 
 fn unknown_function(function: &Ident, scope: &Scope<'_>) -> Diagnostic {

@@ -124,7 +124,12 @@ impl<'p> Walk<'p> {
                 }
             },
             Term::Output { ports, .. } => self.dests.extend(ports),
-            Term::Drop { .. } | Term::Consume { .. } | Term::Resubmit { .. } | Term::Return => {}
+            Term::Drop { .. }
+            | Term::Consume { .. }
+            | Term::Resubmit { .. }
+            | Term::Reset { .. }
+            | Term::Bypass { .. }
+            | Term::Return => {}
         }
     }
 

@@ -215,7 +215,11 @@ impl Walk<'_> {
                 self.otherwise(otherwise.as_deref());
             }
             StmtKind::Block(block) => self.block(block),
-            StmtKind::Drop(_) | StmtKind::Consume | StmtKind::Resubmit | StmtKind::Error => {}
+            StmtKind::Drop(_)
+            | StmtKind::Reset(_)
+            | StmtKind::Consume
+            | StmtKind::Resubmit
+            | StmtKind::Error => {}
         }
     }
 

@@ -193,8 +193,13 @@ fn on_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
         }
         "open" | "data" | "close" => {
             let what = p.any_word("what happens")?;
+            let mut from = None;
+            if what.text == "data" && p.at_word("from") {
+                p.bump();
+                from = Some(p.any_word("`client` or `server`")?);
+            }
             let body = stmt::block(p)?;
-            Ok(NfItem::OnStream { what, body, span: p.span_from(start) })
+            Ok(NfItem::OnStream { what, from, body, span: p.span_from(start) })
         }
         _ => {
             let words = ["expire", "open", "data", "close"];

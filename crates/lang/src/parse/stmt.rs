@@ -68,6 +68,13 @@ fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
             p.semicolon()?;
             Ok(kind)
         }
+        // A name, unless it stands like this word.
+        "reset" if matches!(p.token(1).kind, Tok::Str | Tok::Semi | Tok::RBrace) => {
+            p.bump();
+            let kind = StmtKind::Reset(reason(p));
+            p.semicolon()?;
+            Ok(kind)
+        }
         _ => assign_or_call(p),
     }
 }

@@ -6,11 +6,11 @@ use braid_ir::model::{BinOp as IrBin, CmpOp, Model, Op, ParamId, ParamTy, Ty, Va
 use braid_packet::{Field, FlowKey, Header};
 
 use super::build::Builder;
-use super::lower::{Lower, Mode};
+use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, built_in, expand, needs, operators, say, strings};
+use super::{arith, built_in, expand, needs, operators, say, stream, strings};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -328,12 +328,20 @@ pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(Valu
 pub fn patterns(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
     let param = searched(lower, payload, set)?;
     let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
-    lower.b.op(Op::Patterns { found, number, param });
+    lower.b.op(match lower.mode.is_stream() {
+        true => Op::StreamMatch { found, number, param },
+        false => Op::Patterns { found, number, param },
+    });
     Some((found, number))
 }
 
 /// Searches the payload for patterns. The value says which one matches, and where.
 fn find(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, Value)> {
+    if lower.mode.is_stream() {
+        // A match may begin in bytes that came before, so it has no place here.
+        let (found, number) = patterns(lower, payload, set)?;
+        return Some((found, Value::Record(vec![("number".to_owned(), number, U32)])));
+    }
     let param = searched(lower, payload, set)?;
     let found = lower.b.value(BOOL);
     let [number, start, end] = std::array::from_fn(|_| lower.b.value(U32));
@@ -345,7 +353,10 @@ fn find(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, V
 
 /// The patterns that the payload is searched for.
 fn searched(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<ParamId> {
-    let is_stream = lower.mode == Mode::Stream && is_stream_data(payload);
+    let is_stream = lower.mode.is_stream() && is_stream_data(payload);
+    if is_stream && !stream::has_bytes(lower, payload.span) {
+        return None;
+    }
     if !is_stream {
         word(lower, payload, "payload")?;
     }

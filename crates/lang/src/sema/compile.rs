@@ -24,8 +24,6 @@ pub struct Unit {
     /// The functions of the root file and of the files that it uses, and the library functions that
     /// chains name.
     pub models: BTreeMap<String, Arc<Model>>,
-    /// Names of stream functions. They are checked, but cannot run yet.
-    pub streams: BTreeSet<String>,
     /// The chains of the root file, in order.
     pub chains: Vec<Chain>,
     /// For each chain with the setting `workers`, where it stands.
@@ -300,15 +298,11 @@ fn link(
         by_rules.extend(chain::by_rules(chain).map(|span| (chain.name.text.clone(), span)));
         workers.extend(settings.map(|span| (chain.name.text.clone(), span)));
     }
-    let (models, streams) = (BTreeMap::new(), BTreeSet::new());
-    let mut unit = Unit { models, streams, chains, workers, by_rules };
+    let mut unit = Unit { models: BTreeMap::new(), chains, workers, by_rules };
     for (name, found) in functions.found {
         match found {
             Found::Model(model) => {
                 unit.models.insert(name, model);
-            }
-            Found::Stream => {
-                unit.streams.insert(name);
             }
             Found::Broken | Found::Unknown => {}
         }
@@ -327,15 +321,9 @@ fn lower(
     loader: &dyn Loader,
     diags: &mut Diagnostics,
 ) -> Found {
-    if function.stream {
-        let mut found = Diagnostics::new();
-        stream::check(function, module, sources, loader, &mut found);
-        let failed = found.has_errors();
-        diags.extend(found);
-        return if failed { Found::Broken } else { Found::Stream };
-    }
     let lowered = match &function.native {
         Some(code) => native::lower(function, code, module, sources, loader, diags),
+        None if function.stream => stream::lower(function, module, sources, loader, diags),
         None => nf::lower(function, module, sources, loader, diags),
     };
     match lowered {

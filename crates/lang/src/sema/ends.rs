@@ -20,7 +20,7 @@ pub fn end(lower: &mut Lower<'_>, span: Span, term: impl FnOnce(RowId) -> Term) 
 }
 
 /// The row of an end. Outside of any row, the packet is counted here, once on its path.
-fn count_end(lower: &mut Lower<'_>) -> RowId {
+pub fn count_end(lower: &mut Lower<'_>) -> RowId {
     if let Some(row) = lower.row {
         return row;
     }
@@ -38,7 +38,7 @@ pub fn drop_packet(lower: &mut Lower<'_>, reason: &str, span: Span) {
 }
 
 /// The number of a reason for drops.
-fn reason_number(lower: &mut Lower<'_>, text: &str) -> ReasonId {
+pub fn reason_number(lower: &mut Lower<'_>, text: &str) -> ReasonId {
     if let Some(known) = lower.reasons.get(text) {
         return *known;
     }

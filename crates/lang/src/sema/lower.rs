@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId, ValueId};
+use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId, StreamEvent, ValueId};
 use rustc_hash::FxHashMap;
 
 use super::build::Builder;
@@ -36,8 +36,20 @@ pub enum Mode {
     Timer,
     /// The program for an ending entry of this table.
     Expire(StateId),
-    /// The program for a part of a TCP stream, which is checked but not run.
-    Stream,
+    /// The program for an event of a TCP connection.
+    Stream(StreamEvent),
+}
+
+impl Mode {
+    /// Whether the program belongs to a stream function's connections.
+    pub fn is_stream(self) -> bool {
+        matches!(self, Mode::Stream(_))
+    }
+
+    /// Whether the program counts rows.
+    pub fn counts(self) -> bool {
+        matches!(self, Mode::Packet | Mode::Stream(_))
+    }
 }
 
 /// The lowering of one function.

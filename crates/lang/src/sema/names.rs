@@ -1,13 +1,13 @@
 //! Resolves dotted names.
 
-use braid_ir::model::{ParamTy, StateId, Ty};
+use braid_ir::model::{ParamTy, StateId, StreamField, Ty};
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
-use super::constant;
-use super::lower::{Lower, Mode};
+use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, Type};
+use super::{constant, stream};
 use crate::ast::{self, Expr, ExprKind, Ident, Path, joined};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
@@ -29,7 +29,7 @@ pub enum Named<'a> {
     /// A number that is known everywhere.
     BuiltIn(super::arith::Const),
     /// `stream.len` or `stream.offset`.
-    Stream,
+    Stream(StreamField),
 }
 
 /// Resolves a name. The caller resolves the parts behind a local or a name of the function. `None`
@@ -47,8 +47,8 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     if let Some(binding) = lower.scope.binding(&first.text) {
         return Some(Named::Bound(binding));
     }
-    if lower.mode == Mode::Stream && first.text == "stream" {
-        return stream(lower, path);
+    if lower.mode.is_stream() && first.text == "stream" {
+        return of_stream(lower, path);
     }
     if path.parts.len() == 1 {
         match first.text.as_str() {
@@ -72,10 +72,12 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
 }
 
 /// Resolves `stream.len` and `stream.offset` in a stream function.
-fn stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
+fn of_stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     let name = joined(path);
     match name.as_str() {
-        "stream.len" | "stream.offset" => Some(Named::Stream),
+        "stream.len" | "stream.offset" if !stream::has_bytes(lower, path.span) => None,
+        "stream.len" => Some(Named::Stream(StreamField::Len)),
+        "stream.offset" => Some(Named::Stream(StreamField::Offset)),
         "stream.data" => lower.fail(
             Diagnostic::new(
                 codes::NOT_A_VALUE,

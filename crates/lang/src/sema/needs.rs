@@ -13,7 +13,7 @@ pub fn packet(lower: &mut Lower<'_>, span: Span) -> bool {
     if lower.mode == Mode::Packet {
         return true;
     }
-    if lower.mode == Mode::Stream {
+    if lower.mode.is_stream() {
         let message = "a stream function sees no packets";
         lower.say(Diagnostic::new(codes::MIXED_STREAM, message, span, "needs a packet"));
         return false;

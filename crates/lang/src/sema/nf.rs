@@ -85,7 +85,7 @@ fn packet_program<'a>(lower: &mut Lower<'a>, nf: &'a Nf) {
     lower.model.packet = end_program(lower);
 }
 
-fn begin(lower: &mut Lower<'_>, mode: Mode, facts: Facts) {
+pub fn begin(lower: &mut Lower<'_>, mode: Mode, facts: Facts) {
     lower.mode = mode;
     lower.b = Builder::new(facts);
     lower.row = None;
@@ -94,7 +94,7 @@ fn begin(lower: &mut Lower<'_>, mode: Mode, facts: Facts) {
     lower.exits.clear();
 }
 
-fn end_program(lower: &mut Lower<'_>) -> Program {
+pub fn end_program(lower: &mut Lower<'_>) -> Program {
     lower.spent += lower.b.size();
     let built = std::mem::replace(&mut lower.b, Builder::new(Facts::start()));
     built.finish()
@@ -134,11 +134,12 @@ pub fn on_expire<'a>(lower: &mut Lower<'a>, name: &'a Ident, body: &'a Block) {
 }
 
 /// Gives the row `body` a number if anything counts there, and adds the row `fault`.
-fn finish(mut model: Model) -> Model {
+pub fn finish(mut model: Model) -> Model {
     let place = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
     let body = RowId(u32::try_from(model.rows.len()).unwrap_or(u32::MAX));
     let mut used = false;
-    for block in &mut model.packet.blocks {
+    let streams = model.streams.iter_mut().flat_map(|(_, program)| &mut program.blocks);
+    for block in model.packet.blocks.iter_mut().chain(streams) {
         let mut renumber = |row: &mut RowId| {
             if *row == BODY {
                 *row = body;
@@ -155,7 +156,9 @@ fn finish(mut model: Model) -> Model {
             | Term::Drop { row, .. }
             | Term::Consume { row }
             | Term::Hold { row, .. }
-            | Term::Resubmit { row } => renumber(row),
+            | Term::Resubmit { row }
+            | Term::Reset { row, .. }
+            | Term::Bypass { row } => renumber(row),
             Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
         }
     }

@@ -8,7 +8,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, SIZE};
-use super::{headers, locals, needs, state};
+use super::{headers, locals, needs, state, stream};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -26,7 +26,10 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
         }
         Named::Local(value) => names::members(lower, value, &path.parts[1..]),
         Named::BuiltIn(known) => Some(Value::Const(known)),
-        Named::Stream => Some(Value::Scalar(lower.b.value(SIZE), SIZE)),
+        Named::Stream(field) => {
+            let id = lower.b.emit(SIZE, |out| Op::LoadStream { out, field });
+            Some(Value::Scalar(id, SIZE))
+        }
         Named::Direction(forward) => {
             if !needs::packet(lower, path.span) {
                 return None;
@@ -87,7 +90,7 @@ pub fn read_field(lower: &mut Lower<'_>, field: Field, span: Span) -> Option<(Va
         if let Mode::Expire(state) = lower.mode {
             return state::expired_key_field(lower, state, field, span);
         }
-        if !needs::packet(lower, span) {
+        if !stream::is_of_flow(lower, field) && !needs::packet(lower, span) {
             return None;
         }
     }

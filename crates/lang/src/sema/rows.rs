@@ -6,7 +6,7 @@ use braid_ir::model::{Op, RowDecl, RowId, Term};
 use braid_packet::Header;
 
 use super::cover::{self, Cover, Dead, Rows, normalised};
-use super::lower::{Lower, Mode};
+use super::lower::Lower;
 use super::{guard, needs};
 use crate::ast::{Expr, Row, Span};
 use crate::diag::{Diagnostic, codes};
@@ -46,7 +46,7 @@ pub fn match_rows<'a>(lower: &mut Lower<'a>, rows: &'a [Row], span: Span) {
         }
         lower.b.start(body);
         let before = lower.row;
-        if lower.mode == Mode::Packet {
+        if lower.mode.counts() {
             let number = row_number(lower, row);
             lower.b.op(Op::Count { row: number });
             lower.row = Some(number);
@@ -68,7 +68,7 @@ pub fn match_rows<'a>(lower: &mut Lower<'a>, rows: &'a [Row], span: Span) {
 
 /// The headers that a row tests besides its predicate. An `else` tests none.
 fn row_guards(lower: &Lower<'_>, row: &Row) -> Vec<Header> {
-    if row.pred.is_none() || lower.mode != Mode::Packet {
+    if row.pred.is_none() || !lower.mode.counts() {
         return Vec::new();
     }
     guard::guards(lower, &row.body)

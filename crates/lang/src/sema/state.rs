@@ -10,7 +10,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, is_word, unknown_member};
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
-use super::{bytes, needs, say};
+use super::{bytes, needs, say, stream};
 use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -70,11 +70,11 @@ fn implicit_key(
             );
         }
     };
-    // A stream belongs to one flow, and all headers of the flow key are present.
-    if lower.mode == Mode::Stream {
-        return Some((Key::Entry, KeyFact::Entry));
-    }
-    if !needs::packet(lower, span) {
+    let is_of_flow = match granularity {
+        Granularity::Fields(fields) => fields.iter().all(|field| stream::is_of_flow(lower, *field)),
+        _ => lower.mode.is_stream(),
+    };
+    if !is_of_flow && !needs::packet(lower, span) {
         return None;
     }
     let what = format!("the key of `{name}`");

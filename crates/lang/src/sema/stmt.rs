@@ -4,9 +4,9 @@
 use braid_ir::model::{Op, Term};
 
 use super::arith::Const;
-use super::lower::{Lower, MAX_ROUNDS, Mode};
+use super::lower::{Lower, MAX_ROUNDS};
 use super::scope::{Binding, Value};
-use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send};
+use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send, stream};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -72,6 +72,11 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Drop(reason) => {
             let reason = reason.as_ref().map_or("denied", |(text, _)| text.as_str());
             ends::drop_packet(lower, reason, stmt.span);
+        }
+        StmtKind::Reset(reason) => {
+            let reason = reason.as_ref().map_or("denied", |(text, _)| text.as_str());
+            let reason = ends::reason_number(lower, reason);
+            stream::end(lower, "reset", stmt.span, |row| Term::Reset { reason, row });
         }
         StmtKind::Consume => ends::end(lower, stmt.span, |row| Term::Consume { row }),
         StmtKind::Resubmit => ends::end(lower, stmt.span, |row| Term::Resubmit { row }),
@@ -195,7 +200,7 @@ fn bound(lower: &mut Lower<'_>, expr: &Expr) -> Option<(u128, Span)> {
 fn known_statement(lower: &mut Lower<'_>, name: &Ident) -> Option<()> {
     let word = name.text.as_str();
     let known = lower.scope.knows(word);
-    if known || matches!(word, "forward" | "backward" | "close" | "reset") {
+    if known || matches!(word, "forward" | "backward" | "bypass") {
         return Some(());
     }
     lower.doubt = true;
@@ -245,16 +250,13 @@ fn call_statement<'a>(
     }
     match name.text.as_str() {
         "release" => calls::release(lower, args, call.span),
-        "forward" | "close" | "reset" if args.is_empty() && lower.mode == Mode::Stream => {
-            lower.b.end(Term::Return);
+        "forward" | "bypass" if args.is_empty() => {
+            let is_bypass = name.text == "bypass";
+            stream::end(lower, &name.text, call.span, |row| match is_bypass {
+                true => Term::Bypass { row },
+                false => Term::Return,
+            });
             Some(())
-        }
-        "forward" | "close" | "reset" if args.is_empty() => {
-            let message = format!("`{};` belongs to stream functions", name.text);
-            lower.fail(
-                Diagnostic::new(codes::MIXED_STREAM, message, call.span, "")
-                    .help("write `output;` or `drop;`"),
-            )
         }
         _ => {
             lower.value(call, None)?;

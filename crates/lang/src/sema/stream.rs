@@ -1,36 +1,59 @@
-//! Checks stream functions (NFD's bytestream functions). They cannot run yet. They are lowered like
-//! packet functions, so that types, names and state are checked in the same way. The result is
-//! discarded.
+//! Lowers stream functions (NFD's bytestream functions, Huang et al., INFOCOM 2018, §VI). A stream
+//! function has programs for the events of TCP connections. Its packet program gives packets to the
+//! function's TCP stack, and does what the stack says.
 
-use braid_ir::model::Model;
-use braid_packet::Field;
+use braid_ir::model::{
+    CmpOp, Dest, Model, NewPacket, NewPayload, Op, ReasonId, RowDecl, RowId, Shape, StreamEvent,
+    Term, Timer, ValueId, Word,
+};
+use braid_packet::{Field, FlowKey, Header};
 
 use super::env::Loader;
+use super::facts::Facts;
 use super::lower::{Lower, Mode};
 use super::module::Module;
-use super::nf;
+use super::types::{self, BOOL, U32};
 use super::walk::{self, Visitor};
-use super::{decl, unused};
-use crate::ast::joined;
-use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
+use super::{decl, ends, nf, unused};
+use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::source::SourceMap;
 
 /// The names that a stream function can read of its stream.
 const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 /// The words that end a path through a stream function.
-const ENDS: &[&str] = &["forward", "close", "reset"];
+const ENDS: &[&str] = &["forward", "bypass"];
+/// The flags of a RST that answers a connection's packet: RST and ACK.
+const RST_ACK: Word = 0x14;
 
-/// Checks a stream function: it has no packet operators, its types are right, and everything is
-/// used.
-pub fn check(
+/// The model of a stream function. `None` after an error, which is then reported.
+pub fn lower(
     nf: &Nf,
     module: &Module<'_>,
     sources: &SourceMap,
     loader: &dyn Loader,
     diags: &mut Diagnostics,
-) {
+) -> Option<Model> {
     let mut found = Diagnostics::new();
+    mixed(nf, &mut found);
+    let damaged = module.is_damaged(nf.span);
+    // The result of a packet operator has no type in a stream function.
+    let model = match found.has_errors() {
+        true => None,
+        false => Some(programs(nf, module, sources, loader, &mut found)),
+    };
+    if !damaged {
+        unused::check(nf, sources, &mut found);
+    }
+    let failed = damaged || found.has_errors();
+    diags.extend(found);
+    let model = model.filter(|_| !failed)?;
+    debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "{}", braid_ir::text::print(&model));
+    Some(model)
+}
+
+/// Reports what belongs to packets.
+fn mixed(nf: &Nf, found: &mut Diagnostics) {
     for item in &nf.items {
         match item {
             NfItem::Stmt(stmt) => {
@@ -42,66 +65,244 @@ pub fn check(
             }
             NfItem::Port(ports) => {
                 for port in ports {
-                    packet_only(&format!("`port {}`", port.text), port.span, &mut found);
+                    packet_only(&format!("`port {}`", port.text), port.span, found);
                 }
             }
-            NfItem::Tag(name, _) => packet_only("`tag`", name.span, &mut found),
-            NfItem::Queue { name, .. } => packet_only("`queue`", name.span, &mut found),
+            NfItem::Tag(name, _) => packet_only("`tag`", name.span, found),
+            NfItem::Queue { name, .. } => packet_only("`queue`", name.span, found),
             NfItem::OnStream { body, .. }
             | NfItem::Every { body, .. }
-            | NfItem::OnExpire { body, .. } => walk::block(body, &mut Mixed { diags: &mut found }),
+            | NfItem::OnExpire { body, .. } => walk::block(body, &mut Mixed { diags: found }),
             NfItem::Fn(def) => match &def.body {
-                crate::ast::FnBody::Pure(_, body) => {
-                    walk::expr(body, &mut Mixed { diags: &mut found });
-                }
-                crate::ast::FnBody::Action(body) => {
-                    walk::block(body, &mut Mixed { diags: &mut found });
-                }
+                crate::ast::FnBody::Pure(_, body) => walk::expr(body, &mut Mixed { diags: found }),
+                crate::ast::FnBody::Action(body) => walk::block(body, &mut Mixed { diags: found }),
             },
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
-    // The result of a packet operator has no type in a stream function.
-    if !found.has_errors() {
-        types(nf, module, sources, loader, &mut found);
-    }
-    if !module.is_damaged(nf.span) {
-        unused::check(nf, sources, &mut found);
-    }
-    diags.extend(found);
 }
 
-/// Checks names, types and state by lowering every block.
-fn types(
+/// Lowers every block, and adds the packet program.
+fn programs(
     nf: &Nf,
     module: &Module<'_>,
     sources: &SourceMap,
     loader: &dyn Loader,
     diags: &mut Diagnostics,
-) {
+) -> Model {
     let mut lower = Lower::new(module, sources, diags, Model::new(&nf.name.text));
     lower.doubt = module.is_damaged(nf.span);
     decl::declare(&mut lower, nf, loader);
     for item in &nf.items {
         match item {
-            NfItem::OnStream { body, .. } => {
-                nf::program(&mut lower, Mode::Stream, body);
+            NfItem::OnStream { what, from, body, .. } => {
+                let Some(events) = events(&mut lower, what, from.as_ref()) else { continue };
+                nf::begin(&mut lower, Mode::Stream(events[0]), of_stream());
+                lower.block(body);
+                lower.b.end(Term::Return);
+                let program = nf::end_program(&mut lower);
+                let programs = events.iter().map(|event| (*event, program.clone()));
+                lower.model.streams.extend(programs);
             }
             NfItem::Every { period, body, .. } => {
-                decl::period(&mut lower, period);
-                nf::program(&mut lower, Mode::Timer, body);
+                let period = decl::period(&mut lower, period);
+                let body = nf::program(&mut lower, Mode::Timer, body);
+                lower.model.timers.extend(period.map(|period| Timer { period, body }));
             }
             NfItem::OnExpire { state, body, .. } => nf::on_expire(&mut lower, state, body),
             _ => {}
         }
     }
+    lower.model.streams.sort_by_key(|(event, _)| *event);
+    packet_program(&mut lower);
+    nf::finish(lower.model)
+}
+
+/// The facts at the start of a program for an event: the packets of a TCP flow have these headers.
+fn of_stream() -> Facts {
+    let mut facts = Facts::start();
+    facts.learn(Header::Tcp);
+    facts
+}
+
+/// The events of `on WHAT [from SIDE]`. There is at least one.
+fn events(
+    lower: &mut Lower<'_>,
+    what: &Ident,
+    from: Option<&Ident>,
+) -> Option<&'static [StreamEvent]> {
+    use StreamEvent::{Client, Close, Open, Server};
+    let found: &[StreamEvent] = match (what.text.as_str(), from.map(|side| side.text.as_str())) {
+        ("open", _) => &[Open],
+        ("close", _) => &[Close],
+        (_, None) => &[Client, Server],
+        (_, Some("client")) => &[Client],
+        (_, Some("server")) => &[Server],
+        (_, Some(_)) => {
+            let span = from.map_or(what.span, |side| side.span);
+            let message = "bytes come from `client` or from `server`";
+            return lower.fail(Diagnostic::new(codes::MIXED_STREAM, message, span, "neither"));
+        }
+    };
+    if lower.model.streams.iter().any(|(event, _)| found.contains(event)) {
+        let message = format!("`on {}` is there already", what.text);
+        lower.say(Diagnostic::new(codes::DUPLICATE_NAME, message, what.span, "again"));
+        return None;
+    }
+    Some(found)
+}
+
+/// Builds the packet program: TCP packets go to the stack. Packets of a connection that was reset are
+/// dropped, and both ends get a RST at first.
+fn packet_program(lower: &mut Lower<'_>) {
+    nf::begin(lower, Mode::Packet, Facts::start());
+    let row = RowId(u32::try_from(lower.model.rows.len()).unwrap_or(u32::MAX));
+    let label = "packets".to_owned();
+    lower.model.rows.push(RowDecl { label, text: String::new(), line: 0 });
+    lower.b.op(Op::Count { row });
+    if lower.model.is_stream() {
+        let (tcp, onward) = (lower.b.block(), lower.b.block());
+        let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Tcp });
+        lower.b.branch_on_header(has, Header::Tcp, tcp, onward);
+        lower.b.start(tcp);
+        let (verdict, is_new) = (lower.b.value(U32), lower.b.value(BOOL));
+        let (seq, ack) = (lower.b.value(U32), lower.b.value(U32));
+        lower.b.op(Op::Stream { verdict, is_new, seq, ack });
+        if !lower.model.reasons.is_empty() {
+            let (ended, reset) = (lower.b.block(), lower.b.block());
+            let goes_on = is(lower, verdict, 0);
+            lower.b.branch(goes_on, onward, reset);
+            lower.b.start(reset);
+            let send = lower.b.block();
+            lower.b.branch(is_new, send, ended);
+            lower.b.start(send);
+            resets(lower, (seq, ack));
+            lower.b.jump(ended, Vec::new());
+            lower.b.start(ended);
+            drops(lower, verdict, row);
+        } else {
+            lower.b.jump(onward, Vec::new());
+        }
+        lower.b.start(onward);
+    }
+    lower.b.end(Term::Output { ports: vec![Dest::Onward], row });
+    lower.model.packet = nf::end_program(lower);
+}
+
+/// Whether a value of 32 bits is this number.
+fn is(lower: &mut Lower<'_>, value: ValueId, number: Word) -> ValueId {
+    let number = lower.b.constant(U32, number);
+    lower.b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Eq, a: value, b: number })
+}
+
+/// Drops the packet for the reason that the verdict stands for.
+fn drops(lower: &mut Lower<'_>, verdict: ValueId, row: RowId) {
+    let count = u32::try_from(lower.model.reasons.len()).unwrap_or(u32::MAX);
+    for reason in (0..count).map(ReasonId) {
+        let next = lower.b.block();
+        if reason.0 + 1 < count {
+            let this = lower.b.block();
+            let is_this = is(lower, verdict, Word::from(reason.0) + 1);
+            lower.b.branch(is_this, this, next);
+            lower.b.start(this);
+        }
+        lower.b.end(Term::Drop { reason, row });
+        lower.b.start(next);
+    }
+}
+
+/// Sends a RST to the packet's receiver and one to its sender.
+fn resets(lower: &mut Lower<'_>, numbers: (ValueId, ValueId)) {
+    let (ip4, ip6, done) = (lower.b.block(), lower.b.block(), lower.b.block());
+    let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip4 });
+    lower.b.branch_on_header(has, Header::Ip4, ip4, ip6);
+    lower.b.start(ip4);
+    pair(lower, Shape::Tcp4, numbers);
+    lower.b.jump(done, Vec::new());
+    lower.b.start(ip6);
+    let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip6 });
+    let there = lower.b.block();
+    lower.b.branch_on_header(has, Header::Ip6, there, done);
+    lower.b.start(there);
+    pair(lower, Shape::Tcp6, numbers);
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
+}
+
+fn pair(lower: &mut Lower<'_>, shape: Shape, (seq, ack): (ValueId, ValueId)) {
+    let ports = [Field::TcpSport, Field::TcpDport].map(|field| lower.b.load(field));
+    let flags = lower.b.constant(types::of_field(Field::TcpFlags), RST_ACK);
+    for (port, [sport, dport], (seq, ack)) in
+        [(Dest::Onward, ports, (seq, ack)), (Dest::Back, [ports[1], ports[0]], (ack, seq))]
+    {
+        let fields = vec![
+            (Field::TcpSport, sport),
+            (Field::TcpDport, dport),
+            (Field::TcpSeq, seq),
+            (Field::TcpAck, ack),
+            (Field::TcpFlags, flags),
+        ];
+        let (options, payload) = (Vec::new(), NewPayload::Empty);
+        let new = NewPacket { shape, fields, options, payload };
+        lower.b.op(Op::Create { new: Box::new(new), port });
+    }
+}
+
+/// Ends the path of an event by the word `what`, at the current row.
+pub fn end(lower: &mut Lower<'_>, what: &str, span: Span, term: impl FnOnce(RowId) -> Term) {
+    match lower.mode {
+        Mode::Stream(StreamEvent::Close) if what != "forward" => {
+            let message = format!("`{what};` is too late when the connection is over");
+            lower.say(
+                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
+                    .help("write it in `on open` or `on data`"),
+            );
+        }
+        Mode::Stream(_) => {
+            let row = ends::count_end(lower);
+            lower.b.end(term(row));
+        }
+        _ => {
+            let message = format!("`{what};` belongs to stream functions");
+            lower.say(
+                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
+                    .help("write `output;` or `drop;`"),
+            );
+        }
+    }
+}
+
+/// Checks that there are bytes here, because the program is for bytes of a stream.
+pub fn has_bytes(lower: &mut Lower<'_>, span: Span) -> bool {
+    if let Mode::Stream(StreamEvent::Client | StreamEvent::Server) = lower.mode {
+        return true;
+    }
+    let message = "there are no bytes when a connection opens or closes";
+    lower.say(
+        Diagnostic::new(codes::MIXED_STREAM, message, span, "no bytes here")
+            .help("write it in `on data`"),
+    );
+    false
+}
+
+/// The headers that a stream function can test.
+const HEADERS: [Header; 5] = [Header::Ip4, Header::Ip6, Header::Inet, Header::L4, Header::Tcp];
+
+/// Whether a stream function can test a header, because the flow of its connection decides it.
+pub fn knows_header(lower: &Lower<'_>, header: Header) -> bool {
+    lower.mode.is_stream() && HEADERS.contains(&header)
+}
+
+/// Whether a stream function can read a field, because the flow of its connection decides it.
+pub fn is_of_flow(lower: &Lower<'_>, field: Field) -> bool {
+    lower.mode.is_stream() && FlowKey::has_field(field)
 }
 
 fn packet_only(what: &str, span: Span, diags: &mut Diagnostics) {
     let message = format!("{what} is for packets, and a stream function sees none");
     diags.push(
         Diagnostic::new(codes::MIXED_STREAM, message, span, "a packet operator")
-            .help("a stream function ends with `forward;`, `close;` or `reset;`"),
+            .help("a stream function ends with `forward;`, `reset;` or `bypass;`, and reads addresses and ports"),
     );
 }
 
@@ -134,7 +335,10 @@ impl<'a> Visitor<'a> for Mixed<'_> {
     fn expr(&mut self, expr: &'a Expr) -> bool {
         let ExprKind::Path(path) = &expr.kind else { return true };
         let name = joined(path);
-        if Field::by_name(&name).is_some() || matches!(name.as_str(), "packet" | "payload") {
+        let field = Field::by_name(&name);
+        if field.is_some_and(|field| field != Field::PktTime && !FlowKey::has_field(field))
+            || matches!(name.as_str(), "packet" | "payload")
+        {
             packet_only(&format!("`{name}`"), path.span, self.diags);
         } else if name.starts_with("stream.") && !STREAM.contains(&name.as_str()) {
             self.diags.push(
@@ -151,7 +355,10 @@ impl<'a> Visitor<'a> for Mixed<'_> {
     }
 
     fn header(&mut self, path: &'a Path) {
-        packet_only(&format!("`has {}`", joined(path)), path.span, self.diags);
+        let name = joined(path);
+        if !Header::by_name(&name).is_some_and(|header| HEADERS.contains(&header)) {
+            packet_only(&format!("`has {name}`"), path.span, self.diags);
+        }
     }
 
     fn call(&mut self, _name: &'a Ident) {}

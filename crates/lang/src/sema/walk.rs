@@ -93,6 +93,7 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
         StmtKind::Block(inner) => block(inner, v),
         StmtKind::Output(_)
         | StmtKind::Drop(_)
+        | StmtKind::Reset(_)
         | StmtKind::Consume
         | StmtKind::Mirror(_)
         | StmtKind::Resubmit

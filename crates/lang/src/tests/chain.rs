@@ -60,7 +60,6 @@ impl Functions for Fakes {
                 model.packet.blocks.push(block(vec![], end(Dest::Onward)));
             }
             "broken" => return Found::Broken,
-            "bytes" => return Found::Stream,
             _ => return Found::Unknown,
         }
         Found::Model(Arc::new(model))
@@ -294,7 +293,6 @@ fn unknown_names_are_reported_with_what_was_meant() {
     error("path passs();", "E0501", "no function `passs`");
     error("f = pass(); path in <-> g <-> out; path f;", "E0502", "`g` is neither");
     error("f = pass(); path in <-> f <-> otu;", "E0502", "`otu` is neither");
-    error("path bytes();", "E0518", "stream function");
     assert_eq!(errors("path broken();"), Vec::<String>::new(), "reported elsewhere");
 }
 

@@ -1,6 +1,6 @@
 //! The chains that the engines of stages run.
 
-use super::groups::{Groups, speaks, speaks_on_time};
+use super::groups::{Groups, speaks_on_packets, speaks_on_time};
 use super::log;
 use super::routes::{Draft, Enters, Way, assigned, forks};
 use super::visits::Visits;
@@ -76,8 +76,8 @@ fn is_apart(chain: &Chain, visits: &Visits, functions: &[u16]) -> bool {
         let ways = [false, true].into_iter().filter_map(|back| visits.all.get(&(node, back)));
         ways.into_iter().any(|ways| ways.sends)
     };
-    let mut speaking =
-        others.filter(|(node, other)| speaks(&other.model.packet) || sends(visits.first(*node)));
+    let mut speaking = others
+        .filter(|(node, other)| speaks_on_packets(&other.model) || sends(visits.first(*node)));
     functions.iter().any(|node| speaks_on_time(model(node))) && speaking.next().is_some()
 }
 

@@ -139,8 +139,14 @@ pub(super) fn speaks_on_time(model: &Model) -> bool {
     programs.chain(model.timers.iter().map(|timer| &timer.body)).any(speaks)
 }
 
+/// Whether a function publishes events for packets.
+pub(super) fn speaks_on_packets(model: &Model) -> bool {
+    let streams = model.streams.iter().map(|(_, program)| program);
+    streams.chain([&model.packet]).any(speaks)
+}
+
 /// Whether a program publishes events.
-pub(super) fn speaks(program: &Program) -> bool {
+fn speaks(program: &Program) -> bool {
     ops(program).any(|op| matches!(op, Op::Emit { .. } | Op::Native { .. }))
 }
 
@@ -155,6 +161,7 @@ fn work(program: &Program) -> usize {
         | Op::FindPatterns { .. }
         | Op::Extern { .. }
         | Op::Native { .. }
+        | Op::Stream { .. }
         | Op::Encapsulate { seal: Some(_), .. }
         | Op::Decapsulate { key: Some(_), .. }
         | Op::Encrypt { .. }

@@ -110,12 +110,12 @@ codes! {
 }";
 
     MIXED_STREAM = 411, Error, "packet and stream operators mixed",
-    "A `stream nf` works on the bytes of a TCP stream. It uses `on open`, `on data` and `on close`, reads stream.data, stream.len and stream.offset, and ends with forward, close or reset. A plain `nf` works on packets. Neither can use what belongs to the other (NFD §III).",
+    "A `stream nf` works on the bytes of TCP connections. It has blocks `on open`, `on data`, `on data from client`, `on data from server` and `on close`. In `on data`, it reads stream.data, stream.len and stream.offset. It ends with `forward;`, `reset;` or `bypass;`. Of headers, it reads the addresses and ports of the connection. A plain `nf` works on packets. Neither can use what belongs to the other.",
     wrong: "stream nf f() {
   on data { ip.ttl = 3; forward; }
 }",
     right: "stream nf f() {
-  on data { if stream.len > 1000 { close; } forward; }
+  on data { if stream.len > 1000 { reset; } forward; }
 }";
 
     LIVES_WITH = 412, Error, "`lives with` does not fit",

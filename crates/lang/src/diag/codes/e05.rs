@@ -86,11 +86,6 @@ codes! {
     wrong: "chain c { }",
     right: "chain c { path in <-> out; }";
 
-    CHAIN_STREAM_FUNCTION = 518, Error, "a stream function in a chain",
-    "A stream function works on the bytes of TCP streams, not on packets. This version checks such functions but cannot run them yet.",
-    wrong: "stream nf s() { on data { forward; } }\nchain c { path s(); }",
-    right: "nf s() { output; }\nchain c { path s(); }";
-
     BAD_SETTING = 519, Error, "a setting that cannot be",
     "The settings of a chain are `malformed drop;` or `malformed pass;`, `seed N;`, and `workers N;` with 1 to 1024 workers. Each may be given once.",
     wrong: "chain c { path in <-> out; workers 0; }",

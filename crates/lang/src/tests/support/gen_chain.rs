@@ -91,7 +91,12 @@ fn nf_item(e: &mut Entropy) -> NfItem {
         4 => NfItem::Queue { name: name(e), capacity: expr(e, 1), span: span() },
         5 => NfItem::Every { period: expr(e, FUEL), body: block(e, 1), span: span() },
         6 => NfItem::OnExpire { state: name(e), body: block(e, 1), span: span() },
-        7 => NfItem::OnStream { what: ident("data"), body: block(e, 1), span: span() },
+        7 => NfItem::OnStream {
+            what: ident("data"),
+            from: e.maybe(|_| ident("client")),
+            body: block(e, 1),
+            span: span(),
+        },
         8 | 9 => NfItem::State(state(e)),
         _ => NfItem::Stmt(stmt(e, 3)),
     }

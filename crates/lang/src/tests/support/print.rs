@@ -216,6 +216,8 @@ fn simple(kind: &StmtKind) -> String {
         StmtKind::Output(ports) => format!("output {}", list(ports, |p| p.text.clone())),
         StmtKind::Drop(Some((reason, _))) => format!("drop {}", string(reason)),
         StmtKind::Drop(None) => "drop".into(),
+        StmtKind::Reset(Some((reason, _))) => format!("reset {}", string(reason)),
+        StmtKind::Reset(None) => "reset".into(),
         StmtKind::Consume => "consume".into(),
         StmtKind::Resubmit => "resubmit".into(),
         StmtKind::Mirror(port) => format!("mirror {}", port.text),

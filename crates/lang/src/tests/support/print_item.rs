@@ -86,7 +86,10 @@ fn nf_item(i: &NfItem) -> String {
         }
         NfItem::Every { period, body, .. } => format!("every {} {}", expr(period), block(body)),
         NfItem::OnExpire { state, body, .. } => format!("on expire {} {}", state.text, block(body)),
-        NfItem::OnStream { what, body, .. } => format!("on {} {}", what.text, block(body)),
+        NfItem::OnStream { what, from, body, .. } => {
+            let from = from.as_ref().map_or(String::new(), |side| format!("from {} ", side.text));
+            format!("on {} {from}{}", what.text, block(body))
+        }
         NfItem::Stmt(s) => stmt(s),
     }
 }

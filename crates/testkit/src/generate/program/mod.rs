@@ -15,6 +15,7 @@ mod pieces;
 mod pred;
 mod source;
 mod stmt;
+pub mod streams;
 mod text;
 mod types;
 

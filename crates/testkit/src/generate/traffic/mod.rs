@@ -5,6 +5,7 @@
 
 mod answer;
 mod control;
+pub mod conversations;
 mod exchange;
 mod flow;
 mod mangle;

@@ -1,0 +1,122 @@
+//! What a stack keeps of a connection for one function.
+
+use crate::scan_stub::{Scan, scan};
+use crate::stack::End;
+use crate::view::{Matches, View};
+use braid_ir::model::{ParamId, ReasonId, StreamEvent};
+use braid_ir::value::ParamValue;
+use braid_packet::FlowKey;
+use braid_tcp::{Direction, Pair};
+
+/// A function that takes events.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// The parameters whose patterns are searched.
+    pub scanned: Vec<ParamId>,
+    /// The number of changes of these parameters.
+    pub changes: u64,
+}
+
+/// The next bytes of a stream.
+pub struct Data<'a> {
+    /// The client's flow.
+    pub flow: FlowKey,
+    pub direction: Direction,
+    pub offset: u64,
+    pub bytes: &'a [u8],
+}
+
+/// How a function takes part in a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Part {
+    /// It does not know of the connection yet.
+    #[default]
+    New,
+    /// It takes the connection's events.
+    Follows,
+    /// It takes no more events. The connection is over, or the function has given up its events.
+    Left,
+    /// It has reset the connection.
+    Reset(ReasonId),
+}
+
+/// What a stack keeps of a connection for one function.
+#[derive(Clone, Debug, Default)]
+pub struct Follower {
+    pub part: Part,
+    /// For each direction and each parameter whose patterns are searched: how far the search is.
+    scans: Pair<Vec<Scan>>,
+    /// The number of changes of these parameters that the searches know of.
+    changes: u64,
+}
+
+/// Runs a program of the function.
+type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
+
+impl Follower {
+    /// The function learns of the connection, unless it knows of it.
+    pub fn open(&mut self, flow: FlowKey, run: &mut Run<'_>) {
+        if self.part == Part::New {
+            self.part = Part::Follows;
+            self.ended(run(StreamEvent::Open, &View::of(flow)));
+        }
+    }
+
+    /// The next bytes of a direction have come. They are searched for the patterns of some
+    /// parameters. After a change of such a parameter, the searches begin anew.
+    pub fn data(
+        &mut self,
+        data: &Data<'_>,
+        function: &Function,
+        params: &[ParamValue],
+        matches: &mut Matches,
+        run: &mut Run<'_>,
+    ) {
+        if self.part != Part::Follows {
+            return;
+        }
+        if self.changes != function.changes {
+            (self.scans, self.changes) = (Pair::default(), function.changes);
+        }
+        let scans = self.scans.of_mut(data.direction);
+        scans.resize(function.scanned.len(), Scan::default());
+        matches.clear();
+        matches.extend(function.scanned.iter().zip(scans).map(|(param, state)| {
+            let found = match params.get(param.index()) {
+                Some(ParamValue::Patterns(set)) => scan(set, state, data.bytes),
+                _ => None,
+            };
+            (*param, found)
+        }));
+        let (event, flow) = match data.direction {
+            Direction::Forward => (StreamEvent::Client, data.flow),
+            Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
+        };
+        let len = data.bytes.len() as u64;
+        self.ended(run(event, &View { flow, len, offset: data.offset, matches }));
+    }
+
+    /// Bytes of a direction are missing.
+    pub fn skip(&mut self, direction: Direction) {
+        self.scans.of_mut(direction).iter_mut().for_each(Scan::skip);
+    }
+
+    /// The connection is over.
+    pub fn close(&mut self, flow: FlowKey, run: &mut Run<'_>) {
+        if self.part == Part::Follows {
+            self.part = Part::Left;
+            self.scans = Pair::default();
+            run(StreamEvent::Close, &View::of(flow));
+        }
+    }
+
+    /// A program has ended.
+    fn ended(&mut self, end: End) {
+        match end {
+            End::Forward => return,
+            End::Bypass => self.part = Part::Left,
+            End::Reset(reason) => self.part = Part::Reset(reason),
+        }
+        self.scans = Pair::default();
+    }
+}

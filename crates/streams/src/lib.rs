@@ -1,0 +1,23 @@
+//! TCP stacks for chains: what a packet brings for the connections of stream functions, and which of
+//! their programs run.
+//!
+//! A [`Stack`] follows the connections of one function, or once for several functions that see the
+//! same packets (Microboxes, Liu et al., SIGCOMM 2018, §3.2 and §4). Packets pass through it
+//! unchanged. What a packet brings ([`braid_ir::model::StreamEvent`]) is published to each function
+//! before the packet leaves the function. A function may reset a connection, or give up its events.
+//!
+//! A stack needs no engine: the engine runs the programs, and tells the stack how they ended.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
+
+mod events;
+mod follower;
+mod scan_stub;
+mod stack;
+mod view;
+
+pub use stack::{Answer, End, Stack};
+pub use view::View;

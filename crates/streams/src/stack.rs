@@ -1,0 +1,254 @@
+//! A TCP stack for stream functions.
+
+use crate::events::{Bytes, Collector, Event, What};
+use crate::follower::{Data, Follower, Function, Part};
+use crate::view::{Matches, View};
+use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
+use braid_ir::value::ParamValue;
+use braid_packet::{FlowKey, Layout, Packet};
+use braid_tcp::{ConnectionId, Counts, Direction, Monitor, Options, Seq};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// How a program for an event has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The connection goes on.
+    Forward,
+    /// The connection is reset.
+    Reset(ReasonId),
+    /// The connection goes on without further events for the function.
+    Bypass,
+}
+
+/// The results of [`braid_ir::model::Op::Stream`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Answer {
+    /// 0, or 1 plus the number of a reason.
+    pub verdict: Word,
+    /// Whether the function has reset the connection just now.
+    pub is_new: bool,
+    /// The sequence number of a RST for the packet's receiver.
+    pub seq: Word,
+    /// The sequence number of a RST for the packet's sender.
+    pub ack: Word,
+}
+
+impl Answer {
+    /// The results in their order.
+    #[must_use]
+    pub fn words(self) -> [Word; 4] {
+        [self.verdict, self.is_new.into(), self.seq, self.ack]
+    }
+}
+
+/// What a stack keeps of a connection.
+#[derive(Debug)]
+struct Known {
+    /// One for each function.
+    followers: Box<[Follower]>,
+    /// The client's flow, if a function has reset the connection.
+    aborted: Option<FlowKey>,
+}
+
+impl Known {
+    fn new(functions: usize) -> Self {
+        Self { followers: (0..functions).map(|_| Follower::default()).collect(), aborted: None }
+    }
+}
+
+/// What the last packet has brought.
+#[derive(Debug, Default)]
+struct Brought {
+    /// The packet's number.
+    number: Option<u64>,
+    /// Its connection.
+    connection: Option<ConnectionId>,
+    events: Vec<Event>,
+    forgotten: Vec<ConnectionId>,
+}
+
+/// A TCP stack, for one stream function or for several.
+#[derive(Debug)]
+pub struct Stack {
+    monitor: Monitor,
+    functions: Vec<Function>,
+    /// The connections that have brought events.
+    known: HashMap<ConnectionId, Known, RandomState>,
+    brought: Brought,
+    /// The results of searches, whose memory is used again.
+    matches: Matches,
+}
+
+impl Stack {
+    /// A stack for functions with these models.
+    #[must_use]
+    pub fn new<'a>(models: impl IntoIterator<Item = &'a Model>) -> Self {
+        let function = |model: &Model| Function { scanned: model.scanned(), changes: 0 };
+        let options =
+            Options { delivers_rest: false, verify_checksums: true, ..Options::default() };
+        Self {
+            monitor: Monitor::new(options),
+            functions: models.into_iter().map(function).collect(),
+            known: HashMap::default(),
+            brought: Brought::default(),
+            matches: Matches::new(),
+        }
+    }
+
+    /// The numbers of the stack.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.monitor.counts()
+    }
+
+    /// A parameter of a function has changed. If its patterns are searched, the searches begin anew.
+    pub fn changed(&mut self, function: usize, param: ParamId) {
+        if let Some(function) = self.functions.get_mut(function)
+            && function.scanned.contains(&param)
+        {
+            function.changes += 1;
+        }
+    }
+
+    /// Gives a packet to one of the functions, and runs its programs by `run`. `number` tells the
+    /// packets apart: the first function that gets a packet lets the stack take it.
+    pub fn packet(
+        &mut self,
+        number: u64,
+        (packet, layout): (&Packet, &Layout),
+        (function, params): (usize, &[ParamValue]),
+        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+    ) -> Answer {
+        if self.brought.number != Some(number) {
+            self.take(packet, layout);
+            self.brought.number = Some(number);
+        }
+        let connection = self.brought.connection;
+        if let Some(Part::Reset(reason)) = connection.map(|it| self.part(it, function)) {
+            return Answer { verdict: verdict(reason), ..Answer::default() };
+        }
+        self.publish(packet.payload(layout), function, params, run);
+        match connection.map(|it| (it, self.part(it, function))) {
+            Some((connection, Part::Reset(reason))) => {
+                self.reset(connection, packet, layout, reason)
+            }
+            _ => Answer::default(),
+        }
+    }
+
+    /// As [`Self::packet`], for a stack of one function: each packet is a new one.
+    pub fn next_packet(
+        &mut self,
+        packet: (&Packet, &Layout),
+        function: (usize, &[ParamValue]),
+        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+    ) -> Answer {
+        let number = self.brought.number.map_or(0, |last| last.wrapping_add(1));
+        self.packet(number, packet, function, run)
+    }
+
+    fn part(&self, connection: ConnectionId, function: usize) -> Part {
+        let known = self.known.get(&connection);
+        known.and_then(|known| known.followers.get(function)).map_or(Part::New, |one| one.part)
+    }
+
+    /// Takes a packet, and forgets what the packet before has brought.
+    fn take(&mut self, packet: &Packet, layout: &Layout) {
+        for connection in self.brought.forgotten.drain(..) {
+            self.known.remove(&connection);
+        }
+        let Brought { events, forgotten, .. } = &mut self.brought;
+        events.clear();
+        let mut collector = Collector { payload: packet.payload(layout), events, forgotten };
+        self.brought.connection = self.monitor.packet(packet, layout, &mut collector);
+    }
+
+    /// Runs a function's programs for what the packet has brought.
+    fn publish(
+        &mut self,
+        payload: &[u8],
+        at: usize,
+        params: &[ParamValue],
+        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+    ) {
+        let Self { functions, known, brought, matches, .. } = self;
+        let (count, Some(function)) = (functions.len(), functions.get(at)) else { return };
+        if let Some(connection) = brought.connection.and_then(|it| known.get_mut(&it))
+            && let Some(flow) = connection.aborted
+            && let Some(follower) = connection.followers.get_mut(at)
+        {
+            follower.close(flow, run);
+        }
+        for Event { connection, flow, what } in &brought.events {
+            let of = match what {
+                What::Open | What::Data(..) => {
+                    known.entry(*connection).or_insert_with(|| Known::new(count))
+                }
+                What::Gap(_) | What::Close => match known.get_mut(connection) {
+                    Some(of) => of,
+                    None => continue,
+                },
+            };
+            let Some(follower) = of.followers.get_mut(at) else { continue };
+            match what {
+                What::Open => follower.open(*flow, run),
+                What::Gap(direction) => follower.skip(*direction),
+                What::Data(direction, offset, bytes) => {
+                    follower.open(*flow, run);
+                    let bytes = match bytes {
+                        Bytes::Payload(range) => payload.get(range.clone()).unwrap_or_default(),
+                        Bytes::Waited(bytes) => bytes,
+                    };
+                    let data = Data { flow: *flow, direction: *direction, offset: *offset, bytes };
+                    follower.data(&data, function, params, matches, run);
+                }
+                What::Close => follower.close(*flow, run),
+            }
+        }
+    }
+
+    /// A function has just reset the packet's connection. No other function gets the packet. They
+    /// learn of the end by the RST that comes next.
+    fn reset(
+        &mut self,
+        connection: ConnectionId,
+        packet: &Packet,
+        layout: &Layout,
+        reason: ReasonId,
+    ) -> Answer {
+        let of_it = |event: &&Event| event.connection == connection;
+        let client = self.brought.events.iter().find(of_it).map(|event| event.flow);
+        let (Some(client), Some(flow)) = (client, packet.flow_key(layout)) else {
+            return Answer { verdict: verdict(reason), ..Answer::default() };
+        };
+        let direction = if flow == client { Direction::Forward } else { Direction::Backward };
+        let (mut events, mut forgotten) = (Vec::new(), Vec::new());
+        let mut ignored =
+            Collector { payload: &[], events: &mut events, forgotten: &mut forgotten };
+        let reached = self.monitor.abort(flow, &mut ignored);
+        if let Some(known) = self.known.get_mut(&connection) {
+            known.aborted = Some(client);
+        }
+        // The receiver does not get the packet, so it still waits for the packet's first new byte.
+        let first = self.brought.events.iter().find_map(|event| match event.what {
+            What::Data(of, offset, _) if event.connection == connection && of == direction => {
+                Some(offset)
+            }
+            _ => None,
+        });
+        let (from, to) = (reached.of(direction), reached.of(direction.reversed()));
+        let number = |seq: Option<Seq>| seq.map_or(0, |Seq(number)| number.into());
+        Answer {
+            verdict: verdict(reason),
+            is_new: true,
+            seq: number(from.seq(first.unwrap_or(from.frontier))),
+            ack: number(to.seq(to.frontier)),
+        }
+    }
+}
+
+/// The verdict for packets of a connection that was reset for a reason.
+fn verdict(reason: ReasonId) -> Word {
+    Word::from(reason.0) + 1
+}

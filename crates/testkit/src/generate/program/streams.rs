@@ -1,0 +1,181 @@
+//! Generates chains of stream functions, with packet functions between them: some that pass all
+//! packets, so that stream functions share a TCP stack, and some that drop or change packets.
+
+use super::source::Program;
+use super::text::Text;
+use crate::generate::Rng;
+
+/// The patterns of all generated functions. Traffic has many texts that match.
+const PATTERNS: &[&str] = &[
+    "{ \"evil\", nocase(\"GET /a\") }",
+    "{ \"ab\", \"aba\", \"xx\" }",
+    "{ regex(\"a+b.x\"), \"zzz\" }",
+    "{ \"a very long text that hardly ever comes\" }",
+];
+
+/// Functions between stream functions, with the way to call them.
+const BETWEEN: &[(&str, &str)] = &[
+    ("nf pass() { output; }", "pass()"),
+    ("nf mark() { match { has ip => { ip.dscp = 3; output; } else => output; } }", "mark()"),
+    (
+        "nf count() { state n: u64 per flow = 0, capacity 100, full evict_oldest;
+  match { has tcp => { n += 1; output; } else => output; } }",
+        "count()",
+    ),
+    (
+        "nf thin() { state n: u32 global = 0;
+  match { has tcp => { n = wrapping(n + 1); if n % 9 == 0 { drop \"thin\"; } output; } else => output; } }",
+        "thin()",
+    ),
+    (
+        "nf aged() { match { has ip and ip.ttl < 2 => drop \"aged\"; has ip => { ip.ttl -= 1; output; } else => output; } }",
+        "aged()",
+    ),
+    ("", "napt(public: 203.0.113.7, ports: 4000..4100)"),
+];
+
+/// The program of a seed.
+#[must_use]
+pub fn program(seed: u64) -> Program {
+    let mut rng = Rng::new(seed ^ 0x7374_7265_616d);
+    let mut text = Text::default();
+    let mut path = vec!["lan".to_owned()];
+    let mut used = [false; BETWEEN.len()];
+    for number in 0..1 + rng.below(4) {
+        if rng.one_in(2) {
+            let at = rng.below(BETWEEN.len());
+            let (source, call) = BETWEEN[at];
+            if !std::mem::replace(&mut used[at], true) {
+                source.lines().for_each(|line| text.line(line));
+            }
+            path.push(call.to_owned());
+        }
+        let mut function = Function { rng: rng.split(), number, text: Text::default() };
+        function.write();
+        function.text.finish().lines().for_each(|line| text.line(line.trim_start()));
+        let patterns = rng.pick(PATTERNS);
+        path.push(format!("s{number}(bad: {patterns}, most: {} B)", 1 + rng.below(60)));
+    }
+    path.push("wan".to_owned());
+    text.line("chain generated {");
+    text.line("interface lan { behind 10.0.0.0/8, 2001:db8::/125 }");
+    text.line("interface wan;");
+    text.line(&format!("path {};", path.join(" <-> ")));
+    text.line("}");
+    Program { source: text.finish(), ..Program::default() }
+}
+
+/// A stream function that is being written.
+struct Function {
+    rng: Rng,
+    number: usize,
+    text: Text,
+}
+
+impl Function {
+    fn write(&mut self) {
+        let number = self.number;
+        let event = |name: &str, more: &str| {
+            format!(
+                "event {name}{number} extends EVENT {{ src: u128, sport: u16, dport: u16{more} }}"
+            )
+        };
+        self.text.line(&event("OPEN", ""));
+        self.text.line(&event("FOUND", ", offset: size, len: size, number: u32"));
+        self.text.line(&event("CLOSED", ", total: u64"));
+        self.text.line(&format!("stream nf s{number}(bad: patterns, most: size) {{"));
+        let idle = *self.rng.pick(&["300 ms", "5 s", "5 min"]);
+        let capacity = *self.rng.pick(&["2", "1000"]);
+        let full = *self.rng.pick(&["", ", full evict_oldest"]);
+        self.text.line(&format!(
+            "state bytes: size per biflow = 0 B, idle {idle}, capacity {capacity}{full};"
+        ));
+        self.text.line("state parts: u32 per flow = 0;");
+        self.text.line("state by: u8 per inet.src = 0, capacity 2, full evict_oldest;");
+        self.text.line("state total: u64 global = 0;");
+        let flow = "src: inet.src, sport: tcp.sport, dport: tcp.dport";
+        self.text.line("on open {");
+        self.text.line("total += 1;");
+        self.text.line("by += 1;");
+        if self.rng.one_in(2) {
+            self.text.line(&format!("emit OPEN{number} {{ {flow} }};"));
+        }
+        if self.rng.one_in(4) {
+            let end = self.end();
+            let test = *self.rng.pick(&["tcp.dport == 81", "has ip6", "total % 5 == 0"]);
+            self.text.line(&format!("if {test} {{ {end} }}"));
+        }
+        self.text.line("}");
+        match self.rng.below(4) {
+            0 => self.data("from client", true),
+            1 => {
+                self.data("from client", false);
+                self.data("from server", true);
+            }
+            _ => self.data("", true),
+        }
+        self.text.line("on close {");
+        self.text.line("delete parts;");
+        if self.rng.one_in(2) {
+            self.text.line(&format!("emit CLOSED{number} {{ {flow}, total: total }};"));
+        }
+        self.text.line("}");
+        self.text.line("}");
+    }
+
+    /// A block for data. With `all`, it uses all that the function declares.
+    fn data(&mut self, from: &str, all: bool) {
+        let number = self.number;
+        self.text.line(&format!("on data {from} {{"));
+        self.text.line("bytes += stream.len;");
+        self.text.line("parts = wrapping(parts + 1);");
+        let emit = format!(
+            "emit FOUND{number} {{ src: inet.src, sport: tcp.sport, dport: tcp.dport, offset: \
+             stream.offset, len: stream.len, number: "
+        );
+        if all {
+            self.text.line(
+                "let m = find(stream.data, bad) else { if bytes > most { bypass; } forward; }",
+            );
+            self.text.line(&format!("{emit}m.number }};"));
+        }
+        self.text.line("match {");
+        // Each kind of test comes once, so that no row hides another one.
+        let first = self.rng.below(7);
+        for kind in (first..7).take(1 + self.rng.below(3)) {
+            let (test, end) = (self.test(kind), self.end());
+            self.text.line(&format!("{test} => {{ total += 1; {end} }}"));
+        }
+        self.text.line("else => {");
+        if self.rng.one_in(3) {
+            self.text.line(&format!("{emit}0 }};"));
+        }
+        let end = self.end();
+        self.text.line(&end);
+        self.text.line("}");
+        self.text.line("}");
+        self.text.line("}");
+    }
+
+    fn test(&mut self, kind: usize) -> String {
+        let number = self.rng.below(40);
+        match kind {
+            0 => "stream.data matches bad".to_owned(),
+            1 => format!("stream.len > {number} B"),
+            2 => format!("stream.offset >= {number} B and tcp.sport != 80"),
+            3 => format!("bytes > {number} B"),
+            4 => format!("parts > {}", number / 8),
+            5 => "has ip and ip.src in 10.0.0.2".to_owned(),
+            _ => format!("by > {}", number / 10),
+        }
+    }
+
+    fn end(&mut self) -> String {
+        match self.rng.below(9) {
+            0 => format!("reset \"reason {}\";", self.rng.below(2)),
+            1 => "bypass;".to_owned(),
+            2 => "by = 0; forward;".to_owned(),
+            _ => "forward;".to_owned(),
+        }
+    }
+}

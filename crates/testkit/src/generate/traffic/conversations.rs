@@ -1,0 +1,297 @@
+//! Generates TCP conversations for chains of stream functions: handshakes, data in both directions,
+//! and ends. Segments come out of order, twice, not at all, cut in other ways, or with other bytes.
+//! Connections between the same ports follow each other.
+
+use crate::generate::Rng;
+use crate::harness;
+use crate::record::{Output, Stimulus, Trace, step};
+use braid_ir::chain::Chain;
+use braid_packet::build::build_fresh;
+use braid_packet::{Field, Link, Packet, Shape};
+use std::collections::VecDeque;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+
+/// Texts of which streams consist. Many have parts of patterns.
+const TEXTS: &[&str] = &[
+    "a",
+    "b",
+    "ab",
+    "ev",
+    "il",
+    "evil",
+    "get /",
+    "GET /a",
+    "x",
+    "xx",
+    "aab",
+    "zz",
+    "z",
+    "\r\n",
+    "a very long text ",
+    "that hardly ever comes",
+    "some words without any pattern in them. ",
+];
+
+/// A segment of a conversation.
+#[derive(Clone, Debug)]
+struct Segment {
+    from_client: bool,
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    payload: Vec<u8>,
+}
+
+/// One end of a conversation.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    address: u128,
+    port: u16,
+    /// The number of the next byte.
+    next: u32,
+}
+
+/// A conversation: the segments to come.
+struct Conversation {
+    is_v6: bool,
+    client: Peer,
+    server: Peer,
+    /// The client's address and port as the server sees them.
+    seen: Option<(u128, u16)>,
+    segments: VecDeque<Segment>,
+}
+
+impl Conversation {
+    fn draw(rng: &mut Rng) -> Self {
+        let is_v6 = rng.one_in(5);
+        let net = |v4: u128, v6: u128| if is_v6 { v6 } else { v4 };
+        let high = 0x2001_0db8_u128 << 96;
+        let client = Peer {
+            address: net(0x0a00_0000, high) + 1 + rng.below(3) as u128,
+            port: 1000 + u16::from(rng.byte() % 3),
+            next: rng.word(),
+        };
+        let server = Peer {
+            address: net(0xc633_6400, high + (1 << 64)) + 1 + rng.below(2) as u128,
+            port: 80 + u16::from(rng.byte() % 2),
+            next: if rng.one_in(4) { u32::MAX - 20 } else { rng.word() },
+        };
+        let mut it = Self { is_v6, client, server, seen: None, segments: VecDeque::new() };
+        it.open(rng);
+        for _ in 0..rng.below(6) {
+            it.exchange(rng);
+        }
+        it.close(rng);
+        it.disturb(rng);
+        it
+    }
+
+    fn peers(&mut self, from_client: bool) -> (&mut Peer, &mut Peer) {
+        match from_client {
+            true => (&mut self.client, &mut self.server),
+            false => (&mut self.server, &mut self.client),
+        }
+    }
+
+    fn say(&mut self, from_client: bool, flags: u8, payload: &[u8]) {
+        let (from, to) = self.peers(from_client);
+        let ack = if flags & ACK == 0 { 0 } else { to.next };
+        let segment =
+            Segment { from_client, seq: from.next, ack, flags, payload: payload.to_vec() };
+        let phantom = u32::from(flags & (SYN | FIN) != 0);
+        let len = u32::try_from(payload.len()).expect("short") + phantom;
+        from.next = from.next.wrapping_add(len);
+        self.segments.push_back(segment);
+    }
+
+    fn open(&mut self, rng: &mut Rng) {
+        match rng.below(12) {
+            // The capture begins later.
+            0 => {}
+            // The answer takes another way.
+            1 => {
+                self.say(true, SYN, b"");
+                self.server.next = self.server.next.wrapping_add(1);
+                self.say(true, ACK, b"");
+            }
+            // Data comes with the SYN.
+            2 => {
+                self.say(true, SYN, b"evil");
+                self.say(false, SYN | ACK, b"");
+            }
+            _ => {
+                self.say(true, SYN, b"");
+                self.say(false, SYN | ACK, b"");
+                self.say(true, ACK, b"");
+            }
+        }
+    }
+
+    fn exchange(&mut self, rng: &mut Rng) {
+        let from_client = rng.one_in(2);
+        let mut bytes = Vec::new();
+        for _ in 0..1 + rng.below(5) {
+            bytes.extend_from_slice(rng.pick(TEXTS).as_bytes());
+        }
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let most = rest.len();
+            let len = if rng.one_in(3) { most } else { 1 + rng.below(most.min(9)) };
+            let (part, left) = rest.split_at(len);
+            self.say(from_client, ACK, part);
+            rest = left;
+        }
+        if !rng.one_in(4) {
+            self.say(!from_client, ACK, b"");
+        }
+    }
+
+    fn close(&mut self, rng: &mut Rng) {
+        match rng.below(5) {
+            0 => {}
+            1 => self.say(rng.one_in(2), RST | ACK, b""),
+            _ => {
+                let first = rng.one_in(2);
+                self.say(first, FIN | ACK, if rng.one_in(3) { b"ab" } else { b"" });
+                self.say(!first, ACK, b"");
+                if !rng.one_in(4) {
+                    self.say(!first, FIN | ACK, b"");
+                    self.say(first, ACK, b"");
+                }
+            }
+        }
+    }
+
+    /// Loses, repeats, cuts, changes and moves segments.
+    fn disturb(&mut self, rng: &mut Rng) {
+        if rng.one_in(3) {
+            return;
+        }
+        let mut out: Vec<Segment> = Vec::new();
+        for mut segment in self.segments.drain(..) {
+            match rng.below(14) {
+                0 => continue,
+                1 => out.push(segment.clone()),
+                // A segment that repeats the end of the one before, perhaps with other bytes.
+                2 => {
+                    let before = out.iter().rev().find(|one| {
+                        one.from_client == segment.from_client && !one.payload.is_empty()
+                    });
+                    if let Some(before) = before.cloned() {
+                        let take = 1 + rng.below(before.payload.len());
+                        let mut bytes = before.payload[before.payload.len() - take..].to_vec();
+                        if rng.one_in(2) {
+                            bytes.iter_mut().for_each(|byte| *byte = b'q');
+                        }
+                        let end = before
+                            .seq
+                            .wrapping_add(u32::try_from(before.payload.len()).expect("short"));
+                        let seq = end.wrapping_sub(u32::try_from(take).expect("short"));
+                        bytes.extend_from_slice(&segment.payload);
+                        let flags = ACK;
+                        out.push(Segment { seq, flags, payload: bytes, ..segment.clone() });
+                    }
+                }
+                3 if rng.one_in(3) => segment.seq = segment.seq.wrapping_add(rng.word() >> 8),
+                4 if rng.one_in(4) => segment.flags |= RST,
+                _ => {}
+            }
+            out.push(segment);
+        }
+        for at in 1..out.len() {
+            if rng.one_in(6) {
+                let back = 1 + rng.below(3);
+                out.swap(at, at.saturating_sub(back));
+            }
+        }
+        self.segments = out.into();
+    }
+
+    /// The packet of a segment, and whether the client sends it.
+    fn packet(&self, segment: &Segment, time_ns: u64, rng: &mut Rng) -> (bool, Packet) {
+        let client = self.seen.filter(|_| !segment.from_client);
+        let client = client.unwrap_or((self.client.address, self.client.port));
+        let server = (self.server.address, self.server.port);
+        let (src, dst) = if segment.from_client { (client, server) } else { (server, client) };
+        let (shape, from, to, ttl) = match self.is_v6 {
+            false => (Shape::Tcp4, Field::IpSrc, Field::IpDst, Field::IpTtl),
+            true => (Shape::Tcp6, Field::Ip6Src, Field::Ip6Dst, Field::Ip6Ttl),
+        };
+        let fields = [
+            (from, src.0),
+            (to, dst.0),
+            (ttl, if rng.one_in(40) { 1 } else { 64 }),
+            (Field::TcpSport, src.1.into()),
+            (Field::TcpDport, dst.1.into()),
+            (Field::TcpSeq, segment.seq.into()),
+            (Field::TcpAck, segment.ack.into()),
+            (Field::TcpFlags, segment.flags.into()),
+            (Field::TcpWindow, 4000),
+        ];
+        let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, &segment.payload);
+        let packet = packet.expect("the shape has these fields");
+        // Damaged bytes make the checksum wrong.
+        let packet = match rng.below(60) {
+            0 => {
+                let mut data = packet.data().to_vec();
+                if let Some(last) = data.last_mut() {
+                    *last ^= 1;
+                }
+                Packet::new(Link::Ethernet, time_ns, data)
+            }
+            1 => {
+                let len = packet.data().len();
+                let data = packet.data()[..len - rng.below(8).min(len)].to_vec();
+                Packet::snapped(Link::Ethernet, time_ns, data, packet.wire_len)
+            }
+            _ => packet,
+        };
+        (segment.from_client, packet)
+    }
+}
+
+/// Makes `count` stimuli for a chain with the interfaces `lan` and `wan`, in this order. The reference
+/// engine runs at the same time, because translated packets have translated answers. Returns the
+/// stimuli and its trace.
+#[must_use]
+pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
+    let mut rng = Rng::new(seed ^ 0x0063_6f6e_7665_7273);
+    let mut engine = harness::reference(chain);
+    let (mut stimuli, mut trace) = (Vec::new(), Trace::default());
+    let mut now = 1_000_000_123;
+    let mut running: Vec<Conversation> = Vec::new();
+    while stimuli.len() < count {
+        running.retain(|one| !one.segments.is_empty());
+        if running.is_empty() || running.len() < 4 && rng.one_in(10) {
+            running.push(Conversation::draw(&mut rng));
+            continue;
+        }
+        now += match rng.below(300) {
+            0 => rng.range(1_000_000_000, 90_000_000_000),
+            1..20 => rng.range(1_000_000, 2_000_000_000),
+            _ => rng.range(0, 1_000_000),
+        };
+        let at = rng.below(running.len());
+        let one = &mut running[at];
+        let Some(segment) = one.segments.pop_front() else { continue };
+        let (from_client, packet) = one.packet(&segment, now, &mut rng);
+        let stimulus = Stimulus::Packet(u16::from(!from_client), packet);
+        let outputs = step(engine.as_mut(), &stimulus);
+        for output in outputs.iter().filter(|_| from_client) {
+            if let Output::Packet(1, packet) = output
+                && let Some(flow) = packet.flow_key(&packet.parse())
+            {
+                one.seen = Some((flow.src, flow.sport));
+            }
+        }
+        stimuli.push(stimulus);
+        trace.outputs.push(outputs);
+    }
+    trace.counters.push(engine.counters());
+    trace.state = engine.state();
+    (stimuli, trace)
+}
