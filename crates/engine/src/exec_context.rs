@@ -9,7 +9,7 @@ use crate::instance::Instance;
 use crate::options::Hashing;
 use crate::prefetch::Prefetch;
 use crate::scratch::{Scratch, Touched};
-use crate::streams::Stacks;
+use crate::stacks::Stacks;
 use crate::work::Role;
 use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;

@@ -37,6 +37,7 @@ mod releases;
 mod report;
 mod scratch;
 mod snapshot;
+mod stacks;
 mod state;
 mod streams;
 mod walk;

@@ -3,6 +3,7 @@
 
 use crate::exec_context::ExecContext;
 use crate::ops::wide;
+use crate::streams;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
 use braid_ir::model::{
@@ -281,6 +282,13 @@ impl Run<'_, '_> {
                 if let Subject::Ended(_, key) = self.subject {
                     values.set_all(outs, key);
                 }
+            }
+            Op::Stream { verdict, is_new, seq, ack } => {
+                let Subject::Packet { work, .. } = &self.subject else {
+                    return Err(Fault::Truncated);
+                };
+                let answer = streams::pass(self.context, work, on_stream);
+                values.set_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
             }
             Op::StateExists { .. }
             | Op::StateGet { .. }

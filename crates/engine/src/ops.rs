@@ -187,10 +187,6 @@ impl ExecContext<'_> {
                 let answer = self.native(work)?;
                 values.set(*out, answer);
             }
-            Op::Stream { verdict, is_new, seq, ack } => {
-                let answer = self.stream(work);
-                values.set_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
-            }
             Op::Patterns { found, number, param } => {
                 let payload = work.payload().ok_or(Fault::Truncated)?;
                 let first = match &self.params[param.index()] {

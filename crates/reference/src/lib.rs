@@ -18,6 +18,7 @@ mod schedule;
 mod snapshot;
 mod state;
 mod streams;
+mod subject;
 mod table;
 pub mod trace;
 mod walk;

@@ -4,7 +4,7 @@
 use super::instance::{Instance, Shard};
 use super::packet::PacketState;
 use super::schedule::Expiries;
-use super::streams::StreamSubject;
+use super::subject::StreamSubject;
 use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};

@@ -2,39 +2,10 @@
 
 use super::instance::Instance;
 use super::run::{Env, Role, on_stream};
+use super::subject::StreamSubject;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Model, ParamId, StreamField, Word};
-use braid_packet::FlowKey;
-use braid_streams::{Answer, End, View};
-
-/// What a program sees of the event for which it runs, as [`View`].
-pub(super) struct StreamSubject {
-    pub(super) flow: FlowKey,
-    len: u64,
-    offset: u64,
-    matches: Vec<(ParamId, Option<u32>)>,
-}
-
-impl StreamSubject {
-    fn of(view: &View<'_>) -> Self {
-        let View { flow, len, offset, matches } = *view;
-        Self { flow, len, offset, matches: matches.to_vec() }
-    }
-
-    pub(super) fn view(&self) -> View<'_> {
-        let Self { flow, len, offset, .. } = *self;
-        View { flow, len, offset, matches: &self.matches }
-    }
-
-    /// The number of bytes that have come.
-    pub(super) fn len(&self) -> u64 {
-        self.len
-    }
-
-    pub(super) fn number(&self, field: StreamField) -> Word {
-        self.view().number(field)
-    }
-}
+use braid_ir::model::{Model, ParamId};
+use braid_streams::{Answer, End};
 
 /// A parameter has changed, whose patterns the function may search.
 pub(super) fn tell(instance: &mut Instance, param: ParamId) {

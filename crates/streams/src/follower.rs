@@ -1,8 +1,7 @@
 //! What a stack keeps of a connection for one function.
 
+use crate::program::{End, Matches, View};
 use crate::scan_stub::{Scan, scan};
-use crate::stack::End;
-use crate::view::{Matches, View};
 use braid_ir::model::{ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;

@@ -15,9 +15,9 @@
 
 mod events;
 mod follower;
+mod program;
 mod scan_stub;
 mod stack;
-mod view;
 
-pub use stack::{Answer, End, Stack};
-pub use view::View;
+pub use program::{End, View};
+pub use stack::{Answer, Stack};

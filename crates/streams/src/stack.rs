@@ -2,24 +2,13 @@
 
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Function, Part};
-use crate::view::{Matches, View};
+use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{FlowKey, Layout, Packet};
 use braid_tcp::{ConnectionId, Counts, Direction, Monitor, Options, Seq};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
-
-/// How a program for an event has ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// The connection goes on.
-    Forward,
-    /// The connection is reset.
-    Reset(ReasonId),
-    /// The connection goes on without further events for the function.
-    Bypass,
-}
 
 /// The results of [`braid_ir::model::Op::Stream`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

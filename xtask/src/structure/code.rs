@@ -19,6 +19,7 @@ const DATA_PATH: &[&str] = &[
     "packet",
     "runtime",
     "state",
+    "streams",
     "tcp",
 ];
 

@@ -10,7 +10,7 @@ use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, built_in, expand, needs, operators, say, stream, strings};
+use super::{arith, built_in, expand, flow, needs, operators, say, strings};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -354,7 +354,7 @@ fn find(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, V
 /// The patterns that the payload is searched for.
 fn searched(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<ParamId> {
     let is_stream = lower.mode.is_stream() && is_stream_data(payload);
-    if is_stream && !stream::has_bytes(lower, payload.span) {
+    if is_stream && !flow::has_bytes(lower, payload.span) {
         return None;
     }
     if !is_stream {

@@ -1,8 +1,9 @@
-//! Lowers the ends of a packet's path: outputs, drops, holds.
+//! Lowers the ends of a packet's path: outputs, drops, holds. Also the ends of a program for an event
+//! of a TCP connection.
 
-use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, Term};
+use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, StreamEvent, Term};
 
-use super::lower::{BODY, Lower};
+use super::lower::{BODY, Lower, Mode};
 use super::needs;
 use super::scope::Binding;
 use super::types::DURATION;
@@ -20,7 +21,7 @@ pub fn end(lower: &mut Lower<'_>, span: Span, term: impl FnOnce(RowId) -> Term) 
 }
 
 /// The row of an end. Outside of any row, the packet is counted here, once on its path.
-pub fn count_end(lower: &mut Lower<'_>) -> RowId {
+fn count_end(lower: &mut Lower<'_>) -> RowId {
     if let Some(row) = lower.row {
         return row;
     }
@@ -112,4 +113,28 @@ fn queue_named(lower: &mut Lower<'_>, name: &Ident) -> Option<QueueId> {
     lower.fail(
         diagnostic.help(format!("declare it: `queue {} capacity N;`", name.text)).help_if(help),
     )
+}
+
+/// Ends the path of an event by the word `what`, at the current row.
+pub fn event(lower: &mut Lower<'_>, what: &str, span: Span, term: impl FnOnce(RowId) -> Term) {
+    match lower.mode {
+        Mode::Stream(StreamEvent::Close) if what != "forward" => {
+            let message = format!("`{what};` is too late when the connection is over");
+            lower.say(
+                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
+                    .help("write it in `on open` or `on data`"),
+            );
+        }
+        Mode::Stream(_) => {
+            let row = count_end(lower);
+            lower.b.end(term(row));
+        }
+        _ => {
+            let message = format!("`{what};` belongs to stream functions");
+            lower.say(
+                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
+                    .help("write `output;` or `drop;`"),
+            );
+        }
+    }
 }

@@ -31,6 +31,7 @@ mod expand;
 mod expr;
 mod facts;
 mod files;
+mod flow;
 mod free;
 mod guard;
 mod headers;

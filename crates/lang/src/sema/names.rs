@@ -7,7 +7,7 @@ use braid_packet::field::FIELDS;
 use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, Type};
-use super::{constant, stream};
+use super::{constant, flow};
 use crate::ast::{self, Expr, ExprKind, Ident, Path, joined};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
@@ -75,7 +75,7 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
 fn of_stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     let name = joined(path);
     match name.as_str() {
-        "stream.len" | "stream.offset" if !stream::has_bytes(lower, path.span) => None,
+        "stream.len" | "stream.offset" if !flow::has_bytes(lower, path.span) => None,
         "stream.len" => Some(Named::Stream(StreamField::Len)),
         "stream.offset" => Some(Named::Stream(StreamField::Offset)),
         "stream.data" => lower.fail(

@@ -8,7 +8,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, SIZE};
-use super::{headers, locals, needs, state, stream};
+use super::{flow, headers, locals, needs, state};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -90,7 +90,7 @@ pub fn read_field(lower: &mut Lower<'_>, field: Field, span: Span) -> Option<(Va
         if let Mode::Expire(state) = lower.mode {
             return state::expired_key_field(lower, state, field, span);
         }
-        if !stream::is_of_flow(lower, field) && !needs::packet(lower, span) {
+        if !flow::is_of_flow(lower, field) && !needs::packet(lower, span) {
             return None;
         }
     }

@@ -15,8 +15,8 @@ use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
-    arith, bytes, calls, constant, expand, headers, names, needs, operators, path, say, state,
-    stream, strings,
+    arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
+    state, strings,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -280,7 +280,7 @@ fn has(lower: &mut Lower<'_>, path: &Path, yes: BlockId, no: BlockId) {
         );
         return either(&mut lower.b, yes, no);
     };
-    if !stream::knows_header(lower, header) && !needs::packet(lower, path.span) {
+    if !flow::knows_header(lower, header) && !needs::packet(lower, path.span) {
         return either(&mut lower.b, yes, no);
     }
     if lower.b.facts.knows(header, false) {

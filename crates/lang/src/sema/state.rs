@@ -10,7 +10,7 @@ use super::lower::{Lower, Mode};
 use super::names::{self, is_word, unknown_member};
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
-use super::{bytes, needs, say, stream};
+use super::{bytes, flow, needs, say};
 use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -71,7 +71,7 @@ fn implicit_key(
         }
     };
     let is_of_flow = match granularity {
-        Granularity::Fields(fields) => fields.iter().all(|field| stream::is_of_flow(lower, *field)),
+        Granularity::Fields(fields) => fields.iter().all(|field| flow::is_of_flow(lower, *field)),
         _ => lower.mode.is_stream(),
     };
     if !is_of_flow && !needs::packet(lower, span) {

@@ -6,7 +6,7 @@ use braid_ir::model::{Op, Term};
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS};
 use super::scope::{Binding, Value};
-use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send, stream};
+use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -76,7 +76,7 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
         StmtKind::Reset(reason) => {
             let reason = reason.as_ref().map_or("denied", |(text, _)| text.as_str());
             let reason = ends::reason_number(lower, reason);
-            stream::end(lower, "reset", stmt.span, |row| Term::Reset { reason, row });
+            ends::event(lower, "reset", stmt.span, |row| Term::Reset { reason, row });
         }
         StmtKind::Consume => ends::end(lower, stmt.span, |row| Term::Consume { row }),
         StmtKind::Resubmit => ends::end(lower, stmt.span, |row| Term::Resubmit { row }),
@@ -252,7 +252,7 @@ fn call_statement<'a>(
         "release" => calls::release(lower, args, call.span),
         "forward" | "bypass" if args.is_empty() => {
             let is_bypass = name.text == "bypass";
-            stream::end(lower, &name.text, call.span, |row| match is_bypass {
+            ends::event(lower, &name.text, call.span, |row| match is_bypass {
                 true => Term::Bypass { row },
                 false => Term::Return,
             });

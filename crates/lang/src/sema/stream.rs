@@ -14,7 +14,7 @@ use super::lower::{Lower, Mode};
 use super::module::Module;
 use super::types::{self, BOOL, U32};
 use super::walk::{self, Visitor};
-use super::{decl, ends, nf, unused};
+use super::{decl, flow, nf, unused};
 use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::source::SourceMap;
@@ -248,56 +248,6 @@ fn pair(lower: &mut Lower<'_>, shape: Shape, (seq, ack): (ValueId, ValueId)) {
     }
 }
 
-/// Ends the path of an event by the word `what`, at the current row.
-pub fn end(lower: &mut Lower<'_>, what: &str, span: Span, term: impl FnOnce(RowId) -> Term) {
-    match lower.mode {
-        Mode::Stream(StreamEvent::Close) if what != "forward" => {
-            let message = format!("`{what};` is too late when the connection is over");
-            lower.say(
-                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
-                    .help("write it in `on open` or `on data`"),
-            );
-        }
-        Mode::Stream(_) => {
-            let row = ends::count_end(lower);
-            lower.b.end(term(row));
-        }
-        _ => {
-            let message = format!("`{what};` belongs to stream functions");
-            lower.say(
-                Diagnostic::new(codes::MIXED_STREAM, message, span, "")
-                    .help("write `output;` or `drop;`"),
-            );
-        }
-    }
-}
-
-/// Checks that there are bytes here, because the program is for bytes of a stream.
-pub fn has_bytes(lower: &mut Lower<'_>, span: Span) -> bool {
-    if let Mode::Stream(StreamEvent::Client | StreamEvent::Server) = lower.mode {
-        return true;
-    }
-    let message = "there are no bytes when a connection opens or closes";
-    lower.say(
-        Diagnostic::new(codes::MIXED_STREAM, message, span, "no bytes here")
-            .help("write it in `on data`"),
-    );
-    false
-}
-
-/// The headers that a stream function can test.
-const HEADERS: [Header; 5] = [Header::Ip4, Header::Ip6, Header::Inet, Header::L4, Header::Tcp];
-
-/// Whether a stream function can test a header, because the flow of its connection decides it.
-pub fn knows_header(lower: &Lower<'_>, header: Header) -> bool {
-    lower.mode.is_stream() && HEADERS.contains(&header)
-}
-
-/// Whether a stream function can read a field, because the flow of its connection decides it.
-pub fn is_of_flow(lower: &Lower<'_>, field: Field) -> bool {
-    lower.mode.is_stream() && FlowKey::has_field(field)
-}
-
 fn packet_only(what: &str, span: Span, diags: &mut Diagnostics) {
     let message = format!("{what} is for packets, and a stream function sees none");
     diags.push(
@@ -356,7 +306,7 @@ impl<'a> Visitor<'a> for Mixed<'_> {
 
     fn header(&mut self, path: &'a Path) {
         let name = joined(path);
-        if !Header::by_name(&name).is_some_and(|header| HEADERS.contains(&header)) {
+        if !Header::by_name(&name).is_some_and(|header| flow::HEADERS.contains(&header)) {
             packet_only(&format!("`has {name}`"), path.span, self.diags);
         }
     }

@@ -15,7 +15,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Texts of which streams consist. Many have parts of patterns.
+/// The texts in streams. Many have parts of patterns.
 const TEXTS: &[&str] = &[
     "a",
     "b",

@@ -1,6 +1,6 @@
-//! What a program for an event of a TCP connection sees.
+//! What a program for an event of a TCP connection sees, and how it ends.
 
-use braid_ir::model::{ParamId, StreamField, Word};
+use braid_ir::model::{ParamId, ReasonId, StreamField, Word};
 use braid_packet::{Field, FlowKey, Header};
 
 /// For each parameter whose patterns are searched: the lowest number of a pattern with a match that
@@ -58,4 +58,15 @@ impl View<'_> {
     pub fn found(&self, param: ParamId) -> Option<u32> {
         self.matches.iter().find(|(of, _)| *of == param).and_then(|(_, number)| *number)
     }
+}
+
+/// How a program for an event has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The connection goes on.
+    Forward,
+    /// The connection is reset.
+    Reset(ReasonId),
+    /// The connection goes on without further events for the function.
+    Bypass,
 }

@@ -1,0 +1,154 @@
+//! The TCP stacks of stream functions. Functions that see the same packets share a stack, in each
+//! worker.
+
+use braid_compiler::profile::derive;
+use braid_ir::chain::{Chain, Node, Sink, Source};
+use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
+use braid_packet::{Field, FlowKey, Header};
+use braid_streams::Stack;
+
+/// The TCP stacks of a chain.
+pub(crate) struct Stacks {
+    /// Group by group, one for each worker. A stack is away while it runs programs.
+    all: Vec<Option<Stack>>,
+    /// For each function: its group, and its number in the group.
+    places: Vec<Option<(usize, usize)>>,
+    workers: usize,
+    /// The number of the packet that the engine walks.
+    packet: u64,
+}
+
+/// A stack that was taken out.
+pub(crate) struct Taken {
+    pub(crate) stack: Stack,
+    index: usize,
+    /// The number of the function among those of the stack.
+    pub(crate) at: usize,
+    /// The number of the packet that the engine walks.
+    pub(crate) packet: u64,
+}
+
+impl Stacks {
+    pub(crate) fn new(chain: &Chain) -> Self {
+        let workers = usize::from(chain.workers.max(1));
+        let mut stacks =
+            Self { all: Vec::new(), places: vec![None; chain.nodes.len()], workers, packet: 0 };
+        for (number, group) in groups(chain).iter().enumerate() {
+            for (at, node) in group.iter().enumerate() {
+                if let Some(place) = stacks.places.get_mut(usize::from(*node)) {
+                    *place = Some((number, at));
+                }
+            }
+            let nodes = group.iter().filter_map(|node| chain.nodes.get(usize::from(*node)));
+            let models: Vec<_> = nodes.map(|node| &*node.model).collect();
+            let stack = || Some(Stack::new(models.iter().copied()));
+            stacks.all.extend(std::iter::repeat_with(stack).take(workers));
+        }
+        stacks
+    }
+
+    /// The engine walks another packet.
+    pub(crate) fn next_packet(&mut self) {
+        self.packet = self.packet.wrapping_add(1);
+    }
+
+    /// A parameter has changed, whose patterns a function may search.
+    pub(crate) fn changed(&mut self, node: u16, param: ParamId) {
+        let Some((group, at)) = self.place(node) else { return };
+        let stacks = self.all.iter_mut().skip(group * self.workers).take(self.workers);
+        stacks.flatten().for_each(|stack| stack.changed(at, param));
+    }
+
+    /// Takes the stack of a function in a shard out, to run programs. `None` if it is out already.
+    pub(crate) fn take(&mut self, node: u16, shard: u16) -> Option<Taken> {
+        let (group, at) = self.place(node)?;
+        let index = group * self.workers + usize::from(shard);
+        let stack = self.all.get_mut(index)?.take()?;
+        Some(Taken { stack, index, at, packet: self.packet })
+    }
+
+    /// Puts a stack back.
+    pub(crate) fn put(&mut self, taken: Taken) {
+        if let Some(place) = self.all.get_mut(taken.index) {
+            *place = Some(taken.stack);
+        }
+    }
+
+    fn place(&self, node: u16) -> Option<(usize, usize)> {
+        self.places.get(usize::from(node)).copied().flatten()
+    }
+}
+
+/// The stream functions of a chain, those together that share a stack. A function shares the stack
+/// of the one in front of it if exactly the same TCP packets pass both.
+fn groups(chain: &Chain) -> Vec<Vec<u16>> {
+    let mut groups: Vec<Vec<u16>> = Vec::new();
+    for (node, config) in (0..).zip(&chain.nodes) {
+        if !config.model.is_stream() {
+            continue;
+        }
+        let before = previous(chain, node);
+        match groups.iter_mut().find(|group| before.is_some_and(|node| group.contains(&node))) {
+            Some(group) => group.push(node),
+            None => groups.push(vec![node]),
+        }
+    }
+    groups
+}
+
+/// The stream function whose packets, and no others, enter a function on its left side, and the other
+/// way round.
+fn previous(chain: &Chain, node: u16) -> Option<u16> {
+    let mut at = node;
+    // Each iteration passes a function, so the number of functions bounds the iterations.
+    for _ in &chain.nodes {
+        let (before, RIGHT) = only_source(chain, at, LEFT)? else { return None };
+        if only_source(chain, before, RIGHT)? != (at, LEFT) {
+            return None;
+        }
+        let config = chain.nodes.get(usize::from(before))?;
+        if config.model.is_stream() {
+            return Some(before);
+        }
+        if !is_transparent(config) {
+            return None;
+        }
+        at = before;
+    }
+    None
+}
+
+/// The port from which all packets come that enter a function by a port. `None` if there are several,
+/// if it is an interface, or if the function runs side by side with others.
+fn only_source(chain: &Chain, node: u16, port: PortId) -> Option<(u16, PortId)> {
+    if chain.priorities.iter().any(|rule| rule.winner == node || rule.loser == node) {
+        return None;
+    }
+    let mut sources = chain.links.iter().filter(|(_, sink)| *sink == Sink::Port(node, port));
+    match (sources.next(), sources.next()) {
+        (Some((Source::Port(node, port), _)), None) => Some((*node, *port)),
+        _ => None,
+    }
+}
+
+/// Whether all packets pass a function, each once, and nothing changes that matters to TCP.
+fn is_transparent(node: &Node) -> bool {
+    let profile = derive(&node.model);
+    let matters = |field: &Field| {
+        FlowKey::has_field(*field)
+            || field.info().header.implies().contains(&Header::Tcp)
+            || field.info().header == Header::Tcp
+    };
+    let ends = profile.drops.is_empty()
+        && profile.faults.is_empty()
+        && profile.holds.is_empty()
+        && !profile.consumes
+        && !profile.resubmits
+        && profile.outputs.iter().all(|port| port == "onward");
+    let changes = profile.writes.iter().any(matters)
+        || !profile.adds.is_empty()
+        || !profile.removes.is_empty()
+        || profile.writes_payload;
+    let adds = !profile.creates.is_empty() || profile.copies;
+    ends && !changes && !adds && !node.model.is_opaque()
+}
