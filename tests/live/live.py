@@ -90,10 +90,10 @@ class World:
 class Braid:
     """The command on devices of a namespace, with what it reports at the end."""
 
-    def __init__(self, world, braid, engine, chain, *devices):
+    def __init__(self, world, braid, engine, chain, *devices, more=()):
         self.command, self.socket = braid, f"/tmp/braid-live-{os.getpid()}.sock"
         words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", "120s",
-                 "--ctl", self.socket]
+                 "--ctl", self.socket, *more]
         for device in devices:
             words += ["--if", device]
         self.process = world.start("braid", *words, stderr=subprocess.PIPE)
@@ -372,11 +372,12 @@ def tunnel(braid, engine):
 
 
 def main(braid, *engines):
+    from streams import streams  # which uses this file
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
         # How frames come does not depend on the engine.
         ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
         tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-        for scene in (home, routed, nat, wire, tap, *tunnels, *ports):
+        for scene in (home, routed, nat, wire, tap, streams, *tunnels, *ports):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

@@ -288,6 +288,23 @@ def receive_tagged(device):
                 return print(f"tag {tpid:04x} {tci:04x}", flush=True)
 
 
+def pieces(address, request):
+    """Sends a request byte by byte. Prints the status, or that the connection was reset."""
+    host, _, port = address.partition(":")
+    try:
+        with socket.create_connection((host, int(port or 8000)), timeout=20) as made:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in request.encode():
+                made.send(bytes([byte]))
+                time.sleep(0.001)
+            answer = b""
+            while part := made.recv(65536):
+                answer += part
+            print(answer.split()[1].decode())
+    except (ConnectionResetError, BrokenPipeError):
+        print("reset")
+
+
 def connect(address):
     """Whether anybody answers a connection from outside."""
     with socket.socket() as made:
