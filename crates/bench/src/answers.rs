@@ -59,6 +59,7 @@ fn answer(packet: &Packet) -> Option<Headers> {
         sport: port(Field::L4Dport),
         dport: port(Field::L4Sport),
         flags: 0,
+        numbers: (1, 1),
         icmp: (0, 0),
     })
 }

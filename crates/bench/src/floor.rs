@@ -233,6 +233,7 @@ mod tests {
             sport,
             dport: 443,
             flags: 0x10,
+            numbers: (1, 1),
             icmp: (8, 0),
         };
         Packet::new(Link::Ethernet, 0, headers.frame(60, &[]))

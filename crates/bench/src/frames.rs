@@ -17,6 +17,10 @@ pub const STEP_NS: u64 = 100;
 /// Time of the first packet (ns): 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = braid_traffic::START_NS;
 
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+
 /// The lowest source port.
 pub const FIRST_PORT: u16 = 1024;
 
@@ -35,6 +39,8 @@ pub struct Headers {
     pub dport: u16,
     /// TCP flags.
     pub flags: u8,
+    /// TCP's sequence number and acknowledgement.
+    pub numbers: (u32, u32),
     /// ICMP type and code.
     pub icmp: (u8, u8),
 }
@@ -46,15 +52,34 @@ impl Headers {
         Self { flags, ..self }
     }
 
+    /// The same headers with these numbers of TCP.
+    #[must_use]
+    pub fn with_numbers(self, seq: u32, ack: u32) -> Self {
+        Self { numbers: (seq, ack), ..self }
+    }
+
+    /// Whether the packet has a payload. A TCP segment that opens or ends a connection has none.
+    #[must_use]
+    pub fn has_payload(&self) -> bool {
+        self.proto != 6 || self.flags & (SYN | FIN | RST) == 0
+    }
+
+    /// The length of the payload in a frame of this length.
+    #[must_use]
+    pub fn payload_len(&self, length: usize) -> usize {
+        let headers = 34 + self.l4().len();
+        if self.has_payload() { length.saturating_sub(headers) } else { 0 }
+    }
+
     /// An Ethernet frame of `frame_bytes` bytes without FCS and with correct checksums. The frame
     /// is longer if its headers need more room. The payload begins with one of `payloads`, the same
-    /// for all packets of a flow. The rest is zeros.
+    /// for all packets of a flow. The rest is zeros. Behind a packet without payload, there is padding.
     #[must_use]
     pub fn frame(&self, length: usize, payloads: &[String]) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         let l4 = self.l4();
-        let total = length.saturating_sub(14).max(20 + l4.len());
-        let payload = total - 20 - l4.len();
+        let payload = self.payload_len(length);
+        let total = 20 + l4.len() + payload;
         bytes.extend([0x45, 0]);
         bytes.extend(size(total));
         bytes.extend([0, 0, 0x40, 0, 64, self.proto, 0, 0]);
@@ -68,7 +93,7 @@ impl Headers {
         let text = payloads.get(chosen).map_or(&[][..], |text| text.as_bytes());
         let end = bytes.len() + payload;
         bytes.extend(text.iter().take(payload));
-        bytes.resize(end, 0);
+        bytes.resize(end.max(length), 0);
         let mut packet = Packet::new(Link::Ethernet, 0, bytes);
         checksum::fill(&mut packet);
         packet.data().to_vec()
@@ -84,8 +109,11 @@ impl Headers {
     fn l4(&self) -> Vec<u8> {
         let ports = [self.sport.to_be_bytes(), self.dport.to_be_bytes()].concat();
         match self.proto {
-            6 => [&ports, &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, self.flags, 0xff, 0xff, 0, 0, 0, 0][..]]
-                .concat(),
+            6 => {
+                let (seq, ack) = (self.numbers.0.to_be_bytes(), self.numbers.1.to_be_bytes());
+                let rest = [0x50, self.flags, 0xff, 0xff, 0, 0, 0, 0];
+                [&ports, &seq[..], &ack[..], &rest[..]].concat()
+            }
             17 => [&ports, &[0; 4][..]].concat(),
             1 => {
                 let id = self.sport.to_be_bytes();
@@ -221,6 +249,7 @@ mod tests {
             sport,
             dport: 53,
             flags: 0,
+            numbers: (1, 1),
             icmp: (0, 0),
         }
     }

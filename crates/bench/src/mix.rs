@@ -203,6 +203,7 @@ impl Ends {
             sport: FIRST_PORT + (client % PORTS) as u16,
             dport: self.dport[scale(hash(draw, 1), self.dport.len() as u64) as usize],
             flags: segment.flags,
+            numbers: (1, 1),
             icmp: (8, 0),
         };
         (headers, segment.back)

@@ -92,6 +92,8 @@ impl Sequence {
         let mut sequence = Self { before, has_replies, ..Self::default() };
         let mut answers = if has_replies { Some(Answers::new(chain)?) } else { None };
         let mut numbers: HashMap<(usize, u64), u32> = HashMap::new();
+        // The next sequence numbers of each flow's client and server.
+        let mut next: HashMap<(usize, u64), [u32; 2]> = HashMap::new();
         while sequence.packets() < before + measured
             && let Some(step) = churn.next_step()
         {
@@ -112,9 +114,18 @@ impl Sequence {
                     answers.end(&flow);
                 }
             }
+            let length = case.frame_bytes as usize;
+            let both = next.entry(flow).or_insert([1, 1]);
+            let sides = if back { [1, 0] } else { [0, 1] };
+            headers = headers.with_numbers(both[sides[0]], both[sides[1]]);
+            let len = headers.payload_len(length) as u32 + u32::from(!headers.has_payload());
+            both[sides[0]] = both[sides[0]].wrapping_add(len);
+            if step.nth + 1 == step.size {
+                next.remove(&flow);
+            }
             let number = numbered(&mut numbers, flow);
             let first = if step.nth == 0 { FIRST } else { 0 };
-            let frame = headers.frame(case.frame_bytes as usize, payloads);
+            let frame = headers.frame(length, payloads);
             sequence.push(&frame, (time_ns, ingress), number | first);
         }
         sequence.flows = u32::try_from(numbers.len()).unwrap_or(u32::MAX);

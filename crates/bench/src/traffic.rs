@@ -144,6 +144,7 @@ impl<'a> Kind<'a> {
                     sport: FIRST_PORT + (source / hosts.count) as u16,
                     dport: ports[(port % ports.len() as u64) as usize],
                     flags: 0x10,
+                    numbers: (1, 1),
                     icmp: (8, 0),
                 }
             }
@@ -245,6 +246,7 @@ fn sample(rule: &Rule, nth: u64, random: &mut Random) -> Headers {
         sport: port(random, rule.sport),
         dport: port(random, rule.dport),
         flags,
+        numbers: (1, 1),
         icmp,
     }
 }
