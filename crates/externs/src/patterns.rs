@@ -4,16 +4,22 @@
 //! ASCII case-insensitive literals). One pass with `regex-automata` searches all regular
 //! expressions, in time linear in the payload. Patterns match bytes. Pattern files are untrusted
 //! input, so every quantity has a limit, which is checked before or during compilation.
+//!
+//! A set also searches streams, whose bytes come in parts. See [`PatternSet::scan`].
 
 mod compiled;
+mod literals;
 mod pattern;
 mod place;
+mod scan;
+mod simulation;
 
 use compiled::Compiled;
 pub use pattern::{
     MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES,
     MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError,
 };
+pub use scan::Scan;
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,7 +52,8 @@ impl PatternError {
             | Self::RegexTooLong { index, .. }
             | Self::RegexSyntax { index, .. }
             | Self::RegexesTooLong { index }
-            | Self::RegexesTooBig { index } => Some(index),
+            | Self::RegexesTooBig { index }
+            | Self::NeedsLaterBytes { index } => Some(index),
             Self::TooMany { .. } | Self::Build { .. } => None,
         }
     }
@@ -78,6 +85,35 @@ impl PatternSet {
         let number = self.lowest_match(payload)?;
         let (start, end) = self.compiled.first_place(&self.patterns, number, payload)?;
         Some(Match { number, start, end })
+    }
+
+    /// Checks that [`scan`](Self::scan) finds all patterns. It makes the automata for searches of
+    /// streams, which the first search makes otherwise.
+    ///
+    /// # Errors
+    /// An error for each regular expression with an assertion about the bytes behind a match, such
+    /// as `$` or `\b`: the next bytes of a stream may come late or never.
+    pub fn check_streams(&self) -> Result<(), Vec<PatternError>> {
+        let refused = self.compiled.streams(&self.patterns).refused();
+        if refused.is_empty() { Ok(()) } else { Err(refused.to_vec()) }
+    }
+
+    /// Searches the next bytes of a stream: the lowest number among the patterns with a match that
+    /// ends in these bytes. The match may begin in earlier bytes. An empty match counts when the
+    /// byte in front of it comes, and an empty match at the start counts with the first byte.
+    ///
+    /// The result does not depend on the cuts: the lowest number of two parts is the number of both
+    /// together. Patterns that [`check_streams`](Self::check_streams) refuses are never found.
+    pub fn scan(&self, scan: &mut Scan, bytes: &[u8]) -> Option<u32> {
+        if bytes.is_empty() { None } else { self.compiled.scan(&self.patterns, scan, bytes) }
+    }
+
+    /// Reads the bytes of a search of this set. `None` if they are not of such a search. Not every
+    /// change to the bytes is noticed, but what is read can be used. The bytes depend on the
+    /// versions of the libraries that make the automata.
+    #[must_use]
+    pub fn read_scan(&self, bytes: &[u8]) -> Option<Scan> {
+        self.compiled.streams(&self.patterns).read(bytes)
     }
 
     /// The patterns in the order given.

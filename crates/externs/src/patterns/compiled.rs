@@ -1,14 +1,16 @@
 //! The automata of a pattern set.
 
+use super::literals::{Literals, lower};
 use super::pattern::{
-    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS,
-    MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError, parse,
+    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_PATTERNS, MAX_REGEX_BYTES_TOTAL, Matcher, Pattern,
+    PatternError, parse,
 };
 use super::place::Places;
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use super::scan::{Scan, Streams};
 use regex_automata::PatternSet as Matched;
 use regex_automata::meta::{self, Regex};
 use regex_syntax::hir::Hir;
+use std::sync::OnceLock;
 
 /// The automata of a set; `None` for a kind without patterns.
 #[derive(Default)]
@@ -17,13 +19,8 @@ pub(super) struct Compiled {
     nocase: Option<Literals>,
     regexes: Option<Regexes>,
     places: Places,
-}
-
-/// Literals with the same case rule.
-struct Literals {
-    automaton: AhoCorasick,
-    numbers: Vec<u32>,
-    lowest: u32,
+    /// The first search of a stream makes it.
+    streams: OnceLock<Streams>,
 }
 
 /// Regular expressions.
@@ -45,6 +42,7 @@ impl Compiled {
             nocase: Literals::new(patterns, true).map_err(one)?,
             regexes: Regexes::new(patterns, &hirs).map_err(one)?,
             places: Places::new(patterns),
+            streams: OnceLock::new(),
         })
     }
 
@@ -67,6 +65,18 @@ impl Compiled {
             regexes.lower_match(payload, &mut best);
         }
         best
+    }
+
+    /// Searches the next bytes of a stream.
+    pub(super) fn scan(&self, patterns: &[Pattern], scan: &mut Scan, bytes: &[u8]) -> Option<u32> {
+        let streams = self.streams(patterns);
+        streams.scan(self.exact.as_ref(), self.nocase.as_ref(), scan, bytes)
+    }
+
+    /// What only searches of streams need.
+    pub(super) fn streams(&self, patterns: &[Pattern]) -> &Streams {
+        let make = || Streams::new(patterns, self.exact.as_ref(), self.nocase.as_ref());
+        self.streams.get_or_init(make)
     }
 }
 
@@ -115,91 +125,6 @@ impl Budget {
         let before = self.used;
         self.used = before.saturating_add(more);
         before <= self.most && self.used > self.most
-    }
-}
-
-/// Lowers `best` to this number, if it is lower.
-fn lower(best: &mut Option<u32>, number: u32) {
-    *best = Some(best.map_or(number, |b| b.min(number)));
-}
-
-/// A literal to search for. Literals are ordered by their bytes from the last one to the first.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Needle {
-    reversed: Vec<u8>,
-    number: u32,
-    index: usize,
-}
-
-/// The literals of one case rule, without literals that can never be the lowest match, because they
-/// end with (or equal) a literal with the same or a lower number.
-#[expect(clippy::indexing_slicing, reason = "`nest` has places in `kept`")]
-fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, PatternError> {
-    let mut all: Vec<Needle> = (0..)
-        .zip(patterns)
-        .filter_map(|(index, pattern)| match &pattern.matcher {
-            Matcher::Literal { bytes, nocase } if *nocase == want_nocase => {
-                let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
-                if want_nocase {
-                    reversed.make_ascii_lowercase();
-                }
-                Some(Needle { reversed, number: pattern.number, index })
-            }
-            _ => None,
-        })
-        .collect();
-    all.sort_unstable();
-    let mut kept: Vec<Needle> = Vec::with_capacity(all.len());
-    // Places in `kept`: each literal ends with the one before. The order of reversed bytes puts all
-    // literals that end with a literal directly after it.
-    let mut nest: Vec<usize> = Vec::new();
-    for needle in all {
-        while let Some(&top) = nest.last()
-            && !needle.reversed.starts_with(&kept[top].reversed)
-        {
-            nest.pop();
-        }
-        if nest.last().is_some_and(|&top| kept[top].number <= needle.number) {
-            continue;
-        }
-        if nest.len() == MAX_NESTED_LITERALS {
-            return Err(PatternError::LiteralsNested { index: needle.index });
-        }
-        nest.push(kept.len());
-        kept.push(needle);
-    }
-    Ok(kept)
-}
-
-impl Literals {
-    fn new(patterns: &[Pattern], nocase: bool) -> Result<Option<Self>, PatternError> {
-        let needles = needles(patterns, nocase)?;
-        let numbers: Vec<u32> = needles.iter().map(|needle| needle.number).collect();
-        let Some(&lowest) = numbers.iter().min() else { return Ok(None) };
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(nocase)
-            .match_kind(MatchKind::Standard)
-            // Never the DFA: a few long literals would make it gigabytes large.
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(
-                needles
-                    .iter()
-                    .map(|needle| needle.reversed.iter().rev().copied().collect::<Vec<u8>>()),
-            )
-            .map_err(|e| PatternError::Build { message: e.to_string() })?;
-        Ok(Some(Self { automaton, numbers, lowest }))
-    }
-
-    fn lower_match(&self, payload: &[u8], best: &mut Option<u32>) {
-        // Overlapping matches, because another literal may cover a literal.
-        for found in self.automaton.find_overlapping_iter(payload) {
-            if best.is_some_and(|b| b <= self.lowest) {
-                return;
-            }
-            if let Some(&number) = self.numbers.get(found.pattern().as_usize()) {
-                lower(best, number);
-            }
-        }
     }
 }
 

@@ -117,6 +117,15 @@ pub enum PatternError {
         /// The first regular expression past the limit.
         index: usize,
     },
+    /// The bytes behind a match decide whether it is one, but streams do not have them yet.
+    #[error(
+        "a search of a stream can't look at the bytes behind a match, so `$`, `\\z`, `\\b` and \
+         other such assertions can't be used; `^` and `\\A` can"
+    )]
+    NeedsLaterBytes {
+        /// The regular expression.
+        index: usize,
+    },
     /// The automata can't be built, for another reason.
     #[error("the patterns can't be compiled: {message}")]
     Build {

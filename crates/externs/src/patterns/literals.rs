@@ -1,0 +1,152 @@
+//! The literals of a pattern set: one automaton for each case rule.
+
+use super::pattern::{MAX_NESTED_LITERALS, Matcher, Pattern, PatternError};
+use aho_corasick::automaton::{Automaton, StateID};
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, Input, MatchKind};
+
+/// Literals with the same case rule.
+pub(super) struct Literals {
+    // Never the DFA: a few long literals would make it gigabytes large.
+    automaton: NFA,
+    root: StateID,
+    numbers: Vec<u32>,
+    lowest: u32,
+    nocase: bool,
+}
+
+/// Lowers `best` to this number, if it is lower.
+pub(super) fn lower(best: &mut Option<u32>, number: u32) {
+    *best = Some(best.map_or(number, |b| b.min(number)));
+}
+
+/// A literal to search for. Literals are ordered by their bytes from the last one to the first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Needle {
+    reversed: Vec<u8>,
+    number: u32,
+    index: usize,
+}
+
+/// The literals of one case rule, without literals that can never be the lowest match, because they
+/// end with (or equal) a literal with the same or a lower number.
+#[expect(clippy::indexing_slicing, reason = "`nest` has places in `kept`")]
+fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, PatternError> {
+    let mut all: Vec<Needle> = (0..)
+        .zip(patterns)
+        .filter_map(|(index, pattern)| match &pattern.matcher {
+            Matcher::Literal { bytes, nocase } if *nocase == want_nocase => {
+                let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+                if want_nocase {
+                    reversed.make_ascii_lowercase();
+                }
+                Some(Needle { reversed, number: pattern.number, index })
+            }
+            _ => None,
+        })
+        .collect();
+    all.sort_unstable();
+    let mut kept: Vec<Needle> = Vec::with_capacity(all.len());
+    // Places in `kept`: each literal ends with the one before. The order of reversed bytes puts all
+    // literals that end with a literal directly after it.
+    let mut nest: Vec<usize> = Vec::new();
+    for needle in all {
+        while let Some(&top) = nest.last()
+            && !needle.reversed.starts_with(&kept[top].reversed)
+        {
+            nest.pop();
+        }
+        if nest.last().is_some_and(|&top| kept[top].number <= needle.number) {
+            continue;
+        }
+        if nest.len() == MAX_NESTED_LITERALS {
+            return Err(PatternError::LiteralsNested { index: needle.index });
+        }
+        nest.push(kept.len());
+        kept.push(needle);
+    }
+    Ok(kept)
+}
+
+impl Literals {
+    pub(super) fn new(patterns: &[Pattern], nocase: bool) -> Result<Option<Self>, PatternError> {
+        let needles = needles(patterns, nocase)?;
+        let numbers: Vec<u32> = needles.iter().map(|needle| needle.number).collect();
+        let Some(&lowest) = numbers.iter().min() else { return Ok(None) };
+        let build = |error: String| PatternError::Build { message: error };
+        let automaton = NFA::builder()
+            .ascii_case_insensitive(nocase)
+            .match_kind(MatchKind::Standard)
+            .build(
+                needles
+                    .iter()
+                    .map(|needle| needle.reversed.iter().rev().copied().collect::<Vec<u8>>()),
+            )
+            .map_err(|e| build(e.to_string()))?;
+        let root = automaton.start_state(Anchored::No).map_err(|e| build(e.to_string()))?;
+        Ok(Some(Self { automaton, root, numbers, lowest, nocase }))
+    }
+
+    pub(super) fn lower_match(&self, payload: &[u8], best: &mut Option<u32>) {
+        // Overlapping matches, because another literal may cover a literal. The automaton supports
+        // such searches, so that there is no error.
+        let input = Input::new(payload);
+        for found in self.automaton.try_find_overlapping_iter(input).into_iter().flatten() {
+            if best.is_some_and(|b| b <= self.lowest) {
+                return;
+            }
+            if let Some(&number) = self.numbers.get(found.pattern().as_usize()) {
+                lower(best, number);
+            }
+        }
+    }
+
+    /// The automaton's states except for its root, in order. A state stands for the longest end of
+    /// the bytes so far that begins a literal, so that the beginnings of all literals lead to all
+    /// states.
+    pub(super) fn states(&self, patterns: &[Pattern]) -> Vec<StateID> {
+        let mut states = Vec::new();
+        for pattern in patterns {
+            let Matcher::Literal { bytes, nocase } = &pattern.matcher else { continue };
+            if *nocase == self.nocase {
+                let mut state = self.root;
+                for &byte in bytes {
+                    state = self.automaton.next_state(Anchored::No, state, byte);
+                    states.push(state);
+                }
+            }
+        }
+        states.sort_unstable();
+        states.dedup();
+        states.retain(|state| *state != self.root);
+        states
+    }
+
+    /// Searches the next bytes of a stream. `at` is the place of the automaton's state: 0 for the
+    /// root, then one more than the place in `states`.
+    pub(super) fn scan(
+        &self,
+        states: &[StateID],
+        at: &mut u32,
+        bytes: &[u8],
+        best: &mut Option<u32>,
+    ) {
+        let place = (*at as usize).checked_sub(1);
+        let mut state = place.and_then(|at| states.get(at)).map_or(self.root, |state| *state);
+        for &byte in bytes {
+            state = self.automaton.next_state(Anchored::No, state, byte);
+            if self.automaton.is_match(state) && best.is_none_or(|b| b > self.lowest) {
+                for index in 0..self.automaton.match_len(state) {
+                    let pattern = self.automaton.match_pattern(state, index).as_usize();
+                    if let Some(&number) = self.numbers.get(pattern) {
+                        lower(best, number);
+                    }
+                }
+            }
+        }
+        // The root is the only state that is not in the list. The limit on the bytes of literals
+        // keeps the number small.
+        let place = states.binary_search(&state).map_or(0, |place| place + 1);
+        *at = u32::try_from(place).unwrap_or(0);
+    }
+}
