@@ -10,7 +10,7 @@ use braid_ir::model::{ParamDecl, ParamId, ParamTy, Ty, Word};
 use braid_ir::value::ParamValue;
 
 use crate::ast::Span;
-use crate::chain::args::{small, too_small};
+use crate::chain::args::unfit;
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::parse_rule;
 use crate::parse::parse_expr;
@@ -262,9 +262,8 @@ impl<'a> Reader<'a, '_> {
     fn set(&mut self, target: &Target<'_>, value: Piece<'_>) -> Option<Change> {
         let new = self.value(&target.decl.ty, value)?;
         let model = &self.chain.nodes[usize::from(target.node)].model;
-        if let Some(why) = too_small(model, &target.decl.name, &new) {
-            let span = self.span(value);
-            self.diags.push(small(why, span));
+        if let Some(wrong) = unfit(model, &target.decl.name, &new, self.span(value)) {
+            self.diags.push(wrong);
             return None;
         }
         Some(Change::Set(new))

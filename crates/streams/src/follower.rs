@@ -1,7 +1,7 @@
 //! What a stack keeps of a connection for one function.
 
 use crate::program::{End, Matches, View};
-use crate::scan_stub::{Scan, scan};
+use braid_externs::patterns::Scan;
 use braid_ir::model::{ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
@@ -82,7 +82,7 @@ impl Follower {
         matches.clear();
         matches.extend(function.scanned.iter().zip(scans).map(|(param, state)| {
             let found = match params.get(param.index()) {
-                Some(ParamValue::Patterns(set)) => scan(set, state, data.bytes),
+                Some(ParamValue::Patterns(set)) => set.scan(state, data.bytes),
                 _ => None,
             };
             (*param, found)

@@ -16,7 +16,6 @@
 mod events;
 mod follower;
 mod program;
-mod scan_stub;
 mod stack;
 
 pub use program::{End, View};

@@ -1,6 +1,6 @@
 //! Evaluates the arguments of an instance: one value for each parameter of its model.
 
-use braid_ir::model::{Model, Setting};
+use braid_ir::model::{Model, ParamId, Setting};
 use braid_ir::value::ParamValue;
 
 use super::draft::Scope;
@@ -27,14 +27,14 @@ pub(super) fn values(
         match (arg, &param.default) {
             (Some(arg), _) => {
                 let value = scope.value(&arg.value, &param.ty, diags);
-                let wrong = value.as_ref().and_then(|v| too_small(model, &param.name, v));
-                match wrong {
-                    Some(why) => diags.push(small(why, arg.value.span)),
+                let span = arg.value.span;
+                match value.as_ref().and_then(|value| unfit(model, &param.name, value, span)) {
+                    Some(wrong) => diags.push(wrong),
                     None => values.extend(value),
                 }
             }
-            (None, Some(default)) => match too_small(model, &param.name, default) {
-                Some(why) => diags.push(small(why, function.span)),
+            (None, Some(default)) => match unfit(model, &param.name, default, function.span) {
+                Some(wrong) => diags.push(wrong),
                 None => values.push(default.clone()),
             },
             (None, None) => missing.push(format!("`{}`", param.name)),
@@ -133,9 +133,34 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
+/// Reports a value that cannot be that of a parameter, because of what the function does with it.
+pub(crate) fn unfit(
+    model: &Model,
+    name: &str,
+    value: &ParamValue,
+    span: Span,
+) -> Option<Diagnostic> {
+    if let Some(why) = too_small(model, name, value) {
+        let wrong = Diagnostic::new(codes::ZERO_SETTING, why, span, "too small");
+        return Some(wrong.help("give it a larger value"));
+    }
+    let ParamValue::Patterns(set) = value else { return None };
+    let is_it = |param: &ParamId| model.params.get(param.index()).is_some_and(|p| p.name == name);
+    if !model.scanned().iter().any(is_it) {
+        return None;
+    }
+    let errors = set.check_streams().err()?;
+    let first = errors.first()?;
+    let pattern = first.index().and_then(|index| set.patterns().get(index));
+    let pattern = pattern.map_or(String::new(), |pattern| format!(": {pattern}"));
+    let message = format!("`{name}` cannot be searched in streams{pattern}");
+    let wrong = Diagnostic::new(codes::STREAM_PATTERN, message, span, "needs later bytes");
+    Some(wrong.note(first.to_string()))
+}
+
 /// Why a value cannot be that of a parameter, if it is too small for the setting that the parameter
 /// controls.
-pub(crate) fn too_small(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
+fn too_small(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
     let ParamValue::Scalar(value) = *value else { return None };
     if value >= MIN_PERIOD_NS {
         return None;
@@ -165,9 +190,4 @@ pub(crate) fn too_small(model: &Model, name: &str, value: &ParamValue) -> Option
         let (_, what) = settings.into_iter().find(|(setting, _)| setting.is_some_and(is))?;
         zero(&format!("{what} of `{}`", state.name))
     })
-}
-
-/// The diagnostic for a value that is [`too_small`].
-pub(crate) fn small(message: String, span: Span) -> Diagnostic {
-    Diagnostic::new(codes::ZERO_SETTING, message, span, "too small").help("give it a larger value")
 }

@@ -383,4 +383,11 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
     else => output;
   }
 }";
+
+    STREAM_PATTERN = 328, Error, "a pattern that needs bytes which have not come",
+    "A stream function searches bytes as they come. `$`, `\\z`, `\\b` and the like say something about the bytes behind a match, which come later or never. `^` and `\\A` stand for the start of the stream. Other patterns of the set may stay.",
+    wrong: "stream nf f(bad: patterns) { on data { if stream.data matches bad { reset; } } }
+chain c { path f(bad: { regex(\"[.]php$\") }); }",
+    right: "stream nf f(bad: patterns) { on data { if stream.data matches bad { reset; } } }
+chain c { path f(bad: { regex(\"[.]php[ ?]\") }); }";
 }
