@@ -10,7 +10,7 @@ use braid_streams::Stack;
 /// The TCP stacks of a chain.
 pub(crate) struct Stacks {
     /// Group by group, one for each worker. A stack is away while it runs programs.
-    all: Vec<Option<Stack>>,
+    all: Vec<Option<Box<Stack>>>,
     /// For each function: its group, and its number in the group.
     places: Vec<Option<(usize, usize)>>,
     workers: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Stacks {
 
 /// A stack that was taken out.
 pub(crate) struct Taken {
-    pub(crate) stack: Stack,
+    pub(crate) stack: Box<Stack>,
     index: usize,
     /// The number of the function among those of the stack.
     pub(crate) at: usize,
@@ -41,7 +41,7 @@ impl Stacks {
             }
             let nodes = group.iter().filter_map(|node| chain.nodes.get(usize::from(*node)));
             let models: Vec<_> = nodes.map(|node| &*node.model).collect();
-            let stack = || Some(Stack::new(models.iter().copied()));
+            let stack = || Some(Box::new(Stack::new(models.iter().copied())));
             stacks.all.extend(std::iter::repeat_with(stack).take(workers));
         }
         stacks

@@ -114,14 +114,24 @@ impl Stack {
             self.brought.number = Some(number);
         }
         let connection = self.brought.connection;
-        if let Some(Part::Reset(reason)) = connection.map(|it| self.part(it, function)) {
-            return Answer { verdict: verdict(reason), ..Answer::default() };
+        if let Some(known) = connection.and_then(|it| self.known.get_mut(&it))
+            && let Some(follower) = known.followers.get_mut(function)
+        {
+            if let Part::Reset(reason) = follower.part {
+                return Answer { verdict: verdict(reason), ..Answer::default() };
+            }
+            // Another function has reset the connection, and this is the RST.
+            if let Some(flow) = known.aborted {
+                follower.close(flow, run);
+            }
+        }
+        if self.brought.events.is_empty() {
+            return Answer::default();
         }
         self.publish(packet.payload(layout), function, params, run);
-        match connection.map(|it| (it, self.part(it, function))) {
-            Some((connection, Part::Reset(reason))) => {
-                self.reset(connection, packet, layout, reason)
-            }
+        let known = connection.and_then(|it| self.known.get(&it));
+        match known.and_then(|known| known.followers.get(function)).map(|one| one.part) {
+            Some(Part::Reset(reason)) => self.reset(packet, layout, reason),
             _ => Answer::default(),
         }
     }
@@ -135,11 +145,6 @@ impl Stack {
     ) -> Answer {
         let number = self.brought.number.map_or(0, |last| last.wrapping_add(1));
         self.packet(number, packet, function, run)
-    }
-
-    fn part(&self, connection: ConnectionId, function: usize) -> Part {
-        let known = self.known.get(&connection);
-        known.and_then(|known| known.followers.get(function)).map_or(Part::New, |one| one.part)
     }
 
     /// Takes a packet, and forgets what the packet before has brought.
@@ -163,12 +168,6 @@ impl Stack {
     ) {
         let Self { functions, known, brought, matches, .. } = self;
         let (count, Some(function)) = (functions.len(), functions.get(at)) else { return };
-        if let Some(connection) = brought.connection.and_then(|it| known.get_mut(&it))
-            && let Some(flow) = connection.aborted
-            && let Some(follower) = connection.followers.get_mut(at)
-        {
-            follower.close(flow, run);
-        }
         for Event { connection, flow, what } in &brought.events {
             let of = match what {
                 What::Open | What::Data(..) => {
@@ -199,14 +198,9 @@ impl Stack {
 
     /// A function has just reset the packet's connection. No other function gets the packet. They
     /// learn of the end by the RST that comes next.
-    fn reset(
-        &mut self,
-        connection: ConnectionId,
-        packet: &Packet,
-        layout: &Layout,
-        reason: ReasonId,
-    ) -> Answer {
-        let of_it = |event: &&Event| event.connection == connection;
+    fn reset(&mut self, packet: &Packet, layout: &Layout, reason: ReasonId) -> Answer {
+        let connection = self.brought.connection;
+        let of_it = |event: &&Event| Some(event.connection) == connection;
         let client = self.brought.events.iter().find(of_it).map(|event| event.flow);
         let (Some(client), Some(flow)) = (client, packet.flow_key(layout)) else {
             return Answer { verdict: verdict(reason), ..Answer::default() };
@@ -216,14 +210,12 @@ impl Stack {
         let mut ignored =
             Collector { payload: &[], events: &mut events, forgotten: &mut forgotten };
         let reached = self.monitor.abort(flow, &mut ignored);
-        if let Some(known) = self.known.get_mut(&connection) {
+        if let Some(known) = connection.and_then(|it| self.known.get_mut(&it)) {
             known.aborted = Some(client);
         }
         // The receiver does not get the packet, so it still waits for the packet's first new byte.
-        let first = self.brought.events.iter().find_map(|event| match event.what {
-            What::Data(of, offset, _) if event.connection == connection && of == direction => {
-                Some(offset)
-            }
+        let first = self.brought.events.iter().filter(of_it).find_map(|event| match event.what {
+            What::Data(of, offset, _) if of == direction => Some(offset),
             _ => None,
         });
         let (from, to) = (reached.of(direction), reached.of(direction.reversed()));
