@@ -16,7 +16,7 @@ mod engines;
 mod steering;
 
 pub use engines::{ENGINES, Engine, HOSTILE, Stages, USERS, reference};
-pub use steering::over_workers;
+pub use steering::{by_sender, over_workers, roomy, settled};
 
 /// The form of the source that is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,8 +6,8 @@
 use braid_compiler::sharding::{Placement, Sharding, Verdict, divide, sharding};
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::{Engine, Event, Outputs};
-use braid_ir::model::{Granularity, Model, Op, ParamTy, Setting, StateId, Word};
-use braid_ir::steering::{By, Of, Part, Side, Steering};
+use braid_ir::model::{Granularity, Model, Op, ParamTy, StateId, Word};
+use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
 use braid_reference::Reference;
@@ -17,7 +17,9 @@ use braid_testkit::compare::difference;
 use braid_testkit::convert::packet_of;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
-use braid_testkit::harness::{self, Engine as Kind, Form, USERS, budget};
+use braid_testkit::harness::{
+    self, Engine as Kind, Form, USERS, budget, by_sender, roomy, settled,
+};
 use braid_testkit::packet::packet;
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,28 +28,6 @@ use std::sync::{Arc, LazyLock};
 
 /// Number of stimuli of each chain.
 const STIMULI: usize = 150;
-
-/// Puts what several workers do at the same time into one order.
-fn settled(mut outputs: Vec<Output>) -> Vec<Output> {
-    outputs.sort_by_cached_key(|output| match output {
-        Output::Packet(interface, packet) => {
-            (packet.time_ns, format!("{interface} {:?} {:?}", packet.data(), packet.tags))
-        }
-        Output::Event(event) => (event.time_ns, format!("{event:?}")),
-        Output::Refused(why) => (0, why.clone()),
-    });
-    outputs
-}
-
-/// A chain with tables and queues that never get full: workers have shares of each capacity.
-fn roomy(mut chain: Chain) -> Chain {
-    for node in &mut chain.nodes {
-        let model = Arc::make_mut(&mut node.model);
-        model.state.iter_mut().for_each(|decl| decl.capacity = Setting::Const(1 << 16));
-        model.queues.iter_mut().for_each(|queue| queue.capacity = Setting::Const(1 << 16));
-    }
-    chain
-}
 
 /// A generated chain that the analysis divides: undivided, and how it is divided.
 struct Generated {
@@ -99,12 +79,6 @@ fn generated() -> &'static [Generated] {
     static ALL: LazyLock<Vec<Generated>> =
         LazyLock::new(|| budget::seeds(budget::PAIRS / 3).filter_map(Generated::of).collect());
     &ALL
-}
-
-/// A rule that looks at the sender everywhere, which fits few chains.
-fn by_sender(chain: &Chain) -> Steering {
-    let by = By::Part(Part { end: Side::Source, what: Of::Both });
-    Steering { entries: vec![by; chain.interfaces.len()], errors_follow: false }
 }
 
 /// The first difference between the engines of the workers and the reference engine with shards.

@@ -61,15 +61,7 @@ fn kinds(seed: u64) -> Vec<Kind> {
 /// Puts what may come in any order into one order: work of several workers that is due at the same
 /// time, and state entries that they created at the same time.
 fn settled(mut trace: Trace) -> Trace {
-    for outputs in &mut trace.outputs {
-        outputs.sort_by_cached_key(|output| match output {
-            Output::Packet(interface, packet) => {
-                (packet.time_ns, format!("{interface} {:?} {:?}", packet.data(), packet.tags))
-            }
-            Output::Event(event) => (event.time_ns, format!("{event:?}")),
-            Output::Refused(why) => (0, why.clone()),
-        });
-    }
+    trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(harness::settled).collect();
     trace.state.sort_by_cached_key(|entry| {
         (entry.node, entry.table.clone(), entry.created_ns, entry.shard, format!("{:?}", entry.key))
     });

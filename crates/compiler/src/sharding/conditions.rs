@@ -5,6 +5,7 @@ use braid_ir::arith;
 use braid_ir::chain::{Chain, Malformed};
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::residual::{HeaderMask, Residual};
+use braid_packet::field::Show;
 use braid_packet::{Field, Header};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -77,11 +78,19 @@ impl Values<'_> {
         results.all(|result| result == first).then_some(first)
     }
 
-    /// Whether a condition compares a value that is as wide as an address with a constant.
+    /// Whether a condition compares an address with a constant.
     pub(super) fn compares_address(&self, cond: ValueId) -> bool {
         let Some(Op::Cmp { op: CmpOp::Eq, a, b, .. }) = self.defs.get(&cond) else { return false };
-        let constant = |value| matches!(self.term(value), Term::Word(_) | Term::Param(..));
-        self.program.values[a.index()].width >= 32 && constant(*a) != constant(*b)
+        let is_address = |field: Field| {
+            matches!(field.info().show, Show::Ip4 | Show::Ip6 | Show::Inet | Show::Mac)
+        };
+        let is_constant = |term| matches!(term, Term::Word(_) | Term::Param(..));
+        match (self.term(*a), self.term(*b)) {
+            (Term::Field(field), other) | (other, Term::Field(field)) => {
+                is_address(field) && is_constant(other)
+            }
+            _ => false,
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 //!   found. `search` repeats the walk through all programs until the claims no longer change.
 //! - `judge` finds for each table whether one claim holds for all uses of its entries. If no claim
 //!   does, `usage` finds out whether workers can share the table by other means.
+//! - `shadow` makes packet functions that stand for stream functions in all of this.
 
 mod assigned;
 mod candidates;
@@ -27,6 +28,7 @@ mod portions;
 mod programs;
 mod report;
 mod search;
+mod shadow;
 mod usage;
 mod walk;
 mod words;
@@ -59,8 +61,9 @@ pub fn sharding(chain: &Chain) -> Result<Sharding, String> {
 /// Links or priorities are invalid.
 pub fn sharding_with(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Sharding, String> {
     braid_ir::graph::Graph::new(chain)?;
-    Ok(match best(chain, bug) {
-        Ok(best) => report::found(chain, &best),
+    let shadow = shadow::chain(chain, bug);
+    Ok(match best(&shadow, bug) {
+        Ok(best) => report::found(&shadow, &best),
         Err(why) => report::unsure(chain, why),
     })
 }
@@ -84,11 +87,12 @@ pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
             chain.steering.clone_from(steering);
             let mut tables = &found.tables[..];
             for node in &mut chain.nodes {
+                let shadow = shadow::model(&node.model, None);
                 let model = Arc::make_mut(&mut node.model);
                 for (state, table) in (0..model.state.len()).zip(tables) {
                     if table.placement == Placement::Summed {
                         let id = StateId(u32::try_from(state).unwrap_or(u32::MAX));
-                        model.state[state].sums = usage::sums(model, id);
+                        model.state[state].sums = usage::sums(&shadow, id);
                     }
                     model.state[state].sharded = true;
                 }

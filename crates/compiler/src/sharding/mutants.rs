@@ -17,6 +17,10 @@ pub enum ShardingMutant {
     DecidingSums,
     /// Any new value of an index takes turns.
     AnyTurns,
+    /// The connections of stream functions are forgotten.
+    NoConnections,
+    /// Stream functions are followed in the direction of the packet only.
+    OneWay,
 }
 
 /// Whether this mutant is active.

@@ -42,7 +42,8 @@ fn begin(decl: &mut StateDecl, params: &[ParamValue], limits: &BTreeSet<ParamId>
 fn programs(model: &mut Model) -> impl Iterator<Item = &mut Program> {
     let timers = model.timers.iter_mut().map(|timer| &mut timer.body);
     let expiries = model.expire.iter_mut().map(|(_, program)| program);
-    std::iter::once(&mut model.packet).chain(timers).chain(expiries)
+    let streams = model.streams.iter_mut().map(|(_, program)| program);
+    std::iter::once(&mut model.packet).chain(timers).chain(expiries).chain(streams)
 }
 
 /// Divides the limits where a program reads them.

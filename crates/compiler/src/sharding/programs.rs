@@ -77,9 +77,6 @@ impl Programs {
         if node.model.native.is_some() {
             return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
         }
-        if node.model.is_stream() {
-            return Err(format!("{} has a TCP stack", node.name));
-        }
         if !fits(&node.model) {
             return Err(format!("{} is too large for the analysis", node.name));
         }

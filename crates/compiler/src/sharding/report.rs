@@ -4,8 +4,9 @@ use super::candidates::Candidate;
 use super::claims::Table;
 use super::judge::{Best, Division, Judged, decl};
 use super::search::Seen;
+use super::shadow::is_hidden;
 use super::usage::Share;
-use super::words::{line, local, used};
+use super::words::{line, local, name, used};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
 use braid_ir::model::{Dest, Granularity, LEFT, Model, Op, ParamId, RIGHT, Term};
@@ -129,17 +130,18 @@ impl Placement {
 
 /// The report about a chain for which a steering was found.
 pub(super) fn found(chain: &Chain, best: &Best) -> Sharding {
-    let tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
+    let mut tables: Vec<_> = best.judged.iter().map(|one| table(chain, best, one)).collect();
     let keeps = |table: &&TableSharding| table.placement == Placement::Owner;
     let owners = tables.iter().filter(keeps);
     let why_not: Vec<String> = owners
-        .map(|table| format!("{}.{}: {}", table.function, table.table, table.reason))
+        .map(|table| format!("{}: {}", name(&table.function, &table.table), table.reason))
         .collect();
     let verdict = match (tables.is_empty(), why_not.is_empty()) {
         (true, _) => Verdict::Stateless,
         (false, true) => Verdict::Split,
         (false, false) => Verdict::OneWorker,
     };
+    tables.retain(|table| !is_hidden(&table.table));
     let steering = &best.candidate.steering;
     let is_split = verdict != Verdict::OneWorker;
     Sharding {
@@ -333,8 +335,8 @@ fn owner(chain: &Chain, best: &Best, table: Table, mut why: String) -> String {
         let others = others.filter(|one| matches!(one.kind, Division::Local(_)));
         let others: Vec<String> = others
             .map(|one| {
-                let name = &chain.nodes[usize::from(one.table.0)].name;
-                format!("{name}.{}", decl(chain, one.table).name)
+                let function = &chain.nodes[usize::from(one.table.0)].name;
+                name(function, &decl(chain, one.table).name)
             })
             .collect();
         let rules = rules.join(" / ");

@@ -3,10 +3,19 @@
 use super::claims::Claim;
 use super::facts::{Law, Term};
 use super::search::{Kind, Seen};
+use super::shadow::is_hidden;
 use braid_ir::chain::Chain;
 use braid_ir::model::{Granularity, Op, StateDecl, ValueId};
 use braid_ir::residual::{Residual, Site, What};
 use braid_ir::show::pool_name;
+
+/// The name of a function's table.
+pub(super) fn name(function: &str, table: &str) -> String {
+    match is_hidden(table) {
+        true => format!("{table} of {function}"),
+        false => format!("{function}.{table}"),
+    }
+}
 
 /// Why all packets that use an entry have the same worker.
 pub(super) fn local(chain: &Chain, decl: &StateDecl, claim: &Claim) -> String {
@@ -66,7 +75,7 @@ fn origin(chain: &Chain, program: &Residual, value: ValueId) -> String {
             What::Op(Op::Take { pool, .. }) => {
                 format!("a member of {}", pool_name(chain, step.site.node, *pool))
             }
-            What::Read { state, .. } => {
+            What::Read { state, .. } if !is_hidden(&node.model.state[state.index()].name) => {
                 format!("a value of {}.{}", node.name, node.model.state[state.index()].name)
             }
             _ => format!("a value that {} computes", node.name),

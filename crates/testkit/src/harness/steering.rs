@@ -1,10 +1,12 @@
 //! Steerings for generated chains. Workers share nothing if each has tables of its own, whatever the
-//! rules are that steer packets. So a chain gets any rules.
+//! rules are that steer packets. So a chain gets any rules. Also helpers to compare what several
+//! workers do with what one worker does.
 
 use crate::generate::Rng;
+use crate::record::Output;
 use braid_compiler::sharding::divide_limits;
 use braid_ir::chain::Chain;
-use braid_ir::model::ParamId;
+use braid_ir::model::{ParamId, Setting};
 use braid_ir::steering::{By, Of, Part, Pool, Side, Steering};
 use braid_ir::value::ParamValue;
 use braid_packet::Field;
@@ -31,6 +33,37 @@ pub fn over_workers(mut chain: Chain) -> Chain {
         errors_follow: rng.one_in(2),
     };
     chain
+}
+
+/// Puts what several workers do at the same time into one order.
+#[must_use]
+pub fn settled(mut outputs: Vec<Output>) -> Vec<Output> {
+    outputs.sort_by_cached_key(|output| match output {
+        Output::Packet(interface, packet) => {
+            (packet.time_ns, format!("{interface} {:?} {:?}", packet.data(), packet.tags))
+        }
+        Output::Event(event) => (event.time_ns, format!("{event:?}")),
+        Output::Refused(why) => (0, why.clone()),
+    });
+    outputs
+}
+
+/// A chain with tables and queues that never get full: workers have shares of each capacity.
+#[must_use]
+pub fn roomy(mut chain: Chain) -> Chain {
+    for node in &mut chain.nodes {
+        let model = Arc::make_mut(&mut node.model);
+        model.state.iter_mut().for_each(|decl| decl.capacity = Setting::Const(1 << 16));
+        model.queues.iter_mut().for_each(|queue| queue.capacity = Setting::Const(1 << 16));
+    }
+    chain
+}
+
+/// A rule that looks at the sender everywhere, which fits few chains.
+#[must_use]
+pub fn by_sender(chain: &Chain) -> Steering {
+    let by = By::Part(Part { end: Side::Source, what: Of::Both });
+    Steering { entries: vec![by; chain.interfaces.len()], errors_follow: false }
 }
 
 fn pools(chain: &Chain) -> Vec<Pool> {

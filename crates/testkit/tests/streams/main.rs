@@ -1,6 +1,8 @@
 //! Tests of stream functions: engines, which share TCP stacks, do what the reference engine does,
 //! where each function has a stack of its own.
 
+mod division;
+
 use braid_ir::engine::Event;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;

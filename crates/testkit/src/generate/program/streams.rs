@@ -41,6 +41,7 @@ pub fn program(seed: u64) -> Program {
     let mut text = Text::default();
     let mut path = vec!["lan".to_owned()];
     let mut used = [false; BETWEEN.len()];
+    let is_wide = rng.one_in(2);
     for number in 0..1 + rng.below(4) {
         if rng.one_in(2) {
             let at = rng.below(BETWEEN.len());
@@ -50,7 +51,7 @@ pub fn program(seed: u64) -> Program {
             }
             path.push(call.to_owned());
         }
-        let mut function = Function { rng: rng.split(), number, text: Text::default() };
+        let mut function = Function { rng: rng.split(), number, is_wide, text: Text::default() };
         function.write();
         function.text.finish().lines().for_each(|line| text.line(line.trim_start()));
         let patterns = rng.pick(PATTERNS);
@@ -69,6 +70,8 @@ pub fn program(seed: u64) -> Program {
 struct Function {
     rng: Rng,
     number: usize,
+    /// Whether connections have state in common.
+    is_wide: bool,
     text: Text,
 }
 
@@ -91,8 +94,9 @@ impl Function {
             "state bytes: size per biflow = 0 B, idle {idle}, capacity {capacity}{full};"
         ));
         self.text.line("state parts: u32 per flow = 0;");
-        self.text.line("state by: u8 per inet.src = 0, capacity 2, full evict_oldest;");
-        self.text.line("state total: u64 global = 0;");
+        let (by, of) = if self.is_wide { ("inet.src", "global") } else { ("biflow", "per biflow") };
+        self.text.line(&format!("state by: u8 per {by} = 0, capacity 2, full evict_oldest;"));
+        self.text.line(&format!("state total: u64 {of} = 0;"));
         let flow = "src: inet.src, sport: tcp.sport, dport: tcp.dport";
         self.text.line("on open {");
         self.text.line("total += 1;");

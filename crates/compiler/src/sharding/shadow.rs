@@ -1,0 +1,300 @@
+//! Packet functions in the place of stream functions, for the analysis alone.
+//!
+//! A TCP stack follows connections, and runs the programs of a stream function for what a packet
+//! brings. A packet may bring something in both directions of its connection: an acknowledgement
+//! may give up missing bytes of the other direction, and then later ones are delivered. So the
+//! stand-in for a stream function does this for each TCP packet:
+//!
+//! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
+//! - It runs any of the function's programs, each once for the packet's direction and once for the
+//!   opposite one. A second hidden table has values of which nothing is known. They decide which
+//!   programs run, and they stand for numbers of streams, matches of patterns, and the stack's
+//!   verdict.
+//!
+//! All that a stream function does with its tables, the stand-in may do, too.
+
+use super::mutants::ShardingMutant::{self, NoConnections, OneWay};
+use super::mutants::is;
+use braid_ir::chain::Chain;
+use braid_ir::model::{
+    Block, BlockId, Granularity, Key, Kind, Model, Op, Program, Setting, StateDecl, StateId,
+    Target, Term, Ty, ValueId, WhenFull,
+};
+use braid_packet::Field;
+use std::sync::Arc;
+
+/// The names of the hidden tables. No declared table has a space in its name.
+const CONNECTIONS: &str = "the connections";
+const UNKNOWN: &str = "unknown values";
+
+/// The fields of the two ends of a flow.
+const ENDS: [(Field, Field); 6] = [
+    (Field::InetSrc, Field::InetDst),
+    (Field::IpSrc, Field::IpDst),
+    (Field::Ip6Src, Field::Ip6Dst),
+    (Field::InetSport, Field::InetDport),
+    (Field::L4Sport, Field::L4Dport),
+    (Field::TcpSport, Field::TcpDport),
+];
+
+/// Whether a table with this name is hidden.
+pub(super) fn is_hidden(table: &str) -> bool {
+    [CONNECTIONS, UNKNOWN].contains(&table)
+}
+
+/// The chain with packet functions in the place of stream functions.
+pub(super) fn chain(chain: &Chain, bug: Option<ShardingMutant>) -> Chain {
+    let mut shadow = chain.clone();
+    for node in shadow.nodes.iter_mut().filter(|node| node.model.is_stream()) {
+        node.model = Arc::new(model(&node.model, bug));
+    }
+    shadow
+}
+
+/// The packet function in the place of a stream function. A packet function stays as it is.
+pub(super) fn model(model: &Model, bug: Option<ShardingMutant>) -> Model {
+    let mut shadow = model.clone();
+    let blocks = (0..).zip(&model.packet.blocks);
+    let mut places = blocks.filter_map(|(block, of)| {
+        let op = of.ops.iter().position(|op| matches!(op, Op::Stream { .. }))?;
+        Some((block, op))
+    });
+    if let Some((block, op)) = places.next() {
+        let events = events(model, bug);
+        let tables = number(model.state.len());
+        let hidden = [StateId(tables), StateId(tables + 1)];
+        let mut draft = Draft { program: shadow.packet, unknown: Vec::new() };
+        draft.inline((block, op), &events);
+        draft.stack(block, hidden, bug);
+        shadow.state.extend(draft.tables());
+        shadow.packet = draft.program;
+        shadow.streams.clear();
+    }
+    debug_assert_eq!(braid_ir::verify::verify(&shadow), Ok(()));
+    shadow
+}
+
+/// The programs for events, each once for the packet's direction and once for the opposite one.
+/// Programs that do the same are there once.
+fn events(model: &Model, bug: Option<ShardingMutant>) -> Vec<Program> {
+    let mut found: Vec<Program> = Vec::new();
+    for (_, program) in &model.streams {
+        let opposite = (!is(bug, OneWay)).then(|| reversed(model, program));
+        for program in std::iter::once(program.clone()).chain(opposite) {
+            if !found.contains(&program) {
+                found.push(program);
+            }
+        }
+    }
+    found
+}
+
+/// The program as it runs in the direction opposite to the packet's.
+fn reversed(model: &Model, program: &Program) -> Program {
+    let mut program = program.clone();
+    for block in &mut program.blocks {
+        for mut op in std::mem::take(&mut block.ops) {
+            if let Op::Load { field, .. } | Op::LoadEntry { field, .. } = &mut op {
+                *field = opposite(*field);
+            }
+            if let Some((state, key)) = key_mut(&mut op)
+                && *key == Key::Entry
+            {
+                match &model.state[state.index()].granularity {
+                    Granularity::Flow => *key = Key::Reversed(false),
+                    Granularity::Fields(fields) => {
+                        let types = &mut program.values;
+                        let loads = fields.iter().map(|field| Op::Load {
+                            out: value(types, Ty::uint(field.info().width)),
+                            field: opposite(*field),
+                        });
+                        block.ops.extend(loads);
+                        let parts = &block.ops[block.ops.len() - fields.len()..];
+                        *key = Key::Explicit(parts.iter().flat_map(Op::outs).collect());
+                    }
+                    Granularity::Global | Granularity::Biflow | Granularity::Key(_) => {}
+                }
+            }
+            block.ops.push(op);
+        }
+    }
+    program
+}
+
+/// The field of the other end of a flow.
+fn opposite(field: Field) -> Field {
+    let other = |(a, b): &(Field, Field)| match field {
+        _ if field == *a => Some(*b),
+        _ if field == *b => Some(*a),
+        _ => None,
+    };
+    ENDS.iter().find_map(other).unwrap_or(field)
+}
+
+/// The table and the key that an operation uses.
+fn key_mut(op: &mut Op) -> Option<(StateId, &mut Key)> {
+    match op {
+        Op::StateExists { state, key, .. }
+        | Op::StateGet { state, key, .. }
+        | Op::StateSet { state, key, .. }
+        | Op::StatePut { state, key, .. }
+        | Op::StateDelete { state, key } => Some((*state, key)),
+        _ => None,
+    }
+}
+
+/// A new value.
+fn value(types: &mut Vec<Ty>, ty: Ty) -> ValueId {
+    types.push(ty);
+    ValueId(number(types.len() - 1))
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The packet program under construction.
+struct Draft {
+    program: Program,
+    /// The values of which nothing is known.
+    unknown: Vec<ValueId>,
+}
+
+impl Draft {
+    /// Puts the programs for events in the place of the operation [`Op::Stream`].
+    fn inline(&mut self, (block, op): (usize, usize), events: &[Program]) {
+        let count = events.iter().map(|event| event.blocks.len() + 1).sum::<usize>() + 1;
+        let mut behind = self.program.blocks.split_off(block);
+        let later = number(block) + 1;
+        let moved = |at: BlockId| BlockId(if at.0 < later { at.0 } else { at.0 + number(count) });
+        self.program.blocks.iter_mut().chain(&mut behind).for_each(|block| shift(block, &moved));
+        let mut behind = behind.into_iter();
+        let Some(Block { params, mut ops, term }) = behind.next() else { return };
+        let rest = ops.split_off(op + 1);
+        self.unknown.extend(ops.pop().iter().flat_map(Op::outs));
+        self.jump(params, ops);
+        for event in events {
+            self.event(event);
+        }
+        self.program.blocks.push(Block { params: Vec::new(), ops: rest, term });
+        self.program.blocks.extend(behind);
+    }
+
+    /// Adds a block that goes on in the next one.
+    fn jump(&mut self, params: Vec<ValueId>, ops: Vec<Op>) {
+        let term = Term::Jump(to(self.program.blocks.len() + 1));
+        self.program.blocks.push(Block { params, ops, term });
+    }
+
+    /// Adds a program that may run or not.
+    fn event(&mut self, event: &Program) {
+        let first = self.program.blocks.len() + 1;
+        let behind = first + event.blocks.len();
+        let cond = self.bit();
+        let term = Term::Branch { cond, yes: to(first), no: to(behind) };
+        self.program.blocks.push(Block { params: Vec::new(), ops: Vec::new(), term });
+        let offset = number(self.program.values.len());
+        self.program.values.extend(&event.values);
+        for block in &event.blocks {
+            let mut block = block.clone();
+            shift(&mut block, &|at| BlockId(at.0 + number(first)));
+            renumber(&mut block, offset);
+            block.ops.retain(|op| {
+                let is_unknown = matches!(op, Op::LoadStream { .. } | Op::StreamMatch { .. });
+                if is_unknown {
+                    self.unknown.extend(op.outs());
+                }
+                !is_unknown
+            });
+            if let Term::Return | Term::Bypass { .. } | Term::Reset { .. } = block.term {
+                block.term = Term::Jump(to(behind));
+            }
+            self.program.blocks.push(block);
+        }
+    }
+
+    /// Reads the unknown values, and changes the connection's entry, at the end of a block.
+    fn stack(
+        &mut self,
+        block: usize,
+        [connections, unknown]: [StateId; 2],
+        bug: Option<ShardingMutant>,
+    ) {
+        let (ok, bit) = (value(&mut self.program.values, Ty::of(Kind::Bool)), self.bit());
+        let ops = &mut self.program.blocks[block].ops;
+        ops.push(Op::StateGet { outs: self.unknown.clone(), state: unknown, key: Key::Entry });
+        if !is(bug, NoConnections) {
+            let (state, values) = (connections, vec![bit]);
+            ops.push(Op::StateSet { ok, state, key: Key::Entry, values });
+        }
+    }
+
+    /// A bit of which nothing is known.
+    fn bit(&mut self) -> ValueId {
+        let bit = value(&mut self.program.values, Ty::of(Kind::Bool));
+        self.unknown.push(bit);
+        bit
+    }
+
+    /// The hidden tables.
+    fn tables(&self) -> [StateDecl; 2] {
+        let connection = vec![(String::new(), Ty::of(Kind::Bool))];
+        let types = self.unknown.iter().map(|value| self.program.values[value.index()]);
+        let slots: Vec<_> =
+            types.enumerate().map(|(number, ty)| (format!("v{number}"), ty)).collect();
+        let default = vec![Setting::Const(0); slots.len()];
+        [
+            table(CONNECTIONS, Granularity::Biflow, connection, None),
+            table(UNKNOWN, Granularity::Global, slots, Some(default)),
+        ]
+    }
+}
+
+fn table(
+    name: &str,
+    granularity: Granularity,
+    slots: Vec<(String, Ty)>,
+    default: Option<Vec<Setting>>,
+) -> StateDecl {
+    StateDecl {
+        name: name.to_owned(),
+        granularity,
+        slots,
+        default,
+        capacity: Setting::Const(1),
+        when_full: WhenFull::Refuse,
+        idle: None,
+        hard: None,
+        tick: Setting::Const(1),
+        lives_with: None,
+        sharded: false,
+        portions: Vec::new(),
+        sums: Vec::new(),
+    }
+}
+
+/// A jump to a block without parameters.
+fn to(block: usize) -> Target {
+    Target { block: BlockId(number(block)), args: Vec::new() }
+}
+
+/// Gives the targets of a block other numbers.
+fn shift(block: &mut Block, moved: &dyn Fn(BlockId) -> BlockId) {
+    for target in block.term.targets_mut() {
+        target.block = moved(target.block);
+    }
+}
+
+/// Gives the values of a block numbers from an offset on.
+fn renumber(block: &mut Block, offset: u32) {
+    let add = |value: &mut ValueId| value.0 += offset;
+    block.params.iter_mut().for_each(add);
+    for op in &mut block.ops {
+        op.visit_outs_mut(&mut |value| add(value));
+        op.visit_uses_mut(&mut |value| add(value));
+    }
+    if let Term::Branch { cond, .. } = &mut block.term {
+        add(cond);
+    }
+    block.term.targets_mut().into_iter().flat_map(|target| &mut target.args).for_each(add);
+}
