@@ -15,6 +15,7 @@
 
 mod events;
 mod follower;
+mod saved;
 mod scan_stub;
 mod stack;
 mod view;
