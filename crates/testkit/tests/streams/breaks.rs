@@ -3,7 +3,10 @@
 
 use crate::{PACKETS, compile};
 use braid_ir::chain::Chain;
+use braid_ir::engine::Engine;
 use braid_ir::snapshot::{Plan, Snapshot};
+use braid_packet::build::build_fresh;
+use braid_packet::{Field, Link, Shape};
 use braid_testkit::breaks::{Kind, RIGHT, Step, differs, resumed, snapshots_differ, with_breaks};
 use braid_testkit::compare::shrink;
 use braid_testkit::generate::Rng;
@@ -63,11 +66,7 @@ fn breaks_find_that_connections_are_lost() {
 }
 
 /// The outputs of an engine, with the names of functions. The counters are those of another chain.
-fn outputs(
-    engine: &mut dyn braid_ir::engine::Engine,
-    chain: &Chain,
-    all: &[Stimulus],
-) -> Vec<String> {
+fn outputs(engine: &mut dyn Engine, chain: &Chain, all: &[Stimulus]) -> Vec<String> {
     let trace = record(engine, all, Detail::End);
     let text = |output: &Output| match output {
         Output::Event(event) => {
@@ -114,6 +113,88 @@ fn connections_go_on_with_one_function_more_or_fewer() {
             }
         }
     }
+}
+
+#[test]
+fn functions_that_saw_different_packets_share_a_stack_after_a_reload() {
+    let mut count = 0;
+    for seed in 0..braid_cases::at_least(60).into() {
+        let program = streams::program(seed);
+        let mut fewer = program.clone();
+        fewer.source = program.source.replace(" <-> thin()", "");
+        let (chain, fewer) = (compile(&program), compile(&fewer));
+        if chain.nodes.len() == fewer.nodes.len() {
+            continue;
+        }
+        count += 1;
+        let (stimuli, _) = recorded(&chain, seed, PACKETS);
+        let (before, after) = stimuli.split_at(PACKETS / 2);
+        let mut old = harness::reference(&chain);
+        record(old.as_mut(), before, Detail::End);
+        let kind = Kind::Compiled(ENGINES[0]);
+        let mut engine = resumed(kind, &fewer, old.export()).expect("the state fits");
+        let mut next = resumed(kind, &fewer, engine.export()).expect("the state fits");
+        let expected = outputs(engine.as_mut(), &fewer, after);
+        assert_eq!(outputs(next.as_mut(), &fewer, after), expected, "seed {seed}\n{program}");
+    }
+    assert!(count > 5, "{count}");
+}
+
+/// A segment of a conversation whose handshake was not seen.
+fn segment(time_ns: u64, seq: u128, payload: &[u8]) -> Stimulus {
+    let fields = [
+        (Field::IpSrc, 0x0a00_0001),
+        (Field::IpDst, 0xc633_6401),
+        (Field::TcpSport, 1000),
+        (Field::TcpDport, 80),
+        (Field::TcpSeq, seq),
+        (Field::TcpFlags, 16),
+    ];
+    let packet = build_fresh(Link::Ethernet, time_ns, Shape::Tcp4, &fields, payload);
+    Stimulus::Packet(0, packet.expect("the shape has these fields"))
+}
+
+/// A chain with a function that resets connections for this reason when it finds these patterns.
+fn guarded(patterns: &str, reason: &str) -> Chain {
+    let source = format!(
+        "stream nf guard(bad: patterns) {{
+             on data {{ if stream.data matches bad {{ reset \"{reason}\"; }} }}
+         }}
+         chain c {{ interface lan; interface wan; path lan <-> guard(bad: {patterns}) <-> wan; }}"
+    );
+    compile(&Program { source, ..Program::default() })
+}
+
+/// Whether a segment passes a chain that goes on after other segments.
+fn passes(before: &[Stimulus], (old, new): (&Chain, &Chain), segment: &Stimulus) -> bool {
+    let mut engine = harness::reference(old);
+    record(engine.as_mut(), before, Detail::End);
+    let passes = [Kind::Reference, Kind::Compiled(ENGINES[0])].map(|kind| {
+        let mut engine = resumed(kind, new, engine.export()).expect("the state fits");
+        let outputs = record(engine.as_mut(), std::slice::from_ref(segment), Detail::End).outputs;
+        let leaves = |output: &Output| match (output, segment) {
+            (Output::Packet(1, out), Stimulus::Packet(_, packet)) => out.data() == packet.data(),
+            _ => false,
+        };
+        outputs.iter().flatten().any(leaves)
+    });
+    assert_eq!(passes[0], passes[1]);
+    passes[0]
+}
+
+#[test]
+fn reload_can_change_patterns_and_reasons() {
+    let old = guarded("{ \"evil\" }", "bad");
+    let (first, second) = (segment(1, 0, b"ev"), segment(2, 2, b"il"));
+    let began = std::slice::from_ref(&first);
+    assert!(!passes(began, (&old, &old), &second), "the match began before the reload");
+    // The searches begin anew.
+    assert!(passes(began, (&old, &guarded("{ \"evil\", \"x\" }", "bad")), &second));
+    let both = [first, second];
+    let third = segment(3, 4, b".");
+    assert!(!passes(&both, (&old, &guarded("{ \"x\" }", "bad")), &third));
+    // The function has nothing to do with the connection any more.
+    assert!(passes(&both, (&old, &guarded("{ \"x\" }", "worse")), &third));
 }
 
 #[test]
