@@ -60,8 +60,8 @@ impl Stacks {
         Some(stacks.map(|stack| stack.as_ref().map(|stack| stack.save(at))).collect())
     }
 
-    /// Goes on from what stacks have held for a function, for each worker. The functions come in their
-    /// order, before the first packet.
+    /// Goes on from what stacks have held for a function, for each worker. The functions come in
+    /// their order, before the first packet.
     pub(crate) fn restore<'a>(
         &mut self,
         node: u16,

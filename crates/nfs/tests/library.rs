@@ -5,9 +5,9 @@ fn each_model_defines_the_function_that_its_folder_names() {
     for nf in braid_nfs::all() {
         let head = format!("nf {}(", nf.name);
         assert!(
-            nf.source
-                .lines()
-                .any(|line| { line.strip_prefix("stream ").unwrap_or(line).starts_with(&head) }),
+            nf.source.lines().any(|line| {
+                line.strip_prefix("stream ").unwrap_or(line).starts_with(&head)
+            }),
             "crates/nfs/{}/model.braid has no line `{head}…`",
             nf.name
         );

@@ -47,9 +47,9 @@ impl Stack {
     /// order, each with its parameters at that time, and before the first packet.
     ///
     /// Functions that saw the same packets have the same connections. If they differ, the stack has
-    /// the connections of all functions, each as the first function has it. A function that does not
-    /// know a connection gets its next bytes as those of a new one. Where a function was at another
-    /// byte, its searches begin anew.
+    /// the connections of all functions, each as the first function has it. A function that does
+    /// not know a connection gets its next bytes as those of a new one. Where a function was at
+    /// another byte, its searches begin anew.
     ///
     /// # Errors
     /// The bytes are damaged. The stack is then of no further use.

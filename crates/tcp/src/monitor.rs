@@ -217,9 +217,9 @@ impl Monitor {
         self.all().for_each(|connection| connection.put(out));
     }
 
-    /// Takes over connections that a monitor has saved, and returns them in their order. Connections
-    /// that this monitor has stay as they are, and the others come behind them. `None` if the bytes
-    /// are damaged.
+    /// Takes over connections that a monitor has saved, and returns them in their order. The
+    /// connections that this monitor has stay as they are, and the others come behind them. `None`
+    /// if the bytes are damaged.
     pub fn restore(&mut self, from: &mut Reader<'_>) -> Option<Vec<Restored>> {
         let now_ns = u64::get(from)?;
         self.now_ns = self.now_ns.max(now_ns);

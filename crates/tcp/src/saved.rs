@@ -1,5 +1,5 @@
-//! Connections as bytes, so that another monitor goes on from them. Numbers take 7 bits in each byte,
-//! and lists begin with their lengths.
+//! Connections as bytes, so that another monitor goes on from them. Numbers take 7 bits in each
+//! byte, and lists begin with their lengths.
 //!
 //! A reader refuses whatever no monitor would hold, and takes no more memory than a multiple of the
 //! bytes that are there. The numbers of reports are not written: they begin anew.

@@ -1,5 +1,5 @@
-//! Connections that move to another monitor as bytes go on as they would have done, and damaged bytes
-//! do no harm.
+//! Connections that move to another monitor as bytes go on as they would have done, and damaged
+//! bytes do no harm.
 
 use braid_packet::FlowKey;
 use braid_tcp::{Flags, Gap, Monitor, Options, Overlap, Place, Reader, Report, Segment, Seq, Sink};
@@ -165,7 +165,7 @@ proptest! {
 }
 
 #[test]
-fn monitor_with_connections_takes_those_that_it_does_not_know() {
+fn monitor_with_connections_takes_the_ones_that_it_does_not_know() {
     let say = |port, seq| Say {
         port,
         from_client: true,

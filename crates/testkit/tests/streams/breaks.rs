@@ -1,5 +1,5 @@
-//! Tests that connections go on as if nothing had happened when the state moves to another engine, in
-//! the middle of conversations.
+//! Tests that connections go on as if nothing had happened when the state moves to another engine,
+//! in the middle of conversations.
 
 use crate::{PACKETS, compile};
 use braid_ir::chain::Chain;
