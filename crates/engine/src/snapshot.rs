@@ -102,6 +102,11 @@ fn begin(engine: &mut Compiled) -> Snapshot {
             timer.next_ns = *next;
         }
         state.shards = instance.shards.iter_mut().map(begin_shard).collect();
+        for (shard, memory) in
+            state.shards.iter_mut().zip(functions.stacks.save(node).unwrap_or_default())
+        {
+            shard.memory = memory;
+        }
     }
     for ((until, node, queue, _), held) in waiting {
         let Held { packet, hops, worker } = held;
@@ -176,7 +181,7 @@ fn import_function(
             changed.push(id);
         }
     }
-    let Functions { chain, instances, store, .. } = functions;
+    let Functions { chain, instances, store, stacks, .. } = functions;
     let (params, instance) =
         (&chain.nodes[usize::from(node)].params, &mut instances[usize::from(node)]);
     for id in changed {
@@ -193,6 +198,15 @@ fn import_function(
         shard.rng = Rng::new(state.random);
     }
     bridge::resume(instance.shards.iter_mut().map(|shard| shard.native.as_mut()), state)?;
+    // A worker needs its own stacks only.
+    let is_used = |worker| chain.only.is_none_or(|only| only == worker);
+    let shards = (0..).zip(&state.shards);
+    let of_stacks =
+        shards.map(|(worker, shard)| shard.memory.as_deref().filter(|_| is_used(worker)));
+    stacks.restore(node, params, of_stacks).map_err(|why| {
+        let function = state.name.clone();
+        ImportError::Refused { function, why }
+    })?;
     // Rules and tables have counters of their own.
     instance.counters = NodeCounters { rules: Default::default(), tables: Vec::new(), ..counters };
     instance.timers = state.timers.iter().map(|timer| timer.next_ns).collect();

@@ -4,6 +4,7 @@
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
 use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
+use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header};
 use braid_streams::Stack;
 
@@ -57,6 +58,31 @@ impl Stacks {
         let Some((group, at)) = self.place(node) else { return };
         let stacks = self.all.iter_mut().skip(group * self.workers).take(self.workers);
         stacks.flatten().for_each(|stack| stack.changed(at, param));
+    }
+
+    /// For each worker, what its stack holds for a function. `None` if the function has no stack.
+    pub(crate) fn save(&self, node: u16) -> Option<Vec<Option<Vec<u8>>>> {
+        let (group, at) = self.place(node)?;
+        let stacks = self.all.iter().skip(group * self.workers).take(self.workers);
+        Some(stacks.map(|stack| stack.as_ref().map(|stack| stack.save(at))).collect())
+    }
+
+    /// Goes on from what stacks have held for a function, for each worker. The functions come in
+    /// their order, before the first packet.
+    pub(crate) fn restore<'a>(
+        &mut self,
+        node: u16,
+        params: &[ParamValue],
+        saved: impl Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), String> {
+        let Some((group, at)) = self.place(node) else { return Ok(()) };
+        let stacks = self.all.iter_mut().skip(group * self.workers).take(self.workers);
+        for (stack, saved) in stacks.zip(saved) {
+            if let (Some(stack), Some(saved)) = (stack, saved) {
+                stack.restore(at, params, saved)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes the stack of a function in a shard out, to run programs. `None` if it is out already.

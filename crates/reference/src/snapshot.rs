@@ -89,7 +89,10 @@ fn export_shard(model: &Model, shard: &mut Shard) -> ShardState {
     ShardState {
         random: shard.rng.state(),
         pools: pools.collect(),
-        memory: shard.native.as_mut().and_then(braid_native::Instance::save),
+        memory: match &shard.stack {
+            Some(stack) => Some(stack.save(0)),
+            None => shard.native.as_mut().and_then(braid_native::Instance::save),
+        },
     }
 }
 
@@ -117,6 +120,7 @@ pub(crate) fn import(engine: &mut Reference, snapshot: Snapshot) -> Result<(), I
         import_shards(instance, state);
         let natives = instance.shards.iter_mut().map(|shard| shard.native.as_mut());
         bridge::resume(natives, state)?;
+        import_stacks(instance, state)?;
         instance.timers = state.timers.iter().map(|timer| timer.next_ns).collect();
     }
     (engine.counters, engine.counters.nodes) = (counters, Vec::new());
@@ -178,6 +182,16 @@ fn import_tables(instance: &mut Instance, state: &FunctionState, ids: &mut u64) 
             root.tied.push(member);
         }
     }
+}
+
+fn import_stacks(instance: &mut Instance, state: &FunctionState) -> Result<(), ImportError> {
+    for (shard, saved) in instance.shards.iter_mut().zip(&state.shards) {
+        if let (Some(stack), Some(saved)) = (&mut shard.stack, &saved.memory) {
+            let refused = |why| ImportError::Refused { function: state.name.clone(), why };
+            stack.restore(0, &instance.params, saved).map_err(refused)?;
+        }
+    }
+    Ok(())
 }
 
 fn import_shards(instance: &mut Instance, state: &FunctionState) {

@@ -2,7 +2,7 @@
 
 use crate::program::{End, Matches, View};
 use braid_externs::patterns::Scan;
-use braid_ir::model::{ParamId, ReasonId, StreamEvent};
+use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
 use braid_tcp::{Direction, Pair};
@@ -12,8 +12,22 @@ use braid_tcp::{Direction, Pair};
 pub struct Function {
     /// The parameters whose patterns are searched.
     pub scanned: Vec<ParamId>,
+    /// Their names.
+    pub scanned_names: Vec<String>,
+    /// The reasons for which the function resets connections, by number.
+    pub reasons: Vec<String>,
     /// The number of changes of these parameters.
     pub changes: u64,
+}
+
+impl Function {
+    /// The function of a model.
+    pub fn of(model: &Model) -> Self {
+        let scanned = model.scanned();
+        let decls = scanned.iter().filter_map(|param| model.params.get(param.index()));
+        let scanned_names = decls.map(|decl| decl.name.clone()).collect();
+        Self { scanned, scanned_names, reasons: model.reasons.clone(), changes: 0 }
+    }
 }
 
 /// The next bytes of a stream.
@@ -44,9 +58,9 @@ pub enum Part {
 pub struct Follower {
     pub part: Part,
     /// For each direction and each parameter whose patterns are searched: how far the search is.
-    scans: Pair<Vec<Scan>>,
+    pub scans: Pair<Vec<Scan>>,
     /// The number of changes of these parameters that the searches know of.
-    changes: u64,
+    pub changes: u64,
 }
 
 /// Runs a program of the function.
@@ -95,6 +109,11 @@ impl Follower {
         self.ended(run(event, &View { flow, len, offset: data.offset, matches }));
     }
 
+    /// The searches begin anew.
+    pub fn search_anew(&mut self) {
+        self.scans = Pair::default();
+    }
+
     /// Bytes of a direction are missing.
     pub fn skip(&mut self, direction: Direction) {
         self.scans.of_mut(direction).iter_mut().for_each(Scan::skip);
@@ -104,7 +123,7 @@ impl Follower {
     pub fn close(&mut self, flow: FlowKey, run: &mut Run<'_>) {
         if self.part == Part::Follows {
             self.part = Part::Left;
-            self.scans = Pair::default();
+            self.search_anew();
             run(StreamEvent::Close, &View::of(flow));
         }
     }
@@ -116,6 +135,6 @@ impl Follower {
             End::Bypass => self.part = Part::Left,
             End::Reset(reason) => self.part = Part::Reset(reason),
         }
-        self.scans = Pair::default();
+        self.search_anew();
     }
 }

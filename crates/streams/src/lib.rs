@@ -16,6 +16,7 @@
 mod events;
 mod follower;
 mod program;
+mod saved;
 mod stack;
 
 pub use program::{End, View};

@@ -33,15 +33,15 @@ impl Answer {
 
 /// What a stack keeps of a connection.
 #[derive(Debug)]
-struct Known {
+pub struct Known {
     /// One for each function.
-    followers: Box<[Follower]>,
+    pub followers: Box<[Follower]>,
     /// The client's flow, if a function has reset the connection.
-    aborted: Option<FlowKey>,
+    pub aborted: Option<FlowKey>,
 }
 
 impl Known {
-    fn new(functions: usize) -> Self {
+    pub fn new(functions: usize) -> Self {
         Self { followers: (0..functions).map(|_| Follower::default()).collect(), aborted: None }
     }
 }
@@ -60,10 +60,10 @@ struct Brought {
 /// A TCP stack, for one stream function or for several.
 #[derive(Debug)]
 pub struct Stack {
-    monitor: Monitor,
-    functions: Vec<Function>,
+    pub(crate) monitor: Monitor,
+    pub(crate) functions: Vec<Function>,
     /// The connections that have brought events.
-    known: HashMap<ConnectionId, Known, RandomState>,
+    pub(crate) known: HashMap<ConnectionId, Known, RandomState>,
     brought: Brought,
     /// The results of searches, whose memory is used again.
     matches: Matches,
@@ -73,12 +73,11 @@ impl Stack {
     /// A stack for functions with these models.
     #[must_use]
     pub fn new<'a>(models: impl IntoIterator<Item = &'a Model>) -> Self {
-        let function = |model: &Model| Function { scanned: model.scanned(), changes: 0 };
         let options =
             Options { delivers_rest: false, verify_checksums: true, ..Options::default() };
         Self {
             monitor: Monitor::new(options),
-            functions: models.into_iter().map(function).collect(),
+            functions: models.into_iter().map(Function::of).collect(),
             known: HashMap::default(),
             brought: Brought::default(),
             matches: Matches::new(),

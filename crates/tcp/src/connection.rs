@@ -5,7 +5,7 @@ use braid_packet::FlowKey;
 use crate::direction::{Direction, Pair};
 use crate::finding::{Gap, Overlap};
 use crate::options::Options;
-use crate::place::{ConnectionId, Place, Progress};
+use crate::place::{ConnectionId, Place, Progress, Restored};
 use crate::policy::Policy;
 use crate::report::{Ended, Opening, Report, State};
 use crate::segment::{Flags, Segment, Syn};
@@ -23,7 +23,7 @@ pub struct Connection {
     pub opening: Opening,
     pub sides: Pair<Side>,
     /// Whether the sink knows that the connection is open.
-    is_open: bool,
+    pub is_open: bool,
     /// Whether both streams have ended.
     pub is_over: bool,
     /// The time at which both streams had ended (ns).
@@ -79,6 +79,31 @@ impl Connection {
             over_ns: 0,
             memory_gaps: 0,
         }
+    }
+
+    /// A monitor takes over the connection, which was saved.
+    pub fn begin_anew(&mut self, id: ConnectionId, policy: Policy) {
+        self.id = id;
+        for direction in Direction::BOTH {
+            self.sides.of_mut(direction).stream.policy = policy;
+        }
+    }
+
+    /// What a monitor tells of the connection after it was restored.
+    pub fn restored(&self, is_same: bool) -> Restored {
+        Restored { connection: self.id, flow: self.flow, is_same }
+    }
+
+    /// Whether both streams are as far as those of another connection.
+    pub fn is_as_far_as(&self, other: &Connection) -> bool {
+        self.flow == other.flow && self.progress() == other.progress()
+    }
+
+    /// How far both streams are.
+    fn progress(&self) -> Pair<Progress> {
+        let progress = |side: &Side| Progress { base: side.base, frontier: side.stream.frontier() };
+        let Pair { forward, backward } = &self.sides;
+        Pair { forward: progress(forward), backward: progress(backward) }
     }
 
     /// The direction of a segment.
@@ -219,9 +244,7 @@ impl Connection {
         options: &Options,
         sink: &mut S,
     ) -> Pair<Progress> {
-        let progress = |side: &Side| Progress { base: side.base, frontier: side.stream.frontier() };
-        let Pair { forward, backward } = &self.sides;
-        let reached = Pair { forward: progress(forward), backward: progress(backward) };
+        let reached = self.progress();
         if !self.is_over {
             for direction in Direction::BOTH {
                 let side = self.sides.of_mut(direction);

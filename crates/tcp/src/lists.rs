@@ -90,6 +90,17 @@ impl<T> Lists<T> {
         Some(self.ends(list).oldest).filter(|at| *at != NONE)
     }
 
+    /// The items of a list, the oldest first.
+    pub fn iter(&self, list: List) -> impl Iterator<Item = &T> {
+        let ends = match list {
+            List::Live => self.live,
+            List::Done => self.done,
+        };
+        let slot = |at: usize| self.slots.get(at)?.as_ref();
+        let slots = std::iter::successors(slot(ends.oldest), move |last| slot(last.newer));
+        slots.map(|slot| &slot.item)
+    }
+
     /// Removes an item.
     pub fn remove(&mut self, at: usize) -> Option<T> {
         self.unlink(at);
@@ -137,6 +148,9 @@ mod tests {
         lists.renew(c, List::Done);
         lists.renew(d, List::Done);
         lists.renew(c, List::Done);
+        let all: [Vec<_>; 2] =
+            [List::Live, List::Done].map(|list| lists.iter(list).copied().collect());
+        assert_eq!(all, [vec!["b", "a"], vec!["d", "c"]]);
         let mut order = Vec::new();
         for list in [List::Live, List::Done] {
             while let Some(at) = lists.oldest(list) {

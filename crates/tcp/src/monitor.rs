@@ -10,8 +10,9 @@ use crate::connection::Connection;
 use crate::direction::Pair;
 use crate::lists::{List, Lists};
 use crate::options::Options;
-use crate::place::{ConnectionId, Progress};
+use crate::place::{ConnectionId, Progress, Restored};
 use crate::report::Ended;
+use crate::saved::{Reader, Stored};
 use crate::segment::{Segment, Syn};
 use crate::sink::Sink;
 
@@ -182,15 +183,71 @@ impl Monitor {
 
     fn open(&mut self, key: FlowKey, segment: &Segment<'_>, syn: Option<Syn>) -> usize {
         let id = ConnectionId(self.counts.connections);
-        self.counts.connections += 1;
-        self.memory += CONNECTION_BYTES;
         let mut connection = Connection::new(id, segment, self.options.policy);
         if let Some(syn) = syn {
             connection.open(syn);
         }
+        self.add(key, connection)
+    }
+
+    /// Adds the next connection.
+    fn add(&mut self, key: FlowKey, connection: Connection) -> usize {
+        self.counts.connections += 1;
+        self.memory += CONNECTION_BYTES + connection.memory();
         let at = self.connections.add(Box::new(connection));
         self.table.insert(key, at);
         at
+    }
+
+    /// The connections in the order in which [`Self::save`] writes them.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
+        self.all().map(|connection| connection.id)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Connection> {
+        let lists = [List::Live, List::Done].into_iter();
+        lists.flat_map(|list| self.connections.iter(list)).map(|connection| &**connection)
+    }
+
+    /// Writes the time and the connections, in their order of use. Options and the numbers of
+    /// reports are not written.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        self.now_ns.put(out);
+        (self.table.len() as u64).put(out);
+        self.all().for_each(|connection| connection.put(out));
+    }
+
+    /// Takes over connections that a monitor has saved, and returns them in their order. The
+    /// connections that this monitor has stay as they are, and the others come behind them. `None`
+    /// if the bytes are damaged.
+    pub fn restore(&mut self, from: &mut Reader<'_>) -> Option<Vec<Restored>> {
+        let now_ns = u64::get(from)?;
+        self.now_ns = self.now_ns.max(now_ns);
+        let first = self.counts.connections;
+        let mut all = Vec::new();
+        for _ in 0..from.len_of_list()? {
+            let mut saved = Connection::get(from)?;
+            if saved.over_ns > now_ns {
+                return None;
+            }
+            let key = saved.flow.bidirectional();
+            let known = self.table.get(&key).copied();
+            all.push(match known.and_then(|at| self.connections.get(at)) {
+                // One monitor has no two connections between the same ends.
+                Some(known) if known.id.0 >= first => return None,
+                Some(known) => known.restored(known.is_as_far_as(&saved)),
+                None => {
+                    saved.begin_anew(ConnectionId(self.counts.connections), self.options.policy);
+                    let (restored, is_over) = (saved.restored(true), saved.is_over);
+                    let at = self.add(key, saved);
+                    if is_over {
+                        self.connections.renew(at, List::Done);
+                    }
+                    restored
+                }
+            });
+        }
+        Some(all)
     }
 
     fn remove<S: Sink>(&mut self, at: usize, ended: Ended, sink: &mut S) {

@@ -7,7 +7,7 @@ use crate::seq::Seq;
 use crate::direction::Direction;
 
 /// Numbers the connections of a monitor, from 0, in the order of their first packets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub struct ConnectionId(pub u64);
 
 /// A stream: a direction of a connection.
@@ -19,6 +19,17 @@ pub struct Place {
     pub direction: Direction,
     /// The 5-tuple, with the stream's sender as the source.
     pub flow: FlowKey,
+}
+
+/// A connection of saved ones, in a monitor that has taken them over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The 5-tuple in the forward direction.
+    pub flow: FlowKey,
+    /// Whether both streams are as far as they were when the connection was saved.
+    pub is_same: bool,
 }
 
 /// How far a stream has been delivered.

@@ -7,7 +7,7 @@ use crate::stream::Stream;
 
 /// The scale of windows that is assumed where the handshake was not seen, and the largest one
 /// (RFC 7323 §2.3).
-const MOST_SCALE: u8 = 14;
+pub(crate) const MOST_SCALE: u8 = 14;
 /// How far behind the frontier segments are believed while the receiver's window is not known.
 const UNKNOWN_WINDOW: u64 = 1 << 30;
 /// The least distance behind the window's end at which segments are believed, because the packet
@@ -33,15 +33,15 @@ pub struct Side {
     /// The highest acknowledgement that it has sent.
     pub ack: Option<Seq>,
     /// The window that it announced last.
-    window: u16,
+    pub(crate) window: u16,
     /// The time of its last acknowledgement (ns).
-    heard_ns: u64,
+    pub(crate) heard_ns: u64,
     /// The window scale option of its SYN.
     pub offered_scale: Option<u8>,
     /// Whether its SYN had the timestamps option.
     pub offers_timestamps: bool,
     /// The last timestamp that counts, with the time when it came (ns).
-    recent: Option<(u32, u64)>,
+    pub(crate) recent: Option<(u32, u64)>,
     /// A SYN for a new connection, which nobody has answered yet.
     pub candidate: Option<Syn>,
     /// Whether the other end has received the FIN.

@@ -13,7 +13,7 @@ use crate::policy::{Kept, Policy};
 /// The memory that a piece needs besides its bytes: its entry in the map and the allocator's part.
 const PIECE_BYTES: usize = 64;
 /// The number of gaps that a stream remembers, to tell bytes that come too late from repeated ones.
-const GAPS: usize = 16;
+pub(crate) const GAPS: usize = 16;
 
 /// Takes what a stream finds; see [`crate::Sink`], which takes it for all streams.
 pub trait Output {
@@ -60,21 +60,21 @@ pub struct Found {
 /// The bytes of one direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    policy: Policy,
-    frontier: u64,
+    pub(crate) policy: Policy,
+    pub(crate) frontier: u64,
     /// The end of the last byte that was sent, as far as the capture shows.
-    top: u64,
+    pub(crate) top: u64,
     /// Where the FIN stands.
-    fin: Option<u64>,
+    pub(crate) fin: Option<u64>,
     /// The end of the bytes that the receiver has acknowledged.
-    acked: u64,
+    pub(crate) acked: u64,
     /// The time since which the frontier is behind `acked` (ns).
-    behind_since: Option<u64>,
+    pub(crate) behind_since: Option<u64>,
     /// Bytes that wait, by offset. They do not overlap, and all lie behind the frontier.
-    pieces: BTreeMap<u64, Box<[u8]>>,
+    pub(crate) pieces: BTreeMap<u64, Box<[u8]>>,
     memory: usize,
     /// The last gaps.
-    lost: VecDeque<Range<u64>>,
+    pub(crate) lost: VecDeque<Range<u64>>,
     counts: StreamCounts,
 }
 
@@ -276,21 +276,24 @@ impl Stream {
             self.counts.repeated_bytes += old.len() as u64;
             match kept {
                 Kept::Earlier => {
-                    self.put(at, part(bytes, start, at..both.start));
+                    self.keep(at, part(bytes, start, at..both.start));
                     at = both.end;
                 }
                 Kept::Later => {
                     let piece = self.take(*key);
-                    self.put(earlier.start, part(&piece, earlier.start, earlier.start..both.start));
-                    self.put(both.end, part(&piece, earlier.start, both.end..earlier.end));
+                    self.keep(
+                        earlier.start,
+                        part(&piece, earlier.start, earlier.start..both.start),
+                    );
+                    self.keep(both.end, part(&piece, earlier.start, both.end..earlier.end));
                 }
             }
         }
-        self.put(at, part(bytes, start, at..later.end));
+        self.keep(at, part(bytes, start, at..later.end));
         !shared.is_empty()
     }
 
-    fn put(&mut self, at: u64, bytes: &[u8]) {
+    pub(crate) fn keep(&mut self, at: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.memory += bytes.len() + PIECE_BYTES;
             self.pieces.insert(at, bytes.into());
@@ -349,7 +352,7 @@ impl Stream {
             let piece = self.take(at);
             let kept = part(&piece, at, at..offset.max(at));
             self.counts.surplus_bytes += (piece.len() - kept.len()) as u64;
-            self.put(at, kept);
+            self.keep(at, kept);
         }
     }
 }

@@ -193,7 +193,8 @@ pub struct ShardState {
     pub random: u64,
     /// The pool of each pool parameter, in the order of the parameters.
     pub pools: Vec<PoolState>,
-    /// The memory that a native function has saved. `None` if it has none or cannot save it.
+    /// The memory that a native function has saved, or what the TCP stack of a stream function
+    /// holds. `None` if there is none or if it cannot be saved.
     pub memory: Option<Vec<u8>>,
 }
 

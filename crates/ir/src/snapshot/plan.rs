@@ -62,6 +62,8 @@ pub enum What {
     Shards,
     /// The memory of a native function.
     Memory,
+    /// What the TCP stack of a stream function holds.
+    Stack,
 }
 
 /// What becomes of a function or a part.
@@ -169,6 +171,7 @@ impl Parts<'_> {
         parts.extend(timers.map(|(at, timer)| self.timer(at, timer)));
         parts.push(self.rows());
         parts.extend(self.memory());
+        parts.extend(self.stack());
         parts
     }
 
@@ -382,9 +385,25 @@ impl Parts<'_> {
         } else {
             Fate::Moves
         };
-        let bytes = self.old.shards.iter().flat_map(|shard| &shard.memory).map(Vec::len);
-        let count = bytes.map(|bytes| bytes as u64).sum();
-        Some(Part { what: What::Memory, name, fate, count, from: None })
+        Some(Part { what: What::Memory, name, fate, count: self.saved_bytes(), from: None })
+    }
+
+    fn stack(&self) -> Option<Part> {
+        let count = if self.old.native.is_none() { self.saved_bytes() } else { 0 };
+        let fate = match (count > 0, self.model.is_stream()) {
+            (false, false) => return None,
+            (false, true) => Fate::New,
+            (true, false) => Fate::Lost("it is no stream function any more".to_owned()),
+            (true, true) if self.shards_differ() => Fate::Lost(self.divided()),
+            (true, true) => Fate::Moves,
+        };
+        Some(Part { what: What::Stack, name: String::new(), fate, count, from: None })
+    }
+
+    /// The number of bytes that the function has saved.
+    fn saved_bytes(&self) -> u64 {
+        let saved = self.old.shards.iter().flat_map(|shard| &shard.memory);
+        saved.map(|bytes| bytes.len() as u64).sum()
     }
 }
 
@@ -426,7 +445,8 @@ impl Part {
     /// Whether the plan shows it: only tables and queues with contents are shown when they simply
     /// move.
     fn is_told(&self) -> bool {
-        let has_contents = matches!(self.what, What::Table | What::Queue | What::Memory);
+        let has_contents =
+            matches!(self.what, What::Table | What::Queue | What::Memory | What::Stack);
         match self.fate {
             Fate::Moves => has_contents && self.count > 0,
             Fate::MovesBut(_) | Fate::Lost(_) => true,
@@ -445,6 +465,7 @@ impl fmt::Display for Part {
             What::Rows => f.write_str("counters of rows")?,
             What::Shards => f.write_str("pools and random generators")?,
             What::Memory => write!(f, "memory of `{}` ({} bytes)", self.name, self.count)?,
+            What::Stack => write!(f, "TCP stack ({} bytes)", self.count)?,
         }
         write!(f, " {}", self.fate)
     }

@@ -29,7 +29,8 @@ fn stays(old: &Node, next: &Node) -> bool {
         let held = model.params.iter().filter(|decl| is_held(&decl.ty));
         held.map(|decl| (decl.name.clone(), decl.ty.clone())).collect()
     };
-    // The memory of native functions is data in any case.
+    // The memory of native functions is data in any case. So is what TCP stacks hold, but functions
+    // with a stack may have tables besides.
     old.native.is_none()
         && next.native.is_none()
         && old.name == next.name

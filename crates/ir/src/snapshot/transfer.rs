@@ -167,7 +167,7 @@ impl FunctionState {
         if moving(What::Shards).next().is_some() {
             self.take_pools(old);
         }
-        if moving(What::Memory).next().is_some() {
+        if moving(What::Memory).chain(moving(What::Stack)).next().is_some() {
             for (shard, old) in self.shards.iter_mut().zip(&mut old.shards) {
                 shard.memory = old.memory.take();
             }

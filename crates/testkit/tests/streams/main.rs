@@ -1,9 +1,12 @@
 //! Tests of stream functions: engines, which share TCP stacks, do what the reference engine does,
 //! where each function has a stack of its own.
 
+mod breaks;
 mod division;
 
+use braid_ir::chain::Chain;
 use braid_ir::engine::Event;
+use braid_testkit::generate::program::Program;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
 use braid_testkit::harness::{self, ENGINES, Form, USERS};
@@ -12,6 +15,11 @@ use std::collections::BTreeMap;
 
 /// The number of packets of each chain.
 const PACKETS: usize = 300;
+
+fn compile(program: &Program) -> Chain {
+    let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+    chain.unwrap_or_else(|error| panic!("{program}\n{error}"))
+}
 
 /// How often events of each kind were published.
 fn published(trace: &Trace, counts: &mut BTreeMap<String, usize>) {
@@ -28,8 +36,7 @@ fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
     let (mut events, mut resets) = (BTreeMap::new(), 0);
     for seed in 0..count.into() {
         let program = streams::program(seed);
-        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
-        let chain = chain.unwrap_or_else(|error| panic!("seed {seed}\n{program}\n{error}"));
+        let chain = compile(&program);
         let (stimuli, expected) = recorded(&chain, seed, PACKETS);
         published(&expected, &mut events);
         resets += expected.counters.iter().map(|counters| counters.created).sum::<u64>();

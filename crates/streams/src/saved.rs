@@ -1,0 +1,192 @@
+//! What a stack holds for one of its functions as bytes, so that another stack goes on from it:
+//! parts of the function, the connections, and for each connection how the function takes part.
+//!
+//! The bytes are the same whether the function has its stack for itself or shares it.
+
+use crate::follower::{Follower, Function, Part};
+
+use crate::stack::{Known, Stack};
+use braid_externs::patterns::Scan;
+use braid_ir::model::{ParamId, ReasonId};
+use braid_ir::value::ParamValue;
+use braid_tcp::{Direction, Reader, Restored, Stored, put_bytes};
+
+/// The parts that followers name by number: the parameters whose patterns are searched, and the
+/// reasons of resets.
+struct Names {
+    scanned: Vec<String>,
+    reasons: Vec<String>,
+}
+
+/// How a function takes part in a connection, by number.
+const NEW: u8 = 0;
+const FOLLOWS: u8 = 1;
+const LEFT: u8 = 2;
+const RESET: u8 = 3;
+
+impl Stack {
+    /// What the stack holds for a function, except the numbers of [`Self::counts`].
+    #[must_use]
+    pub fn save(&self, function: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        let Some(of) = self.functions.get(function) else { return out };
+        put_names(&of.scanned_names, &mut out);
+        put_names(&of.reasons, &mut out);
+        self.monitor.save(&mut out);
+        for connection in self.monitor.connections() {
+            let known = self.known.get(&connection);
+            let follower = known.and_then(|known| known.followers.get(function));
+            match follower.zip(known) {
+                Some((follower, known)) => follower.put(known.aborted.is_some(), of, &mut out),
+                None => out.push(NEW),
+            }
+        }
+        out
+    }
+
+    /// Goes on from what a stack has saved for a function. The functions of the stack come in their
+    /// order, each with its parameters at that time, and before the first packet.
+    ///
+    /// Functions that saw the same packets have the same connections. If they differ, the stack has
+    /// the connections of all functions, each as the first function has it. A function that does
+    /// not know a connection gets its next bytes as those of a new one. Where a function was at
+    /// another byte, its searches begin anew.
+    ///
+    /// # Errors
+    /// The bytes are damaged. The stack is then of no further use.
+    pub fn restore(
+        &mut self,
+        function: usize,
+        params: &[ParamValue],
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let from = &mut Reader(bytes);
+        let restored = self.read(function, params, from).filter(|()| from.is_at_end());
+        restored.ok_or_else(|| "the state of its connections is damaged".to_owned())
+    }
+
+    fn read(
+        &mut self,
+        function: usize,
+        params: &[ParamValue],
+        from: &mut Reader<'_>,
+    ) -> Option<()> {
+        let (count, of) = (self.functions.len(), self.functions.get(function)?);
+        let names = Names { scanned: names(from)?, reasons: names(from)? };
+        for Restored { connection, flow, is_same } in self.monitor.restore(from)? {
+            let Some((follower, is_aborted)) = follower(&names, of, params, from)? else {
+                continue;
+            };
+            let known = self.known.entry(connection).or_insert_with(|| Known::new(count));
+            if is_aborted {
+                known.aborted = Some(flow);
+            }
+            if let Some(place) = known.followers.get_mut(function) {
+                *place = follower;
+                if !is_same {
+                    place.search_anew();
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+impl Follower {
+    /// Writes what the stack keeps of a connection. `is_aborted`: a function has reset it.
+    fn put(&self, is_aborted: bool, function: &Function, out: &mut Vec<u8>) {
+        match self.part {
+            Part::New => out.push(NEW),
+            Part::Left => out.push(LEFT),
+            Part::Reset(ReasonId(reason)) => {
+                out.push(RESET);
+                reason.put(out);
+            }
+            Part::Follows => {
+                out.push(FOLLOWS);
+                is_aborted.put(out);
+                for direction in Direction::BOTH {
+                    let scans: &[Scan] = match self.changes == function.changes {
+                        true => self.scans.of(direction),
+                        // They begin anew with the next bytes.
+                        false => &[],
+                    };
+                    (!scans.is_empty()).put(out);
+                    scans.iter().for_each(|scan| put_bytes(&scan.to_bytes(), out));
+                }
+            }
+        }
+    }
+}
+
+/// Reads what a stack has kept of a connection, and whether a function has reset it. `Some(None)`:
+/// the function does not know of the connection yet.
+#[expect(clippy::option_option, reason = "the outer one is for damaged bytes, as in all readers")]
+fn follower(
+    names: &Names,
+    function: &Function,
+    params: &[ParamValue],
+    from: &mut Reader<'_>,
+) -> Option<Option<(Follower, bool)>> {
+    let mut follower = Follower::default();
+    let mut is_aborted = false;
+    follower.part = match u8::get(from)? {
+        NEW => return Some(None),
+        LEFT => Part::Left,
+        RESET => {
+            let name = names.reasons.get(usize::try_from(u32::get(from)?).ok()?)?;
+            let reason = (0..).map(ReasonId).zip(&function.reasons).find(|(_, one)| *one == name);
+            // A function that does not reset for this reason any more has nothing to do with the
+            // connection.
+            reason.map_or(Part::Left, |(reason, _)| Part::Reset(reason))
+        }
+        FOLLOWS => {
+            is_aborted = bool::get(from)?;
+            for direction in Direction::BOTH {
+                *follower.scans.of_mut(direction) = scans(names, function, params, from)?;
+            }
+            Part::Follows
+        }
+        _ => return None,
+    };
+    follower.changes = function.changes;
+    Some(Some((follower, is_aborted)))
+}
+
+/// Reads the searches in a direction. They begin anew if the function now searches for the patterns
+/// of other parameters.
+fn scans(
+    names: &Names,
+    function: &Function,
+    params: &[ParamValue],
+    from: &mut Reader<'_>,
+) -> Option<Vec<Scan>> {
+    if !bool::get(from)? {
+        return Some(Vec::new());
+    }
+    let all: Option<Vec<&[u8]>> = names.scanned.iter().map(|_| from.bytes()).collect();
+    if names.scanned != function.scanned_names {
+        return Some(Vec::new());
+    }
+    let anew = || {
+        let mut anew = Scan::default();
+        anew.skip();
+        anew
+    };
+    let scan = |(param, bytes): (&ParamId, &[u8])| match params.get(param.index()) {
+        // Another version of Braid may have written it.
+        Some(ParamValue::Patterns(set)) => set.read_scan(bytes).unwrap_or_else(anew),
+        _ => Scan::default(),
+    };
+    Some(function.scanned.iter().zip(all?).map(scan).collect())
+}
+
+fn put_names(names: &[String], out: &mut Vec<u8>) {
+    (names.len() as u64).put(out);
+    names.iter().for_each(|name| put_bytes(name.as_bytes(), out));
+}
+
+fn names(from: &mut Reader<'_>) -> Option<Vec<String>> {
+    let name = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    (0..from.len_of_list()?).map(|_| from.bytes().and_then(name)).collect()
+}
