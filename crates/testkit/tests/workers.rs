@@ -14,7 +14,7 @@ use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, Engine, Form, USERS, budget};
 use braid_testkit::packet::parse;
-use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, record_bursts, step};
+use braid_testkit::record::{Detail, Stimulus, Trace, record, record_bursts, step};
 use std::path::Path;
 
 /// Number of stimuli of each chain.
