@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 pub mod budget;
 mod engines;
+mod owners;
 mod steering;
 
 pub use engines::{ENGINES, Engine, HOSTILE, Stages, USERS, reference};
+pub use owners::conflict;
 pub use steering::{by_sender, over_workers, roomy, settled};
 
 /// The form of the source that is compiled.

@@ -6,12 +6,10 @@
 use braid_compiler::sharding::{Placement, Sharding, Verdict, divide, sharding};
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::engine::{Engine, Event, Outputs};
-use braid_ir::model::{Granularity, Model, Op, ParamTy, StateId, Word};
+use braid_ir::model::{Granularity, Model, Op, ParamTy, Word};
 use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
-use braid_reference::Reference;
-use braid_reference::trace::{Observer, StateAccess, StateWhat};
 use braid_runtime::Sharded;
 use braid_testkit::compare::difference;
 use braid_testkit::convert::packet_of;
@@ -177,40 +175,6 @@ fn workers_that_share_nothing_do_what_one_worker_does() {
     assert!(wrong >= 1 || budget::is_asked(), "another steering makes no difference");
 }
 
-/// Keeps the worker of each entry, and what another worker does with it.
-struct Owners<'a> {
-    worker: u16,
-    /// The tables whose entries belong to one worker, and whether lookups may miss them.
-    local: &'a BTreeMap<(u16, StateId), bool>,
-    entries: HashMap<(u16, StateId, Vec<Word>), u16>,
-    conflict: Option<String>,
-}
-
-impl Observer for Owners<'_> {
-    fn state(&mut self, node: u16, access: &StateAccess<'_>) {
-        let Some(may_miss) = self.local.get(&(node, access.state)) else { return };
-        let entry = (node, access.state, access.key.to_vec());
-        let owner = self.entries.get(&entry).copied();
-        let reads = matches!(access.what, StateWhat::Exists(_) | StateWhat::Get(..));
-        if owner.is_some_and(|owner| owner != self.worker)
-            && !matches!(access.what, StateWhat::Ended)
-            && !(reads && *may_miss)
-        {
-            let text = format!("worker {}: {:?} {entry:?} of {owner:?}", self.worker, access.what);
-            self.conflict.get_or_insert(text);
-        }
-        match access.what {
-            StateWhat::Created(_) => {
-                self.entries.insert(entry, self.worker);
-            }
-            StateWhat::Deleted | StateWhat::Ended => {
-                self.entries.remove(&entry);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Forgets what leaves.
 struct Nothing;
 
@@ -222,27 +186,9 @@ impl Outputs for Nothing {
 /// An entry that packets of two workers use, if generated traffic finds one.
 fn conflict(one: &Generated, steering: &Steering) -> Option<String> {
     let Generated { seed, chain, found } = one;
-    let tables = (0..).zip(&chain.nodes).flat_map(|(node, of)| {
-        (0..of.model.state.len()).map(move |at| (node, StateId(u32::try_from(at).expect("few"))))
-    });
-    let tables = tables.zip(&found.tables);
-    let local = tables.filter(|(_, table)| table.placement == Placement::Local);
-    let local = local.map(|(at, table)| (at, !table.exceptions.is_empty())).collect();
     let whole = Chain { workers: 1, ..chain.clone() };
     let (stimuli, _) = recorded(&whole, *seed, STIMULI);
-    let mut engine = Reference::new(whole).expect("an engine");
-    let mut owners = Owners { worker: 0, local: &local, entries: HashMap::new(), conflict: None };
-    for stimulus in &stimuli {
-        match stimulus {
-            Stimulus::Packet(interface, packet) => {
-                let layout = packet.parse();
-                owners.worker = steering.worker(packet, &layout, *interface, chain.workers);
-                engine.trace(*interface, packet.clone(), &mut Nothing, &mut owners);
-            }
-            other => drop(step(&mut engine, other)),
-        }
-    }
-    owners.conflict
+    harness::conflict(&whole, found, (steering, chain.workers), &stimuli)
 }
 
 #[test]

@@ -7,9 +7,8 @@
 //!
 //! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
 //! - It runs any of the function's programs, each once for the packet's direction and once for the
-//!   opposite one. A second hidden table has values of which nothing is known. They decide which
-//!   programs run, and they stand for numbers of streams, matches of patterns, and the stack's
-//!   verdict.
+//!   opposite one. A second hidden table has unknown values. They decide which programs run, and
+//!   they stand for numbers of streams, matches of patterns, and the stack's verdict.
 //!
 //! All that a stream function does with its tables, the stand-in may do, too.
 
@@ -156,7 +155,7 @@ fn number(count: usize) -> u32 {
 /// The packet program under construction.
 struct Draft {
     program: Program,
-    /// The values of which nothing is known.
+    /// The unknown values.
     unknown: Vec<ValueId>,
 }
 
@@ -229,7 +228,7 @@ impl Draft {
         }
     }
 
-    /// A bit of which nothing is known.
+    /// An unknown bit.
     fn bit(&mut self) -> ValueId {
         let bit = value(&mut self.program.values, Ty::of(Kind::Bool));
         self.unknown.push(bit);

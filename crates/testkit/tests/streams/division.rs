@@ -73,6 +73,12 @@ fn differs_from_one(divided: &Chain, whole: &Chain, seed: u64) -> Option<usize> 
     actual.zip(expected.outputs).position(|(a, b)| settled(a) != settled(b))
 }
 
+/// An entry that packets of two workers use, if conversations find one.
+fn conflict(divided: &Chain, found: &Sharding, seed: u64) -> Option<String> {
+    let (stimuli, _) = recorded(divided, seed, PACKETS);
+    harness::conflict(divided, found, (&divided.steering, divided.workers), &stimuli)
+}
+
 /// Whether one worker does what many do: each entry belongs to one of them, and no function takes
 /// members of a pool.
 fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
@@ -84,7 +90,7 @@ fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
 
 #[test]
 fn workers_of_generated_chains_do_what_one_worker_does() {
-    let (mut count, mut divided, mut as_one, mut wrong) = (0, 0, 0, 0);
+    let (mut count, mut divided, mut as_one, mut wrong, mut conflicts) = (0, 0, 0, 0, 0);
     for seed in 0..u64::from(braid_cases::at_least(60)) {
         let Some(whole) = generated(seed) else { continue };
         count += 1;
@@ -98,6 +104,7 @@ fn workers_of_generated_chains_do_what_one_worker_does() {
             let differs = differs_from_shards(&chain, kind, seed);
             assert!(differs.is_none(), "{}\n{}", differs.unwrap_or_default(), about());
         }
+        assert_eq!(conflict(&chain, &found, seed), None, "{}", about());
         if is_as_one(&whole, &found) {
             as_one += 1;
             let differs = differs_from_one(&chain, &whole, seed);
@@ -105,11 +112,13 @@ fn workers_of_generated_chains_do_what_one_worker_does() {
             // Here the two directions of a connection may have different workers.
             let other = Chain { steering: by_sender(&whole), ..chain };
             wrong += usize::from(differs_from_one(&other, &whole, seed).is_some());
+            conflicts += usize::from(conflict(&other, &found, seed).is_some());
         }
     }
     println!("of {count} chains, {divided} are divided; {as_one} share nothing, {wrong} need that");
     assert!(divided >= 12 && divided * 2 >= count, "{divided} of {count}");
     assert!(as_one >= 6 && wrong * 2 >= as_one, "{as_one}, {wrong}");
+    assert!(conflicts * 2 >= as_one, "{as_one}, {conflicts}");
 }
 
 #[test]
