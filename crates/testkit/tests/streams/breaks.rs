@@ -73,7 +73,10 @@ fn outputs(engine: &mut dyn Engine, chain: &Chain, all: &[Stimulus]) -> Vec<Stri
             let name = &chain.nodes[usize::from(event.node)].name;
             format!("{name} {} {} {:?}", event.time_ns, event.name, event.fields)
         }
-        other => format!("{other:?}"),
+        Output::Packet(interface, packet) => {
+            format!("{interface} {} {} {:?}", packet.time_ns, packet.wire_len, packet.data())
+        }
+        Output::Refused(why) => format!("refused: {why:?}"),
     };
     trace.outputs.iter().map(|outputs| outputs.iter().map(text).collect()).collect()
 }
