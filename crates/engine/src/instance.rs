@@ -28,6 +28,8 @@ pub(crate) struct Instance {
     pub(crate) first_locator: usize,
     /// One shard, or one for each worker if a table of the function is sharded.
     pub(crate) shards: Vec<Shard>,
+    /// The number of the last shard.
+    last_shard: u16,
     /// The next firing of each timer (ns). `None` before the first packet, and when no firing is
     /// left before the end of time.
     pub(crate) timers: Vec<Option<u64>>,
@@ -79,6 +81,7 @@ impl Instance {
             model: model.clone(),
             first_locator,
             shards: (0..count).map(shard).collect(),
+            last_shard: count.saturating_sub(1),
             timers: vec![None; model.timers.len()],
             rules: node.params.iter().map(Rules::new).collect(),
             routes: node.params.iter().map(routes).collect(),
@@ -92,7 +95,7 @@ impl Instance {
 
     /// The shard of a worker.
     pub(crate) fn shard(&self, worker: u16) -> u16 {
-        worker.min(self.shard_count() - 1)
+        worker.min(self.last_shard)
     }
 
     /// Takes a member of a shard's pool. `None` if none is free.

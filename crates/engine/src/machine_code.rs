@@ -414,6 +414,7 @@ impl Host for Machine<'_> {
         self.functions.store.slots(table, Handle::from_bits(entry)).unwrap_or(&[])
     }
 
+    #[inline(always)]
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
         match *key {
             [a] => self.set_entry(number, &[a], slots),

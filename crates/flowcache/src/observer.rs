@@ -77,16 +77,17 @@ impl Dependents for Records {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry_will_appear(&mut self, tables: &mut Tables, table: TableRef, key: &[u64]) {
         if self.has_absences() {
             self.end_absent(tables, table, key);
         }
     }
 
+    #[inline(always)]
     fn last_used(&self, group: Group) -> Option<u64> {
-        let seen = if self.is_empty() { None } else { self.seen(group) };
-        seen.filter(|_| !self.has_mutant(RecordMutant::LivenessLost))
+        let is_used = !self.is_empty() && !self.has_mutant(RecordMutant::LivenessLost);
+        if is_used { self.seen(group) } else { None }
     }
 
     fn settle_copy(

@@ -419,6 +419,7 @@ impl Records {
     }
 
     /// When a record that depends on a group was last taken.
+    #[inline(never)]
     pub(crate) fn seen(&self, group: Group) -> Option<u64> {
         self.entries.seen(&self.slabs, group)
     }

@@ -248,6 +248,9 @@ pub struct Block {
     pub term: Term,
 }
 
+/// The largest number of tables of a model.
+pub const MAX_STATES: usize = 1 << 16;
+
 /// The most words of [`Op::LoadString`].
 pub const MAX_STRING_WORDS: usize = braid_packet::bytes::MAX_WORDS;
 

@@ -1,5 +1,6 @@
 //! The data of entries that lookups do not need.
 
+use crate::index::Spot;
 use crate::memory::NONE;
 
 /// The data of an entry that lookups do not need.
@@ -8,21 +9,35 @@ pub(crate) struct Cold {
     pub(crate) created_ns: u64,
     /// Unique in the store, and larger than the ids of all older entries.
     pub(crate) id: u64,
-    /// The next member of the entry's group.
-    pub(crate) next: Next,
+    /// The place of the next member of the entry's group, or [`NONE`].
+    pub(crate) next: u32,
     /// The next place in the same slot of the queue of deadlines. It belongs to the place, not to
     /// the entry.
     pub(crate) behind: u32,
+    /// Where the index has the entry.
+    pub(crate) spot: Spot,
     /// The shard that created the entry.
     pub(crate) creator: u16,
+    /// The number in the function of the next member's table. A model has at most
+    /// [`MAX_STATES`](braid_ir::model::MAX_STATES) tables.
+    pub(crate) next_state: u16,
 }
 
+const _: () = assert!(size_of::<Cold>() == 32, "two fit into a cache line");
+
 /// The next member of a group: its place or [`NONE`], and its table's number in the function.
-pub(crate) type Next = (u32, u32);
+pub(crate) type Next = (u32, u16);
 
 /// The cold data of a place that has had no entry yet.
-pub(crate) const COLD: Cold =
-    Cold { created_ns: 0, id: 0, next: (NONE, 0), behind: FREE, creator: 0 };
+pub(crate) const COLD: Cold = Cold {
+    created_ns: 0,
+    id: 0,
+    next: NONE,
+    behind: FREE,
+    spot: Spot::NONE,
+    creator: 0,
+    next_state: 0,
+};
 
 /// In [`Cold::behind`]: the place is not queued.
 pub(crate) const FREE: u32 = u32::MAX;

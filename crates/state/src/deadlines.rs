@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// The item that is due first, if no slot has to be opened before.
-    #[inline]
+    #[inline(always)]
     fn next(&self) -> Option<Item> {
         match (self.soon.last(), self.late.peek()) {
             (Some(soon), Some(Reverse(late))) => Some(*soon.min(late)),
@@ -172,23 +172,17 @@ impl Queue {
         std::mem::replace(&mut self.slots[index], number)
     }
 
-    /// Removes the first item.
-    #[inline]
-    pub(crate) fn pop(&mut self, cold: &mut [Cold]) -> Option<Item> {
-        let item = match self.soon.last() {
-            Some(_) if self.late.is_empty() => self.soon.pop(),
-            Some(soon) if self.late.peek().is_none_or(|late| *soon < late.0) => self.soon.pop(),
-            _ => self.late.pop().map(|late| late.0),
-        }?;
+    /// Removes the first item if it is due at this time. No slot has to be opened before.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, due: u64, cold: &mut [Cold]) -> Option<Item> {
+        let item = self.next().filter(|item| item.0 == due)?;
+        if self.late.is_empty() || self.soon.last() == Some(&item) {
+            self.soon.pop();
+        } else {
+            self.late.pop();
+        }
         cold[item.2 as usize].behind = FREE;
         Some(item)
-    }
-
-    /// Whether the next item is due at this time, which is that of an item that was removed. No
-    /// slot has to be opened before such an item.
-    #[inline]
-    pub(crate) fn has_more(&self, due: u64) -> bool {
-        self.next().is_some_and(|item| item.0 == due)
     }
 
     /// Opens the first slot that is not empty. `due` gives the present deadline of each place in it,

@@ -45,14 +45,9 @@ impl<'a> EndedEntry<'a> {
     /// The entry at a place of a table, which a shard created.
     #[inline(always)]
     pub(crate) fn of(at: usize, table: &'a Table, place: u32, shard: u16) -> Self {
-        Self {
-            table: TableRef::at(at),
-            node: table.site.node,
-            state: table.site.state,
-            shard,
-            key: table.key(place),
-            slots: table.slots(place),
-        }
+        let (key, slots) = table.contents(place);
+        let (table, site) = (TableRef::at(at), &table.site);
+        Self { table, node: site.node, state: site.state, shard, key, slots }
     }
 }
 

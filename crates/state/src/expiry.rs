@@ -24,28 +24,34 @@ impl Table {
         Some(due)
     }
 
-    /// Takes the first item out of the queue. Returns the number of its place if the entry there is
-    /// due at the item's time. Otherwise queues the entry again. `last_used` gives the time at which
-    /// the dependents of the entry with a number were last used.
+    /// Takes the first item out of the queue if it is due at this time (`Queue::pop`). Returns the
+    /// number of its place if the entry there is due then, too. Otherwise queues the entry again,
+    /// and returns `Some(None)`. `last_used` gives the time at which the dependents of the entry
+    /// with a number were last used.
     #[inline(always)]
-    pub(crate) fn take_due(&mut self, last_used: impl Fn(u32) -> Option<u64>) -> Option<usize> {
-        let (due, id, number) = self.queue.as_mut()?.pop(&mut self.cold)?;
+    #[expect(clippy::option_option, reason = "an item without a due entry is not the last one")]
+    pub(crate) fn take_due(
+        &mut self,
+        due: u64,
+        last_used: impl Fn(u32) -> Option<u64>,
+    ) -> Option<Option<usize>> {
+        let (_, id, number) = self.queue.as_mut()?.pop(due, &mut self.cold)?;
         let place = self.place(number as usize);
         if let Some(seen) = last_used(number) {
             self.renew_number(number, seen);
         }
         if !exists(self.head(place)) {
-            return None;
+            return Some(None);
         }
         let (number, seen) = (number as usize, self.last_seen(place));
         let cold = &self.cold[number];
         // If the item was made for an earlier entry of the place, the present entry is queued
         // again, because it has its own turn among equal times.
         if cold.id == id && self.limits.times.is_over(cold.created_ns, seen, due) {
-            return Some(number);
+            return Some(Some(number));
         }
         self.schedule(number, seen);
-        None
+        Some(None)
     }
 
     /// Opens the first slot of the queue. Queues each entry of the slot again with its current
@@ -56,9 +62,13 @@ impl Table {
             return;
         };
         queue.open(cold, |number, cold| {
-            let place = number as usize * *stride;
-            let seen = hot.word(place + *seen_at).max(last_used(number).unwrap_or(0));
-            exists(hot.word(place)).then(|| limits.times.deadline(cold.created_ns, seen)).flatten()
+            let place = (number as usize).wrapping_mul(*stride);
+            if !exists(hot.word(place)) {
+                return None;
+            }
+            let seen = hot.word(place.wrapping_add(*seen_at));
+            let seen = last_used(number).map_or(seen, |used| used.max(seen));
+            limits.times.deadline(cold.created_ns, seen)
         });
     }
 

@@ -80,6 +80,21 @@ pub struct Absent {
     home: usize,
 }
 
+/// Where a place was added, as a hint for [`Index::remove_at`]: the number of a line and of a way.
+/// The place may have moved since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Spot(u32);
+
+impl Spot {
+    pub(crate) const NONE: Spot = Spot(u32::MAX);
+
+    #[expect(clippy::cast_possible_truncation, reason = "a wrong hint does no harm")]
+    #[inline(always)]
+    fn new(line: usize, way: usize) -> Self {
+        Self((line as u32) << 4 | way as u32)
+    }
+}
+
 /// A reference to a line: the first of a chain or a chained one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -160,24 +175,26 @@ impl Index {
     /// Adds a place. `rehash` returns the hash of any place in the index.
     #[inline]
     pub fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
-        self.insert_absent(self.absent(hash), place, rehash);
+        self.insert_absent(self.absent(hash), place, rehash, |_, _| ());
     }
 
-    /// As [`Index::insert`], with the result of a lookup. No place was added since.
+    /// As [`Index::insert`], with the result of a lookup. No place was added since. Calls `moved`
+    /// with the new spots of places that move. Returns the spot of the added place.
     #[inline(always)]
     pub(crate) fn insert_absent(
         &mut self,
         Absent { hash, mut home }: Absent,
         place: u32,
         rehash: impl Fn(u32) -> u64,
-    ) {
+        moved: impl FnMut(u32, Spot),
+    ) -> Spot {
         debug_assert_eq!(home, self.home(hash), "the index has grown since the lookup");
         if self.len >= self.most {
-            self.split(rehash);
+            self.split(rehash, moved);
             home = self.home(hash);
         }
-        self.put(home, hash, place);
         self.len = self.len.wrapping_add(1);
+        self.put(home, hash, place)
     }
 
     /// The number of places.
@@ -186,8 +203,23 @@ impl Index {
         self.len
     }
 
-    /// Removes a place that was added under this hash. Does nothing if it is absent.
+    /// Removes a place if it is at this spot, in a line to which no others are chained. Otherwise
+    /// returns false, and nothing changes.
     #[inline(always)]
+    pub(crate) fn remove_at(&mut self, Spot(spot): Spot, place: u32) -> bool {
+        let way = spot as usize % 16;
+        let Some(line) = self.lines.get_mut(spot as usize / 16) else { return false };
+        // The tag of an empty way is 0. A place is in one way at most.
+        let is_there = line.places.get(way) == Some(&place) && line.tags[way] != 0;
+        let is_it = is_there && line.link() == 0;
+        if is_it {
+            line.set(way, 0, 0);
+            self.len = self.len.wrapping_sub(1);
+        }
+        is_it
+    }
+
+    /// Removes a place that was added under this hash. Does nothing if it is absent.
     pub fn remove(&mut self, hash: u64, place: u32) {
         let home = self.home(hash);
         let line = &mut self.lines[home];
@@ -261,27 +293,27 @@ impl Index {
         }
     }
 
-    #[inline]
-    fn put(&mut self, home: usize, hash: u64, place: u32) {
+    #[inline(always)]
+    fn put(&mut self, home: usize, hash: u64, place: u32) -> Spot {
         let line = &mut self.lines[home];
         let free = ways_with(line, 0);
         if free == 0 {
-            self.put_behind(home, hash, place);
-        } else {
-            line.set(way(free), tag(hash), place);
+            return self.put_behind(home, hash, place);
         }
+        line.set(way(free), tag(hash), place);
+        Spot::new(home, way(free))
     }
 
     /// Adds a place behind a full line.
     #[cold]
-    fn put_behind(&mut self, home: usize, hash: u64, place: u32) {
+    fn put_behind(&mut self, home: usize, hash: u64, place: u32) -> Spot {
         let mut at = At::First(home);
         loop {
             let line = self.line_mut(at);
             let free = ways_with(line, 0);
             if free != 0 {
                 line.set(way(free), tag(hash), place);
-                return;
+                return Spot::NONE;
             }
             at = match line.link() {
                 0 => self.chain(at),
@@ -310,7 +342,7 @@ impl Index {
         clippy::cast_possible_truncation,
         reason = "there are fewer chained lines than places, which have 32 bits"
     )]
-    fn split(&mut self, rehash: impl Fn(u32) -> u64) {
+    fn split(&mut self, rehash: impl Fn(u32) -> u64, mut report: impl FnMut(u32, Spot)) {
         let mut at = At::First(self.lines.len() - self.base);
         let mut moved = std::mem::take(&mut self.moved);
         loop {
@@ -337,7 +369,7 @@ impl Index {
         }
         for place in moved.drain(..) {
             let hash = rehash(place);
-            self.put(self.home(hash), hash, place);
+            report(place, self.put(self.home(hash), hash, place));
         }
         self.moved = moved;
     }
@@ -399,7 +431,7 @@ fn way_of(line: &Line, hash: u64, place: u32) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILL, Index, WAYS};
+    use super::{FILL, Index, Spot, WAYS};
 
     #[test]
     fn chained_lines_are_used_again() {
@@ -414,6 +446,28 @@ mod tests {
         }
         assert!(index.chained.len() <= 100_usize.div_ceil(WAYS));
         assert_eq!(index.spare.len(), index.chained.len());
+    }
+
+    #[test]
+    fn place_is_removed_at_its_latest_spot() {
+        let hash = |place: u32| u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (mut index, mut spots) = (Index::new(), vec![Spot::NONE; 10_000]);
+        for place in 0..10_000 {
+            let moved = |place: u32, spot| spots[place as usize] = spot;
+            let spot = index.insert_absent(index.absent(hash(place)), place, hash, moved);
+            spots[place as usize] = spot;
+        }
+        let mut count = 0;
+        for place in 0..10_000 {
+            let spot = spots[place as usize];
+            match index.remove_at(spot, place) {
+                true => count += 1,
+                false => index.remove(hash(place), place),
+            }
+            assert!(!index.remove_at(spot, place), "{place}");
+            assert!(index.find(hash(place), |at| (at == place).then_some(())).is_none());
+        }
+        assert!(index.len() == 0 && count > 9_900, "{count}");
     }
 
     #[test]

@@ -65,7 +65,7 @@
 //! of 32. Further parts of an entry:
 //!
 //! - 32 bytes that lookups do not read: time and order of its creation, its shard, the next member
-//!   of its group, and its link in the queue of deadlines;
+//!   of its group, its link in the queue of deadlines, and its place in the index;
 //! - about 11 bytes in the index;
 //! - 8 bytes if its table evicts;
 //! - 64 bytes for hints, if programs find this entry first and others after it.

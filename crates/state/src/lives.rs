@@ -4,7 +4,7 @@
 use crate::cold::Cold;
 use crate::hash::HashKey;
 use crate::memory::LINE;
-use crate::table::{Fresh, KEY, Table, root_in};
+use crate::table::{Fresh, KEY, Table, number_of, root_in};
 
 impl Table {
     /// Adds an entry. The table must have room and no entry with the same key. Returns the place,
@@ -15,16 +15,16 @@ impl Table {
         let place = self.next_place();
         let head = self.write(place, fresh);
         let number = self.number(place);
-        let cold = &mut self.cold[number];
-        let Fresh { now: created_ns, id, next, shard: creator, .. } = *fresh;
-        *cold = Cold { created_ns, id, next, behind: cold.behind, creator };
         if let Some(order) = &mut self.order {
             order.append(number);
         }
-        let (hot, words) = (&self.hot, self.key_words);
-        self.index.insert_absent(fresh.absent, place, |place| {
-            hash_key.hash(hot.get(place as usize + KEY, words))
-        });
+        let Self { hot, key_words, per_word, cold, index, .. } = self;
+        let rehash = |place| hash_key.hash(hot.get(place as usize + KEY, *key_words));
+        let moved = |place, spot| cold[number_of(place, *per_word)].spot = spot;
+        let spot = index.insert_absent(fresh.absent, place, rehash, moved);
+        let cold = &mut cold[number];
+        let Fresh { now: created_ns, id, next: (next, next_state), shard: creator, .. } = *fresh;
+        *cold = Cold { created_ns, id, next, behind: cold.behind, spot, creator, next_state };
         (place, head, number)
     }
 
@@ -75,37 +75,22 @@ impl Table {
 
     /// Removes the entry at a place. `number` is the place's number.
     #[inline(always)]
-    #[expect(clippy::indexing_slicing, reason = "`word` is below `LINE`")]
+    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn remove(&mut self, (place, number): (u32, usize), hash_key: &HashKey) {
         if let Some(order) = &mut self.order {
             order.remove(number);
         }
-        let free = std::mem::replace(&mut self.free, place);
-        if self.stride > LINE {
-            return self.remove_long(place, free, hash_key);
+        if !self.index.remove_at(self.cold[number].spot, place) {
+            self.remove_by_key(place, hash_key);
         }
-        let (line, at) = (place as usize / LINE, place as usize % LINE);
-        let word = |offset: usize| at.wrapping_add(offset) % LINE;
-        let line = self.hot.line_mut(line);
-        let key = |number: usize| line[word(KEY.wrapping_add(number))];
-        let hash = match self.key_words {
-            1 => hash_key.hash_words(&[key(0)]),
-            2 => hash_key.hash_words(&[key(0), key(1)]),
-            words => {
-                let key: [u64; LINE] = std::array::from_fn(key);
-                hash_key.hash(&key[..words % LINE])
-            }
-        };
-        line[word(0)] = ended(line[word(0)], free);
-        self.index.remove(hash, place);
+        let head = self.hot.word_mut(place as usize);
+        *head = ended(*head, std::mem::replace(&mut self.free, place));
     }
 
-    /// As [`Table::remove`], for entries that do not fit into a cache line.
+    /// Removes the entry at a place from the index, wherever it is there.
     #[inline(never)]
-    fn remove_long(&mut self, place: u32, free: u32, hash_key: &HashKey) {
+    fn remove_by_key(&mut self, place: u32, hash_key: &HashKey) {
         let hash = hash_key.hash(self.key(place));
-        let head = self.hot.word_mut(place as usize);
-        *head = ended(*head, free);
         self.index.remove(hash, place);
     }
 }

@@ -385,7 +385,10 @@ impl Members {
     #[inline(always)]
     fn rank(&self, value: u128) -> Option<u32> {
         match *self.intervals {
-            [(_, (lo, hi))] => (lo..=hi).contains(&value).then_some(value.wrapping_sub(lo) as u32),
+            [(_, (lo, _))] => {
+                let rank = value.wrapping_sub(lo);
+                (rank < self.count.into()).then_some(rank as u32)
+            }
             _ => self.rank_of_many(value),
         }
     }

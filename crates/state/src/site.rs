@@ -23,3 +23,12 @@ pub(crate) struct Site {
     /// Whether a program runs for entries that end.
     pub(crate) runs: bool,
 }
+
+impl Site {
+    /// The number of the table in its function.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a model has at most `MAX_STATES` tables")]
+    pub(crate) fn number(&self) -> u16 {
+        self.state.0 as u16
+    }
+}

@@ -477,9 +477,9 @@ impl<D: Dependents> Store<D> {
         ended.clear();
         loop {
             let (due, at) = self.first_due(until)?;
-            let expired = self.take_due(at);
+            let expired = self.take_due(at, due);
             self.tables.update_first(at);
-            if let Some(number) = expired {
+            if let Some(Some(number)) = expired {
                 self.end_group((at, number), Cause::Expired, ended, &mut |_| false);
                 return Some(due);
             }
@@ -495,9 +495,10 @@ impl<D: Dependents> Store<D> {
 
     /// As [`Table::take_due`](crate::table::Table::take_due), for a table with this number.
     #[inline(always)]
-    fn take_due(&mut self, at: usize) -> Option<usize> {
+    #[expect(clippy::option_option, reason = "as in `Table::take_due`")]
+    fn take_due(&mut self, at: usize, due: u64) -> Option<Option<usize>> {
         let Self { tables, dependents, .. } = self;
-        tables.all[at].take_due(|number| dependents.last_used((at, number as usize)))
+        tables.all[at].take_due(due, |number| dependents.last_used((at, number as usize)))
     }
 
     /// As [`Store::expire`], for a caller that can run the programs of some entries at once. Ends
@@ -514,11 +515,12 @@ impl<D: Dependents> Store<D> {
         ended.clear();
         loop {
             let (due, at) = self.first_due(until)?;
-            loop {
-                if let Some(number) = self.take_due(at) {
+            while let Some(expired) = self.take_due(at, due) {
+                if let Some(number) = expired {
                     self.end_group((at, number), Cause::Expired, ended, run);
                 }
-                if !ended.is_empty() || !self.tables.goes_on(at, due) {
+                // The entries of several shards take turns.
+                if !ended.is_empty() || self.tables.all[at].site.sharded {
                     break;
                 }
             }

@@ -42,8 +42,8 @@ pub(crate) struct Table {
     pub(crate) seen_at: usize,
     /// The distance from one entry to the next, in words.
     pub(crate) stride: usize,
-    /// 2^64 divided by the stride, rounded up.
-    per_word: u64,
+    /// As in [`number_of`].
+    pub(crate) per_word: u64,
     /// The largest number of entries, because places have 32 bits. So a table has at most 32 GiB,
     /// whatever its capacity is.
     most: u64,
@@ -270,6 +270,13 @@ impl Table {
         self.hot.get((place as usize).wrapping_add(self.slots_at), self.slot_words)
     }
 
+    /// The key and the slots of an entry.
+    #[inline(always)]
+    pub(crate) fn contents(&self, place: u32) -> (&[u64], &[u64]) {
+        let words = self.key_words.wrapping_add(self.slot_words);
+        self.hot.get((place as usize).wrapping_add(KEY), words).split_at(self.key_words)
+    }
+
     #[inline]
     pub(crate) fn slots_mut(&mut self, place: u32) -> &mut [u64] {
         self.hot.get_mut(place as usize + self.slots_at, self.slot_words)
@@ -295,11 +302,8 @@ impl Table {
 
     /// The number of a place, from 0.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "the number is at most the place")]
     pub(crate) fn number(&self, place: u32) -> usize {
-        // A multiplication in place of a division. The result is exact, because places and strides
-        // have 32 bits.
-        (u128::from(place).wrapping_mul(self.per_word.into()) >> 64) as usize
+        number_of(place, self.per_word)
     }
 
     /// The place with this number.
@@ -372,7 +376,10 @@ impl Table {
     #[inline(always)]
     pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
         let number = self.number(place);
-        std::mem::replace(&mut self.cold[number].next, next)
+        let cold = &mut self.cold[number];
+        let before = (cold.next, cold.next_state);
+        (cold.next, cold.next_state) = next;
+        before
     }
 
     /// A copy in this memory, from which the entries can be read. Lookups in it find nothing.
@@ -430,6 +437,15 @@ impl Table {
         let places = (0..self.cold.len()).map(|number| self.place(number));
         places.filter(|place| self.head(*place) >> 32 & 1 == 1)
     }
+}
+
+/// The number of a place, from 0. `per_word` is 2^64 divided by the table's stride, rounded up.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the number is at most the place")]
+pub(crate) fn number_of(place: u32, per_word: u64) -> usize {
+    // A multiplication in place of a division. The result is exact, because places and strides
+    // have 32 bits.
+    (u128::from(place).wrapping_mul(per_word.into()) >> 64) as usize
 }
 
 /// The layout of a table for [`Table::see_at`].

@@ -373,7 +373,7 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn join(&mut self, at: usize, root: u32, seen: Option<u64>) -> Next {
         let table = &mut self.all[at];
-        let member = (table.next_place(), table.site.state.0);
+        let member = (table.next_place(), table.site.number());
         let up = table.site.root;
         let up = &mut self.all[up];
         if let Some(seen) = seen {
@@ -394,17 +394,19 @@ impl Tables {
         run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) {
         let table = &self.all[root];
-        let (row, place) = (table.site.row, table.place(number));
-        let (second, state) = self.end((root, place), cause, ended, run);
-        if second == NONE {
-            return;
-        }
-        let at = row.wrapping_add(state as usize);
-        if self.all[at].cold(second).next.0 == NONE {
+        let (row, mut at, mut entry) = (table.site.row, root, (table.place(number), number));
+        loop {
+            let (next, state) = self.end(at, entry, cause, ended, run);
+            if next == NONE {
+                return;
+            }
+            at = row.wrapping_add(state.into());
+            let table = &self.all[at];
+            entry = (next, table.number(next));
             // Most groups have one or two members.
-            self.end((at, second), cause, ended, run);
-        } else {
-            self.end_others((row, second, state), cause, ended, run);
+            if table.cold[entry.1].next != NONE {
+                return self.end_others((row, next, state), cause, ended, run);
+            }
         }
     }
 
@@ -414,37 +416,37 @@ impl Tables {
     #[cold]
     fn end_others(
         &mut self,
-        (row, mut place, mut state): (usize, u32, u32),
+        (row, mut place, mut state): (usize, u32, u16),
         cause: Cause,
         ended: &mut Ended,
         run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) {
         let mut members = std::mem::take(&mut self.members);
         while place != NONE {
-            let at = row + state as usize;
+            let at = row + usize::from(state);
             let cold = self.all[at].cold(place);
             members.push((at, cold.id, place));
-            (place, state) = cold.next;
+            (place, state) = (cold.next, cold.next_state);
         }
         members.sort_unstable();
         for (at, _, place) in members.drain(..) {
-            self.end((at, place), cause, ended, run);
+            self.end(at, (place, self.all[at].number(place)), cause, ended, run);
         }
         self.members = members;
     }
 
-    /// Ends an entry. Returns the next member of its group.
+    /// Ends the entry at a place with this number. Returns the next member of its group.
     #[inline(always)]
     fn end(
         &mut self,
-        (at, place): (usize, u32),
+        at: usize,
+        (place, number): (u32, usize),
         cause: Cause,
         ended: &mut Ended,
         run: &mut impl FnMut(EndedEntry<'_>) -> bool,
     ) -> Next {
         let table = &mut self.all[at];
-        let number = table.number(place);
-        let Cold { next, creator, .. } = table.cold[number];
+        let Cold { next, next_state, creator, .. } = table.cold[number];
         match cause {
             Cause::Expired => table.counters.expired = table.counters.expired.wrapping_add(1),
             Cause::Evicted => table.counters.evicted = table.counters.evicted.wrapping_add(1),
@@ -458,7 +460,7 @@ impl Tables {
             }
         }
         table.remove((place, number), &self.hash);
-        next
+        (next, next_state)
     }
 
     /// The table whose queue has the first entry that is due by `until`, and the time of this entry.
@@ -479,14 +481,6 @@ impl Tables {
             self.all[at].open_slot(|number| last_used((at, number as usize)));
             self.update_first(at);
         }
-    }
-
-    /// Whether the queue of a table, from which the first entry was taken, comes first again at the
-    /// same time. Tables with several shards may say no, because their entries take turns.
-    #[inline]
-    pub(crate) fn goes_on(&self, at: usize, due: u64) -> bool {
-        let table = &self.all[at];
-        !table.site.sharded && table.queue.as_ref().is_some_and(|queue| queue.has_more(due))
     }
 
     /// Reads the first item in the queue of a table with time-outs again.

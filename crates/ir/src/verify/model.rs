@@ -2,8 +2,8 @@
 
 use super::place::{Place, Problem, VerifyError};
 use crate::model::{
-    EventId, EventTy, Granularity, Model, ParamDecl, ParamId, ParamTy, QueueId, Setting, StateDecl,
-    StateId, TagId, Ty,
+    EventId, EventTy, Granularity, MAX_STATES, Model, ParamDecl, ParamId, ParamTy, QueueId,
+    Setting, StateDecl, StateId, TagId, Ty,
 };
 use crate::strings::MAX_STRING;
 use std::collections::HashSet;
@@ -23,6 +23,9 @@ impl Check<'_> {
         let model = self.model;
         if !matches!(&*model.ports, [left, right, ..] if left == "left" && right == "right") {
             self.report(Place::Model, Problem::Ports);
+        }
+        if model.state.len() > MAX_STATES {
+            self.report(Place::Model, Problem::States(model.state.len()));
         }
         self.names();
         for (id, decl) in (0..).map(ParamId).zip(&model.params) {

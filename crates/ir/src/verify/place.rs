@@ -106,6 +106,9 @@ pub enum Problem {
     /// A list, an entry, a key or a record has no parts.
     #[error("it has no {0}")]
     Without(&'static str),
+    /// There are too many tables.
+    #[error("a function has at most {max} tables, not {0}", max = crate::model::MAX_STATES)]
+    States(usize),
     /// A default does not have the parameter's type.
     #[error("its default: {0}")]
     ParamDefault(String),
