@@ -1,4 +1,4 @@
-//! Native functions: switching on checks, and collecting their problems.
+//! Native functions: switching on checks. Problems of native functions and stream functions.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
@@ -28,21 +28,17 @@ pub fn any(chain: &Chain) -> bool {
     chain.nodes.iter().any(|node| node.model.native.is_some())
 }
 
-/// The problems of native functions, one line each.
-pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<String> {
-    problems_by_function(chain, engine).into_iter().map(|(_, text)| text).collect()
-}
-
-/// As [`problems`], each with the number of its function.
-pub fn problems_by_function(chain: &Chain, engine: &dyn Engine) -> Vec<(u16, String)> {
+/// The problems of native functions and stream functions, one line each, with the numbers of the
+/// functions.
+pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<(u16, String)> {
     let line = |(node, noted): (u16, Noted)| {
         let at = chain.nodes.get(usize::from(node));
-        let text = at.map_or_else(String::new, |at| {
-            let native = at.model.native.as_ref().map(|native| &native.reference);
-            let from = native.map_or_else(String::new, |reference| {
-                format!("{} of {}", reference.function, reference.library)
-            });
-            format!("native function `{}` ({from}) {noted}", at.name)
+        let text = at.map_or_else(String::new, |at| match &at.model.native {
+            Some(native) => {
+                let (function, library) = (&native.reference.function, &native.reference.library);
+                format!("native function `{}` ({function} of {library}) {noted}", at.name)
+            }
+            None => format!("stream function `{}` {noted}", at.name),
         });
         (node, text)
     };

@@ -267,7 +267,11 @@ impl Engine for Compiled {
     }
 
     fn problems(&self) -> Vec<(u16, Noted)> {
-        self.executor.functions.native_problems()
+        let functions = &self.executor.functions;
+        let mut all = functions.native_problems();
+        all.extend(functions.stacks.problems());
+        all.sort_by_key(|(node, _)| *node);
+        all
     }
 
     fn observed(&self) -> Vec<(u16, Profile)> {

@@ -4,6 +4,7 @@
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
 use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
+use braid_ir::native::{Noted, Problems};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header};
 use braid_streams::Stack;
@@ -83,6 +84,17 @@ impl Stacks {
             }
         }
         Ok(())
+    }
+
+    /// What the stacks could not follow, with the numbers of their functions.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = (u16, Noted)> {
+        let places = (0..).zip(&self.places).filter_map(|(node, place)| Some((node, (*place)?)));
+        places.flat_map(|(node, (group, _))| {
+            let stacks = self.all.iter().skip(group * self.workers).take(self.workers);
+            let mut problems = Problems::default();
+            stacks.flatten().for_each(|stack| problems.append(stack.problems()));
+            problems.all().to_vec().into_iter().map(move |noted| (node, noted))
+        })
     }
 
     /// Takes the stack of a function in a shard out, to run programs. `None` if it is out already.

@@ -228,8 +228,8 @@ pub trait Engine: Send {
         None
     }
 
-    /// The problems of native functions, each with the function's number, in the order of the
-    /// functions.
+    /// The problems of native functions and stream functions, each with the function's number, in the
+    /// order of the functions.
     fn problems(&self) -> Vec<(u16, Noted)> {
         Vec::new()
     }

@@ -42,9 +42,15 @@ pub(super) fn tell(instance: &mut Instance, param: ParamId) -> Result<(), String
 }
 
 pub(super) fn problems(nodes: &[Instance]) -> Vec<(u16, Noted)> {
-    functions(nodes)
-        .flat_map(|(node, function)| function.problems().into_iter().map(move |p| (node, p)))
-        .collect()
+    let shards = (0..)
+        .zip(nodes)
+        .flat_map(|(node, instance)| instance.shards.iter().map(move |shard| (node, shard)));
+    let problems = shards.flat_map(|(node, shard)| {
+        let native = shard.native.iter().flat_map(braid_native::Instance::problems);
+        let stack = shard.stack.iter().flat_map(braid_streams::Stack::problems);
+        native.chain(stack).map(move |noted| (node, noted))
+    });
+    problems.collect()
 }
 
 pub(super) fn profiles(nodes: &[Instance]) -> Vec<(u16, Profile)> {

@@ -4,6 +4,7 @@ use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Function, Part};
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
+use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
 use braid_packet::{FlowKey, Layout, Packet};
 use braid_tcp::{ConnectionId, Counts, Direction, Monitor, Options, Seq};
@@ -84,10 +85,25 @@ impl Stack {
         }
     }
 
-    /// The numbers of the stack.
+    /// What the stack could not follow, so that functions have missed bytes.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.monitor.counts()
+    pub fn problems(&self) -> Vec<Noted> {
+        let Counts { wrong_checksums, fragments, cut, given_up, memory_gaps, .. } =
+            self.monitor.counts();
+        let all = [
+            (wrong_checksums, "packets with a wrong checksum"),
+            (fragments, "IP fragments"),
+            (cut, "bytes that the capture lacks"),
+            (given_up, "connections for which it has no memory"),
+            (memory_gaps, "bytes that wait, for which it has no memory"),
+        ];
+        let noted = all.into_iter().filter(|(times, _)| *times > 0);
+        let noted = noted.map(|(times, what)| Noted {
+            problem: Problem::Unfollowed(what.to_owned()),
+            times,
+            packet: 0,
+        });
+        noted.collect()
     }
 
     /// A parameter of a function has changed. If its patterns are searched, the searches begin anew.

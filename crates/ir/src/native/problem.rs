@@ -1,4 +1,4 @@
-//! Problems in native functions, for the report. Each problem is listed once, with its number of
+//! Problems in native functions and stream functions, for the report. Each problem is listed once, with its number of
 //! occurrences and its first packet.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::fmt;
 /// The maximum number of different problems that are kept for an instance.
 const MOST: usize = 64;
 
-/// A problem in a native function.
+/// A problem in a native function or a stream function.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Problem {
     /// It panicked, with this message.
@@ -24,6 +24,8 @@ pub enum Problem {
     Lost(String),
     /// Packets came while its process was not there.
     Away,
+    /// A stream function's TCP stack cannot follow packets or connections, for this reason.
+    Unfollowed(String),
 }
 
 impl fmt::Display for Problem {
@@ -36,6 +38,7 @@ impl fmt::Display for Problem {
             Self::Record(text) => write!(f, "does other than it recorded: {text}"),
             Self::Lost(text) => write!(f, "lost its process, which {text}"),
             Self::Away => write!(f, "had no process for a packet"),
+            Self::Unfollowed(what) => write!(f, "does not follow {what}"),
         }
     }
 }

@@ -91,7 +91,7 @@ impl Outputs for Left {
 fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
     let (seen, counters) = (engine.observed(), engine.counters());
     let nodes = (0..).zip(&chain.nodes).filter(|(_, node)| node.model.native.is_some());
-    let problems = native::problems_by_function(chain, engine);
+    let problems = native::problems(chain, engine);
     let one = |(at, node): (u16, &'a Node)| {
         let of_workers = seen.iter().filter(|(number, _)| *number == at);
         let all = of_workers.fold(Seen::default(), |all, (_, one)| all.and(one));
