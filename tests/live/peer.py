@@ -60,6 +60,7 @@ def serve(address):
     socket.getfqdn = lambda name: name
     http.server.ThreadingHTTPServer.address_family = family(address)
     server = http.server.ThreadingHTTPServer((address, 8000), Handler)
+    server.handle_error = lambda *_: None  # a connection that was reset
     print("ready", flush=True)
     server.serve_forever()
 
@@ -294,6 +295,10 @@ def pieces(address, request):
     try:
         with socket.create_connection((host, int(port or 8000)), timeout=20) as made:
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Where a RST is lost, the next packet gets another one.
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
+                made.setsockopt(socket.IPPROTO_TCP, option, 1)
             for byte in request.encode():
                 made.send(bytes([byte]))
                 time.sleep(0.001)

@@ -16,6 +16,7 @@ use braid_ir::values::Values;
 use braid_packet::tunnel::Change;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet, crypt};
 use braid_streams::View;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A change that a program made to the packet.
@@ -40,7 +41,7 @@ pub(crate) enum Write {
 /// The verdict of a function on a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    Output(Vec<Dest>),
+    Output(SmallVec<[Dest; 2]>),
     Drop(RowId, ReasonId),
     Fault(Fault),
     Consume,
@@ -79,28 +80,34 @@ enum Subject<'a> {
     Stream(&'a View<'a>),
 }
 
+/// The words of a key, of slots or of arguments, in place up to the words of a flow key.
+type Words = SmallVec<[Word; 6]>;
+
 struct Run<'a, 'b> {
     context: &'a mut ExecContext<'b>,
     subject: Subject<'a>,
 }
 
-/// Runs a function's packet program.
-pub(crate) fn on_packet(context: &mut ExecContext<'_>, packet: &mut Packet) -> Outcome {
-    on_resubmitted(context, packet, 0, Vec::new())
+/// Runs a function's packet program. `layout` is where the packet's headers are.
+pub(crate) fn on_packet(
+    context: &mut ExecContext<'_>,
+    packet: &mut Packet,
+    layout: &mut Layout,
+) -> Outcome {
+    on_resubmitted(context, (packet, layout), 0, Vec::new())
 }
 
 /// As [`on_packet`], for a packet that was already resubmitted `submitted` times. `emissions` holds
 /// the packets that the function has sent before.
 pub(crate) fn on_resubmitted(
     context: &mut ExecContext<'_>,
-    packet: &mut Packet,
+    (packet, layout): (&mut Packet, &mut Layout),
     mut submitted: u32,
     mut emissions: Vec<Emission>,
 ) -> Outcome {
     let model = context.model;
-    let mut layout = packet.parse();
-    let entry = (!model.is_opaque()).then(|| Box::new((packet.clone(), layout)));
-    let work = Work { packet, layout: &mut layout, emissions: &mut emissions };
+    let entry = (!model.is_opaque()).then(|| Box::new((packet.clone(), *layout)));
+    let work = Work { packet, layout, emissions: &mut emissions };
     let subject = Subject::Packet { work, entry, writes: Vec::new() };
     let mut run = Run { context, subject };
     let verdict = loop {
@@ -232,7 +239,7 @@ impl Run<'_, '_> {
 
     fn end(&self, values: &Values<'_>, term: &Term) -> End {
         End::Verdict(match term {
-            Term::Output { ports, .. } => Verdict::Output(ports.clone()),
+            Term::Output { ports, .. } => Verdict::Output(SmallVec::from_slice(ports)),
             Term::Drop { reason, row } => Verdict::Drop(*row, *reason),
             Term::Consume { .. } => Verdict::Consume,
             Term::Hold { queue, delay, .. } => {
@@ -320,7 +327,7 @@ impl Run<'_, '_> {
             }
             Op::StateSet { ok, state, key, values: slots } => {
                 let key = self.key(values, *state, key)?;
-                let slots: Vec<_> = slots.iter().map(|slot| values.get(*slot)).collect();
+                let slots: Words = slots.iter().map(|slot| values.get(*slot)).collect();
                 let done = self.context.assign(*state, &key, &slots);
                 values.set(*ok, Word::from(done));
             }
@@ -413,18 +420,18 @@ impl Run<'_, '_> {
     }
 
     /// The words of a key.
-    fn key(&self, values: &Values<'_>, state: StateId, key: &Key) -> Result<Vec<Word>, Fault> {
+    fn key(&self, values: &Values<'_>, state: StateId, key: &Key) -> Result<Words, Fault> {
         if let Key::Explicit(parts) = key {
             return Ok(parts.iter().map(|part| values.get(*part)).collect());
         }
         match &self.context.model.state[state.index()].granularity {
-            Granularity::Global | Granularity::Key(_) => Ok(Vec::new()),
+            Granularity::Global | Granularity::Key(_) => Ok(Words::new()),
             Granularity::Fields(fields) => {
                 let parts = fields.iter().map(|field| self.entry_field(*field));
                 parts.collect::<Option<_>>().ok_or(Fault::Truncated)
             }
-            Granularity::Flow => Ok(self.flow(key)?.words().to_vec()),
-            Granularity::Biflow => Ok(self.flow(key)?.bidirectional().words().to_vec()),
+            Granularity::Flow => Ok(self.flow(key)?.words().into()),
+            Granularity::Biflow => Ok(self.flow(key)?.bidirectional().words().into()),
         }
     }
 
@@ -499,7 +506,7 @@ fn of_stream(view: &View<'_>, values: &mut Values<'_>, op: &Op) -> Result<bool, 
 
 /// Assigns the parameters of a block.
 fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
-    let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
+    let args: Words = target.args.iter().map(|arg| values.get(*arg)).collect();
     values.set_all(&program.blocks[target.block.index()].params, &args);
 }
 

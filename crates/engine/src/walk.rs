@@ -148,13 +148,11 @@ impl Executor {
                     return Reached::Ended;
                 }
             }
-            if let At::Point(_) = at {
-                packet.parse_to(layout);
-            }
         }
     }
 
-    /// Runs the function that a packet enters, or several functions under `Priority`.
+    /// Runs the function that a packet enters, or several functions under `Priority`. The layout fits
+    /// the packet before and, if the packet enters another function, afterwards.
     fn visit(
         &mut self,
         point: Point,
@@ -168,22 +166,36 @@ impl Executor {
             && let Some(number) = self.find_program(point, layout.presence())
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
-            return self.run_program(number, packet, layout, walk);
+            let at = self.run_program(number, packet, layout, walk);
+            return parsed(at, packet, layout);
         }
         match self.graph.group(point.node) {
             [node] => {
                 let node = *node;
-                self.run_plain(node, packet, walk)
+                // A stream function does not change packets.
+                if self.functions.chain.nodes[usize::from(node)].model.is_stream() {
+                    return self.run_plain(node, packet, Some(layout), walk);
+                }
+                let at = self.run_plain(node, packet, None, walk);
+                parsed(at, packet, layout)
             }
             members => {
                 let members = members.to_vec();
-                self.run_group(&members, packet, walk)
+                let at = self.run_group(&members, packet, walk);
+                parsed(at, packet, layout)
             }
         }
     }
 
-    /// Runs one function on a packet by the model interpreter.
-    pub(crate) fn run_plain(&mut self, node: u16, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
+    /// Runs one function on a packet by the model interpreter, with the packet's layout if it is
+    /// known.
+    pub(crate) fn run_plain(
+        &mut self,
+        node: u16,
+        packet: &mut Packet,
+        layout: Option<&mut Layout>,
+        walk: &mut Walk<'_>,
+    ) -> At {
         if !fits(walk.hops, 1) {
             self.chain_counters.lose(LOST_HOP_LIMIT);
             return ENDED;
@@ -191,7 +203,7 @@ impl Executor {
         walk.hops += 1;
         self.count_entry(node, packet);
         walk.enters(node, packet);
-        let outcome = self.plain_outcome(node, packet, walk);
+        let outcome = self.plain_outcome(node, packet, layout, walk);
         self.send(node, outcome.emissions, packet.backward, walk);
         self.settle(node, outcome.verdict, packet, walk)
     }
@@ -210,10 +222,13 @@ impl Executor {
         &mut self,
         node: u16,
         packet: &mut Packet,
+        layout: Option<&mut Layout>,
         walk: &mut Walk<'_>,
     ) -> Outcome {
         let mut act = self.functions.context_of(node, walk.worker, walk.out);
-        model_interpreter::on_packet(&mut act, packet)
+        let mut own = None;
+        let layout = layout.unwrap_or_else(|| own.insert(packet.parse()));
+        model_interpreter::on_packet(&mut act, packet, layout)
     }
 
     /// Runs the packets that a function sent during its run to their ends.
@@ -315,7 +330,7 @@ impl Executor {
         for node in members {
             self.count_entry(*node, packet);
             walk.enters(*node, packet);
-            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), walk)));
+            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), None, walk)));
         }
         let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
         merge(packet, &logs);
@@ -457,8 +472,10 @@ impl Executor {
             Fate::Resubmit { node } => {
                 let node = *node;
                 packet.held = program.point.held && program.point.node == node;
+                let mut layout = packet.parse();
                 let mut act = self.functions.context_of(node, walk.worker, walk.out);
-                let outcome = model_interpreter::on_resubmitted(&mut act, packet, 1, emissions);
+                let at_hand = (&mut *packet, &mut layout);
+                let outcome = model_interpreter::on_resubmitted(&mut act, at_hand, 1, emissions);
                 self.send(node, outcome.emissions, packet.backward, walk);
                 self.settle(node, outcome.verdict, packet, walk)
             }
@@ -470,4 +487,12 @@ impl Executor {
 /// A placeholder for a packet that was moved.
 fn nothing() -> Packet {
     Packet::new(braid_packet::Link::RawIp, 0, Vec::new())
+}
+
+/// The place of a packet, which is parsed if it enters another function.
+fn parsed(at: At, packet: &Packet, layout: &mut Layout) -> At {
+    if let At::Point(_) = at {
+        packet.parse_to(layout);
+    }
+    at
 }

@@ -3,8 +3,8 @@
 //! function's TCP stack, and does what the stack says.
 
 use braid_ir::model::{
-    CmpOp, Dest, Model, NewPacket, NewPayload, Op, ReasonId, RowDecl, RowId, Shape, StreamEvent,
-    Term, Timer, ValueId, Word,
+    BinOp, BlockId, CmpOp, Dest, Model, NewPacket, NewPayload, Op, ReasonId, RowDecl, RowId, Shape,
+    StreamEvent, Term, Timer, ValueId, Word,
 };
 use braid_packet::{Field, FlowKey, Header};
 
@@ -23,7 +23,8 @@ use crate::source::SourceMap;
 const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 /// The words that end a path through a stream function.
 const ENDS: &[&str] = &["forward", "bypass"];
-/// The flags of a RST that answers a connection's packet: RST and ACK.
+/// The flag ACK, and both flags of a RST that answers a packet: RST and ACK.
+const ACK: Word = 0x10;
 const RST_ACK: Word = 0x14;
 
 /// The model of a stream function. `None` after an error, which is then reported.
@@ -152,8 +153,9 @@ fn events(
     Some(found)
 }
 
-/// Builds the packet program: TCP packets go to the stack. Packets of a connection that was reset are
-/// dropped, and both ends get a RST at first.
+/// Builds the packet program: TCP packets go to the stack. When a connection is reset, both ends get
+/// a RST. Its later packets are dropped, and their senders get a RST again, because the first one may
+/// have been lost.
 fn packet_program(lower: &mut Lower<'_>) {
     nf::begin(lower, Mode::Packet, Facts::start());
     let row = RowId(u32::try_from(lower.model.rows.len()).unwrap_or(u32::MAX));
@@ -169,15 +171,19 @@ fn packet_program(lower: &mut Lower<'_>) {
         let (seq, ack) = (lower.b.value(U32), lower.b.value(U32));
         lower.b.op(Op::Stream { verdict, is_new, seq, ack });
         if !lower.model.reasons.is_empty() {
-            let (ended, reset) = (lower.b.block(), lower.b.block());
+            let (ended, stopped) = (lower.b.block(), lower.b.block());
             let goes_on = is(lower, verdict, 0);
-            lower.b.branch(goes_on, onward, reset);
-            lower.b.start(reset);
-            let send = lower.b.block();
-            lower.b.branch(is_new, send, ended);
-            lower.b.start(send);
-            resets(lower, (seq, ack));
-            lower.b.jump(ended, Vec::new());
+            lower.b.branch(goes_on, onward, stopped);
+            lower.b.start(stopped);
+            let (both, again) = (lower.b.block(), lower.b.block());
+            lower.b.branch(is_new, both, again);
+            lower.b.start(both);
+            resets(lower, ended, |lower, shape| {
+                reset(lower, shape, Dest::Onward, (seq, ack));
+                reset(lower, shape, Dest::Back, (ack, seq));
+            });
+            lower.b.start(again);
+            reset_again(lower, ended);
             lower.b.start(ended);
             drops(lower, verdict, row);
         } else {
@@ -211,41 +217,55 @@ fn drops(lower: &mut Lower<'_>, verdict: ValueId, row: RowId) {
     }
 }
 
-/// Sends a RST to the packet's receiver and one to its sender.
-fn resets(lower: &mut Lower<'_>, numbers: (ValueId, ValueId)) {
-    let (ip4, ip6, done) = (lower.b.block(), lower.b.block(), lower.b.block());
+/// Sends a RST to the sender of a packet, unless the packet is a RST itself, and goes on in `done`. The
+/// packet's acknowledgement is the number that its sender waits for.
+fn reset_again(lower: &mut Lower<'_>, done: BlockId) {
+    let flags = lower.b.load(Field::TcpFlags);
+    let ty = types::of_field(Field::TcpFlags);
+    let mask = lower.b.constant(ty, RST_ACK);
+    let set = lower.b.bin(ty, BinOp::And, flags, mask);
+    let ack = lower.b.constant(ty, ACK);
+    let is_plain = lower.b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Eq, a: set, b: ack });
+    let send = lower.b.block();
+    lower.b.branch(is_plain, send, done);
+    lower.b.start(send);
+    let numbers = [Field::TcpAck, Field::TcpSeq].map(|field| lower.b.load(field));
+    resets(lower, done, |lower, shape| reset(lower, shape, Dest::Back, numbers.into()));
+}
+
+/// Sends packets of the shape that fits the packet's IP version, and goes on in `done`.
+fn resets(lower: &mut Lower<'_>, done: BlockId, send: impl Fn(&mut Lower<'_>, Shape)) {
+    let (ip4, ip6) = (lower.b.block(), lower.b.block());
     let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip4 });
     lower.b.branch_on_header(has, Header::Ip4, ip4, ip6);
     lower.b.start(ip4);
-    pair(lower, Shape::Tcp4, numbers);
+    send(lower, Shape::Tcp4);
     lower.b.jump(done, Vec::new());
     lower.b.start(ip6);
     let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip6 });
     let there = lower.b.block();
     lower.b.branch_on_header(has, Header::Ip6, there, done);
     lower.b.start(there);
-    pair(lower, Shape::Tcp6, numbers);
+    send(lower, Shape::Tcp6);
     lower.b.jump(done, Vec::new());
-    lower.b.start(done);
 }
 
-fn pair(lower: &mut Lower<'_>, shape: Shape, (seq, ack): (ValueId, ValueId)) {
-    let ports = [Field::TcpSport, Field::TcpDport].map(|field| lower.b.load(field));
-    let flags = lower.b.constant(types::of_field(Field::TcpFlags), RST_ACK);
-    for (port, [sport, dport], (seq, ack)) in
-        [(Dest::Onward, ports, (seq, ack)), (Dest::Back, [ports[1], ports[0]], (ack, seq))]
-    {
-        let fields = vec![
-            (Field::TcpSport, sport),
-            (Field::TcpDport, dport),
-            (Field::TcpSeq, seq),
-            (Field::TcpAck, ack),
-            (Field::TcpFlags, flags),
-        ];
-        let (options, payload) = (Vec::new(), NewPayload::Empty);
-        let new = NewPacket { shape, fields, options, payload };
-        lower.b.op(Op::Create { new: Box::new(new), port });
+/// Sends a RST with these numbers, as from the other end.
+fn reset(lower: &mut Lower<'_>, shape: Shape, port: Dest, (seq, ack): (ValueId, ValueId)) {
+    let mut ports = [Field::TcpSport, Field::TcpDport].map(|field| lower.b.load(field));
+    if port == Dest::Back {
+        ports.reverse();
     }
+    let fields = vec![
+        (Field::TcpSport, ports[0]),
+        (Field::TcpDport, ports[1]),
+        (Field::TcpSeq, seq),
+        (Field::TcpAck, ack),
+        (Field::TcpFlags, lower.b.constant(types::of_field(Field::TcpFlags), RST_ACK)),
+    ];
+    let (options, payload) = (Vec::new(), NewPayload::Empty);
+    let new = NewPacket { shape, fields, options, payload };
+    lower.b.op(Op::Create { new: Box::new(new), port });
 }
 
 fn packet_only(what: &str, span: Span, diags: &mut Diagnostics) {
