@@ -25,7 +25,7 @@ const LEFT: u8 = 2;
 const RESET: u8 = 3;
 
 impl Stack {
-    /// What the stack holds for a function, except the numbers of [`Self::counts`].
+    /// What the stack holds for a function, except the numbers of packets.
     #[must_use]
     pub fn save(&self, function: usize) -> Vec<u8> {
         let mut out = Vec::new();

@@ -7,7 +7,7 @@ use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
 use braid_packet::{FlowKey, Layout, Packet};
-use braid_tcp::{ConnectionId, Counts, Direction, Monitor, Options, Seq};
+use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Seq};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ impl Stack {
     #[must_use]
     pub fn new<'a>(models: impl IntoIterator<Item = &'a Model>) -> Self {
         let options =
-            Options { delivers_rest: false, verify_checksums: true, ..Options::default() };
+            Options { delivers_rest: false, checksums: Checksums::Learned, ..Options::default() };
         Self {
             monitor: Monitor::new(options),
             functions: models.into_iter().map(Function::of).collect(),
@@ -85,21 +85,24 @@ impl Stack {
         }
     }
 
-    /// What the stack could not follow, so that functions have missed bytes.
+    /// What the stack could not follow, so that functions have missed bytes, and what it did not verify.
     #[must_use]
     pub fn problems(&self) -> Vec<Noted> {
-        let Counts { wrong_checksums, fragments, cut, given_up, memory_gaps, .. } =
-            self.monitor.counts();
+        let counts = self.monitor.counts();
         let all = [
-            (wrong_checksums, "packets with a wrong checksum"),
-            (fragments, "IP fragments"),
-            (cut, "bytes that the capture lacks"),
-            (given_up, "connections for which it has no memory"),
-            (memory_gaps, "bytes that wait, for which it has no memory"),
+            (counts.wrong_checksums, "does not follow packets with a wrong checksum"),
+            (
+                counts.unverified,
+                "follows packets with a wrong checksum, whose senders have no right ones",
+            ),
+            (counts.fragments, "does not follow IP fragments"),
+            (counts.cut, "does not follow bytes that the capture lacks"),
+            (counts.given_up, "has no memory for connections"),
+            (counts.memory_gaps, "has no memory for bytes that wait"),
         ];
         let noted = all.into_iter().filter(|(times, _)| *times > 0);
         let noted = noted.map(|(times, what)| Noted {
-            problem: Problem::Unfollowed(what.to_owned()),
+            problem: Problem::Traffic(what.to_owned()),
             times,
             packet: 0,
         });

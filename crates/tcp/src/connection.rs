@@ -181,6 +181,11 @@ impl Connection {
         u64::try_from(end).is_ok_and(|end| end <= from.limit(to, now_ns))
     }
 
+    /// Whether a segment is left out because of its wrong checksum.
+    pub fn refuses(&self, segment: &Segment<'_>) -> bool {
+        !segment.is_right && self.sides.of(self.direction(segment)).has_right
+    }
+
     /// Takes a segment.
     pub fn segment<S: Sink>(
         &mut self,
@@ -190,7 +195,9 @@ impl Connection {
         sink: &mut S,
     ) {
         let direction = self.direction(segment);
-        self.sides.of_mut(direction).traffic().count(segment, now_ns);
+        let side = self.sides.of_mut(direction);
+        side.has_right |= segment.is_right;
+        side.traffic().count(segment, now_ns);
         if self.is_over {
             let report = &mut self.sides.of_mut(direction).report;
             report.after_end += 1;

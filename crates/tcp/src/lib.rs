@@ -35,7 +35,7 @@ mod stream;
 pub use direction::{Direction, Pair};
 pub use finding::{Gap, Overlap, Why};
 pub use monitor::{Counts, Monitor};
-pub use options::Options;
+pub use options::{Checksums, Options};
 pub use place::{ConnectionId, Place, Progress, Restored};
 pub use policy::{Kept, Policy};
 pub use report::{Began, Ended, Opening, Report, SideReport, State, Traffic};

@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use crate::connection::Connection;
 use crate::direction::Pair;
 use crate::lists::{List, Lists};
-use crate::options::Options;
+use crate::options::{Checksums, Options};
 use crate::place::{ConnectionId, Progress, Restored};
 use crate::report::Ended;
 use crate::saved::{Reader, Stored};
@@ -36,8 +36,10 @@ pub struct Counts {
     pub fragments: u64,
     /// Packets with malformed headers, and TCP packets whose header is not captured as a whole.
     pub malformed: u64,
-    /// Segments with a wrong checksum, if checksums are verified.
+    /// Segments that were left out because of a wrong checksum.
     pub wrong_checksums: u64,
+    /// Segments with a wrong checksum that count ([`Checksums::Learned`]). They are among `segments`.
+    pub unverified: u64,
     /// Segments whose payload is not captured as a whole. They are among `segments`.
     pub cut: u64,
     /// Connections.
@@ -97,7 +99,7 @@ impl Monitor {
             self.counts.other += u64::from(!is_tcp);
             return None;
         }
-        let Some(segment) = Segment::of(packet, layout) else {
+        let Some(mut segment) = Segment::of(packet, layout) else {
             // TCP without its header is cut by the capture.
             let is_tcp = packet.get(layout, Field::InetProto) == Some(proto::TCP.into());
             let is_damaged = is_tcp || layout.malformed_reason().is_some();
@@ -105,12 +107,18 @@ impl Monitor {
             self.counts.other += u64::from(!is_damaged);
             return None;
         };
-        if self.options.verify_checksums && verify(packet, layout).transport == Some(false) {
-            self.counts.wrong_checksums += 1;
-            return None;
+        if self.options.checksums != Checksums::Ignored {
+            segment.is_right = verify(packet, layout).transport != Some(false);
+            if self.options.checksums == Checksums::Verified && !segment.is_right {
+                self.counts.wrong_checksums += 1;
+                return None;
+            }
         }
-        self.counts.cut += u64::from(layout.payload_truncated());
-        self.segment(&segment, sink)
+        let segments = self.counts.segments;
+        let connection = self.segment(&segment, sink);
+        let is_taken = self.counts.segments > segments;
+        self.counts.cut += u64::from(is_taken && layout.payload_truncated());
+        connection
     }
 
     /// Takes a segment. Returns its connection.
@@ -119,11 +127,17 @@ impl Monitor {
         segment: &Segment<'_>,
         sink: &mut S,
     ) -> Option<ConnectionId> {
-        self.counts.segments += 1;
         self.now_ns = self.now_ns.max(segment.time_ns);
         self.expire(sink);
         let key = segment.flow.bidirectional();
         let known = self.table.get(&key).copied();
+        let refuses = |connection: &mut Connection| connection.refuses(segment);
+        if known.and_then(|at| self.connections.get(at)).is_some_and(|one| refuses(one)) {
+            self.counts.wrong_checksums += 1;
+            return None;
+        }
+        self.counts.segments += 1;
+        self.counts.unverified += u64::from(!segment.is_right);
         let now_ns = self.now_ns;
         let connection = known.and_then(|at| self.connections.get(at));
         let reopened = connection.and_then(|connection| connection.reopened_by(segment, now_ns));

@@ -18,8 +18,22 @@ pub struct Options {
     /// Whether the bytes that wait for missing ones are delivered when the connection ends, with gaps
     /// between. A receiver does not get them.
     pub delivers_rest: bool,
-    /// Whether segments with a wrong checksum are left out.
-    pub verify_checksums: bool,
+    /// What becomes of segments with a wrong checksum.
+    pub checksums: Checksums,
+}
+
+/// What becomes of segments with a wrong checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checksums {
+    /// They count like others.
+    Ignored,
+    /// They are left out.
+    Verified,
+    /// They are left out once their end of the connection has sent a segment with a right checksum.
+    /// In captures of a host, all of its own segments may have wrong ones, because its network device
+    /// fills them in later. A receiver drops segments with wrong ones, so no connection goes on
+    /// without right ones otherwise.
+    Learned,
 }
 
 impl Default for Options {
@@ -30,7 +44,7 @@ impl Default for Options {
             memory: 256 << 20,
             patience_ns: 1_000_000_000,
             delivers_rest: true,
-            verify_checksums: false,
+            checksums: Checksums::Ignored,
         }
     }
 }

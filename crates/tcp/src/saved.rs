@@ -213,10 +213,10 @@ macro_rules! structures {
 }
 structures! {
     FlowKey { version, src, dst, proto, sport, dport; } is_tcp;
-    Syn { isn, wscale, sack_ok, timestamp; } |_| true;
+    Syn { isn, wscale, sack_ok, timestamp, is_right; } |_| true;
     Side {
         state, isn, base, stream, ack, window, heard_ns, offered_scale, offers_timestamps, recent,
-        candidate, is_fin_received; report
+        candidate, is_fin_received, has_right; report
     } |side| side.offered_scale.is_none_or(|scale| scale <= MOST_SCALE);
     Connection {
         flow, opening, sides, is_open, is_over, over_ns; id, memory_gaps

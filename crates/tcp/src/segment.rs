@@ -52,6 +52,8 @@ pub struct Segment<'a> {
     pub len: u32,
     /// The captured part of the payload.
     pub payload: &'a [u8],
+    /// Whether its checksum is right, or was not verified.
+    pub is_right: bool,
 }
 
 impl<'a> Segment<'a> {
@@ -80,6 +82,7 @@ impl<'a> Segment<'a> {
             timestamp: timestamp.and_then(|value| u32::try_from(value).ok()),
             len: u32::try_from(layout.payload_len()).unwrap_or(u32::MAX),
             payload: packet.payload(layout),
+            is_right: true,
         })
     }
 
@@ -114,13 +117,15 @@ pub struct Syn {
     pub sack_ok: bool,
     /// The value of the timestamps option.
     pub timestamp: Option<u32>,
+    /// Whether its checksum is right, or was not verified.
+    pub is_right: bool,
 }
 
 impl Syn {
     /// The SYN in a segment.
     #[must_use]
     pub fn of(segment: &Segment<'_>) -> Self {
-        let Segment { seq: isn, wscale, sack_ok, timestamp, .. } = *segment;
-        Self { isn, wscale, sack_ok, timestamp }
+        let Segment { seq: isn, wscale, sack_ok, timestamp, is_right, .. } = *segment;
+        Self { isn, wscale, sack_ok, timestamp, is_right }
     }
 }

@@ -46,6 +46,8 @@ pub struct Side {
     pub candidate: Option<Syn>,
     /// Whether the other end has received the FIN.
     pub is_fin_received: bool,
+    /// Whether it has sent a segment with a right checksum.
+    pub has_right: bool,
     /// The numbers. `state` and `stream` are filled in at the end.
     pub report: SideReport,
 }
@@ -66,6 +68,7 @@ impl Side {
             recent: None,
             candidate: None,
             is_fin_received: false,
+            has_right: false,
             report: SideReport::default(),
         }
     }
@@ -95,6 +98,7 @@ impl Side {
         self.report.sack_permitted = syn.sack_ok;
         self.offered_scale = syn.wscale.map(|scale| scale.min(MOST_SCALE));
         self.offers_timestamps = syn.timestamp.is_some();
+        self.has_right |= syn.is_right;
         self.recent = None;
     }
 

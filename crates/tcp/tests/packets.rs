@@ -1,7 +1,9 @@
 //! Packets as they come from captures: options, IPv6, checksums, fragments, cut and damaged ones.
 
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh, options};
-use braid_tcp::{Counts, Flags, Gap, Monitor, Options, Place, Report, Segment, Sink, Why};
+use braid_tcp::{
+    Checksums, Counts, Flags, Gap, Monitor, Options, Place, Report, Segment, Sink, Why,
+};
 
 /// The bytes of all streams together, the gaps and the reports.
 #[derive(Default)]
@@ -94,7 +96,7 @@ fn wrong_checksums_are_left_out_on_request() {
     let packets = [packet(Shape::Tcp6, 0x10, 1, b"ab"), wrong, packet(Shape::Tcp6, 0x10, 4, b"cd")];
     let (counts, told) = watch(Options::default(), &packets);
     assert_eq!((told.bytes.as_slice(), counts.wrong_checksums), (&b"abYcd"[..], 0));
-    let options = Options { verify_checksums: true, ..Options::default() };
+    let options = Options { checksums: Checksums::Verified, ..Options::default() };
     let (counts, told) = watch(options, &packets);
     assert_eq!((counts.wrong_checksums, counts.segments), (1, 2));
     assert_eq!(told.bytes, b"abcd");
@@ -131,4 +133,24 @@ fn each_packet_is_counted_once() {
     // A header that is not captured, one that is too long for its packet, and an empty frame.
     assert_eq!((counts.malformed, counts.other), (3, 1));
     assert_eq!(told.bytes, b"abcdef");
+}
+
+#[test]
+fn wrong_checksums_count_until_their_end_has_sent_a_right_one() {
+    let wrong = |seq: u128, bytes: &[u8]| {
+        let mut wrong = packet(Shape::Tcp4, 0x10, seq, bytes);
+        let last = wrong.data().len() - 1;
+        wrong.data_mut()[last] ^= 1;
+        wrong
+    };
+    let options = Options { checksums: Checksums::Learned, ..Options::default() };
+    // The lowest bit of the last byte of each wrong one has changed: b to c, and d to e.
+    let all_wrong = [wrong(1, b"ab"), wrong(3, b"cd")];
+    let (counts, told) = watch(options.clone(), &all_wrong);
+    assert_eq!(told.bytes, b"acce");
+    assert_eq!((counts.wrong_checksums, counts.unverified, counts.segments), (0, 2, 2));
+    let right = packet(Shape::Tcp4, 0x10, 3, b"cd");
+    let (counts, told) = watch(options, &[wrong(1, b"ab"), right, wrong(5, b"xy")]);
+    assert_eq!(told.bytes, b"accd");
+    assert_eq!((counts.wrong_checksums, counts.unverified, counts.segments), (1, 1, 2));
 }

@@ -95,6 +95,7 @@ fn run(monitor: &mut Monitor, now_ns: &mut u64, all: &[Say]) -> Vec<String> {
             timestamp: say.options.1,
             len,
             payload: &say.payload,
+            is_right: !say.seq.is_multiple_of(7),
         };
         monitor.segment(&segment, &mut told);
     }

@@ -123,9 +123,9 @@ fn bytes(packets: &[Packet]) -> BTreeSet<&[u8]> {
 }
 
 #[test]
-fn there_are_six_examples_and_all_account_for_every_packet() {
+fn there_are_seven_examples_and_all_account_for_every_packet() {
     let names = examples();
-    assert!(names.len() >= 6, "{names:?}");
+    assert!(names.len() >= 7, "{names:?}");
     let count = captured().len() as u64;
     for name in &names {
         for follow in [false, true] {
@@ -137,6 +137,40 @@ fn there_are_six_examples_and_all_account_for_every_packet() {
             assert_eq!(left as u64, outcome.counters.out.values().sum::<u64>(), "{name}");
         }
     }
+}
+
+/// The payload of a TCP packet over IPv4.
+fn tcp_payload(packet: &Packet) -> &[u8] {
+    let data = packet.data();
+    let tcp = 14 + usize::from(data[14] & 15) * 4;
+    let end = 14 + usize::from(u16::from_be_bytes([data[16], data[17]]));
+    &data[tcp + usize::from(data[tcp + 12] >> 4) * 4..end]
+}
+
+#[test]
+fn example_resets_telnet_sessions_that_change_routes() {
+    let captured = captured();
+    let is_typed = |packet: &&Packet| {
+        fields(packet).is_some_and(|ip| ip.proto == 6 && ip.dst == CLIENT && ip.dport == 23)
+    };
+    // What each session has typed. The capture has its packets in order, and each once.
+    let mut typed: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+    let has_changed = |bytes: &[u8]| bytes.windows(9).any(|part| part == b"route add");
+    let mut passed = 0;
+    for packet in captured.iter().filter(is_typed) {
+        let session = typed.entry(fields(packet).expect("IPv4").sport).or_default();
+        session.extend_from_slice(tcp_payload(packet));
+        passed += usize::from(!has_changed(session));
+    }
+    let changed = typed.values().filter(|bytes| has_changed(bytes)).count();
+    assert!(changed > 0 && changed < typed.len(), "{changed} of {}", typed.len());
+    let outcome = run("connections", false);
+    let left = outcome.left("lan").iter().filter(is_typed);
+    let (resets, others): (Vec<_>, Vec<_>) =
+        left.partition(|packet| packet.data()[14 + 20 + 13] & 4 != 0);
+    assert_eq!(others.len(), passed);
+    assert!(resets.len() >= changed);
+    assert!(outcome.drops("guard", "a change of routes") >= changed as u64);
 }
 
 #[test]

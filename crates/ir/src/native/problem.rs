@@ -24,8 +24,8 @@ pub enum Problem {
     Lost(String),
     /// Packets came while its process was not there.
     Away,
-    /// A stream function's TCP stack cannot follow packets or connections, for this reason.
-    Unfollowed(String),
+    /// What a stream function's TCP stack does with some packets or connections.
+    Traffic(String),
 }
 
 impl fmt::Display for Problem {
@@ -38,7 +38,7 @@ impl fmt::Display for Problem {
             Self::Record(text) => write!(f, "does other than it recorded: {text}"),
             Self::Lost(text) => write!(f, "lost its process, which {text}"),
             Self::Away => write!(f, "had no process for a packet"),
-            Self::Unfollowed(what) => write!(f, "does not follow {what}"),
+            Self::Traffic(text) => f.write_str(text),
         }
     }
 }

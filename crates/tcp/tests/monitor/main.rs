@@ -116,6 +116,7 @@ impl Script {
             timestamp: say.timestamp,
             len: u32::try_from(say.payload.len()).unwrap(),
             payload: say.payload,
+            is_right: true,
         };
         self.now_ns += 1_000_000;
         self.monitor.segment(&segment, &mut self.told);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use braid_io::PacketSource;
 use braid_packet::Layout;
-use braid_tcp::{Monitor, Options, Policy};
+use braid_tcp::{Checksums, Monitor, Options, Policy};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Capture;
@@ -63,7 +63,10 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         stream_memory: args.stream_memory as usize * 1024,
         memory: args.memory as usize * 1024 * 1024,
         patience_ns: PATIENCE_NS,
-        verify_checksums: args.verify_checksums,
+        checksums: match args.verify_checksums {
+            true => Checksums::Verified,
+            false => Checksums::Ignored,
+        },
     };
     let mut monitor = Monitor::new(options);
     let mut written = Written::new(Files::new(&args.out), output);
