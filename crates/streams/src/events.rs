@@ -19,8 +19,8 @@ pub enum What {
     Open,
     /// The next bytes of a direction, from this offset on.
     Data(Direction, u64, Bytes),
-    /// The next bytes of a direction are missing.
-    Gap(Direction),
+    /// The next bytes of a direction are missing, from this offset on.
+    Gap(Direction, u64),
     Close,
 }
 
@@ -60,8 +60,8 @@ impl Sink for Collector<'_> {
         self.add(place, What::Data(place.direction, offset, bytes));
     }
 
-    fn gap(&mut self, place: &Place, _gap: Gap) {
-        self.add(place, What::Gap(place.direction));
+    fn gap(&mut self, place: &Place, gap: Gap) {
+        self.add(place, What::Gap(place.direction, gap.offset));
     }
 
     fn opened(&mut self, place: &Place) {

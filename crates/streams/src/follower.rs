@@ -16,6 +16,8 @@ pub struct Function {
     pub scanned_names: Vec<String>,
     /// The reasons for which the function resets connections, by number.
     pub reasons: Vec<String>,
+    /// The events for which it has programs.
+    pub events: Vec<StreamEvent>,
     /// The number of changes of these parameters.
     pub changes: u64,
 }
@@ -26,7 +28,8 @@ impl Function {
         let scanned = model.scanned();
         let decls = scanned.iter().filter_map(|param| model.params.get(param.index()));
         let scanned_names = decls.map(|decl| decl.name.clone()).collect();
-        Self { scanned, scanned_names, reasons: model.reasons.clone(), changes: 0 }
+        let events = model.streams.iter().map(|(event, _)| *event).collect();
+        Self { scanned, scanned_names, reasons: model.reasons.clone(), events, changes: 0 }
     }
 }
 
@@ -91,8 +94,19 @@ impl Follower {
         if self.changes != function.changes {
             (self.scans, self.changes) = (Pair::default(), function.changes);
         }
+        let (event, flow) = match data.direction {
+            Direction::Forward => (StreamEvent::Client, data.flow),
+            Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
+        };
+        if !function.events.contains(&event) {
+            return;
+        }
         let scans = self.scans.of_mut(data.direction);
-        scans.resize(function.scanned.len(), Scan::default());
+        let mut first = Scan::default();
+        if data.offset > 0 {
+            first.skip();
+        }
+        scans.resize(function.scanned.len(), first);
         matches.clear();
         matches.extend(function.scanned.iter().zip(scans).map(|(param, state)| {
             let found = match params.get(param.index()) {
@@ -101,10 +115,6 @@ impl Follower {
             };
             (*param, found)
         }));
-        let (event, flow) = match data.direction {
-            Direction::Forward => (StreamEvent::Client, data.flow),
-            Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
-        };
         let len = data.bytes.len() as u64;
         self.ended(run(event, &View { flow, len, offset: data.offset, matches }));
     }

@@ -4,7 +4,6 @@
 //! The bytes are the same whether the function has its stack for itself or shares it.
 
 use crate::follower::{Follower, Function, Part};
-
 use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{ParamId, ReasonId};

@@ -66,6 +66,8 @@ pub struct Stack {
     /// The connections that have brought events.
     pub(crate) known: HashMap<ConnectionId, Known, RandomState>,
     brought: Brought,
+    /// Ends of connections that functions have not learned of: the function, and the client's flow.
+    owed: Vec<(usize, FlowKey)>,
     /// The results of searches, whose memory is used again.
     matches: Matches,
 }
@@ -75,12 +77,13 @@ impl Stack {
     #[must_use]
     pub fn new<'a>(models: impl IntoIterator<Item = &'a Model>) -> Self {
         let options =
-            Options { delivers_rest: false, checksums: Checksums::Learned, ..Options::default() };
+            Options { is_inline: true, checksums: Checksums::Learned, ..Options::default() };
         Self {
             monitor: Monitor::new(options),
             functions: models.into_iter().map(Function::of).collect(),
             known: HashMap::default(),
             brought: Brought::default(),
+            owed: Vec::new(),
             matches: Matches::new(),
         }
     }
@@ -131,6 +134,9 @@ impl Stack {
             self.take(packet, layout);
             self.brought.number = Some(number);
         }
+        for (_, flow) in self.owed.extract_if(.., |(of, _)| *of == function) {
+            run(StreamEvent::Close, &View::of(flow));
+        }
         let connection = self.brought.connection;
         if let Some(known) = connection.and_then(|it| self.known.get_mut(&it))
             && let Some(follower) = known.followers.get_mut(function)
@@ -167,8 +173,17 @@ impl Stack {
 
     /// Takes a packet, and forgets what the packet before has brought.
     fn take(&mut self, packet: &Packet, layout: &Layout) {
-        for connection in self.brought.forgotten.drain(..) {
-            self.known.remove(&connection);
+        let Self { known, brought, owed, .. } = self;
+        for connection in brought.forgotten.drain(..) {
+            // Functions that did not get the packet still learn of the end.
+            let Some(gone) = known.remove(&connection) else { continue };
+            let of_it = |event: &&Event| event.connection == connection;
+            let Some(flow) = brought.events.iter().find(of_it).map(|event| event.flow) else {
+                continue;
+            };
+            let follows = gone.followers.iter().enumerate();
+            let follows = follows.filter(|(_, follower)| follower.part == Part::Follows);
+            owed.extend(follows.map(|(function, _)| (function, flow)));
         }
         let Brought { events, forgotten, .. } = &mut self.brought;
         events.clear();
@@ -191,7 +206,7 @@ impl Stack {
                 What::Open | What::Data(..) => {
                     known.entry(*connection).or_insert_with(|| Known::new(count))
                 }
-                What::Gap(_) | What::Close => match known.get_mut(connection) {
+                What::Gap(..) | What::Close => match known.get_mut(connection) {
                     Some(of) => of,
                     None => continue,
                 },
@@ -199,7 +214,7 @@ impl Stack {
             let Some(follower) = of.followers.get_mut(at) else { continue };
             match what {
                 What::Open => follower.open(*flow, run),
-                What::Gap(direction) => follower.skip(*direction),
+                What::Gap(direction, _) => follower.skip(*direction),
                 What::Data(direction, offset, bytes) => {
                     follower.open(*flow, run);
                     let bytes = match bytes {
@@ -233,7 +248,7 @@ impl Stack {
         }
         // The receiver does not get the packet, so it still waits for the packet's first new byte.
         let first = self.brought.events.iter().filter(of_it).find_map(|event| match event.what {
-            What::Data(of, offset, _) if of == direction => Some(offset),
+            What::Data(of, offset, _) | What::Gap(of, offset) if of == direction => Some(offset),
             _ => None,
         });
         let (from, to) = (reached.of(direction), reached.of(direction.reversed()));

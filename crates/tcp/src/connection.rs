@@ -101,7 +101,9 @@ impl Connection {
 
     /// How far both streams are.
     fn progress(&self) -> Pair<Progress> {
-        let progress = |side: &Side| Progress { base: side.base, frontier: side.stream.frontier() };
+        // A FIN has a number of its own.
+        let next = |stream: &Stream| stream.frontier() + u64::from(stream.is_complete());
+        let progress = |side: &Side| Progress { base: side.base, frontier: next(&side.stream) };
         let Pair { forward, backward } = &self.sides;
         Pair { forward: progress(forward), backward: progress(backward) }
     }
@@ -444,7 +446,7 @@ impl Connection {
             // The answer to a SYN must acknowledge it.
             (_, State::SynSent) => segment.has(Flags::ACK) && to.is_answered_by(segment.ack),
             (None, _) => true,
-            (Some(_), _) => is_next(from, to, segment.seq),
+            (Some(_), _) => is_next(from, to, segment.seq, options),
         };
         if !is_exact {
             from.report.wrong_resets += 1;
@@ -468,9 +470,9 @@ impl Connection {
         for direction in Direction::BOTH {
             let mut out = self.to(direction, sink);
             let stream = &mut self.sides.of_mut(direction).stream;
-            match options.delivers_rest {
-                true => stream.finish(&mut out),
-                false => stream.discard(),
+            match options.is_inline {
+                true => stream.discard(),
+                false => stream.finish(&mut out),
             }
         }
     }
@@ -488,13 +490,15 @@ impl Connection {
     }
 }
 
-/// Whether a number is that of the next byte: the one behind all bytes that were delivered, behind
-/// all that were sent, or the one that the receiver has acknowledged last.
-fn is_next(from: &Side, to: &Side, seq: Seq) -> bool {
+/// Whether a number is that of the next byte: the one behind all bytes that were delivered. A monitor
+/// that may lack packets also takes the one behind all that were sent, and the one that the receiver
+/// has acknowledged last.
+fn is_next(from: &Side, to: &Side, seq: Seq, options: &Options) -> bool {
     let offset = from.offset(seq);
     let fin = u64::from(from.stream.fin().is_some());
     let at = |known: u64| u64::try_from(offset).is_ok_and(|o| o == known || o == known + fin);
-    at(from.stream.frontier()) || at(from.stream.top()) || to.ack == Some(seq)
+    let is_exact = at(from.stream.frontier());
+    is_exact || !options.is_inline && (at(from.stream.top()) || to.ack == Some(seq))
 }
 
 /// Whether a segment is a keep-alive: it repeats the number of the last byte, which has been

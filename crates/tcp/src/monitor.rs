@@ -108,7 +108,12 @@ impl Monitor {
             return None;
         };
         if self.options.checksums != Checksums::Ignored {
-            segment.is_right = verify(packet, layout).transport != Some(false);
+            let sums = verify(packet, layout);
+            segment.is_right = sums.transport != Some(false);
+            if sums.ip == Some(false) {
+                self.counts.wrong_checksums += 1;
+                return None;
+            }
             if self.options.checksums == Checksums::Verified && !segment.is_right {
                 self.counts.wrong_checksums += 1;
                 return None;

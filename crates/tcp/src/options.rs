@@ -15,9 +15,10 @@ pub struct Options {
     pub memory: usize,
     /// The time after which missing bytes are given up that the receiver has acknowledged (ns).
     pub patience_ns: u64,
-    /// Whether the bytes that wait for missing ones are delivered when the connection ends, with gaps
-    /// between. A receiver does not get them.
-    pub delivers_rest: bool,
+    /// Whether the monitor stands in the path of the packets, so that a receiver has only what has
+    /// passed. Bytes that wait for missing ones when the connection ends are then forgotten, not
+    /// delivered with gaps between. A RST counts only at the next byte to deliver.
+    pub is_inline: bool,
     /// What becomes of segments with a wrong checksum.
     pub checksums: Checksums,
 }
@@ -43,7 +44,7 @@ impl Default for Options {
             stream_memory: 1 << 20,
             memory: 256 << 20,
             patience_ns: 1_000_000_000,
-            delivers_rest: true,
+            is_inline: false,
             checksums: Checksums::Ignored,
         }
     }

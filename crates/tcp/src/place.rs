@@ -37,7 +37,7 @@ pub struct Restored {
 pub struct Progress {
     /// The sequence number of its first byte, if that is known.
     pub base: Option<Seq>,
-    /// The offset of the next byte to deliver.
+    /// The offset of the next byte to deliver, behind the FIN if that has been received.
     pub frontier: u64,
 }
 

@@ -58,7 +58,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut capture = Capture::open(&args.input)?;
     prepare(&args.out)?;
     let options = Options {
-        delivers_rest: true,
+        is_inline: false,
         policy: args.policy,
         stream_memory: args.stream_memory as usize * 1024,
         memory: args.memory as usize * 1024 * 1024,
