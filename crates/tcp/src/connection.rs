@@ -197,15 +197,15 @@ impl Connection {
         sink: &mut S,
     ) {
         let direction = self.direction(segment);
-        let side = self.sides.of_mut(direction);
-        side.has_right |= segment.is_right;
-        side.traffic().count(segment, now_ns);
+        self.sides.of_mut(direction).traffic().count(segment, now_ns);
         if self.is_over {
             let report = &mut self.sides.of_mut(direction).report;
             report.after_end += 1;
             report.ignored_bytes += segment.payload.len() as u64;
             return;
         }
+        // What comes after the end may be of somebody else, such as a RST for the end.
+        self.sides.of_mut(direction).has_right |= segment.is_right;
         if segment.has(Flags::RST) {
             self.reset(direction, segment, (now_ns, options), sink);
             return;
