@@ -56,8 +56,8 @@ pub fn programs(chain: &Chain, shapes: &[u128]) -> Vec<Residual> {
     let graph = Graph::new(chain).expect("a graph");
     let mut all = Vec::new();
     let count = u16::try_from(chain.nodes.len()).expect("few functions");
-    let native = |node: &u16| chain.nodes[usize::from(*node)].model.native.is_some();
-    for node in (0..count).filter(|node| !native(node)) {
+    let opaque = |node: &u16| chain.nodes[usize::from(*node)].model.is_opaque();
+    for node in (0..count).filter(|node| !opaque(node)) {
         for backward in [false, true] {
             let point = Point { node, backward, held: false };
             for shape in shapes {

@@ -94,7 +94,7 @@ fn programs_of_chains_do_what_they_do_when_interpreted() {
         for _ in 0..braid_cases::at_least(24) {
             let (kind, packet) = packets::some(&mut random);
             let node = random.below(chain.nodes.len()) as u16;
-            if chain.nodes[usize::from(node)].model.native.is_some() {
+            if chain.nodes[usize::from(node)].model.is_opaque() {
                 continue;
             }
             let point = Point { node, backward: random.chance(40), held: random.chance(10) };
