@@ -345,7 +345,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                     .into()
             }
             (Why::Headers, _) => "its headers are elsewhere".into(),
-            (Why::Native(node, why), _) => format!("{} {why}", self.name(node)),
+            (Why::Function(node, why), _) => format!("{} {why}", self.name(node)),
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) enum Why {
     /// The packet's headers are at places that no record supports, or they change to other headers.
     Headers,
     /// A native function or a stream function gives this reason.
-    Native(u16, &'static str),
+    Function(u16, &'static str),
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -123,7 +123,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
         let node = usize::from(point.node);
         if self.functions.chain().nodes[node].model.is_stream() {
-            let why = Why::Native(point.node, "follows the connection in a TCP stack");
+            let why = Why::Function(point.node, "follows the connection in a TCP stack");
             return Err(self.stop(why, 0, None));
         }
         let is_native = self.functions.chain().nodes[node].model.native.is_some();
@@ -135,7 +135,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             let place = (point, self.worker, self.now);
             let verdict = ask(at_hand, &*self.functions, place);
             let verdict =
-                verdict.map_err(|why| self.stop(Why::Native(point.node, why), 0, None))?;
+                verdict.map_err(|why| self.stop(Why::Function(point.node, why), 0, None))?;
             return Ok(Some(self.decided(point, verdict, world.1)));
         }
         let number = world.0.known(point, self.headers.layout.presence());

@@ -97,3 +97,29 @@ pub struct StateDecl {
     /// list each of them.
     pub sums: Vec<Sum>,
 }
+
+impl StateDecl {
+    /// A table of one entry that workers share, without default and time-outs.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        granularity: Granularity,
+        slots: Vec<(String, Ty)>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            granularity,
+            slots,
+            default: None,
+            capacity: Setting::Const(1),
+            when_full: WhenFull::Refuse,
+            idle: None,
+            hard: None,
+            tick: Setting::Const(1),
+            lives_with: None,
+            sharded: false,
+            portions: Vec::new(),
+            sums: Vec::new(),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! The values that an operation defines and uses, and the targets of a block, for passes over
 //! programs.
 
-use crate::model::{EventArg, Key, Op, Target, Term, ValueId};
+use crate::model::{EventArg, Key, Op, StateId, Target, Term, ValueId};
 
 /// Visitors of an operation's values, by shared or by exclusive reference.
 macro_rules! visitors {
@@ -244,6 +244,31 @@ impl Op {
                 | Op::Encrypt { .. }
                 | Op::Decrypt { .. }
         )
+    }
+
+    /// The table and the key of the entry that the operation uses, if it uses one.
+    #[must_use]
+    pub fn entry(&self) -> Option<(StateId, &Key)> {
+        match self {
+            Op::StateExists { state, key, .. }
+            | Op::StateGet { state, key, .. }
+            | Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => Some((*state, key)),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::entry`], with a key to be changed.
+    pub fn entry_mut(&mut self) -> Option<(StateId, &mut Key)> {
+        match self {
+            Op::StateExists { state, key, .. }
+            | Op::StateGet { state, key, .. }
+            | Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => Some((*state, key)),
+            _ => None,
+        }
     }
 
     /// The values that the operation defines, in the order of [`Op::visit_outs`].

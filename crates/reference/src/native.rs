@@ -6,6 +6,7 @@ use crate::trace::Observer;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{Model, ParamId, Word};
+use braid_ir::native::Problems;
 use braid_native::bridge;
 use braid_native::{Noted, Profile};
 use braid_packet::{Access, Difference, Field, Packet, diff_fields};
@@ -41,16 +42,18 @@ pub(super) fn tell(instance: &mut Instance, param: ParamId) -> Result<(), String
     bridge::change(functions, name, &value)
 }
 
+/// The problems of native functions, by worker, and those of stream functions, of all workers together.
 pub(super) fn problems(nodes: &[Instance]) -> Vec<(u16, Noted)> {
-    let shards = (0..)
-        .zip(nodes)
-        .flat_map(|(node, instance)| instance.shards.iter().map(move |shard| (node, shard)));
-    let problems = shards.flat_map(|(node, shard)| {
-        let native = shard.native.iter().flat_map(braid_native::Instance::problems);
-        let stack = shard.stack.iter().flat_map(braid_streams::Stack::problems);
-        native.chain(stack).map(move |noted| (node, noted))
-    });
-    problems.collect()
+    let mut found = Vec::new();
+    for (node, instance) in (0..).zip(nodes) {
+        let natives = instance.shards.iter().filter_map(|shard| shard.native.as_ref());
+        found.extend(natives.flat_map(|native| native.problems()).map(|noted| (node, noted)));
+        let mut of_stacks = Problems::default();
+        let stacks = instance.shards.iter().filter_map(|shard| shard.stack.as_ref());
+        stacks.for_each(|stack| of_stacks.append(stack.problems()));
+        found.extend(of_stacks.all().iter().cloned().map(|noted| (node, noted)));
+    }
+    found
 }
 
 pub(super) fn profiles(nodes: &[Instance]) -> Vec<(u16, Profile)> {

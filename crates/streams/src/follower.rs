@@ -124,6 +124,12 @@ impl Follower {
         self.scans = Pair::default();
     }
 
+    /// Its memory (bytes).
+    pub fn memory(&self) -> usize {
+        let scans = self.scans.forward.iter().chain(&self.scans.backward);
+        size_of::<Self>() + scans.map(|scan| size_of::<Scan>() + scan.memory()).sum::<usize>()
+    }
+
     /// Bytes of a direction are missing.
     pub fn skip(&mut self, direction: Direction) {
         self.scans.of_mut(direction).iter_mut().for_each(Scan::skip);

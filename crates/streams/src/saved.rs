@@ -86,6 +86,7 @@ impl Stack {
                     place.search_anew();
                 }
             }
+            self.monitor.charge(flow, known.memory());
         }
         Some(())
     }

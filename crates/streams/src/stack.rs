@@ -45,6 +45,11 @@ impl Known {
     pub fn new(functions: usize) -> Self {
         Self { followers: (0..functions).map(|_| Follower::default()).collect(), aborted: None }
     }
+
+    /// Its memory, which counts towards the limit of the monitor (bytes).
+    pub fn memory(&self) -> usize {
+        self.followers.iter().map(Follower::memory).sum()
+    }
 }
 
 /// What the last packet has brought.
@@ -199,7 +204,7 @@ impl Stack {
         params: &[ParamValue],
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
-        let Self { functions, known, brought, matches, .. } = self;
+        let Self { monitor, functions, known, brought, matches, .. } = self;
         let (count, Some(function)) = (functions.len(), functions.get(at)) else { return };
         for Event { connection, flow, what } in &brought.events {
             let of = match what {
@@ -212,6 +217,7 @@ impl Stack {
                 },
             };
             let Some(follower) = of.followers.get_mut(at) else { continue };
+            let (part, memory) = (follower.part, follower.memory());
             match what {
                 What::Open => follower.open(*flow, run),
                 What::Gap(direction, _) => follower.skip(*direction),
@@ -225,6 +231,9 @@ impl Stack {
                     follower.data(&data, function, params, matches, run);
                 }
                 What::Close => follower.close(*flow, run),
+            }
+            if (part, memory) != (follower.part, follower.memory()) {
+                monitor.charge(*flow, of.memory());
             }
         }
     }

@@ -30,6 +30,8 @@ pub struct Connection {
     pub over_ns: u64,
     /// Gaps that were made because of memory.
     pub memory_gaps: u64,
+    /// The memory that somebody else keeps for the connection ([`crate::Monitor::charge`]).
+    pub charged: usize,
 }
 
 /// A segment has begun a new connection between the same ends.
@@ -78,6 +80,7 @@ impl Connection {
             is_over: false,
             over_ns: 0,
             memory_gaps: 0,
+            charged: 0,
         }
     }
 
@@ -113,9 +116,10 @@ impl Connection {
         if segment.flow == self.flow { Direction::Forward } else { Direction::Backward }
     }
 
-    /// The memory that waiting bytes need.
+    /// The memory that the connection needs besides itself: for waiting bytes, and what is charged.
     pub fn memory(&self) -> usize {
-        self.sides.forward.stream.memory() + self.sides.backward.stream.memory()
+        let waiting = self.sides.forward.stream.memory() + self.sides.backward.stream.memory();
+        waiting + self.charged
     }
 
     fn place(&self, direction: Direction) -> Place {

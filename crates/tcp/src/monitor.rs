@@ -191,6 +191,16 @@ impl Monitor {
         reached
     }
 
+    /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes). It
+    /// counts towards the limit until the sink learns that the connection is forgotten.
+    pub fn charge(&mut self, flow: FlowKey, bytes: usize) {
+        let at = self.table.get(&flow.bidirectional()).copied();
+        if let Some(connection) = at.and_then(|at| self.connections.get(at)) {
+            self.memory = self.memory + bytes - connection.charged;
+            connection.charged = bytes;
+        }
+    }
+
     /// Ends all connections, in the order of their last packets.
     pub fn finish<S: Sink>(&mut self, sink: &mut S) {
         for list in [List::Done, List::Live] {

@@ -219,7 +219,7 @@ structures! {
         candidate, is_fin_received, has_right; report
     } |side| side.offered_scale.is_none_or(|scale| scale <= MOST_SCALE);
     Connection {
-        flow, opening, sides, is_open, is_over, over_ns; id, memory_gaps
+        flow, opening, sides, is_open, is_over, over_ns; id, memory_gaps, charged
     } |_| true;
 }
 

@@ -18,7 +18,7 @@ mod steering;
 
 pub use engines::{ENGINES, Engine, HOSTILE, Stages, USERS, reference};
 pub use owners::conflict;
-pub use steering::{by_sender, over_workers, roomy, settled};
+pub use steering::{by_sender, differs_from_shards, over_workers, roomy, settled};
 
 /// The form of the source that is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,13 +5,11 @@
 
 use braid_compiler::sharding::{Placement, Sharding, Verdict, divide, sharding};
 use braid_ir::chain::{Chain, Change, Control};
-use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::engine::{Event, Outputs};
 use braid_ir::model::{Granularity, Model, Op, ParamTy, Word};
 use braid_ir::steering::Steering;
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
-use braid_runtime::Sharded;
-use braid_testkit::compare::difference;
 use braid_testkit::convert::packet_of;
 use braid_testkit::generate::program::any;
 use braid_testkit::generate::traffic::recorded;
@@ -81,15 +79,7 @@ fn generated() -> &'static [Generated] {
 
 /// The first difference between the engines of the workers and the reference engine with shards.
 fn differs_from_shards(divided: &Chain, kind: Kind, seed: u64, count: usize) -> Option<String> {
-    let (stimuli, mut expected) = recorded(divided, seed, count);
-    let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(kind.make(&chain));
-    let mut workers = Sharded::new(divided, make).expect("engines of workers");
-    let mut actual = record(&mut workers, &stimuli, Detail::End);
-    for trace in [&mut expected, &mut actual] {
-        trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
-        trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
-    }
-    difference(&expected, &actual).map(|found| format!("{kind}: {found:?}"))
+    harness::differs_from_shards(divided, kind, recorded(divided, seed, count))
 }
 
 #[test]

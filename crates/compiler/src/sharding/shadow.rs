@@ -17,7 +17,7 @@ use super::mutants::is;
 use braid_ir::chain::Chain;
 use braid_ir::model::{
     Block, BlockId, Granularity, Key, Kind, Model, Op, Program, Setting, StateDecl, StateId,
-    Target, Term, Ty, ValueId, WhenFull,
+    Target, Term, Ty, ValueId,
 };
 use braid_packet::Field;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn reversed(model: &Model, program: &Program) -> Program {
             if let Op::Load { field, .. } | Op::LoadEntry { field, .. } = &mut op {
                 *field = opposite(*field);
             }
-            if let Some((state, key)) = key_mut(&mut op)
+            if let Some((state, key)) = op.entry_mut()
                 && *key == Key::Entry
             {
                 match &model.state[state.index()].granularity {
@@ -128,18 +128,6 @@ fn opposite(field: Field) -> Field {
         _ => None,
     };
     ENDS.iter().find_map(other).unwrap_or(field)
-}
-
-/// The table and the key that an operation uses.
-fn key_mut(op: &mut Op) -> Option<(StateId, &mut Key)> {
-    match op {
-        Op::StateExists { state, key, .. }
-        | Op::StateGet { state, key, .. }
-        | Op::StateSet { state, key, .. }
-        | Op::StatePut { state, key, .. }
-        | Op::StateDelete { state, key } => Some((*state, key)),
-        _ => None,
-    }
 }
 
 /// A new value.
@@ -243,32 +231,12 @@ impl Draft {
             types.enumerate().map(|(number, ty)| (format!("v{number}"), ty)).collect();
         let default = vec![Setting::Const(0); slots.len()];
         [
-            table(CONNECTIONS, Granularity::Biflow, connection, None),
-            table(UNKNOWN, Granularity::Global, slots, Some(default)),
+            StateDecl::new(CONNECTIONS, Granularity::Biflow, connection),
+            StateDecl {
+                default: Some(default),
+                ..StateDecl::new(UNKNOWN, Granularity::Global, slots)
+            },
         ]
-    }
-}
-
-fn table(
-    name: &str,
-    granularity: Granularity,
-    slots: Vec<(String, Ty)>,
-    default: Option<Vec<Setting>>,
-) -> StateDecl {
-    StateDecl {
-        name: name.to_owned(),
-        granularity,
-        slots,
-        default,
-        capacity: Setting::Const(1),
-        when_full: WhenFull::Refuse,
-        idle: None,
-        hard: None,
-        tick: Setting::Const(1),
-        lives_with: None,
-        sharded: false,
-        portions: Vec::new(),
-        sums: Vec::new(),
     }
 }
 

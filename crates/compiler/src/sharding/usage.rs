@@ -247,7 +247,7 @@ impl Scan<'_> {
             _ => self.usage.used |= uses_any(op, from),
         }
         // A value as a key decides about entries of other flows.
-        if let Some(Key::Explicit(key)) = key(op).map(|(_, key)| key) {
+        if let Some(Key::Explicit(key)) = op.entry().map(|(_, key)| key) {
             self.usage.used |= worst(from, key) != Origin::Elsewhere;
         }
     }
@@ -266,7 +266,7 @@ impl Scan<'_> {
         if let Op::StateLen { state, .. } = op {
             self.usage.counted |= *state == self.state;
         }
-        let Some((state, key)) = key(op) else { return };
+        let Some((state, key)) = op.entry() else { return };
         if state == self.state {
             let writes = !matches!(op, Op::StateExists { .. } | Op::StateGet { .. });
             self.usage.written |= writes;
@@ -299,16 +299,4 @@ fn uses_any(op: &Op, from: &[Origin]) -> bool {
     let mut any = false;
     op.visit_uses(&mut |value| any |= from[value.index()] != Origin::Elsewhere);
     any
-}
-
-/// The table and the key that an operation uses.
-fn key(op: &Op) -> Option<(StateId, &Key)> {
-    match op {
-        Op::StateExists { state, key, .. }
-        | Op::StateGet { state, key, .. }
-        | Op::StateSet { state, key, .. }
-        | Op::StatePut { state, key, .. }
-        | Op::StateDelete { state, key } => Some((*state, key)),
-        _ => None,
-    }
 }

@@ -84,18 +84,11 @@ pub(super) fn consulted(model: &Model) -> u128 {
 pub(super) fn entry_fields(model: &Model) -> BTreeSet<Field> {
     let mut found = BTreeSet::new();
     for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
-        match op {
-            Op::LoadEntry { field, .. } => {
-                found.insert(*field);
-            }
-            Op::StateExists { state, key, .. }
-            | Op::StateGet { state, key, .. }
-            | Op::StateSet { state, key, .. }
-            | Op::StatePut { state, key, .. }
-            | Op::StateDelete { state, key } => {
-                found.extend(key_fields(&model.state[state.index()].granularity, key));
-            }
-            _ => {}
+        if let Op::LoadEntry { field, .. } = op {
+            found.insert(*field);
+        }
+        if let Some((state, key)) = op.entry() {
+            found.extend(key_fields(&model.state[state.index()].granularity, key));
         }
     }
     found

@@ -31,6 +31,12 @@ impl Scan {
         *self = Self { exact: 1, ..Self::default() };
     }
 
+    /// The memory that the search has besides itself (bytes).
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.active)
+    }
+
     /// The search as bytes, which [`PatternSet::read_scan`](super::PatternSet::read_scan) reads.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

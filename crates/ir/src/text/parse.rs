@@ -210,21 +210,7 @@ fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<(&
     let name = scan.name()?;
     scan.expect(":")?;
     let slots = columns(scan)?;
-    let mut state = StateDecl {
-        name,
-        granularity: granularity(scan)?,
-        slots,
-        default: None,
-        capacity: Setting::Const(1),
-        when_full: WhenFull::Refuse,
-        idle: None,
-        hard: None,
-        tick: Setting::Const(1),
-        lives_with: None,
-        sharded: false,
-        portions: Vec::new(),
-        sums: Vec::new(),
-    };
+    let mut state = StateDecl::new(name, granularity(scan)?, slots);
     if scan.eat_word("default") {
         scan.expect("(")?;
         state.default = Some(scan.items(")", |scan| setting(scan, model))?);

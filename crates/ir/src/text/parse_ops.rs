@@ -499,6 +499,7 @@ impl Parser<'_, '_> {
                 Op::Route { found: a, hop: b, param: self.param()?, addr: self.comma_value()? }
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
+            "stream_match" => Op::StreamMatch { found: a, number: b, param: self.param()? },
             "load_payload" | "load_option" | "load_ip_option" | "load_extension" => {
                 let area = self.area(name)?;
                 Op::LoadBytes { found: a, out: b, area, offset: self.value()? }

@@ -243,12 +243,7 @@ impl<'a> Facts<'a> {
             Op::PushOption { .. } => now(Header::Tcp),
             Op::PopOption { option } => now(*option),
             Op::LoadEntry { field, .. } => on_entry(known, field.info().header),
-            Op::StateExists { state, key, .. }
-            | Op::StateGet { state, key, .. }
-            | Op::StateSet { state, key, .. }
-            | Op::StatePut { state, key, .. }
-            | Op::StateDelete { state, key } => self.key(known, *state, key),
-            _ => None,
+            op => op.entry().and_then(|(state, key)| self.key(known, state, key)),
         }
     }
 

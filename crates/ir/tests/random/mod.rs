@@ -117,6 +117,12 @@ impl Maker {
             let (period, body) = (self.setting(64), self.program());
             self.model.timers.push(Timer { period, body });
         }
+        for event in StreamEvent::ALL {
+            if self.coin() {
+                let program = self.program();
+                self.model.streams.push((event, program));
+            }
+        }
     }
 
     fn setting(&mut self, width: u16) -> Setting {
@@ -480,7 +486,7 @@ impl Maker {
 
     fn param_op(&mut self) -> Op {
         let (param, a) = (self.param_id(), self.value_id());
-        match self.below(13) {
+        match self.below(16) {
             0 => Op::Param { out: self.out(), param },
             1 => Op::ListLen { out: self.out(), param },
             2 => Op::ListGet { out: self.out(), param, index: a, column: 2 },
@@ -505,6 +511,17 @@ impl Maker {
                 Op::Extern { outs: self.outs(), name, param, args: self.values() }
             }
             8 => Op::Take { ok: self.out(), out: self.out(), pool: param },
+            12 => Op::StreamMatch { found: self.out(), number: self.out(), param },
+            13 => {
+                let field = self.pick(&[StreamField::Len, StreamField::Offset]);
+                Op::LoadStream { out: self.out(), field }
+            }
+            14 => Op::Stream {
+                verdict: self.out(),
+                is_new: self.out(),
+                seq: self.out(),
+                ack: self.out(),
+            },
             9 => Op::TakeThis { ok: self.out(), pool: param, a },
             _ => Op::Release { pool: param, a },
         }
@@ -534,7 +551,7 @@ impl Maker {
 
     fn term(&mut self, blocks: usize) -> Term {
         let row = self.row_id();
-        match self.below(8) {
+        match self.below(10) {
             0 => Term::Jump(self.target(blocks)),
             1 => {
                 let (yes, no) = (self.target(blocks), self.target(blocks));
@@ -551,6 +568,11 @@ impl Maker {
                 Term::Hold { queue: QueueId(0), delay, row, full }
             }
             6 => Term::Resubmit { row },
+            7 => {
+                let reason = self.below(self.model.reasons.len());
+                Term::Reset { reason: ReasonId(u32::try_from(reason).unwrap()), row }
+            }
+            8 => Term::Bypass { row },
             _ => Term::Return,
         }
     }

@@ -257,19 +257,10 @@ fn declare_state<'a>(lower: &mut Lower<'a>, def: &'a StateDef) {
     }
     let capacity = if global { 1 } else { DEFAULT_CAPACITY };
     let mut decl = StateDecl {
-        name: def.name.text.clone(),
-        granularity,
-        slots,
         default,
         capacity: Setting::Const(capacity),
-        when_full: WhenFull::Refuse,
-        idle: None,
-        hard: None,
         tick: Setting::Const(DEFAULT_TICK_NS),
-        lives_with: None,
-        sharded: false,
-        portions: Vec::new(),
-        sums: Vec::new(),
+        ..StateDecl::new(&def.name.text, granularity, slots)
     };
     options(lower, def, &mut decl, global);
     let id = StateId(number(lower.model.state.len()));

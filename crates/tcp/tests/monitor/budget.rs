@@ -2,6 +2,8 @@
 
 use braid_tcp::{Ended, Options, Why};
 
+use braid_packet::FlowKey;
+
 use super::{ACK, Client, SYN, Script, Server};
 
 fn small() -> Script {
@@ -76,4 +78,20 @@ fn memory_of_many_small_pieces_is_counted() {
     assert!(counts.memory_gaps > 19_000 && counts.given_up == 0, "{counts:?}");
     let report = script.finish().reports[0].sides.forward.stream;
     assert_eq!((report.delivered, report.gap_bytes), (20_000, 20_001));
+}
+
+#[test]
+fn what_others_keep_for_connections_counts_towards_the_limit() {
+    let mut script = small();
+    for client in 1..=20 {
+        script.client = client;
+        script.send(Client, ACK, 1, 1, b"x");
+        let flow = FlowKey { version: 4, src: client, dst: 2, proto: 6, sport: 1000, dport: 80 };
+        script.monitor.charge(flow, 10_000);
+        // The same amount again changes nothing.
+        script.monitor.charge(flow.reversed(), 10_000);
+    }
+    assert!(script.monitor.memory() <= (64 << 10) + 10_000, "{}", script.monitor.memory());
+    let given_up = script.monitor.counts().given_up;
+    assert!((13..=15).contains(&given_up), "{given_up}");
 }

@@ -2,14 +2,18 @@
 //! rules are that steer packets. So a chain gets any rules. Also helpers to compare what several
 //! workers do with what one worker does.
 
+use super::engines::Engine;
+use crate::compare::difference;
 use crate::generate::Rng;
-use crate::record::Output;
+use crate::record::{Detail, Output, Stimulus, Trace, record};
 use braid_compiler::sharding::divide_limits;
 use braid_ir::chain::Chain;
+use braid_ir::engine;
 use braid_ir::model::{ParamId, Setting};
 use braid_ir::steering::{By, Of, Part, Pool, Side, Steering};
 use braid_ir::value::ParamValue;
 use braid_packet::Field;
+use braid_runtime::Sharded;
 use std::sync::Arc;
 
 /// Divides a chain with several workers over them: each worker gets tables of its own, and portions
@@ -46,6 +50,27 @@ pub fn settled(mut outputs: Vec<Output>) -> Vec<Output> {
         Output::Refused(why) => (0, why.clone()),
     });
     outputs
+}
+
+/// The first difference between engines of this kind, one for each worker of a divided chain, and the
+/// reference engine with shards, which did this on these stimuli.
+///
+/// # Panics
+/// When an engine refuses the chain.
+#[must_use]
+pub fn differs_from_shards(
+    divided: &Chain,
+    kind: Engine,
+    (stimuli, mut expected): (Vec<Stimulus>, Trace),
+) -> Option<String> {
+    let make = |chain: Chain| Ok::<Box<dyn engine::Engine>, String>(kind.make(&chain));
+    let mut workers = Sharded::new(divided, make).expect("engines of workers");
+    let mut actual = record(&mut workers, &stimuli, Detail::End);
+    for trace in [&mut expected, &mut actual] {
+        trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
+        trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
+    }
+    difference(&expected, &actual).map(|found| format!("{kind}: {found:?}"))
 }
 
 /// A chain with tables and queues that never get full: workers have shares of each capacity.

@@ -6,14 +6,11 @@ use braid_compiler::sharding::{
     Placement, Sharding, ShardingMutant, Verdict, divide, divide_as, sharding, sharding_with,
 };
 use braid_ir::chain::Chain;
-use braid_ir::engine::Engine;
 use braid_ir::model::{BinOp, Op, ParamTy, Sum};
-use braid_runtime::Sharded;
-use braid_testkit::compare::difference;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
 use braid_testkit::harness::{self, Engine as Kind, Form, USERS, by_sender, roomy, settled};
-use braid_testkit::record::{Detail, record, step};
+use braid_testkit::record::step;
 use std::collections::BTreeMap;
 
 /// The number of packets of each chain.
@@ -53,15 +50,7 @@ fn alone(body: &str) -> String {
 
 /// The first difference between the engines of the workers and the reference engine with shards.
 fn differs_from_shards(divided: &Chain, kind: Kind, seed: u64) -> Option<String> {
-    let (stimuli, mut expected) = recorded(divided, seed, PACKETS);
-    let make = |chain: Chain| Ok::<Box<dyn Engine>, String>(kind.make(&chain));
-    let mut workers = Sharded::new(divided, make).expect("engines of workers");
-    let mut actual = record(&mut workers, &stimuli, Detail::End);
-    for trace in [&mut expected, &mut actual] {
-        trace.outputs = std::mem::take(&mut trace.outputs).into_iter().map(settled).collect();
-        trace.state.sort_by_cached_key(|entry| format!("{entry:?}"));
-    }
-    difference(&expected, &actual).map(|found| format!("{kind}: {found:?}"))
+    harness::differs_from_shards(divided, kind, recorded(divided, seed, PACKETS))
 }
 
 /// The first packet for which a divided chain does something else than one worker.
