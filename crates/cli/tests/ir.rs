@@ -49,3 +49,24 @@ fn names_that_do_not_exist_are_refused_with_existing_ones() {
     wrong(&["--shape", "ip", "--from", "moon"], "there is no interface `moon`");
     wrong(&["--after", "place"], "--shape");
 }
+
+#[test]
+fn tcp_packets_have_no_program_through_a_tcp_stack() {
+    let folder = Folder::new();
+    folder.write(
+        "c.braid",
+        "stream nf log() { on data { forward; } }
+         nf plain() { match { else => output; } }
+         chain c { interface lan; interface wan; a = log(); b = plain(); path lan <-> a <-> b <-> wan; }\n",
+    );
+    let of = |shape: &str, from: &str| {
+        folder.braid(&["ir", "c.braid", "--shape", shape, "--from", from])
+    };
+    of("eth,ip,tcp", "lan").code(3).warns("have no program");
+    let other = of("eth,ip,udp", "lan").code(0);
+    assert!(other.out.contains("leave wan"), "{}", other.out);
+    let back = of("eth,ip,tcp", "wan").code(0);
+    assert!(back.out.contains("go a backward"), "{}", back.out);
+    let classes = folder.braid(&["classes", "c.braid"]).code(0);
+    assert!(classes.out.contains("TCP packets go to the TCP stack of a first."), "{}", classes.out);
+}

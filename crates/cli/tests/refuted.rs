@@ -120,3 +120,15 @@ fn difference_that_no_run_confirms_is_not_called_refuted() {
     let Some(ended) = verify(GRE, &["hop", "hop"], Some("LostDecrement"), true) else { return };
     assert_eq!(ended.code(6).json()["verdict"], "unconfirmed");
 }
+
+#[test]
+fn programs_that_end_in_front_of_a_tcp_stack_are_proven() {
+    let own = "
+      stream nf log() { on data { forward; } }
+      nf hop() { match { has ip and ip.ttl > 1 => { ip.ttl -= 1; output; } else => output; } }";
+    let all = ["hop", "log", "hop"];
+    let Some(ended) = verify(own, &all, None, false) else { return };
+    ended.code(0).says("\nPROVEN: ").says("\n  - TCP packets go to the stack of f1 as they are\n");
+    let Some(ended) = verify(own, &all, Some("LostDecrement"), false) else { return };
+    ended.code(1).says("REFUTED");
+}

@@ -122,7 +122,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
         let node = usize::from(point.node);
-        if self.functions.chain().nodes[node].model.is_stream() {
+        if world.1.goes_to_stack(point.node, self.headers.layout.presence()) {
             let why = Why::Function(point.node, "follows the connection in a TCP stack");
             return Err(self.stop(why, 0, None));
         }

@@ -2,6 +2,7 @@
 
 use crate::chain::{Chain, Sink, Source};
 use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
+use braid_packet::Header;
 
 /// Links and groups.
 #[derive(Clone)]
@@ -15,8 +16,10 @@ pub struct Graph {
     /// The functions of each group. A function whose result wins comes first. Most groups have one
     /// member.
     groups: Vec<Vec<u16>>,
-    /// Whether each function is native code or a stream function.
-    opaque: Vec<bool>,
+    /// Whether each function is native code.
+    native: Vec<bool>,
+    /// Whether each function is a stream function.
+    stream: Vec<bool>,
 }
 
 impl Graph {
@@ -49,8 +52,9 @@ impl Graph {
                 group_of[usize::from(*member)] = number;
             }
         }
-        let opaque = chain.nodes.iter().map(|node| node.model.is_opaque()).collect();
-        Ok(Self { entries, ports, group_of, groups, opaque })
+        let native = chain.nodes.iter().map(|node| node.model.native.is_some()).collect();
+        let stream = chain.nodes.iter().map(|node| node.model.is_stream()).collect();
+        Ok(Self { entries, ports, group_of, groups, native, stream })
     }
 
     /// The first target of packets that enter at an interface.
@@ -67,12 +71,20 @@ impl Graph {
         &self.groups[self.group_of[usize::from(node)]]
     }
 
-    /// Whether a function can have residual programs: it runs alone, and is neither native nor a
-    /// stream function.
+    /// Whether a function can have residual programs: it runs alone, and is not native. Programs
+    /// leave some packets of a stream function to its stack ([`Self::goes_to_stack`]).
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn has_programs(&self, node: u16) -> bool {
-        self.group(node).len() == 1 && !self.opaque[usize::from(node)]
+        self.group(node).len() == 1 && !self.native[usize::from(node)]
+    }
+
+    /// Whether a packet with these headers goes to a TCP stack in a function. No residual program
+    /// covers the function for such a packet.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
+    pub fn goes_to_stack(&self, node: u16, presence: u128) -> bool {
+        self.stream[usize::from(node)] && presence & Header::Tcp.bit() != 0
     }
 
     /// The target of a packet that leaves a function. Within a group, the packet passes the other

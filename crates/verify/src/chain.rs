@@ -125,6 +125,13 @@ fn jobs(
             if shapes.iter().any(|shape| shape.fits(*presence)) {
                 continue;
             }
+            if graph.goes_to_stack(point.node, *presence) {
+                let name = &chain.nodes[usize::from(point.node)].name;
+                report
+                    .not_covered
+                    .insert(format!("TCP packets go to the stack of {name} as they are"));
+                continue;
+            }
             let residual = programs(point, *presence);
             check_shape(chain, point, *presence, &residual, &sets, &mut shapes, &mut report.shapes);
             for next in reached(chain, graph, &residual, &mut report.not_covered) {
@@ -146,8 +153,7 @@ fn without_programs(chain: &Chain, graph: &Graph, point: Point) -> Option<String
             "functions under Priority ({name}) run as the reference engine runs them"
         ));
     }
-    (!graph.has_programs(point.node))
-        .then(|| format!("native and stream functions ({name}) run as they are"))
+    (!graph.has_programs(point.node)).then(|| format!("native functions ({name}) run as they are"))
 }
 
 /// The points where packets enter the chain's functions.

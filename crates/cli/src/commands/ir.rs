@@ -100,7 +100,7 @@ fn program(file: &Path, args: &Args, output: &Output) -> Outcome {
     let chain = load::program(file)?.chain(&args.choice)?;
     let graph = Graph::new(&chain).map_err(Failure::inconsistent)?;
     let presence = presence(&args.shape)?;
-    let point = entry(&chain, &graph, args.from.as_deref())?;
+    let point = entry(&chain, &graph, args.from.as_deref(), presence)?;
     let last = PASSES.last().map_or(SYMBOLIC, |pass| pass.name);
     let after = args.after.as_deref().unwrap_or(last);
     let made = residual_after(&chain, &graph, point, presence, Extent::Chain, after);
@@ -137,19 +137,26 @@ fn presence(names: &[String]) -> Result<u128, Failure> {
     Ok(bits)
 }
 
-/// The point where packets of an interface enter the chain's first function.
-fn entry(chain: &Chain, graph: &Graph, from: Option<&str>) -> Result<Point, Failure> {
+/// The point where packets of an interface with these headers enter the chain's first function.
+fn entry(
+    chain: &Chain,
+    graph: &Graph,
+    from: Option<&str>,
+    presence: u128,
+) -> Result<Point, Failure> {
     let names: Vec<&str> = chain.interfaces.iter().map(|one| one.name.as_str()).collect();
     let name = from.or(names.first().copied()).unwrap_or_default();
     let number = (0..).zip(&names).find(|(_, other)| **other == name);
     let Some((number, _)) = number else { return Err(unknown("interface", name, &names)) };
     match graph.entry(number) {
-        Some(Sink::Port(node, port)) if graph.has_programs(node) => {
+        Some(Sink::Port(node, port))
+            if graph.has_programs(node) && !graph.goes_to_stack(node, presence) =>
+        {
             Ok(Point { node, backward: port == RIGHT, held: false })
         }
         _ => Err(Failure::input(format!(
             "packets of interface `{name}` have no program: they come to no function, to a native \
-             one, or to functions under Priority"
+             one, to the TCP stack of a stream function, or to functions under Priority"
         ))),
     }
 }

@@ -177,9 +177,10 @@ impl Apart<'_> {
         // Until the search leaves the point, a visit from within the search closes a loop and
         // counts nothing.
         self.known.insert((point, presence), Elements::default());
-        // A native function has no program, so nothing is counted in it or after it.
-        let is_native = self.chain.nodes[usize::from(point.node)].model.is_opaque();
-        if depth > braid_ir::engine::HOP_LIMIT || is_native {
+        // Where packets have no program, nothing is counted, and nothing behind it.
+        let has_program =
+            self.graph.has_programs(point.node) && !self.graph.goes_to_stack(point.node, presence);
+        if depth > braid_ir::engine::HOP_LIMIT || !has_program {
             return Elements::default();
         }
         let (program, _) = general(self.chain, self.graph, point, presence, Extent::Function);

@@ -34,6 +34,10 @@ pub struct Entry {
     /// The native function that packets reach first, if there is one. Then there are no programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
+    /// The stream function that packets reach first, if there is one. Then no program is for TCP
+    /// packets, because they go to the function's TCP stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<String>,
     /// The programs for these packets. Programs with more function visits come first. Each packet
     /// belongs to one program.
     pub programs: Vec<Program>,

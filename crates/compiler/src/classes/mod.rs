@@ -18,7 +18,7 @@ pub use text::text;
 use crate::synth::{Stats, general};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
-use braid_ir::model::RIGHT;
+use braid_ir::model::{Model, RIGHT};
 use braid_ir::residual::{Extent, Point, Residual};
 use braid_packet::{HEADERS, presences};
 use data::is_drop;
@@ -38,13 +38,15 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
             }
             _ => Vec::new(),
         };
-        let native = match graph.entry(number) {
+        let first = match graph.entry(number) {
             Some(Sink::Port(node, _)) => Some(&chain.nodes[usize::from(node)]),
             _ => None,
         };
-        let native = native.filter(|node| node.model.is_opaque());
-        let native = native.map(|node| node.name.clone());
-        entries.push(Entry { interface: interface.name.clone(), native, programs });
+        let named = |is: fn(&Model) -> bool| {
+            first.filter(|node| is(&node.model)).map(|node| node.name.clone())
+        };
+        let (native, stream) = (named(|model| model.native.is_some()), named(Model::is_stream));
+        entries.push(Entry { interface: interface.name.clone(), native, stream, programs });
     }
     let functions = chain.nodes.iter().map(|node| node.name.clone()).collect();
     Ok(Classes { chain: chain.name.clone(), functions, entries })
@@ -54,6 +56,9 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
 fn programs(chain: &Chain, graph: &Graph, point: Point, detail: Detail) -> Vec<Program> {
     let mut made: Vec<((Residual, Stats), u128, usize)> = Vec::new();
     for presence in presences() {
+        if graph.goes_to_stack(point.node, presence) {
+            continue;
+        }
         match made.iter_mut().find(|((program, _), ..)| program.shape.fits(presence)) {
             Some((.., shapes)) => *shapes += 1,
             None => {

@@ -26,6 +26,9 @@ pub fn text(classes: &Classes) -> String {
                     writeln!(out, "{many} programs, one for each shape of headers that matters");
             }
         }
+        if let Some(name) = &entry.stream {
+            let _ = writeln!(out, "\n  TCP packets go to the TCP stack of {name} first.");
+        }
         for (number, program) in entry.programs.iter().enumerate() {
             describe(&mut out, number + 1, program);
         }

@@ -80,7 +80,8 @@ pub(super) fn execute_op(
             effect(draft, visit, path, op);
             Ok(Flow::Next)
         }
-        // Packet programs have none of these operations, or the function has no residual program.
+        // Packet programs have none of these operations, the function has no residual program, or
+        // the program ends in front of the function for these packets.
         Op::Expiring { .. }
         | Op::ExpiringKey { .. }
         | Op::Native { .. }

@@ -115,7 +115,13 @@ impl<'a> Synth<'a> {
         }
         forget_unwanted(&mut self.draft, &mut paths, wanted);
         let mut alike: BTreeMap<(u128, u128, u128), Vec<Edge>> = BTreeMap::new();
-        for edge in paths {
+        for mut edge in paths {
+            if self.points.goes_to_stack(number, &mut edge.state.headers) {
+                self.draft.entering.asked |= edge.state.headers.asked;
+                let mut path = self.draft.blocks.open(edge);
+                leave(&mut self.draft, &mut path, Fate::Go(point));
+                continue;
+            }
             alike.entry(edge.state.headers.known()).or_default().push(edge);
         }
         let changes = self.points.tag_changes(number);

@@ -1,11 +1,13 @@
 //! The points that a program covers, in topological order, and the paths that wait at each.
 
 use super::build::{Edge, MOST_BLOCKS};
+use super::headers::Headers;
 use super::reads::{TagChanges, tag_changes};
 use braid_ir::chain::{Chain, Node, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Model, RIGHT, Term};
 use braid_ir::residual::{Extent, Point};
+use braid_packet::Header;
 use std::collections::{HashMap, HashSet};
 
 /// The largest number of functions on a path.
@@ -82,6 +84,13 @@ impl<'a> Points<'a> {
     pub(super) fn sink(&self, number: usize, dest: Dest) -> Option<Sink> {
         let point = self.order[number];
         self.graph.next(point.node, port(dest, point.backward))
+    }
+
+    /// Whether packets with these headers go to a TCP stack at a point. Programs end in front of it.
+    /// The presence of every header that the function there consults is known.
+    pub(super) fn goes_to_stack(&self, number: usize, headers: &mut Headers) -> bool {
+        let has_tcp = |headers: &mut Headers| headers.has(Header::Tcp) == Ok(true);
+        self.node(number).model.is_stream() && has_tcp(headers)
     }
 
     /// The number of a point, if the program covers the link from the point `number` to it.

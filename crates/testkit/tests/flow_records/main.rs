@@ -131,6 +131,35 @@ fn all_branches_of_the_ids_are_taken_alike_and_what_it_passes_by_takes_records()
     assert!(flows.guard_failures + flows.misses >= 40 / 5 * 4, "{flows:?}");
 }
 
+#[test]
+fn packets_that_pass_stream_functions_by_take_records() {
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           first = connection_log();
+           nat = napt(public: 203.0.113.1);
+           second = connection_log();
+           path lan <-> first <-> nat <-> second <-> wan;
+         }",
+        &[],
+    );
+    let flow = |proto: &str| -> Vec<Stimulus> {
+        let text = format!(
+            "{proto} 10.0.0.1:1000 > 192.0.2.1:53 {}",
+            if proto == "tcp" { "A" } else { "" }
+        );
+        (0..12).map(|at| enter(at, 0, &text)).collect()
+    };
+    // The first packet makes the NAT's entries, and the second one makes the record.
+    let (trace, flows) = same(&chain, &flow("udp"));
+    assert!(left(&trace, Field::IpSrc).iter().all(|src| *src == Some(0xcb00_7101)));
+    assert_eq!(flows.hits, 10, "{flows:?}");
+    // TCP packets go to the functions' stacks.
+    let (_, flows) = same(&chain, &flow("tcp"));
+    assert_eq!(flows.hits, 0, "{flows:?}");
+}
+
 /// The number N of a destination 10.1.0.N.
 fn backend(addr: Option<u128>) -> u128 {
     addr.expect("it leaves") & 0xff

@@ -1,6 +1,6 @@
 //! Generates TCP conversations for chains of stream functions: handshakes, data in both directions,
 //! and ends. Segments come out of order, twice, not at all, cut in other ways, or with other bytes.
-//! Connections between the same ports follow each other.
+//! Connections between the same ports follow each other. UDP packets go between the same ports, too.
 
 use crate::generate::Rng;
 use crate::harness;
@@ -211,12 +211,30 @@ impl Conversation {
         self.segments = out.into();
     }
 
-    /// The packet of a segment, and whether the client sends it.
-    fn packet(&self, segment: &Segment, time_ns: u64, rng: &mut Rng) -> (bool, Packet) {
-        let client = self.seen.filter(|_| !segment.from_client);
+    /// The address and the port of the sender, and those of the receiver.
+    fn ends(&self, from_client: bool) -> ((u128, u16), (u128, u16)) {
+        let client = self.seen.filter(|_| !from_client);
         let client = client.unwrap_or((self.client.address, self.client.port));
         let server = (self.server.address, self.server.port);
-        let (src, dst) = if segment.from_client { (client, server) } else { (server, client) };
+        if from_client { (client, server) } else { (server, client) }
+    }
+
+    /// A UDP packet between the same addresses and ports.
+    fn datagram(&self, from_client: bool, time_ns: u64) -> Packet {
+        let (src, dst) = self.ends(from_client);
+        let (shape, from, to) = match self.is_v6 {
+            false => (Shape::Udp4, Field::IpSrc, Field::IpDst),
+            true => (Shape::Udp6, Field::Ip6Src, Field::Ip6Dst),
+        };
+        let ports = [(Field::UdpSport, src.1.into()), (Field::UdpDport, dst.1.into())];
+        let fields = [(from, src.0), (to, dst.0), ports[0], ports[1]];
+        let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, b"evil");
+        packet.expect("the shape has these fields")
+    }
+
+    /// The packet of a segment, and whether the client sends it.
+    fn packet(&self, segment: &Segment, time_ns: u64, rng: &mut Rng) -> (bool, Packet) {
+        let (src, dst) = self.ends(segment.from_client);
         let (shape, from, to, ttl) = match self.is_v6 {
             false => (Shape::Tcp4, Field::IpSrc, Field::IpDst, Field::IpTtl),
             true => (Shape::Tcp6, Field::Ip6Src, Field::Ip6Dst, Field::Ip6Ttl),
@@ -254,17 +272,20 @@ impl Conversation {
     }
 }
 
-/// Makes `count` stimuli for a chain with the interfaces `lan` and `wan`, in this order. The reference
+/// Makes stimuli with `count` segments for a chain with the interfaces `lan` and `wan`, in this order,
+/// and some UDP packets besides. The reference
 /// engine runs at the same time, because translated packets have translated answers. Returns the
 /// stimuli and its trace.
 #[must_use]
 pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
     let mut rng = Rng::new(seed ^ 0x0063_6f6e_7665_7273);
+    let mut other = Rng::new(seed ^ 0x0064_6174_6167_7261);
+    let mut left = count;
     let mut engine = harness::reference(chain);
     let (mut stimuli, mut trace) = (Vec::new(), Trace::default());
     let mut now = 1_000_000_123;
     let mut running: Vec<Conversation> = Vec::new();
-    while stimuli.len() < count {
+    while left > 0 {
         running.retain(|one| !one.segments.is_empty());
         if running.is_empty() || running.len() < 4 && rng.one_in(10) {
             running.push(Conversation::draw(&mut rng));
@@ -279,6 +300,14 @@ pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace
         let one = &mut running[at];
         let Some(segment) = one.segments.pop_front() else { continue };
         let (from_client, packet) = one.packet(&segment, now, &mut rng);
+        if other.one_in(8) {
+            let from_client = other.one_in(2);
+            let datagram =
+                Stimulus::Packet(u16::from(!from_client), one.datagram(from_client, now));
+            trace.outputs.push(step(engine.as_mut(), &datagram));
+            stimuli.push(datagram);
+        }
+        left -= 1;
         let stimulus = Stimulus::Packet(u16::from(!from_client), packet);
         let outputs = step(engine.as_mut(), &stimulus);
         for output in outputs.iter().filter(|_| from_client) {
