@@ -170,6 +170,10 @@ impl Engine for Compiled {
         }
     }
 
+    fn next_release(&self) -> Option<u64> {
+        self.executor.waiting.first_key_value().map(|((at, ..), _)| *at)
+    }
+
     fn flow_page(&self, from: usize, most: usize) -> Option<Box<dyn Any + Send>> {
         self.flow_records(from, most).map(|page| Box::new(page) as Box<dyn Any + Send>)
     }

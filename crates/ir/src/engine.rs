@@ -118,6 +118,12 @@ pub trait Engine: Send {
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
 
+    /// When the first packet leaves its queue. `None` if no packet waits in a queue, or if this kind
+    /// of engine does not say.
+    fn next_release(&self) -> Option<u64> {
+        None
+    }
+
     /// Runs what is due by this time when a packet enters that visits no function. Native functions
     /// wait: their due work comes with their own next packet.
     fn pass_time(&mut self, time_ns: u64, out: &mut dyn Outputs) {

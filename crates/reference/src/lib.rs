@@ -117,6 +117,10 @@ impl Engine for Reference {
         native::advance(&mut self.nodes, self.now, out);
     }
 
+    fn next_release(&self) -> Option<u64> {
+        self.waiting.first_key_value().map(|((at, ..), _)| *at)
+    }
+
     fn pass_time(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.advance_to(time_ns, out, &mut Silent);
     }

@@ -251,6 +251,23 @@ fn time_goes_on_while_nothing_arrives() {
 }
 
 #[test]
+fn packets_leave_their_queues_on_time_while_nothing_arrives() {
+    let advances = |releases_after| {
+        let engine = Fake { releases_after, ..Fake::new(through) };
+        let advanced = Arc::clone(&engine.advanced);
+        let limits = Limits { time: Some(Duration::from_millis(300)), packets: None };
+        let engine: Box<dyn Engine> = Box::new(engine);
+        let live = Live::new(lan_wan(), engine, Clock::start()).limits(limits);
+        drive(with(live, [device(0, vec![], None).0]), &mut Around::default()).result.unwrap();
+        advanced.lock().unwrap().len()
+    };
+    // Without such packets, the run looks every 10 ms.
+    assert!((3..=40).contains(&advances(None)));
+    assert!(advances(Some(200_000)) > 100);
+    assert!((3..=40).contains(&advances(Some(1_000_000_000))));
+}
+
+#[test]
 fn workers_run_their_own_packets_wherever_these_arrive() {
     let chain = Chain { workers: 2, ..lan_wan() };
     let packets: Vec<_> =

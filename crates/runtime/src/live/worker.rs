@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
+/// The longest wait for a frame. Timers and time-outs may run this much too late while no frames
+/// arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The reason for which packets that arrive while the run drains are lost.
@@ -415,7 +416,8 @@ impl<'a> Worker<'a> {
         let now = self.shared.clock.now_ns();
         self.advance(now)?;
         self.shared.flush_events();
-        let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
+        let ends = [end_ns, self.engine.next_release()].into_iter().flatten().min();
+        let left = ends.map_or(u64::MAX, |end| end.saturating_sub(now));
         let patience = PATIENCE.min(Duration::from_nanos(left));
         self.exchange.iter().for_each(Exchange::doze);
         if let Some(packets) = self.exchange.as_mut().and_then(Exchange::receive) {

@@ -29,6 +29,8 @@ pub struct Fake<F> {
     /// The times to which the engine was advanced.
     pub advanced: Arc<Mutex<Vec<u64>>>,
     pub refuse_control: bool,
+    /// How long after each advance the next packet leaves a queue (ns).
+    pub releases_after: Option<u64>,
 }
 
 impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
@@ -40,6 +42,7 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
             controls: Vec::new(),
             advanced: Arc::default(),
             refuse_control: false,
+            releases_after: None,
         }
     }
 }
@@ -69,6 +72,11 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)> + Send> Engine for Fake<F> {
 
     fn advance(&mut self, time_ns: u64, _out: &mut dyn Outputs) {
         self.advanced.lock().unwrap().push(time_ns);
+    }
+
+    fn next_release(&self) -> Option<u64> {
+        let last = self.advanced.lock().unwrap().last().copied().unwrap_or(0);
+        self.releases_after.map(|after| last + after)
     }
 
     fn begin(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
