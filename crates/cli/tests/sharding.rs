@@ -44,6 +44,11 @@ const ARGUMENTS: [(&str, &str); 37] = [
     ("ipfilter", "filter: rules(\"all.rules\")"),
     ("l3_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("l4_load_balancer", "vip: 192.0.2.1, port: 80, servers: [{ addr: 192.0.2.2, port: 80 }]"),
+    (
+        "l7_load_balancer",
+        "vip: 192.0.2.1, key: 7, servers: [{ addr: 192.0.2.2, port: 80 }], \
+         groups: [{ first: 0, count: 1 }], rules: patterns(\"web.patterns\")",
+    ),
     ("maglev", "vip: 192.0.2.1, backends: [192.0.2.2, 192.0.2.3]"),
     ("monitor", ""),
     ("mss_clamp", ""),

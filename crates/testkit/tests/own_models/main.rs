@@ -4,6 +4,7 @@
 mod blocks;
 mod handshakes;
 mod leases;
+mod requests;
 
 use braid_ir::chain::Chain;
 use braid_ir::engine;
