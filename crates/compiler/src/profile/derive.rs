@@ -9,7 +9,7 @@ use braid_ir::model::{
     Shape, StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
-use braid_packet::replace::LENGTHS;
+use braid_packet::field::LENGTHS;
 use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header, options};
 
 /// Fields that a rule set may read.
