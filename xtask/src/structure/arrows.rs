@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("externs", &["packet"]),
     ("native", &["packet", "externs", "ir"]),
     ("native-five", &["packet", "externs", "native"]),
-    ("io", &["packet"]),
+    ("io", &["packet", "externs"]),
     ("nfs", &[]),
     ("streams", &["packet", "externs", "ir", "tcp"]),
     ("tcp", &["packet"]),
