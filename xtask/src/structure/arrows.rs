@@ -9,7 +9,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("casefile", &["packet", "ir", "io", "runtime"]),
     ("crypto", &[]),
     ("packet", &["crypto"]),
-    ("externs", &["packet"]),
+    ("externs", &[]),
     ("native", &["packet", "externs", "ir"]),
     ("native-five", &["packet", "externs", "native"]),
     ("io", &["packet", "externs"]),
