@@ -83,8 +83,8 @@ pub struct Rules {
     pub fixed: &'static [(usize, u8, u8)],
     /// The byte that holds the number of 4-byte words behind the fixed part: offset and mask.
     pub words: Option<(usize, u8)>,
-    /// The offset of the 16-bit number of bytes behind the header. The field there is marked with
-    /// [`FieldInfo::counts_payload`].
+    /// The offset of the 16-bit number of bytes behind the header. The field there counts the
+    /// payload.
     pub body: Option<usize>,
     /// The field that announces the next header, with its offset in the header and its length (1 or
     /// 2 bytes).

@@ -104,7 +104,7 @@ impl Diagnostics {
     }
 
     /// Adds a finding. A finding with the same code at the same place is kept once. Beyond
-    /// [`MAX_DIAGNOSTICS`], findings are only counted, warnings before errors.
+    /// 200, findings are only counted, warnings before errors.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.is_error());
         let same = |d: &Diagnostic| d.code == diagnostic.code && d.labels == diagnostic.labels;
