@@ -1,7 +1,7 @@
 //! Checks the repository's structure: one test for each rule, and tests that the rules find
 //! violations.
 
-use xtask::structure::{File, RULES, length, scan};
+use xtask::structure::{File, RULES, files, length, scan};
 
 /// Panics with all violations of the rule with this name.
 fn holds(name: &str) {
@@ -88,6 +88,15 @@ fn documents_wrap() {
 #[test]
 fn drawing_of_crates_and_modules_is_true() {
     holds("the drawing of crates and modules is true");
+}
+
+#[test]
+fn generator_of_random_numbers_stands_in_one_file() {
+    // A factor of SplitMix64, in parts, so that this file does not have it.
+    let factor = ["0xbf58", "476d", "1ce4", "e5b9"].join("_");
+    let has_it = |file: &File| file.text.contains(&factor);
+    let found: Vec<_> = files(&[".rs"]).into_iter().filter(has_it).map(|file| file.path).collect();
+    assert_eq!(found, ["crates/externs/src/rng.rs"]);
 }
 
 #[test]

@@ -314,13 +314,11 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::Filter;
+    use braid_externs::rng::{GAMMA, mix};
 
     /// A well-mixed hash.
     fn hash(number: u64) -> u64 {
-        let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        mix(number.wrapping_add(1).wrapping_mul(GAMMA))
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod layers;
 use crate::port::Unreceived;
 use braid_packet::checksum::{Sum16, rfc1071};
 use braid_packet::frame::HEADROOM;
-use braid_packet::{Frame, Pool};
+use braid_packet::{Frame, Pool, ether_type};
 use layers::{Layer, Layers, network};
 
 /// Length of the header in front of a frame.
@@ -253,7 +253,8 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
 
 /// Whether a frame has a VLAN tag. Tagged frames may be longer.
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
-    matches!(frame.get(12..14), Some([0x81, 0] | [0x88, 0xa8]))
+    let kind = frame.get(12..).and_then(|tail| tail.first_chunk()).copied();
+    kind.is_some_and(|kind| ether_type::TAGS.contains(&u16::from_be_bytes(kind)))
 }
 
 /// Completes the checksum of a TCP or UDP segment that holds only the sum of the pseudo header, as

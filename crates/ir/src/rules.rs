@@ -6,6 +6,7 @@
 use crate::model::Word;
 use crate::value::{Rule, RuleAddrs, RuleSet};
 use braid_packet::Field;
+use std::convert::Infallible;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -17,6 +18,66 @@ pub const PROTOCOL_NAMES: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1
 
 /// The port range that also matches packets without ports.
 pub const ANY_PORT: (u16, u16) = (0, u16::MAX);
+
+const ADDRS: [Field; 2] = [Field::InetSrc, Field::InetDst];
+const PORTS: [Field; 2] = [Field::L4Sport, Field::L4Dport];
+const ICMP: [Field; 2] = [Field::IcmpType, Field::IcmpCode];
+const ICMP6: [Field; 2] = [Field::Icmp6Type, Field::Icmp6Code];
+
+/// The fields that rules read.
+pub const FIELDS: [Field; 11] = [
+    Field::InetVersion,
+    ADDRS[0],
+    ADDRS[1],
+    Field::InetProto,
+    PORTS[0],
+    PORTS[1],
+    Field::TcpFlags,
+    ICMP[0],
+    ICMP[1],
+    ICMP6[0],
+    ICMP6[1],
+];
+
+/// What a reader gives for the fields that rules read, without the IP version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuleParts<T> {
+    /// Source and destination address.
+    pub addrs: (T, T),
+    /// Upper-layer protocol, behind IPv6 extension headers.
+    pub proto: T,
+    /// Source and destination port of TCP or UDP, if that header is present.
+    pub ports: Option<(T, T)>,
+    /// TCP flags, if that header is present.
+    pub tcp_flags: Option<T>,
+    /// ICMP or ICMPv6 type and code, if that header is present.
+    pub icmp: Option<(T, T)>,
+}
+
+impl<T> RuleParts<T> {
+    /// Reads the fields of an IP packet. The reader gives `None` for a field whose header is absent.
+    /// `None` if the packet has no addresses.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn read<E>(
+        mut field: impl FnMut(Field) -> Result<Option<T>, E>,
+    ) -> Result<Option<Self>, E> {
+        let mut pair = |[a, b]: [Field; 2]| match field(a)? {
+            Some(a) => Ok(Some(a).zip(field(b)?)),
+            None => Ok(None),
+        };
+        let ports = pair(PORTS)?;
+        let icmp = match pair(ICMP)? {
+            None => pair(ICMP6)?,
+            icmp => icmp,
+        };
+        let tcp_flags = field(Field::TcpFlags)?;
+        let [src, dst] = [field(ADDRS[0])?, field(ADDRS[1])?];
+        let found = src.zip(dst).zip(field(Field::InetProto)?);
+        Ok(found.map(|(addrs, proto)| Self { addrs, proto, ports, tcp_flags, icmp }))
+    }
+}
 
 /// The fields of an IP packet that rules read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,17 +101,18 @@ pub struct RulePacket {
 impl RulePacket {
     /// The fields of a packet, given a way to read them. `None` for packets that are not IP.
     pub fn read(field: impl Fn(Field) -> Option<Word>) -> Option<Self> {
-        let byte = |name| field(name).and_then(|value| u8::try_from(value).ok());
-        let port = |name| field(name).and_then(|value| u16::try_from(value).ok());
-        let icmp = byte(Field::IcmpType).zip(byte(Field::IcmpCode));
+        let byte = |value: Word| u8::try_from(value).ok();
+        let port = |value: Word| u16::try_from(value).ok();
+        let Ok(parts) = RuleParts::read(|name| Ok::<_, Infallible>(field(name)));
+        let parts = parts?;
         Some(Self {
-            version: byte(Field::InetVersion)?,
-            src: field(Field::InetSrc)?,
-            dst: field(Field::InetDst)?,
-            proto: byte(Field::InetProto)?,
-            ports: port(Field::L4Sport).zip(port(Field::L4Dport)),
-            tcp_flags: byte(Field::TcpFlags),
-            icmp: icmp.or_else(|| byte(Field::Icmp6Type).zip(byte(Field::Icmp6Code))),
+            version: field(Field::InetVersion).and_then(byte)?,
+            src: parts.addrs.0,
+            dst: parts.addrs.1,
+            proto: byte(parts.proto)?,
+            ports: parts.ports.and_then(|(src, dst)| port(src).zip(port(dst))),
+            tcp_flags: parts.tcp_flags.and_then(byte),
+            icmp: parts.icmp.and_then(|(kind, code)| byte(kind).zip(byte(code))),
         })
     }
 }
@@ -325,7 +387,8 @@ fn fmt_flags(f: &mut fmt::Formatter<'_>, (value, mask): (u8, u8)) -> fmt::Result
 
 #[cfg(test)]
 mod tests {
-    use super::{Rule, RuleAddrs, RulePacket, RuleSet, RuleWords};
+    use super::*;
+    use std::collections::BTreeSet;
 
     const PACKET: RulePacket = RulePacket {
         version: 4,
@@ -426,5 +489,19 @@ mod tests {
         let set = RuleSet { rules: vec![rule], default_pass: true };
         let expected = "drop proto tcp to any port 80-81 flags SYN,!ACK\ndefault pass\n";
         assert_eq!(set.to_string(), expected);
+    }
+
+    #[test]
+    fn list_of_fields_has_all_that_rules_read() {
+        let mut read = BTreeSet::from([Field::InetVersion]);
+        for absent in [&[][..], &ICMP] {
+            let Ok(parts) = RuleParts::read(|field| {
+                read.insert(field);
+                Ok::<_, Infallible>((!absent.contains(&field)).then_some(field))
+            });
+            let icmp = if absent.is_empty() { ICMP } else { ICMP6 };
+            assert_eq!(parts.and_then(|parts| parts.icmp), Some((icmp[0], icmp[1])));
+        }
+        assert_eq!(read, BTreeSet::from(FIELDS));
     }
 }

@@ -25,7 +25,7 @@ impl Span {
 
     /// The smallest span that covers both.
     #[must_use]
-    pub fn to(self, other: Span) -> Span {
+    pub(crate) fn to(self, other: Span) -> Span {
         Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
@@ -60,18 +60,12 @@ impl SourceFile {
     /// Line and column of a byte, both from 1. The column counts characters. A byte beyond the end
     /// counts as the end.
     #[must_use]
-    pub fn line_column(&self, byte: u32) -> (u32, u32) {
+    pub(crate) fn line_column(&self, byte: u32) -> (u32, u32) {
         let line = self.line_starts.partition_point(|start| *start <= byte).max(1);
         let start = self.line_starts[line - 1] as usize;
         let end = floor_boundary(&self.text, byte as usize);
         let column = self.text.get(start..end).map_or(0, |before| before.chars().count());
         (offset(line), offset(column + 1))
-    }
-
-    /// The text of a line (from 1) without its line end. Empty if the file has no such line.
-    #[must_use]
-    pub fn line(&self, number: u32) -> &str {
-        self.text.lines().nth((number as usize).saturating_sub(1)).unwrap_or("")
     }
 }
 

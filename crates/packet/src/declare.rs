@@ -31,6 +31,8 @@ pub struct Declaration {
     pub sum: Cover,
     /// The transport checksum that it holds, and the checksum's offset in it.
     pub holds: Option<Sum>,
+    /// Whether headers that a program declares may follow it.
+    pub takes_declared: bool,
     /// How a packet's summary shows the header: a word, then fields with their labels.
     pub summary: Option<(&'static str, &'static [(&'static str, Field)])>,
     /// Its fields.
@@ -81,7 +83,8 @@ pub struct Rules {
     pub fixed: &'static [(usize, u8, u8)],
     /// The byte that holds the number of 4-byte words behind the fixed part: offset and mask.
     pub words: Option<(usize, u8)>,
-    /// The offset of the 16-bit number of bytes behind the header.
+    /// The offset of the 16-bit number of bytes behind the header. The field there counts the
+    /// payload.
     pub body: Option<usize>,
     /// The field that announces the next header, with its offset in the header and its length (1 or
     /// 2 bytes).
@@ -99,6 +102,13 @@ impl Rules {
         Rules { least, fixed: &[], words: None, body: None, next: None, same: &[], short: None }
     }
 
+    /// The length of the header at the start of these bytes. Bytes that are missing count as 0.
+    #[must_use]
+    pub fn length(&self, bytes: &[u8]) -> usize {
+        let words = self.words.map_or(0, |(at, mask)| bytes.get(at).copied().unwrap_or(0) & mask);
+        self.least + 4 * usize::from(words)
+    }
+
     /// Checks the header at the start of `window`.
     pub(crate) fn check<'a>(&self, window: Window<'a>) -> Result<Found<'a>, Stop> {
         let short = self.short.map_or(Stop::Unknown, Stop::Bad);
@@ -113,8 +123,7 @@ impl Rules {
         if self.fixed.iter().any(|(at, mask, value)| byte(*at) & mask != *value) {
             return Err(Stop::Unknown);
         }
-        let words = self.words.map_or(0, |(at, mask)| usize::from(byte(at) & mask));
-        let len = self.least + 4 * words;
+        let len = self.length(bytes);
         if window.wire() < len {
             return Err(short);
         }
@@ -192,6 +201,9 @@ pub struct FieldInfo {
     pub address: Option<Address>,
     /// Whether the field is the same in all packets of a flow, unless a function changes it.
     pub is_flow: bool,
+    /// Whether the field is a number of bytes that include the payload. It changes when a function
+    /// makes the payload longer or shorter. In a header, it is a number of 16 bits.
+    pub counts_payload: bool,
 }
 
 /// An address of an IP header.
@@ -295,6 +307,7 @@ pub(crate) const fn rw(
         show: Show::Decimal,
         address: None,
         is_flow: false,
+        counts_payload: false,
     }
 }
 
@@ -335,6 +348,11 @@ impl FieldInfo {
     pub(crate) const fn of_flow(self) -> Self {
         Self { is_flow: true, ..self }
     }
+
+    /// Marks the field as a number of bytes that include the payload.
+    pub(crate) const fn counts_payload(self) -> Self {
+        Self { counts_payload: true, ..self }
+    }
 }
 
 impl Declaration {
@@ -351,6 +369,7 @@ impl Declaration {
             parse: Parse::Other,
             sum: Cover::None,
             holds: None,
+            takes_declared: false,
             summary: None,
             fields: &[],
         }

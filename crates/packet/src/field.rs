@@ -55,6 +55,29 @@ pub const FIELDS: &[FieldInfo] = &{
     all
 };
 
+/// The fields that count the bytes of the payload: they change with its length.
+pub const LENGTHS: [Field; length_count()] = {
+    let mut all = [Field::PktLen; length_count()];
+    let (mut field, mut count) = (0, 0);
+    while field < FIELDS.len() {
+        if FIELDS[field].counts_payload {
+            all[count] = FIELDS[field].field;
+            count += 1;
+        }
+        field += 1;
+    }
+    all
+};
+
+const fn length_count() -> usize {
+    let (mut field, mut count) = (0, 0);
+    while field < FIELDS.len() {
+        count += FIELDS[field].counts_payload as usize;
+        field += 1;
+    }
+    count
+}
+
 /// Names of headers for `has`, in the language.
 pub const HEADERS: &[(Header, &str)] = &{
     let mut all = [(Header::Pkt, ""); DECLARATIONS.len()];
@@ -317,6 +340,11 @@ impl Header {
         Header::LIST.iter().copied().filter(|header| header.info().holds.is_some())
     }
 
+    /// The headers that headers of a program may follow.
+    pub fn before_declared() -> impl Iterator<Item = Header> {
+        Header::LIST.iter().copied().filter(|header| header.info().takes_declared)
+    }
+
     /// Headers that a UDP port announces.
     pub fn behind_ports() -> impl Iterator<Item = Header> {
         let all = Header::LIST.iter().copied();
@@ -358,6 +386,28 @@ mod tests {
                 assert_eq!(u16::from(bits.width), info.width, "{}", info.name);
                 assert!(bits.shift + bits.width <= bits.len.saturating_mul(8), "{}", info.name);
             }
+        }
+    }
+
+    #[test]
+    fn lengths_in_headers_are_numbers_of_16_bits() {
+        for field in LENGTHS {
+            let info = field.info();
+            let is_there = matches!(info.place, Where::Bits(_)) && field.whole_bytes() == Some(2);
+            assert!(is_there || info.header == Header::Pkt, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn the_length_that_the_parser_reads_follows_the_payload() {
+        for declaration in DECLARATIONS {
+            let Parse::Rules(Rules { body: Some(at), .. }) = declaration.parse else { continue };
+            let is_it = |info: &&FieldInfo| match info.place {
+                Where::Bits(bits) => bits.offset == at && bits.len == 2,
+                _ => false,
+            };
+            let field = declaration.fields.iter().find(is_it);
+            assert!(field.is_some_and(|info| info.counts_payload), "{}", declaration.name);
         }
     }
 

@@ -2,62 +2,69 @@
 //! to a header or to the payload, or removed.
 
 use crate::checksum::{self, Delta};
-use crate::field::{Base, Header};
+use crate::field::{Cover, Header, LENGTHS};
 use crate::layout::Layout;
 use crate::packet::{MOST, Packet};
-use crate::wire::ethernet::MAX_LENGTH;
-use crate::wire::{ipv4, ipv6, pppoe, udp};
+use crate::place::place;
+use crate::wire::ether_type::MOST_LENGTH;
+use crate::wire::ipv4;
 
-/// A 16-bit length: its place in the packet, and its largest value.
-type Length = (usize, usize);
+/// A 16-bit length.
+#[derive(Clone, Copy)]
+struct Length {
+    /// Its place in the packet.
+    at: usize,
+    /// Its largest value.
+    most: usize,
+    /// The checksums that cover it.
+    sum: Cover,
+}
 
-/// The lengths that count the bytes behind the IP header: those of IP, of UDP, of an 802.3 header and
-/// of PPPoE.
-fn all(packet: &Packet, layout: &Layout) -> [Option<Length>; 4] {
-    let own = if layout.has(Header::Ip4) { ipv4::TOTAL } else { ipv6::PAYLOAD };
-    let link = usize::from(layout.ether_type_at);
-    let most_of_link = usize::from(MAX_LENGTH);
-    let is_length = layout.has(Header::Eth) && number16(packet, link) <= most_of_link;
-    let pppoe = layout.base(Base::Network) + pppoe::LENGTH;
-    let most = usize::from(u16::MAX);
-    [
-        Some((layout.ip() + own, most)),
-        layout.has(Header::Udp).then_some((layout.l4() + udp::LENGTH, most)),
-        is_length.then_some((link, most_of_link)),
-        layout.has(Header::Pppoe).then_some((pppoe, most)),
-    ]
+/// The lengths that count the payload: those of the headers, and that of 802.3.
+fn all(packet: &Packet, layout: &Layout) -> impl Iterator<Item = Length> {
+    let at = layout.ether_type_at();
+    let most = usize::from(MOST_LENGTH);
+    let is_length = layout.has(Header::Eth) && number16(packet, at) <= most;
+    let of_link = is_length.then_some(Length { at, most, sum: Cover::None });
+    // Attributes of the packet have no place.
+    let of_headers = LENGTHS.iter().filter_map(|field| {
+        let at = place(layout, *field)?.offset;
+        let sum = field.info().header.info().sum;
+        Some(Length { at, most: usize::from(u16::MAX), sum })
+    });
+    of_headers.chain(of_link)
 }
 
 /// Whether a packet with IP can have this number of bytes more behind its IP header. False for
 /// fragments and jumbograms.
 pub(crate) fn can_grow(packet: &Packet, layout: &Layout, more: usize) -> bool {
-    let fits = |(at, most): Length| number16(packet, at) + more <= most;
+    let fits = |length: Length| number16(packet, length.at) + more <= length.most;
     !layout.is_fragment()
         && !layout.jumbo
-        && all(packet, layout).into_iter().flatten().all(fits)
+        && all(packet, layout).all(fits)
         && packet.wire_len as usize + more <= MOST as usize
 }
 
 /// Changes the lengths of a packet that has `more` and then `less` bytes behind its IP header.
 /// Updates the checksum of IPv4. The difference is what the transport checksum must follow: the
-/// length of the pseudo header, and the length of UDP.
+/// length of the pseudo header, and the lengths in headers behind it.
 pub(crate) fn change(packet: &mut Packet, layout: &Layout, more: usize, less: usize) -> Delta {
     let mut behind = Delta::default();
-    for (place, length) in all(packet, layout).into_iter().enumerate() {
-        let Some((at, _)) = length else { continue };
+    let mut left = [None; LENGTHS.len() + 1];
+    left.iter_mut().zip(all(packet, layout)).for_each(|(place, length)| *place = Some(length));
+    for Length { at, sum, .. } in left.into_iter().flatten() {
         let old = number16(packet, at);
         let new = (old + more).saturating_sub(less);
         write(packet, at, &u16::try_from(new).unwrap_or(u16::MAX).to_be_bytes());
         let delta = Delta::between(old as u128, new as u128, 2);
-        match place {
-            0 => {
-                if layout.has(Header::Ip4) {
-                    checksum::update(packet.data_mut(), layout.ip() + ipv4::CHECKSUM, delta, false);
-                }
+        match sum {
+            Cover::Ip4 => {
+                checksum::update(packet.data_mut(), layout.ip() + ipv4::CHECKSUM, delta, false);
                 behind = behind.and(delta);
             }
-            1 => behind = behind.and(delta),
-            _ => {}
+            Cover::Ip6 => behind = behind.and(delta),
+            Cover::Transport => behind = behind.and(delta.at(at.abs_diff(layout.l4()))),
+            Cover::None | Cover::Inet | Cover::Gre | Cover::Quoted => {}
         }
     }
     behind

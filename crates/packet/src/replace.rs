@@ -2,20 +2,10 @@
 
 use crate::bytes::{self, Area, Cut, place};
 use crate::checksum::{self, Delta, Sum16};
-use crate::field::{Field, Header};
+use crate::field::Header;
 use crate::layout::Layout;
 use crate::lengths;
 use crate::packet::Packet;
-
-/// The lengths that change with the payload's length.
-pub const LENGTHS: [Field; 6] = [
-    Field::PktLen,
-    Field::PktPayloadLen,
-    Field::IpLen,
-    Field::Ip6Len,
-    Field::UdpLen,
-    Field::PppoeLen,
-];
 
 /// Replaces `old` bytes of the payload, from byte `offset` on, by the first `new` bytes of `words`,
 /// which hold 16 bytes each, the first byte highest. Updates lengths and checksums. Earlier layouts
@@ -97,7 +87,7 @@ pub(crate) fn summed(packet: &Packet, layout: &Layout, bytes: std::ops::Range<us
 mod tests {
     use super::*;
     use crate::checksum::verify;
-    use crate::{Link, Shape, build_fresh};
+    use crate::{Field, Link, Shape, build_fresh};
 
     const SHAPES: [Shape; 4] = [Shape::Tcp4, Shape::Tcp6, Shape::Udp4, Shape::Udp6];
 

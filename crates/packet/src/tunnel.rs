@@ -211,7 +211,7 @@ fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
 /// The place of the EtherType behind the VLAN tags. `None` if a length is there instead.
 fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
     let at = layout.ether_type_at();
-    let is_type = number16(packet, at) > usize::from(ethernet::MAX_LENGTH);
+    let is_type = number16(packet, at) > usize::from(ether_type::MOST_LENGTH);
     (layout.has(Header::Eth) && is_type).then_some(at)
 }
 

@@ -144,8 +144,10 @@ pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{Kind, Packet, arriving};
     use crate::term::Sort;
-    use braid_packet::{HEADERS, Layout, Link};
+    use braid_ir::residual::HeaderMask;
+    use braid_packet::{FIELDS, Field, HEADERS, Layout, Link};
 
     #[test]
     fn every_set_of_headers_keeps_the_rules_and_is_there_once() {
@@ -178,6 +180,9 @@ mod tests {
         // Bytes from a small generator, biased towards recognised headers.
         let mut rng = braid_externs::Rng::new(1);
         let mut byte = || rng.next_u64().to_be_bytes()[0];
+        let ports: Vec<u16> = Header::behind_ports()
+            .flat_map(|header| header.announced_by(Field::UdpDport).to_vec())
+            .collect();
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..braid_cases::at_least(60_000) {
             let mut data: Vec<u8> = (0..90).map(|_| byte()).collect();
@@ -188,7 +193,7 @@ mod tests {
             data[46] = 0x50 | data[46] & 0x30;
             data[38..40].copy_from_slice(&[0, 40]);
             if round % 5 == 0 {
-                let port = [4789_u16, 6081][usize::from(round % 10 == 0)];
+                let port = ports[round as usize / 5 % ports.len()];
                 data[36..38].copy_from_slice(&port.to_be_bytes());
             }
             if round % 3 == 0 {
@@ -203,6 +208,23 @@ mod tests {
             seen.insert(set);
         }
         assert!(seen.len() > 20, "{} sets", seen.len());
+    }
+
+    #[test]
+    fn headers_that_an_assigned_field_decides_are_not_those_of_the_arrival() {
+        let shape = HeaderMask { care: 0, present: 0 };
+        let mut terms = Terms::default();
+        let kind = Kind::new(&mut terms, shape);
+        for info in FIELDS {
+            let mut packet = Packet::arriving(&mut terms, shape);
+            let new = terms.var("new", Sort::Bits(info.width));
+            packet.cells.insert(info.field.owner(), new);
+            for header in info.field.decides() {
+                let (now, before) =
+                    (kind.has(&mut terms, &packet, header), arriving(&mut terms, shape, header));
+                assert_ne!(now, before, "{} after {}", header.name(), info.name);
+            }
+        }
     }
 
     #[test]

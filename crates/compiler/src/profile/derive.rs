@@ -9,23 +9,9 @@ use braid_ir::model::{
     Shape, StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
-use braid_packet::replace::LENGTHS;
+use braid_ir::rules;
+use braid_packet::field::LENGTHS;
 use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header, options};
-
-/// Fields that a rule set may read.
-const RULES: &[Field] = &[
-    Field::InetVersion,
-    Field::InetSrc,
-    Field::InetDst,
-    Field::InetProto,
-    Field::L4Sport,
-    Field::L4Dport,
-    Field::TcpFlags,
-    Field::IcmpType,
-    Field::IcmpCode,
-    Field::Icmp6Type,
-    Field::Icmp6Code,
-];
 
 /// The action profile of a model.
 #[must_use]
@@ -174,7 +160,7 @@ impl Walk<'_> {
             Op::LoadBytes { area, .. } | Op::LoadString { area, .. } => self.read_area(op, *area),
             Op::Native { .. } => self.native(),
             Op::Stream { .. } => self.stream(),
-            Op::Rules { .. } => self.read(RULES),
+            Op::Rules { .. } => self.read(&rules::FIELDS),
             Op::Patterns { .. } | Op::FindPatterns { .. } => self.read_payload(),
             op if op.changes_payload() => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
@@ -387,7 +373,7 @@ impl Walk<'_> {
             NewPayload::Quote(_) => {
                 self.profile.reads_payload = true;
                 self.profile.copies_bytes = true;
-                self.read(RULES);
+                self.read(&rules::FIELDS);
             }
         }
     }

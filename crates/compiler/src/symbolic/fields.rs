@@ -11,6 +11,7 @@ use super::waiting::is_tag;
 use super::write::{flush, freshen};
 use braid_ir::model::{Op, ValueId};
 use braid_ir::residual::{RuleFields, What};
+use braid_ir::rules::RuleParts;
 use braid_packet::field::Where;
 use braid_packet::{Field, Header};
 
@@ -109,30 +110,21 @@ pub(super) fn rule_fields(
         return Ok(None);
     }
     let version4 = path.state.headers.has(Header::Ip4)?;
-    let (src, dst) = match version4 {
-        true => (Field::IpSrc, Field::IpDst),
-        false => (Field::Ip6Src, Field::Ip6Dst),
-    };
-    let mut pair = |draft: &mut Draft, header, a, b| -> Result<_, Header> {
-        if !path.state.headers.has(header)? {
-            return Ok(None);
+    // Addresses have the width of their version.
+    let of_version = |field: Field| match field.info().place {
+        Where::Same(Header::Ip4, field4, field6) => {
+            if version4 {
+                field4
+            } else {
+                field6
+            }
         }
-        let a = load(draft, visit, path, a)?;
-        Ok(a.zip(load(draft, visit, path, b)?))
+        _ => field,
     };
-    let ports = pair(draft, Header::L4, Field::L4Sport, Field::L4Dport)?;
-    let mut icmp = pair(draft, Header::Icmp, Field::IcmpType, Field::IcmpCode)?;
-    if icmp.is_none() {
-        icmp = pair(draft, Header::Icmp6, Field::Icmp6Type, Field::Icmp6Code)?;
-    }
-    let tcp_flags = match path.state.headers.has(Header::Tcp)? {
-        true => load(draft, visit, path, Field::TcpFlags)?,
-        false => None,
+    let parts = RuleParts::read(|field| load(draft, visit, path, of_version(field)))?;
+    let Some(RuleParts { addrs: (src, dst), proto, ports, tcp_flags, icmp }) = parts else {
+        return Ok(None);
     };
-    let mut field = |draft: &mut Draft, field| load(draft, visit, path, field);
-    let (src, dst) = (field(draft, src)?, field(draft, dst)?);
-    let proto = field(draft, Field::InetProto)?;
-    let (Some(src), Some(dst), Some(proto)) = (src, dst, proto) else { return Ok(None) };
     let version = if version4 { 4 } else { 6 };
     Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
 }

@@ -9,6 +9,7 @@ use super::write::freshen;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, Ty, ValueId};
 use braid_ir::residual::What;
+use braid_packet::field::LENGTHS;
 use braid_packet::{Field, FieldInfo, Header, options};
 
 /// Executes an operation on TCP options.
@@ -44,7 +45,6 @@ fn push_option(
     if !path.state.headers.has(Header::Tcp)? {
         return Ok(draft.fault(visit, path, Fault::Truncated));
     }
-    let is_ip4 = path.state.headers.has(Header::Ip4)?;
     path.state.headers.has(option)?;
     let values: Vec<ValueId> = values.iter().map(|value| path.value(*value)).collect();
     change_option(draft, visit, path, Op::PushOption { option, values: values.clone() });
@@ -56,15 +56,12 @@ fn push_option(
     for (info, value) in option.info().fields.iter().zip(values) {
         path.state.cells.insert(info.field, Cell::Value(value, false));
     }
-    let lengths: &[Field] = match is_ip4 {
-        true => &[Field::IpLen, Field::IpChecksum],
-        false => &[Field::Ip6Len],
-    };
+    let of_packet = LENGTHS.into_iter().filter(|field| *field != Field::PktPayloadLen);
+    let changed = of_packet.chain([Field::IpChecksum, Field::TcpHlen]);
     if !draft.has_mutant(SynthMutant::OptionLengthsKept) {
-        path.state.reload(lengths.iter().copied());
-        path.state.reload([Field::PktLen, Field::PppoeLen, Field::TcpHlen]);
+        path.state.reload(changed.clone());
     }
-    path.state.written.extend(lengths);
+    path.state.written.extend(changed);
     Ok(Flow::Next)
 }
 

@@ -14,7 +14,7 @@ use super::write::freshen;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Area, Op, TagId, Ty, ValueId};
 use braid_ir::residual::{Counter, What};
-use braid_packet::replace::LENGTHS;
+use braid_packet::field::LENGTHS;
 use braid_packet::{Field, Header, options};
 
 /// Executes an operation on the packet.

@@ -1,7 +1,8 @@
 //! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel and
 //! of the packet in it.
 
-use braid_packet::{ether_type, proto};
+use braid_packet::field::Parse;
+use braid_packet::{Field, Header, ether_type, proto};
 
 /// A header whose length, or whose checksum, is another one in each segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,8 +68,8 @@ enum Inside {
 
 impl Inside {
     /// What an EtherType announces at an offset.
-    fn announced(kind: [u8; 2], at: usize) -> Option<Self> {
-        match u16::from_be_bytes(kind) {
+    fn announced(kind: u16, at: usize) -> Option<Self> {
+        match kind {
             ether_type::IPV4 | ether_type::IPV6 => Some(Inside::Packet(at)),
             ether_type::BRIDGED => Some(Inside::Frame(at)),
             _ => None,
@@ -80,8 +81,8 @@ impl Inside {
 pub(super) fn network(frame: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 12;
     loop {
-        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
-            ether_type::VLAN | ether_type::QINQ => at += 4,
+        match number16(frame, at)? {
+            kind if ether_type::TAGS.contains(&kind) => at += 4,
             ether_type::IPV4 | ether_type::IPV6 => return Some(at + 2),
             _ => return None,
         }
@@ -95,7 +96,7 @@ fn ip_header(frame: &[u8], ip: usize) -> Option<(u8, usize)> {
         return Some((*frame.get(ip + 9)?, ip + usize::from(first & 15) * 4));
     }
     let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
-    while matches!(next, proto::HOP_BY_HOP | proto::ROUTING | proto::DESTINATION) {
+    while proto::EXTENSIONS.contains(&next) {
         let length = 8 + 8 * usize::from(*frame.get(at + 1)?);
         next = *frame.get(at)?;
         at += length;
@@ -105,25 +106,31 @@ fn ip_header(frame: &[u8], ip: usize) -> Option<(u8, usize)> {
 
 /// What a GRE header holds. It may have a key, but no checksum and no sequence number.
 fn gre(frame: &[u8], at: usize) -> Option<Inside> {
-    let [flags, low, kind @ ..] = *frame.get(at..)?.first_chunk::<4>()?;
+    let [flags, low] = *frame.get(at..)?.first_chunk()?;
     let length = match (flags, low) {
         (0, 0) => 4,
         (0x20, 0) => 8,
         _ => return None,
     };
-    Inside::announced(kind, at + length)
+    Inside::announced(number16(frame, at + Field::GreProto.offset())?, at + length)
 }
 
 /// What a UDP header holds at the ports of VXLAN and Geneve.
 fn udp_tunnel(frame: &[u8], at: usize) -> Option<Inside> {
-    let port = u16::from_be_bytes(*frame.get(at + 2..)?.first_chunk()?);
-    let header = frame.get(at + 8..)?.first_chunk::<8>()?;
-    match port {
-        4789 => Some(Inside::Frame(at + 16)),
-        6081 => {
-            let options = 4 * usize::from(header[0] & 0x3f);
-            Inside::announced([header[2], header[3]], at + 16 + options)
+    let port = number16(frame, at + Field::UdpDport.offset())?;
+    let tunnel = Header::announced(Field::UdpDport, port)?;
+    let Parse::Rules(rules) = tunnel.info().parse else { return None };
+    let start = at + tunnel.info().at.1;
+    let behind = start + rules.length(frame.get(start..start + rules.least)?);
+    match tunnel {
+        Header::Vxlan => Some(Inside::Frame(behind)),
+        Header::Geneve => {
+            Inside::announced(number16(frame, at + Field::GeneveProto.offset())?, behind)
         }
         _ => None,
     }
+}
+
+fn number16(frame: &[u8], at: usize) -> Option<u16> {
+    frame.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
 }

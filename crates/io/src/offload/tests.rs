@@ -209,6 +209,7 @@ fn segments_in_tunnels_are_taken_apart() {
     let ip6 = |next| [&[0x60, 0, 0, 0, 0, 0, next, 64], &[0x20; 32][..]].concat();
     let udp = |port: u16, sum| [&[0xc0, 1], &port.to_be_bytes()[..], &[0, 0, sum, sum]].concat();
     let (vxlan, geneve) = ([8, 0, 0, 0, 0, 0, 7, 0], [0, 0, 8, 0, 0, 0, 7, 0]);
+    let options = [&[2, 0, 8, 0, 0, 0, 7, 0][..], &[1; 8]].concat();
     let fronts = [
         (ip4(4), Header::Ip4),
         (ip6(4), Header::Ip6),
@@ -218,6 +219,7 @@ fn segments_in_tunnels_are_taken_apart() {
         ([ip4(17), udp(4789, 0), vxlan.to_vec(), b"frame".to_vec()].concat(), Header::Vxlan),
         ([ip6(17), udp(4789, 1), vxlan.to_vec(), b"frame".to_vec()].concat(), Header::Vxlan),
         ([ip6(17), udp(6081, 1), geneve.to_vec()].concat(), Header::Geneve),
+        ([ip4(17), udp(6081, 1), options].concat(), Header::Geneve),
     ];
     for (front, last) in fronts {
         let (frame, start) = tunnelled(&front);

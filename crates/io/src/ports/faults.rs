@@ -1,6 +1,7 @@
 //! A port with injected faults, to test how chains and hosts cope with them.
 
 use crate::port::{Ethernet, Port, State, Unreceived, Unsent};
+use braid_externs::Rng;
 use braid_packet::{Frame, Pool};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,7 +136,7 @@ impl fmt::Display for Injected {
 struct Wire {
     faults: Faults,
     injected: Injected,
-    state: u64,
+    random: Rng,
     /// Frames on their way, by the time when they arrive, and by their order.
     frames: BTreeMap<(Instant, u64), Frame>,
     /// The number of frames that were put.
@@ -150,7 +151,7 @@ impl Wire {
         Self {
             faults,
             injected: Injected::default(),
-            state: seed,
+            random: Rng::new(seed),
             frames: BTreeMap::new(),
             order: 0,
             behind: None,
@@ -158,23 +159,14 @@ impl Wire {
         }
     }
 
-    /// The next number of SplitMix64.
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = self.state;
-        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
     /// A number below `end`.
     fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(1).max(1);
-        usize::try_from(self.random() % end).unwrap_or(0)
+        usize::try_from(self.random.next_u64() % end).unwrap_or(0)
     }
 
     fn happens(&mut self, chance: u32) -> bool {
-        self.random() % u64::from(CERTAIN) < u64::from(chance)
+        self.random.next_u64() % u64::from(CERTAIN) < u64::from(chance)
     }
 
     /// A frame enters. All chances are drawn for each frame, so that the faults of one frame do

@@ -6,7 +6,7 @@ use super::codes::{Code, Severity};
 use crate::source::Span;
 
 /// The most diagnostics that a run keeps. Further ones are only counted.
-pub const MAX_DIAGNOSTICS: usize = 200;
+pub(crate) const MAX_DIAGNOSTICS: usize = 200;
 
 /// One finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ impl Diagnostic {
 
     /// Adds a second place.
     #[must_use]
-    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+    pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push((span, text.into()));
         self
     }
@@ -63,7 +63,7 @@ impl Diagnostic {
 
     /// Adds advice if there is any, such as the result of `did_you_mean_help`.
     #[must_use]
-    pub fn help_if(mut self, text: Option<String>) -> Self {
+    pub(crate) fn help_if(mut self, text: Option<String>) -> Self {
         self.help = text.or(self.help);
         self
     }
@@ -104,7 +104,7 @@ impl Diagnostics {
     }
 
     /// Adds a finding. A finding with the same code at the same place is kept once. Beyond
-    /// [`MAX_DIAGNOSTICS`], findings are only counted, warnings before errors.
+    /// 200, findings are only counted, warnings before errors.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.is_error());
         let same = |d: &Diagnostic| d.code == diagnostic.code && d.labels == diagnostic.labels;
@@ -124,7 +124,7 @@ impl Diagnostics {
     }
 
     /// Adds all findings of another run.
-    pub fn extend(&mut self, other: Diagnostics) {
+    pub(crate) fn extend(&mut self, other: Diagnostics) {
         self.left_out += other.left_out;
         self.left_out_errors += other.left_out_errors;
         let kept = other.list.iter().filter(|d| d.is_error()).count();
@@ -171,7 +171,7 @@ impl Diagnostics {
 
     /// Sorts by file and place, errors before warnings. Findings at one place keep their order.
     #[must_use]
-    pub fn sorted(mut self) -> Self {
+    pub(crate) fn sorted(mut self) -> Self {
         self.list.sort_by_key(|d| {
             let span = d.span();
             (!d.is_error(), span.file, span.start, span.end)

@@ -11,8 +11,9 @@ mod render;
 mod suggest;
 
 pub use codes::{Code, Entry, Severity};
-pub use finding::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS};
+pub(crate) use finding::MAX_DIAGNOSTICS;
+pub use finding::{Diagnostic, Diagnostics};
 pub(crate) use foreign::{foreign_field, foreign_statement, foreign_unit};
-pub use render::{Style, render, render_json, to_json};
+pub use render::{Style, render, to_json};
 pub(crate) use suggest::did_you_mean;
 pub use suggest::did_you_mean_help;

@@ -21,7 +21,7 @@ pub use error::{ImportError, ImportErrors, MAX_ERRORS};
 pub use keys::keys;
 pub use patterns::patterns;
 pub use prefixes::{Family, prefixes};
-pub use routes::{MAX_ROUTES, routes};
+pub use routes::routes;
 /// The most bytes of a file's text, after decompression.
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
 

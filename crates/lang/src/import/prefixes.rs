@@ -15,7 +15,7 @@ pub enum Family {
     V6,
 }
 
-/// Reads a prefix list. Host bits are ignored. At most [`MAX_ROUTES`] lines.
+/// Reads a prefix list. Host bits are ignored. There are at most 8 Mi lines.
 ///
 /// # Errors
 /// All lines that cannot be used, including lines of the other IP version.

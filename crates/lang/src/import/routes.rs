@@ -6,7 +6,7 @@ use super::error::ImportErrors;
 use braid_ir::routes::RouteTable;
 
 /// The most lines with routes in a file.
-pub const MAX_ROUTES: usize = 8 << 20;
+pub(crate) const MAX_ROUTES: usize = 8 << 20;
 
 /// Reads a route table. A line without a next hop has next hop 0. Of two lines with the same
 /// prefix, the later one counts. Host bits are ignored.

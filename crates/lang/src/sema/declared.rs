@@ -17,18 +17,6 @@ const MAX_BYTES: u32 = 256;
 const MAX_FIELD_BYTES: u32 = 16;
 /// How many declared headers may follow each other.
 const MAX_NESTING: usize = 16;
-/// The headers of the table that declared headers may follow.
-const PARENTS: [Header; 9] = [
-    Header::Eth,
-    Header::Mpls,
-    Header::Ip4,
-    Header::Ip6,
-    Header::Gre,
-    Header::Tcp,
-    Header::Udp,
-    Header::Vxlan,
-    Header::Geneve,
-];
 
 /// A declared header.
 pub struct DeclaredHeader<'a> {
@@ -177,7 +165,7 @@ fn parent(
     found: &[DeclaredHeader<'_>],
 ) -> Option<Result<Parent, Diagnostic>> {
     let name = joined(after);
-    if let Some(header) = Header::by_name(&name).filter(|header| PARENTS.contains(header)) {
+    if let Some(header) = Header::by_name(&name).filter(|header| header.info().takes_declared) {
         return Some(Ok(Parent::Known(header)));
     }
     if let Some(at) = found.iter().position(|own| own.def.name.text == name) {
@@ -190,7 +178,7 @@ fn parent(
     if defs.iter().any(|other| other.name.text == name) {
         return None;
     }
-    let known: Vec<&str> = PARENTS.iter().map(|header| header.name()).collect();
+    let known: Vec<&str> = Header::before_declared().map(Header::name).collect();
     let message = match Header::by_name(&name) {
         Some(_) => format!("no declared header can follow `{name}`"),
         None => format!("there is no header `{name}`"),
@@ -274,4 +262,21 @@ fn header<'a>(
 /// Whether a type's values are the bits that packets hold.
 fn is_of_bits(ty: Ty) -> bool {
     matches!(ty.kind, Kind::Uint | Kind::Bool | Kind::Port | Kind::Ip4 | Kind::Ip6 | Kind::Mac)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_names_the_headers_that_declared_ones_may_follow() {
+        let manual = include_str!("../../../../docs/manual.md");
+        let (_, list) = manual.split_once("**`after`** names the header in front: ").unwrap();
+        let (list, _) = list.split_once(", or another header of your own").unwrap();
+        let named: Vec<&str> =
+            list.split([',', ' ', '\n']).filter(|name| !name.is_empty()).collect();
+        let known: Vec<String> =
+            Header::before_declared().map(|header| format!("`{}`", header.name())).collect();
+        assert_eq!(named, known);
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::support::entropy::Entropy;
 use super::support::{gen_chain, print_item};
-use crate::diag::{Style, render, render_json};
+use crate::diag::{Style, render, to_json};
 use crate::fmt::format;
 use crate::lexer::lex;
 use crate::parse::state::MAX_DEPTH;
@@ -20,7 +20,7 @@ fn survive(text: &str) {
     for all in [&diagnostics, &of_expr] {
         let said = render(all, &sources, Style { color: true, ascii: false });
         assert_eq!(said.is_empty(), all.is_empty());
-        assert_eq!(render_json(all, &sources) == "[]\n", all.is_empty());
+        assert_eq!(to_json(all, &sources).as_array().map(Vec::len), Some(all.len()));
     }
     match format(text) {
         Ok(once) => assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "from\n{text}"),

@@ -15,7 +15,8 @@ pub(crate) const PKT: Declaration = Declaration {
             NONE,
             "Length on the wire in bytes, link header included, FCS excluded; also for snapped packets.",
         )
-        .shown(Show::Size),
+        .shown(Show::Size)
+        .counts_payload(),
         ro(
             Field::PktPayloadLen,
             "pkt.payload_len",
@@ -23,7 +24,8 @@ pub(crate) const PKT: Declaration = Declaration {
             NONE,
             "Bytes behind the last recognised header, on the wire, link padding excluded.",
         )
-        .shown(Show::Size),
+        .shown(Show::Size)
+        .counts_payload(),
         ro(
             Field::PktTime,
             "pkt.time",

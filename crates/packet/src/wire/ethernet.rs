@@ -1,5 +1,6 @@
 //! Ethernet II and 802.3 with LLC/SNAP.
 
+use super::ether_type;
 use crate::declare::{Declaration, Parse, Show, Where, bytes, ro, rw};
 use crate::malformed::Malformed;
 use crate::names::{Field, Header};
@@ -14,8 +15,6 @@ pub(crate) const TYPE: usize = 12;
 /// Header length.
 pub(crate) const LEN: usize = 14;
 
-/// Largest value of the type field that is an 802.3 length.
-pub(crate) const MAX_LENGTH: u16 = 1500;
 /// The LLC header that announces SNAP, then the SNAP organisation code for EtherTypes.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
@@ -23,6 +22,7 @@ const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 pub(crate) const ETH: Declaration = Declaration {
     // The link type decides that this header is present.
     parse: Parse::Other,
+    takes_declared: true,
     summary: None,
     fields: &[
         rw(Field::EthDst, "eth.dst", 48, bytes(DST, 6), "Destination MAC address.")
@@ -47,7 +47,7 @@ pub(crate) fn check(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
 /// Resolves an 802.3 length behind all VLAN tags. Returns the EtherType in a SNAP header or the
 /// length itself, and the payload without padding. Other values of the type field stay as they are.
 pub(crate) fn length_or_type(kind: u16, rest: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
-    if kind > MAX_LENGTH {
+    if kind > ether_type::MOST_LENGTH {
         return Ok((kind, rest));
     }
     if usize::from(kind) > rest.wire() {

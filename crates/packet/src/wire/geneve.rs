@@ -21,6 +21,7 @@ pub(crate) const GENEVE: Declaration = Declaration {
         ..Rules::of(8)
     }),
     sum: Cover::Transport,
+    takes_declared: true,
     summary: Some(("Geneve", &[("", Field::GeneveVni)])),
     fields: &[
         rw(Field::GeneveVni, "geneve.vni", 24, bytes(4, 3), "Geneve network identifier.").of_flow(),

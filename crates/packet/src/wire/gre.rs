@@ -18,6 +18,7 @@ pub(crate) const GRE: Declaration = Declaration {
     parts: Parts::Any(&[Header::GreKey]),
     at: (Base::L4, 0),
     parse: Parse::Own(Own(parse)),
+    takes_declared: true,
     summary: Some(("GRE", &[("", Field::GreProto)])),
     fields: &[ro(
         Field::GreProto,

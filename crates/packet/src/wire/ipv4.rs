@@ -46,6 +46,7 @@ pub(crate) const IP4: Declaration = Declaration {
     // An authentication header does not change which headers may follow.
     parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip4,
+    takes_declared: true,
     fields: &[
         rw(Field::IpSrc, "ip.src", 32, bytes(SRC, 4), "IPv4 source address.")
             .address(Address::Src, Show::Ip4)
@@ -81,7 +82,8 @@ pub(crate) const IP4: Declaration = Declaration {
             bits(FRAGMENT, 2, 0, 13),
             "IPv4 fragment offset in units of 8 bytes.",
         ),
-        ro(Field::IpLen, "ip.len", 16, bytes(TOTAL, 2), "IPv4 total length in bytes."),
+        ro(Field::IpLen, "ip.len", 16, bytes(TOTAL, 2), "IPv4 total length in bytes.")
+            .counts_payload(),
         ro(
             Field::IpHlen,
             "ip.hlen",

@@ -34,6 +34,7 @@ pub(crate) const IP6: Declaration = Declaration {
     // An authentication header does not change which headers may follow.
     parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip6,
+    takes_declared: true,
     fields: &[
         rw(Field::Ip6Src, "ip6.src", 128, bytes(SRC, 16), "IPv6 source address.")
             .address(Address::Src, Show::Ip6)
@@ -60,7 +61,8 @@ pub(crate) const IP6: Declaration = Declaration {
         rw(Field::Ip6Ttl, "ip6.ttl", 8, bytes(TTL, 1), "IPv6 hop limit."),
         rw(Field::Ip6Tc, "ip6.tc", 8, bits(0, 4, 20, 8), "IPv6 traffic class.").shown(Show::Hex(2)),
         rw(Field::Ip6Flow, "ip6.flow", 20, bits(0, 4, 0, 20), "IPv6 flow label."),
-        ro(Field::Ip6Len, "ip6.len", 16, bytes(PAYLOAD, 2), "IPv6 payload length in bytes."),
+        ro(Field::Ip6Len, "ip6.len", 16, bytes(PAYLOAD, 2), "IPv6 payload length in bytes.")
+            .counts_payload(),
     ],
     ..Declaration::new(Header::Ip6, "ip6", &[Header::Inet])
 };

@@ -22,6 +22,8 @@ pub(crate) mod vxlan;
 /// EtherTypes that code outside the declarations names.
 #[allow(missing_docs, reason = "the names are those of the standards")]
 pub mod ether_type {
+    /// The largest number in place of an EtherType that is a length (802.3).
+    pub const MOST_LENGTH: u16 = 1500;
     pub const IPV4: u16 = 0x0800;
     pub const ARP: u16 = 0x0806;
     /// A tag of IEEE 802.1Q. Tags that functions add have this type.

@@ -19,6 +19,7 @@ pub(crate) const MPLS: Declaration = Declaration {
     follows: &[(Field::EthType, &[0x8847, 0x8848])],
     at: (Base::Network, 0),
     parse: Parse::Own(Own(parse)),
+    takes_declared: true,
     summary: Some(("MPLS", &[("label ", Field::MplsLabel), ("ttl ", Field::MplsTtl)])),
     fields: &[
         rw(Field::MplsLabel, "mpls.label", 20, bits(0, 4, 12, 20), "Label of the topmost entry."),

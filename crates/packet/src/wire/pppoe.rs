@@ -26,7 +26,8 @@ pub(crate) const PPPOE: Declaration = Declaration {
         ro(Field::PppoeCode, "pppoe.code", 8, bytes(1, 1), "Code: 0 in a session, else discovery.")
             .shown(Show::Hex(2)),
         rw(Field::PppoeSession, "pppoe.session", 16, bytes(2, 2), "Session identifier."),
-        ro(Field::PppoeLen, "pppoe.len", 16, bytes(LENGTH, 2), "Bytes behind the PPPoE header."),
+        ro(Field::PppoeLen, "pppoe.len", 16, bytes(LENGTH, 2), "Bytes behind the PPPoE header.")
+            .counts_payload(),
     ],
     ..Declaration::new(Header::Pppoe, "pppoe", &[])
 };

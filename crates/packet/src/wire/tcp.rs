@@ -38,6 +38,7 @@ pub(crate) const TCP: Declaration = Declaration {
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
     holds: Some(SUM),
+    takes_declared: true,
     summary: Some(("TCP", &[("", Field::TcpFlags)])),
     fields: &[
         rw(Field::TcpSport, "tcp.sport", 16, Where::Part(Field::L4Sport, 0), "TCP source port.")

@@ -23,6 +23,7 @@ pub(crate) const UDP: Declaration = Declaration {
     parse: Parse::Own(Own(parse)),
     sum: Cover::Transport,
     holds: Some(SUM),
+    takes_declared: true,
     summary: Some(("UDP", &[])),
     fields: &[
         rw(Field::UdpSport, "udp.sport", 16, Where::Part(Field::L4Sport, 0), "UDP source port.")
@@ -37,7 +38,7 @@ pub(crate) const UDP: Declaration = Declaration {
         )
         .shown(Show::Port)
         .of_flow(),
-        ro(Field::UdpLen, "udp.len", 16, bytes(LENGTH, 2), "UDP length in bytes."),
+        ro(Field::UdpLen, "udp.len", 16, bytes(LENGTH, 2), "UDP length in bytes.").counts_payload(),
     ],
     ..Declaration::new(Header::Udp, "udp", &[Header::L4, Header::Inet])
 };

@@ -14,6 +14,7 @@ pub(crate) const VXLAN: Declaration = Declaration {
         ..Rules::of(8)
     }),
     sum: Cover::Transport,
+    takes_declared: true,
     summary: Some(("VXLAN", &[("", Field::VxlanVni)])),
     fields: &[
         rw(Field::VxlanVni, "vxlan.vni", 24, bytes(4, 3), "VXLAN network identifier.").of_flow()

@@ -8,6 +8,7 @@ mod checksums;
 mod diff;
 mod docs;
 mod fields;
+mod lengths;
 mod oracle;
 mod parse;
 mod samples;

@@ -3,15 +3,11 @@
 use super::{DPORT, DST, END, SPORT, SRC, Writer};
 use braid_io::bpf::Register::{R0, R1, R2, R7, R8, R9, R10};
 use braid_io::bpf::{Label, Operand, Operation, Register, Size, Test};
-use braid_packet::field::Parse;
+use braid_packet::field::{Parse, Rules};
 use braid_packet::{Field, Header, ether_type, proto};
 
 /// The most tags inside a packet that the program looks behind.
 const MOST_TAGS: usize = 3;
-
-/// The largest length in place of an EtherType. The kernel has small numbers of its own for frames
-/// with lengths.
-const MOST_LENGTH: i32 = 1500;
 
 /// The most extension headers that the program looks behind.
 const MOST_EXTENSIONS: usize = 6;
@@ -98,23 +94,39 @@ impl Writer {
         self.code.jump_if(Test::Equal, R8, ether_type::IPV4, version4);
         self.code.jump_if(Test::Equal, R8, ether_type::IPV6, version6);
         self.if_any(Header::Pppoe.announced_by(Field::EthType), pppoe);
-        self.code.jump_if(Test::Greater, R8, MOST_LENGTH, self.first);
+        // The kernel has small numbers of its own for frames with lengths.
+        self.code.jump_if(Test::Greater, R8, ether_type::MOST_LENGTH, self.first);
         self.code.jump(self.undecided);
         self.code.place(pppoe);
-        self.bytes(8);
-        // Version 1, type 1, and the code of a session.
-        self.number(R1, Size::Half, 0);
-        self.code.jump_if(Test::Differ, R1, 0x1100, self.first);
-        self.number(R8, Size::Half, 6);
-        self.skip(8);
-        if let Parse::Rules(rules) = Header::Ppp.info().parse {
-            for (protocol, _, kind) in rules.same {
-                let version = if *kind == ether_type::IPV4 { version4 } else { version6 };
-                self.code.jump_if(Test::Equal, R8, *protocol, version);
-            }
+        if let (Parse::Rules(pppoe), Parse::Rules(ppp)) =
+            (Header::Pppoe.info().parse, Header::Ppp.info().parse)
+        {
+            self.session(&pppoe, &ppp, [version4, version6]);
         }
         self.code.jump(self.first);
         [version4, version6]
+    }
+
+    /// Goes to the parsers of IPv4 and of IPv6 if a PPPoE session announces them.
+    fn session(&mut self, pppoe: &Rules, ppp: &Rules, [version4, version6]: [Label; 2]) {
+        let session = self.code.label();
+        let bytes = i32::try_from(pppoe.least + ppp.least).unwrap_or(i32::MAX);
+        self.bytes(bytes);
+        for (at, mask, value) in pppoe.fixed {
+            self.number(R1, Size::Byte, i16::try_from(*at).unwrap_or(i16::MAX));
+            self.code.operate(Operation::And, R1, i32::from(*mask));
+            self.code.jump_if(Test::Differ, R1, *value, self.first);
+        }
+        self.number(R8, Size::Byte, offset(Field::PppoeCode));
+        self.if_any(Header::Ppp.announced_by(Field::PppoeCode), session);
+        self.code.jump(self.first);
+        self.code.place(session);
+        self.number(R8, Size::Half, offset(Field::PppProto));
+        self.skip(bytes);
+        for (protocol, _, kind) in ppp.same {
+            let version = if *kind == ether_type::IPV4 { version4 } else { version6 };
+            self.code.jump_if(Test::Equal, R8, *protocol, version);
+        }
     }
 
     /// Copies two IPv4 addresses to the key.

@@ -74,7 +74,7 @@ impl Code {
 
     /// Whether it is an error or a warning.
     #[must_use]
-    pub fn severity(self) -> Severity {
+    pub(crate) fn severity(self) -> Severity {
         self.entry().map_or(Severity::Error, |entry| entry.severity)
     }
 }
