@@ -1,4 +1,7 @@
-"""Load balancers between real clients and servers: connections a second, and bytes a second.
+"""Load balancers between real clients and servers: connections, requests and bytes a second.
+
+Some balance by address and port. The others, with `_l7` in their names, choose by the path of a
+connection's first request, or of each request (HAProxy).
 
     wrk (core 0) - lan0 [balancer, core 1] wan0 - nginx (core 0)
 """
@@ -41,6 +44,8 @@ class Hosts(World):
                  "net.ipv4.tcp_tw_reuse=1")
         (self.folder / "small").write_bytes(b"x" * 100)
         (self.folder / "large").write_bytes(b"x" * 1_000_000)
+        (self.folder / "img").mkdir()
+        (self.folder / "img" / "small").write_bytes(b"x" * 100)
         (self.folder / "nginx.conf").write_text(f"""
             daemon off; master_process off; user root; pid {self.folder}/pid;
             error_log {self.folder}/error.log; events {{ worker_connections 1024; }}
@@ -61,34 +66,59 @@ class Hosts(World):
         self.run("dut", "sysctl", "-qw", "net.ipv4.ip_forward=1")
 
     def wrk(self, page, seconds, *more):
-        """Requests a second, megabits a second, and the errors that wrk counted."""
-        words = ("wrk", "-t1", "-c16", f"-d{seconds}s", "--timeout", "10s", *more)
+        """Requests a second, megabits a second, percentiles of latencies in microseconds, and the
+        errors that wrk counted."""
+        words = ("wrk", "-t1", "-c16", f"-d{seconds}s", "--timeout", "10s", "--latency", *more)
         text = self.run("client", "taskset", "-c", "0", *words, f"http://{ADDRESS}/{page}")
         errors = re.findall(r"^\s+(Socket errors.*|Non-2xx.*)$", text, re.MULTILINE)
         found = re.search(r"(\d+) requests in [^,]*, ([\d.]+)([KMG]?)B read", text)
         read = float(found[2]) * 1024 ** " KMG".index(found[3] or " ")
-        return int(found[1]) / seconds, 8 * read / seconds / 1e6, errors
+        late = {int(share): round(float(number) * {"us": 1, "ms": 1e3, "s": 1e6}[unit])
+                for share, number, unit
+                in re.findall(r"^\s+(\d+)%\s+([\d.]+)(us|ms|s)$", text, re.MULTILINE)}
+        return int(found[1]) / seconds, 8 * read / seconds / 1e6, late, errors
 
 
 def haproxy(hosts, _):
-    need("haproxy", "haproxy")
-    hosts.route()
-    hosts.ip("dut", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
     servers = "\n".join(f"  server s{at} {host}:80" for at, host in enumerate(chains.BACKENDS))
-    (hosts.folder / "haproxy.cfg").write_text(f"""
-global
-  maxconn 1000
-  nbthread 1
-defaults
-  mode tcp
-  timeout connect 5s
-  timeout client 10s
-  timeout server 10s
+    return start_haproxy(hosts, "tcp", f"""
 listen balance
   bind {ADDRESS}:80
   balance roundrobin
 {servers}
 """)
+
+
+def haproxy_l7(hosts, _):
+    """Chooses the server for each request. Connections to servers are kept."""
+    others, images = chains.BACKENDS
+    return start_haproxy(hosts, "http", f"""
+  http-reuse always
+frontend balance
+  bind {ADDRESS}:80
+  use_backend images if {{ path_beg /img/ }}
+  default_backend others
+backend images
+  server s0 {images}:80
+backend others
+  server s1 {others}:80
+""")
+
+
+def start_haproxy(hosts, mode, service):
+    need("haproxy", "haproxy")
+    hosts.route()
+    hosts.ip("dut", "addr", "add", f"{ADDRESS}/32", "dev", "lo")
+    (hosts.folder / "haproxy.cfg").write_text(f"""
+global
+  maxconn 1000
+  nbthread 1
+defaults
+  mode {mode}
+  timeout connect 5s
+  timeout client 10s
+  timeout server 10s
+{service}""")
     words = ("haproxy", "-db", "-f", str(hosts.folder / "haproxy.cfg"))
     return hosts.start("dut", "taskset", "-c", str(cores(1)[0]), *words, stderr=subprocess.STDOUT)
 
@@ -98,9 +128,9 @@ def nftables(hosts, _):
     hosts.run("dut", "nft", chains.nft_balanced())
 
 
-def braid(kind):
+def braid(kind, files=chains.balanced):
     def start(hosts, command):
-        for file, text in chains.balanced().items():
+        for file, text in files().items():
             (hosts.folder / file).write_text(text)
         if kind == "xdp":
             # An XDP program would get segments that travel as one frame.
@@ -119,19 +149,26 @@ def braid(kind):
 
 
 BALANCERS = {"haproxy": haproxy, "nftables": nftables,
-             "braid_af_packet": braid("af_packet"), "braid_xdp": braid("xdp")}
+             "braid_af_packet": braid("af_packet"), "braid_xdp": braid("xdp"),
+             "haproxy_l7": haproxy_l7,
+             "braid_l7_af_packet": braid("af_packet", chains.balanced_by_request),
+             "braid_l7_xdp": braid("xdp", chains.balanced_by_request)}
 
 
 def measure(name, command, seconds):
-    """Connections and megabits a second through a balancer."""
+    """Connections, requests and megabits a second through a balancer. Requests come on connections
+    that stay open."""
     with Hosts() as hosts:
         process = BALANCERS[name](hosts, command)
         ready(hosts)
-        rate, _, errors = hosts.wrk("small", seconds, "-H", "Connection: close")
-        _, mbit, more = hosts.wrk("large", seconds)
+        page = "img/small" if "_l7" in name else "small"
+        rate, _, opening, errors = hosts.wrk(page, seconds, "-H", "Connection: close")
+        requests, _, late, more = hosts.wrk(page, seconds)
+        _, mbit, _, most = hosts.wrk("large", seconds)
         end(process)
-        return {"balancer": name, "connections_per_s": round(rate), "mbit_per_s": round(mbit),
-                "errors": errors + more}
+        return {"balancer": name, "connections_per_s": round(rate), "connection_us": opening[50],
+                "requests_per_s": round(requests), "request_us": late[50], "request_p99_us": late[99],
+                "mbit_per_s": round(mbit), "errors": errors + more + most}
 
 
 def ready(hosts):

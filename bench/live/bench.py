@@ -97,8 +97,8 @@ def measure_others(given, results):
     for name in balancers.BALANCERS:
         try:
             results["balancers"].append(balancers.measure(name, given.braid, seconds))
-            say("{balancer}: {connections_per_s} connections/s, {mbit_per_s} Mbit/s"
-                .format(**results["balancers"][-1]))
+            say("{balancer}: {connections_per_s} connections/s, {requests_per_s} requests/s of "
+                "{request_us} us, {mbit_per_s} Mbit/s".format(**results["balancers"][-1]))
         except Absent as why:
             absent(results, f"{name} as a load balancer", str(why))
     try:

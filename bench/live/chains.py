@@ -44,6 +44,15 @@ def balanced():
     return chain("balance", [balancer(), nat])
 
 
+def balanced_by_request():
+    """A load balancer that chooses by the path of a connection's first request."""
+    servers = ", ".join(f"{{ addr: {host}, port: 80 }}" for host in BACKENDS)
+    balance = f"""l7_load_balancer(vip: 198.51.100.10, key: 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c,
+    servers: [{servers}], groups: [{{ first: 0, count: 1 }}, {{ first: 1, count: 1 }}],
+    rules: {{ regex("^GET /img/") }})"""
+    return chain("balance", [("lb", balance), ("nat", "napt(public: 203.0.113.1, idle: 5 s)")])
+
+
 def balancer():
     return ("lb", f"maglev(vip: 198.51.100.10, backends: [{', '.join(BACKENDS)}])")
 

@@ -32,10 +32,12 @@ def check(results, given):
         for trial in case["trials"]:
             check_trial(case, trial)
     balanced = {found["balancer"] for found in results["balancers"]}
-    for name in ("haproxy", "nftables", "braid_af_packet", "braid_xdp"):
+    for name in ("haproxy", "nftables", "braid_af_packet", "braid_xdp", "haproxy_l7",
+                 "braid_l7_af_packet", "braid_l7_xdp"):
         assert name in balanced or f"{name} as a load balancer" in missing, f"{name} is not named"
     for found in results["balancers"]:
         assert found["connections_per_s"] > 0 and found["mbit_per_s"] > 0, found
+        assert found["requests_per_s"] > 0, found
 
 
 def check_trial(case, trial):
@@ -134,8 +136,10 @@ def markdown(results):
     parts += ["## Packets", packets(results), "## Latency", latencies(results)]
     parts += ["## What runs of Braid said", said(results)]
     parts += ["## Load balancers", table(
-        ["balancer", "connections/s", "Mbit/s", "errors"],
-        [[found["balancer"], found["connections_per_s"], found["mbit_per_s"],
+        ["balancer", "connections/s", "median us", "requests/s", "median us", "99 % us", "Mbit/s",
+         "errors"],
+        [[found["balancer"], found["connections_per_s"], found["connection_us"],
+          found["requests_per_s"], found["request_us"], found["request_p99_us"], found["mbit_per_s"],
           " ".join(found["errors"]) or "none"] for found in results["balancers"]])]
     if results["testpmd_null"]:
         parts.append(f"DPDK's testpmd moves {results['testpmd_null']['pps'] / 1e6:.1f} million "

@@ -372,12 +372,13 @@ def tunnel(braid, engine):
 
 
 def main(braid, *engines):
-    from streams import streams  # which uses this file
+    from l7 import l7  # which uses this file
+    from streams import streams
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
         # How frames come does not depend on the engine.
         ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
         tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-        for scene in (home, routed, nat, wire, tap, streams, *tunnels, *ports):
+        for scene in (home, routed, nat, wire, tap, streams, l7, *tunnels, *ports):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

@@ -75,10 +75,33 @@ impl KeyShape {
     /// As [`KeyShape::pack`], for parts that come one by one.
     #[inline]
     pub fn pack_each(&self, parts: impl Iterator<Item = Word>, out: &mut [u64]) {
-        out.fill(0);
+        let mut words = out.iter_mut();
+        let mut put = |word: Word| {
+            if let Some(next) = words.next() {
+                *next = low(word);
+            }
+        };
+        // The bits that fill no word yet, fewer than 64.
+        let (mut bits, mut filled) = (0, 0);
         for (part, value) in self.parts.iter().zip(parts) {
-            put_bits(out, part.bit, part.ty.width, value);
+            let value = value & max_of(part.ty.width);
+            let lowest = bits | value << filled;
+            let end = filled + u32::from(part.ty.width);
+            (bits, filled) = match end {
+                ..64 => (lowest, end),
+                64..128 => {
+                    put(lowest);
+                    (lowest >> 64, end - 64)
+                }
+                _ => {
+                    put(lowest);
+                    put(lowest >> 64);
+                    (value.checked_shr(128 - filled).unwrap_or(0), end - 128)
+                }
+            };
         }
+        put(bits);
+        words.for_each(|word| *word = 0);
     }
 
     /// The parts of a packed key.
@@ -219,5 +242,38 @@ pub fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
     }
     if end > 128 {
         put(2, value >> (128 - shift));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_externs::Rng;
+
+    #[test]
+    fn parts_of_any_widths_are_packed_bit_by_bit_and_found_again() {
+        let mut rng = Rng::new(1);
+        for _ in 0..braid_cases::at_least(2_000) {
+            let widths: Vec<u16> = (0..rng.next_u64() % 7).map(|_| 1 + u16::try_from(rng.next_u64() % 128).unwrap()).collect();
+            let types = widths.iter().map(|width| Ty { width: *width, kind: Kind::Uint });
+            let granularity = Granularity::Key(types.collect());
+            let shape = KeyShape::new(&StateDecl::new("s", granularity, Vec::new()));
+            let word = |_: &u16| Word::from(rng.next_u64()) << 64 | Word::from(rng.next_u64());
+            let values: Vec<Word> = widths.iter().map(word).collect();
+            // Bits of before go.
+            let mut packed = vec![u64::MAX; shape.words()];
+            shape.pack(&values, &mut packed);
+            let is_set = |bit: usize| packed[bit / 64] >> (bit % 64) & 1 == 1;
+            let mut at = 0;
+            for (width, value) in widths.iter().zip(&values) {
+                for bit in 0..usize::from(*width) {
+                    assert_eq!(is_set(at + bit), value >> bit & 1 == 1, "{widths:?}");
+                }
+                at += usize::from(*width);
+            }
+            assert!((at..64 * packed.len()).all(|bit| !is_set(bit)), "{widths:?}");
+            let masked = widths.iter().zip(&values).map(|(width, value)| value & max_of(*width));
+            assert!(shape.unpack(&packed).eq(masked), "{widths:?}");
+        }
     }
 }
