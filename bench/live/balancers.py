@@ -6,6 +6,7 @@ connection's first request, or of each request (HAProxy).
     wrk (core 0) - lan0 [balancer, core 1] wan0 - nginx (core 0)
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -163,12 +164,24 @@ def measure(name, command, seconds):
         ready(hosts)
         page = "img/small" if "_l7" in name else "small"
         rate, _, opening, errors = hosts.wrk(page, seconds, "-H", "Connection: close")
+        before = busy_us(cores(1)[0])
         requests, _, late, more = hosts.wrk(page, seconds)
+        # The balancer has its core to itself.
+        spent = (busy_us(cores(1)[0]) - before) / (requests * seconds)
         _, mbit, _, most = hosts.wrk("large", seconds)
         end(process)
         return {"balancer": name, "connections_per_s": round(rate), "connection_us": opening[50],
                 "requests_per_s": round(requests), "request_us": late[50], "request_p99_us": late[99],
+                "core_us_per_request": round(spent, 1),
                 "mbit_per_s": round(mbit), "errors": errors + more + most}
+
+
+def busy_us(core):
+    """For how long (us) a core has been busy, with the kernel's work of receiving."""
+    line = next(line for line in Path("/proc/stat").read_text().splitlines()
+                if line.startswith(f"cpu{core} "))
+    user, nice, system, _, _, irq, softirq, *_ = map(int, line.split()[1:])
+    return (user + nice + system + irq + softirq) * 1_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def ready(hosts):

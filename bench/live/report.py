@@ -136,10 +136,11 @@ def markdown(results):
     parts += ["## Packets", packets(results), "## Latency", latencies(results)]
     parts += ["## What runs of Braid said", said(results)]
     parts += ["## Load balancers", table(
-        ["balancer", "connections/s", "median us", "requests/s", "median us", "99 % us", "Mbit/s",
-         "errors"],
+        ["balancer", "connections/s", "median us", "requests/s", "median us", "99 % us",
+         "us of its core", "Mbit/s", "errors"],
         [[found["balancer"], found["connections_per_s"], found["connection_us"],
-          found["requests_per_s"], found["request_us"], found["request_p99_us"], found["mbit_per_s"],
+          found["requests_per_s"], found["request_us"], found["request_p99_us"],
+          found["core_us_per_request"], found["mbit_per_s"],
           " ".join(found["errors"]) or "none"] for found in results["balancers"]])]
     if results["testpmd_null"]:
         parts.append(f"DPDK's testpmd moves {results['testpmd_null']['pps'] / 1e6:.1f} million "

@@ -12,9 +12,10 @@
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
 use crate::findings::{Findings, Image};
+use crate::guard::Guard;
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
-use crate::key::{LENGTH, OPEN};
+use crate::key::{Bits, LENGTH, OPEN};
 use crate::mutants::RecordMutant;
 use crate::outer;
 use crate::recording::Source;
@@ -23,15 +24,20 @@ use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{
-    Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
+    Area, BinOp, Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
 };
 use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::rewrite::Outline;
-use braid_packet::{Field, Layout, Packet};
+use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::Handle;
 use std::sync::Arc;
+
+/// The kind of the TCP option with time stamps, and the first word of the options if it is alone: two
+/// bytes without an option, the kind, and the length.
+const TS_KIND: u8 = 8;
+const TS_ALONE: u32 = 0x0101_080a;
 
 /// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
@@ -275,6 +281,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
                 return self.search(values, (node, *param), &op.outs());
             }
+            Op::LoadBytes { found, out, area: Area::TcpOption(kind), .. } => {
+                self.lacks_option(*kind)?;
+                self.findings.know(values, *found, 0);
+                self.findings.know(values, *out, 0);
+                return Some(());
+            }
             // Each packet may have other bytes.
             Op::LoadBytes { .. }
             | Op::InStrings { .. }
@@ -298,6 +310,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         let compared = self.findings.counters.compared.len();
         let dependency = self.result(node, values, op)?;
+        if dependency == ValueDependency::Packet {
+            self.functions.compute(node, values, op)?;
+            op.visit_outs(&mut |out| {
+                self.findings.set_dependency(*out, dependency);
+                self.findings.recording.set_source(*out, Source::Unknown);
+            });
+            return Some(());
+        }
         self.depend_on_operands(node, values, op);
         if by_function {
             self.functions.call((node, self.worker), self.out, values, op)?;
@@ -310,6 +330,42 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             // The outcome and the constant give a bound.
             op.visit_outs(&mut |out| self.findings.pin(values, *out));
         }
+        Some(())
+    }
+
+    /// Makes the record depend on a TCP header that lacks an option: it has no options, or time stamps
+    /// alone, as most systems send them (RFC 7323, appendix A). `None` if the header has others, or if
+    /// the record cannot depend on it.
+    fn lacks_option(&mut self, kind: u8) -> Option<()> {
+        if self.headers.stale || self.headers.has(Header::Tcp) != Some(true) {
+            return None;
+        }
+        let Place::Came(flags) = self.headers.place(Field::TcpFlags)? else { return None };
+        // The header's length is in the byte before the flags (RFC 9293, section 3.1).
+        let length = Bits { at: flags.at.checked_sub(1)?, len: 1, shift: 4, width: 4 };
+        let words = match length.get(&self.headers.head) {
+            5 => 5,
+            8 if kind != TS_KIND => {
+                let first = Bits { at: flags.at + 7, len: 4, shift: 0, width: 32 };
+                self.depends_on_bits(first, TS_ALONE)?;
+                8
+            }
+            _ => return None,
+        };
+        self.depends_on_bits(length, words)
+    }
+
+    /// Makes the record depend on a value in the packet as it came.
+    fn depends_on_bits(&mut self, bits: Bits, value: u32) -> Option<()> {
+        let is_there = bits.at + bits.len <= self.headers.head.len();
+        if !is_there
+            || bits.are_in(&self.headers.written).0
+            || bits.get(&self.headers.head) != value.into()
+        {
+            return None;
+        }
+        let (number, value) = (bits.number()?, value << bits.shift);
+        self.findings.guards.add(Guard { number, least: value, most: value });
         Some(())
     }
 
@@ -344,7 +400,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         op.visit_uses(&mut |value| {
             fixed = fixed.and_then(|()| self.findings.fix(values, *value));
         });
-        fixed.map(|()| ValueDependency::Fixed)
+        match fixed {
+            Some(()) => Some(ValueDependency::Fixed),
+            // Perhaps nothing on this path uses the result.
+            None => is_harmless(op).then_some(ValueDependency::Packet),
+        }
     }
 
     /// Executes an operation that reads or changes the packet or has side effects.
@@ -560,6 +620,19 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     fn tag_name(&self, node: u16, tag: TagId) -> &str {
         &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
+    }
+}
+
+/// Whether an operation only computes a value, and has no faults.
+fn is_harmless(op: &Op) -> bool {
+    match op {
+        Op::Bin { op, .. } => !matches!(op, BinOp::Div | BinOp::Rem),
+        Op::Not { .. }
+        | Op::Resize { .. }
+        | Op::Clamp { .. }
+        | Op::Cmp { .. }
+        | Op::Select { .. } => true,
+        _ => false,
     }
 }
 

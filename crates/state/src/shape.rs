@@ -254,7 +254,9 @@ mod tests {
     fn parts_of_any_widths_are_packed_bit_by_bit_and_found_again() {
         let mut rng = Rng::new(1);
         for _ in 0..braid_cases::at_least(2_000) {
-            let widths: Vec<u16> = (0..rng.next_u64() % 7).map(|_| 1 + u16::try_from(rng.next_u64() % 128).unwrap()).collect();
+            let widths: Vec<u16> = (0..rng.next_u64() % 7)
+                .map(|_| 1 + u16::try_from(rng.next_u64() % 128).unwrap())
+                .collect();
             let types = widths.iter().map(|width| Ty { width: *width, kind: Kind::Uint });
             let granularity = Granularity::Key(types.collect());
             let shape = KeyShape::new(&StateDecl::new("s", granularity, Vec::new()));
