@@ -50,7 +50,7 @@ def scene(braid, engine, faults):
                          f"http://{ADDRESS}/img/name")
         expect(both, "pagesnothing here")
         for close in ((), ("-H", "Connection: close")):
-            text = world.run("client", "wrk", "-t1", "-c20", "-d2s", "--timeout", "10s", *close,
+            text = world.run("client", "wrk", "-t1", "-c20", "-d1s", "--timeout", "10s", *close,
                              f"http://{ADDRESS}/img/name")
             asked = int(re.search(r"(\d+) requests in", text)[1])
             assert asked > (20 if faults else 200) and "errors" not in text, text
