@@ -38,6 +38,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("no retired term is used", terms::none_retired),
     ("the glossary has every term once", terms::glossary_is_sorted),
     ("documents wrap", columns::documents_wrap),
+    ("rows of tables are lines", columns::tables_have_lines),
     ("the drawing of crates and modules is true", drawing::is_true),
 ];
 

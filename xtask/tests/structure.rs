@@ -86,6 +86,11 @@ fn documents_wrap() {
 }
 
 #[test]
+fn rows_of_tables_are_lines() {
+    holds("rows of tables are lines");
+}
+
+#[test]
 fn drawing_of_crates_and_modules_is_true() {
     holds("the drawing of crates and modules is true");
 }
