@@ -81,6 +81,11 @@ fn glossary_has_every_term_once() {
 }
 
 #[test]
+fn property_tests_scale() {
+    holds("property tests scale");
+}
+
+#[test]
 fn documents_wrap() {
     holds("documents wrap");
 }

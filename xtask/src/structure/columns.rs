@@ -28,8 +28,7 @@ pub fn tables_have_lines() -> Vec<String> {
 
 fn documents() -> Vec<File> {
     let is_one = |file: &File| {
-        matches!(file.path.as_str(), "README.md" | "CHANGELOG.md")
-            || file.path.starts_with("docs/")
+        matches!(file.path.as_str(), "README.md" | "CHANGELOG.md") || file.path.starts_with("docs/")
     };
     files(&[".md"]).into_iter().filter(is_one).collect()
 }
