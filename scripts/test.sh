@@ -43,12 +43,20 @@ scripts/miri.sh
 
 step all engines in a release build
 # The check for mutants sees them where they are.
-with_mutants=$(cargo test --workspace --features braid-cli/mutants --test mutants --no-run 2>&1 | sed -n 's/.*(\(.*mutants-[^)]*\)).*/\1/p')
-! scripts/check-no-mutants.sh "$with_mutants" 2> /dev/null || { echo "mutants are not seen" >&2; exit 1; }
-if cargo tree --package braid-cli --edges normal --format "{p} [{f}]" | grep -q mutants; then
-    echo "the braid command is built with mutants" >&2
-    exit 1
-fi
+with_mutants=$(cargo test --workspace --features braid-cli/mutants --test mutants --test stages --no-run 2>&1 |
+    sed -n 's/.*(\(.*\/deps\/[^)]*\)).*/\1/p')
+[ "$(wc -w <<< "$with_mutants")" -ge 3 ] || { echo "cannot find the tests with mutants" >&2; exit 1; }
+for program in $with_mutants; do
+    found=0
+    scripts/check-no-mutants.sh "$program" 2> /dev/null || found=$?
+    [ "$found" = 1 ] || { echo "mutants are not seen in $program" >&2; exit 1; }
+done
+for package in braid-cli braid-testkit; do
+    if cargo tree --package "$package" --edges normal --format "{p} [{f}]" | grep -q mutants; then
+        echo "$package is built with mutants" >&2
+        exit 1
+    fi
+done
 # The same pairs on every run; `make soak` draws fresh ones.
 scripts/soak.sh 120 640000000
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 pub mod allowed;
 pub mod arrows;
+pub mod cases;
 pub mod code;
 pub mod columns;
 pub mod drawing;
@@ -37,7 +38,9 @@ pub const RULES: &[(&str, Rule)] = &[
     ("each loss of packets is explained", losses::losses_are_explained),
     ("no retired term is used", terms::none_retired),
     ("the glossary has every term once", terms::glossary_is_sorted),
+    ("property tests scale", cases::property_tests_scale),
     ("documents wrap", columns::documents_wrap),
+    ("rows of tables are lines", columns::tables_have_lines),
     ("the drawing of crates and modules is true", drawing::is_true),
 ];
 

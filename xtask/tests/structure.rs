@@ -81,8 +81,18 @@ fn glossary_has_every_term_once() {
 }
 
 #[test]
+fn property_tests_scale() {
+    holds("property tests scale");
+}
+
+#[test]
 fn documents_wrap() {
     holds("documents wrap");
+}
+
+#[test]
+fn rows_of_tables_are_lines() {
+    holds("rows of tables are lines");
 }
 
 #[test]

@@ -286,7 +286,8 @@ impl Definition {
         Ok(())
     }
 
-    /// Mixes are for benches of flows that come and go, and those need them.
+    /// Checks that a bench has mixes exactly if it measures flows that come and go
+    /// ([`Kind::Once`]), and that its sweeps name only these mixes.
     fn check_mixes(&self) -> Result<(), String> {
         if (self.kind == Kind::Once) == self.mix.is_empty() {
             return Err("once needs a [[mix]], and a [[mix]] is for once alone".to_owned());

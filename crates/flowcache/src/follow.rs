@@ -192,9 +192,9 @@ impl Findings {
         Some(ValueDependency::Number { number, shift, add })
     }
 
-    /// The dependency of a number in the packet after an operand that is the same for all packets of
-    /// the flow is added to it or subtracted from it, modulo the number's width. The record can add
-    /// this amount to the number whatever the amount is, so the amount is not pinned.
+    /// The dependency of a sum: a number in the packet, plus or minus an operand that is the same
+    /// for all packets of the flow, modulo the number's width. The record adds any amount, so the
+    /// amount is not pinned.
     fn relative(
         &self,
         values: &Values<'_>,
@@ -230,9 +230,9 @@ impl Findings {
         }
     }
 
-    /// Replaces the dependency of a value that is a number in the packet plus an amount: from now on
-    /// the amount is the same for all flows of the path, and a guard keeps the sum from wrapping in
-    /// another way than for this packet. Other values stay as they are.
+    /// Pins the amount in a value that is a number in the packet plus an amount. The amount is then
+    /// the same for all flows of the path. With a guard, the sum wraps either for all packets of
+    /// the record or for none. Other values stay as they are.
     pub(crate) fn make_linear(&mut self, values: &Values<'_>, id: ValueId) {
         let ValueDependency::Relative { origin: Origin::First(number), was } = self.dependency(id)
         else {

@@ -32,9 +32,9 @@ pub trait Programs {
     /// Facts about the end of a block of a program.
     fn end(&self, program: usize, block: usize) -> BlockEnd;
 
-    /// Whether the place where a packet ends in the program determines the number of functions that
-    /// it has visited, and whether packets that have visited `hops` functions before the program
-    /// stay within the limit.
+    /// Whether all packets that end at the same place of the program have visited the same number
+    /// of functions, and none that visited `hops` functions before the program exceeds the limit of
+    /// visits.
     fn is_even(&self, program: usize, hops: u32) -> bool;
 
     /// Counts packets that took a program to the end of a block. `traffic` is the number of packets

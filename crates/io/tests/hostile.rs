@@ -230,6 +230,8 @@ fn reader_ends_after_an_error() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn any_byte_changed_never_panics(
         which in 0..2_usize,

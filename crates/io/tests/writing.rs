@@ -145,7 +145,7 @@ fn any_packet(links: Vec<Link>) -> impl Strategy<Value = Packet> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(64)))]
 
     #[test]
     fn pcap_reads_back(

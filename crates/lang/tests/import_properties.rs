@@ -129,6 +129,8 @@ fn rule() -> impl Strategy<Value = Rule> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn importers_never_panic_on_arbitrary_text(text in any::<String>()) {
         all_importers(&text)?;

@@ -143,3 +143,13 @@ fn huge_and_hostile_programs_are_answered() {
         assert_eq!(found.unit.is_none(), found.diagnostics.has_errors());
     }
 }
+
+#[test]
+fn match_beyond_the_limit_is_told_of_rule_files() {
+    let row = |n: usize| format!("ip.src == 10.{}.{}.0 => drop; ", n / 256, n % 256);
+    let rows: String = (0..14_000).map(row).collect();
+    let found = with(&[], &[], &format!("nf f() {{ match {{ {rows} else => output; }} }}"));
+    let all: Vec<String> = found.diagnostics.iter().map(|one| format!("{one:?}")).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(all[0].contains("65,536 operations") && all[0].contains("rule-files.md"), "{all:?}");
+}

@@ -15,6 +15,15 @@ fn each_model_defines_the_function_that_its_folder_names() {
 }
 
 #[test]
+fn documents_say_how_many_functions_there_are() {
+    let count = braid_nfs::all().len();
+    let readme = include_str!("../../../README.md");
+    assert!(readme.contains(&format!("- **{count} functions** to start from")), "{count}");
+    let changes = include_str!("../../../CHANGELOG.md");
+    assert!(changes.contains(&format!("A library of {count} network functions")), "{count}");
+}
+
+#[test]
 fn each_folder_has_a_page_with_a_summary() {
     for nf in braid_nfs::all() {
         assert!(!nf.summary().is_empty(), "crates/nfs/{}/README.md says nothing", nf.name);

@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn changes_of_fields_add_up_to_the_changes_of_all_bytes() {
         let mut random = random();
-        for case in 0..2_000 {
+        for case in 0..braid_cases::cases(2_000) as usize {
             let packet = tagged(SHAPES[case % SHAPES.len()], case / 6 % 3);
             let layout = packet.parse();
             let outline = Outline::of(&layout).expect("an outline");

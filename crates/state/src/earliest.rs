@@ -124,7 +124,7 @@ mod tests {
             let mut earliest = Earliest::new(tables);
             let mut items = vec![None; count];
             assert_eq!(earliest.first(), None);
-            for _ in 0..if count == 0 { 0 } else { 500 } {
+            for _ in 0..if count == 0 { 0 } else { braid_cases::cases(500) } {
                 let at = random.below(count as u128) as usize;
                 items[at] = match random.below(8) {
                     0 => None,

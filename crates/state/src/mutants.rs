@@ -46,6 +46,10 @@ pub const MOVE_MUTANTS: [MoveMutant; 11] = [
     MoveMutant::ProgramsForgotten,
 ];
 
+/// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.
+#[cfg(feature = "mutants")]
+const MARK: &str = "built with mutants of state";
+
 /// The mutant that a store has, if any.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Mutants {
@@ -56,6 +60,8 @@ pub(crate) struct Mutants {
 impl Mutants {
     /// The mutant that the store has. Without the feature it has none.
     pub(crate) fn active(self) -> Option<MoveMutant> {
+        #[cfg(feature = "mutants")]
+        std::hint::black_box(MARK);
         #[cfg(feature = "mutants")]
         return self.active;
         #[cfg(not(feature = "mutants"))]

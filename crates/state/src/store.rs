@@ -393,7 +393,8 @@ impl<D: Dependents> Store<D> {
         self.tables.at(table).has_room()
     }
 
-    /// The table with whose entries those of a table live, if there is one.
+    /// The table OTHER, if this table is declared `lives with OTHER`: its entries end together with
+    /// entries of OTHER.
     #[must_use]
     #[inline]
     pub fn partner(&self, table: TableRef) -> Option<TableRef> {

@@ -410,9 +410,9 @@ impl Tables {
         }
     }
 
-    /// Ends the members of a group except its root, which has ended. `row` is the number of the
-    /// first table of the function and shard; one of the members is the entry at a place of a table
-    /// of the function.
+    /// Ends the other members of a group whose root has ended. `row` is the number of the first
+    /// table of the function and shard. `place` and `state` name the first of these members: its
+    /// place, and its table in the function.
     #[cold]
     fn end_others(
         &mut self,

@@ -117,6 +117,8 @@ fn restored(bytes: &[u8]) -> Option<Monitor> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn restored_monitor_goes_on_as_the_saved_one(all in vec(say(), 1..80), at in 0..80_usize) {
         let (before, after) = all.split_at(at.min(all.len()));

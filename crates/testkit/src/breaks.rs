@@ -106,11 +106,11 @@ fn forget_records(chain: &Chain, trace: &mut Trace) {
 /// Stimuli with breaks at places that the seed chooses. The engines are of the kinds that the seed
 /// chooses, and the reference engine.
 #[must_use]
-pub fn with_breaks(stimuli: &[Stimulus], seed: u64, native: bool) -> Vec<Step> {
+pub fn with_breaks(stimuli: &[Stimulus], seed: u64, machine_code: bool) -> Vec<Step> {
     let mut rng = Rng::new(seed ^ 0x6272_6561_6b73_2121);
     let mut engines: Vec<Engine> =
-        Engine::drawn(seed, native).into_iter().map(Engine::eagerly).collect();
-    if native {
+        Engine::drawn(seed, machine_code).into_iter().map(Engine::eagerly).collect();
+    if machine_code {
         engines.extend(USERS);
     }
     let mut kinds: Vec<_> = engines.iter().copied().map(Kind::Compiled).collect();

@@ -46,12 +46,12 @@ impl Pair {
         Ok(Self { seed, program, chain, stimuli, expected })
     }
 
-    /// The engines that a seed chooses, one of them with the options of users. With `native`, they
-    /// run machine code.
+    /// The engines that a seed chooses, one of them with the options of users. With
+    /// `machine_code`, they run machine code.
     #[must_use]
-    pub fn engines(&self, native: bool) -> Vec<Engine> {
+    pub fn engines(&self, machine_code: bool) -> Vec<Engine> {
         let users = usize::try_from(self.seed / 7).unwrap_or(0) % USERS.len();
-        let mut engines = Engine::drawn(self.seed, native);
+        let mut engines = Engine::drawn(self.seed, machine_code);
         engines.push(USERS[users]);
         engines
     }

@@ -18,10 +18,10 @@ const STIMULI: usize = 150;
 /// Number of cases, unless `BRAID_CASES` sets it.
 const CASES: u64 = 60;
 /// One case of this number runs machine code, unless `BRAID_CASES` is set.
-const NATIVE_EVERY: u64 = 12;
+const MACHINE_CODE_EVERY: u64 = 12;
 
-/// The most cases that look for a mistake.
-const FOR_MISTAKES: u64 = 600;
+/// The most cases that look for a mistake, unless `BRAID_CASES` asks for more.
+const FOR_MISTAKES: u32 = 600;
 
 /// Changes a snapshot.
 type Changes = Box<dyn Fn(&mut Snapshot)>;
@@ -38,7 +38,7 @@ fn case(seed: u64) -> Case {
     let program = any(seed);
     let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
     let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
-    let steps = with_breaks(&stimuli(&chain, seed, STIMULI), seed, seed % NATIVE_EVERY == 1);
+    let steps = with_breaks(&stimuli(&chain, seed, STIMULI), seed, seed % MACHINE_CODE_EVERY == 1);
     Case { seed, chain, steps }
 }
 
@@ -174,7 +174,7 @@ fn breaks_find_each_mistake_of_giving_and_taking_state() {
         (*name, Box::new(all) as Changes)
     });
     let mut left: Vec<(&str, Changes)> = of_chains.chain(of_functions).collect();
-    for case in (0..FOR_MISTAKES).map(case) {
+    for case in (0..braid_cases::at_least(FOR_MISTAKES).into()).map(case) {
         left.retain(|(name, change)| {
             let found = differs(&case.chain, &case.steps, change, RIGHT);
             // A state that an engine refuses proves nothing.
@@ -197,7 +197,7 @@ fn breaks_find_each_mutant_of_state() {
     let mut left = MOVE_MUTANTS.to_vec();
     // These need a chain with new values, as in `reload.rs`.
     left.retain(|one| !matches!(one, MoveMutant::DeadlinesKept | MoveMutant::MembersKept));
-    for case in (0..FOR_MISTAKES).map(case) {
+    for case in (0..braid_cases::at_least(FOR_MISTAKES).into()).map(case) {
         left.retain(|mutant| {
             let make = |engine: Engine, chain: &Chain| {
                 let (extent, options) = engine.options();

@@ -39,9 +39,13 @@ fn expected(chain: &Chain, stimuli: Vec<Stimulus>) -> (Vec<Stimulus>, Trace) {
     (stimuli, trace)
 }
 
-/// All engines. Engines with machine code are included only with `native`.
-fn all(native: bool) -> impl Iterator<Item = Engine> {
-    ENGINES.iter().chain(USERS).copied().filter(move |engine| native || !engine.is_native())
+/// All engines. Engines with machine code are included only with `machine_code`.
+fn all(machine_code: bool) -> impl Iterator<Item = Engine> {
+    ENGINES
+        .iter()
+        .chain(USERS)
+        .copied()
+        .filter(move |engine| machine_code || !engine.has_machine_code())
 }
 
 fn folder(below: &str) -> PathBuf {
@@ -51,7 +55,7 @@ fn folder(below: &str) -> PathBuf {
 /// Whether the pair of a seed runs as machine code. By default few pairs do, because builds are not
 /// optimised. In long runs more do, and most of all pairs whose machine code handles tables of
 /// several functions together.
-fn is_native(seed: u64) -> bool {
+fn runs_machine_code(seed: u64) -> bool {
     let every = match (budget::is_asked(), Kind::of(seed)) {
         (false, _) => 12,
         (true, Kind::Library) => 4,
@@ -67,10 +71,10 @@ fn engines_are_equal_on_generated_chains() {
     let mut progress = Progress::new(seeds.clone());
     let wanted = std::env::var("BRAID_KIND").unwrap_or_default();
     for seed in seeds.filter(|seed| format!("{:?}", Kind::of(*seed)).contains(&wanted)) {
-        let native = is_native(seed);
+        let machine_code = runs_machine_code(seed);
         let pair = Pair::draw(seed).unwrap_or_else(|error| panic!("{error}"));
-        let found = pair.check(pair.engines(native));
-        progress.done(seed, native, found.map(|found| found.to_string()));
+        let found = pair.check(pair.engines(machine_code));
+        progress.done(seed, machine_code, found.map(|found| found.to_string()));
     }
     progress.end();
 }

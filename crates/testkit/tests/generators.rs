@@ -329,8 +329,8 @@ fn packets_that_end_connections_take_records_and_others_run_programs() {
 /// The records that packets can use, with the number of packets that did.
 fn records(engine: &Compiled) -> BTreeMap<String, u64> {
     let table = engine.flow_table().expect("flow records");
-    let classes = &table.templates;
-    let is_current = |record: &&FlowRecord| !classes[record.template as usize].is_outdated;
+    let templates = &table.templates;
+    let is_current = |record: &&FlowRecord| !templates[record.template as usize].is_outdated;
     let records = table.records.iter().filter(is_current);
     records
         .map(|record| (format!("{} {:?}", record.template, record.key), record.packets))

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const CHAINS: u64 = 60;
 const PACKETS: usize = 80;
 /// One of this number of chains also runs as machine code.
-const NATIVE_EVERY: u64 = 10;
+const MACHINE_CODE_EVERY: u64 = 10;
 
 /// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
@@ -153,7 +153,7 @@ fn engines_are_equal_on_chains_that_touch_tunnels() {
             })
             .collect();
         let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-        for engine in Engine::drawn(seed, seed % NATIVE_EVERY == 0) {
+        for engine in Engine::drawn(seed, seed % MACHINE_CODE_EVERY == 0) {
             let same = engine.check(&chain, &stimuli, &expected);
             same.unwrap_or_else(|report| panic!("seed {seed}: {report}\n{source}"));
         }

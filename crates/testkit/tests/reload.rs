@@ -34,7 +34,7 @@ fn generated(seed: u64) -> Option<Chain> {
 
 /// The engine `reference`, or a compiled engine without machine code.
 fn kind(seed: u64) -> Kind {
-    let engines = ENGINES.iter().filter(|engine| !engine.is_native());
+    let engines = ENGINES.iter().filter(|engine| !engine.has_machine_code());
     let mut kinds: Vec<Kind> = engines.copied().map(Kind::Compiled).collect();
     kinds.push(Kind::Reference);
     *Rng::new(seed).pick(&kinds)
@@ -287,7 +287,7 @@ fn answered(mut engine: Box<dyn Engine>, port: u16) -> Option<(u128, u128)> {
 fn mappings_of_a_napt_survive_one_more_function() {
     let (snapshot, port) = napt_with_a_mapping();
     let more = napt("monitor() <->", "public: 198.51.100.1");
-    for engine in ENGINES.iter().filter(|engine| !engine.is_native()) {
+    for engine in ENGINES.iter().filter(|engine| !engine.has_machine_code()) {
         let engine = resumed(Kind::Compiled(*engine), &more, snapshot.clone()).expect("it fits");
         let inside = (INSIDE.0.into(), INSIDE.1.into());
         assert_eq!(answered(engine, port), Some(inside), "the answer reaches the host");

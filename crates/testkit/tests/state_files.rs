@@ -72,7 +72,7 @@ fn wrong_contents_are_refused_or_used_but_never_cause_a_panic() {
                 refused += 1;
                 continue;
             };
-            let engines = ENGINES.iter().filter(|engine| !engine.is_native());
+            let engines = ENGINES.iter().filter(|engine| !engine.has_machine_code());
             let kinds: Vec<_> =
                 engines.copied().map(Kind::Compiled).chain([Kind::Reference]).collect();
             match resumed(*rng.pick(&kinds), &chain, snapshot) {

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const CHAINS: u64 = 100;
 const PACKETS: usize = 60;
 /// One of this number of chains also runs as machine code.
-const NATIVE_EVERY: u64 = 10;
+const MACHINE_CODE_EVERY: u64 = 10;
 
 /// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
@@ -126,7 +126,7 @@ fn engines_are_equal_on_chains_of_functions_that_change_tags() {
             })
             .collect();
         let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
-        for engine in Engine::drawn(seed, seed % NATIVE_EVERY == 0) {
+        for engine in Engine::drawn(seed, seed % MACHINE_CODE_EVERY == 0) {
             let same = engine.check(&chain, &stimuli, &expected);
             same.unwrap_or_else(|report| panic!("seed {seed}: {report}\n{source}"));
         }

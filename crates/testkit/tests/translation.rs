@@ -145,7 +145,7 @@ fn lost_decrement_is_refuted() {
 }
 
 #[test]
-fn value_of_one_way_where_two_meet_is_refuted() {
+fn value_of_one_path_where_two_meet_is_refuted() {
     catches(SynthMutant::WrongMerge, &between(MARK, &["mark", "look"]), "where it ends");
 }
 
@@ -172,7 +172,7 @@ fn key_of_the_packet_as_it_is_now_is_refuted() {
 }
 
 #[test]
-fn count_of_one_way_that_is_lost_is_refuted() {
+fn count_of_one_path_that_is_lost_is_refuted() {
     let chain = between(MARK, &["mark", "look"]);
     catches(SynthMutant::CountDropped, &chain, "packets at row 1 of f0");
 }
@@ -254,7 +254,7 @@ fn tags_that_are_added_and_removed_again_are_proven() {
 }
 
 #[test]
-fn entry_that_is_looked_up_before_ways_meet_is_proven() {
+fn entry_that_is_looked_up_before_paths_meet_is_proven() {
     let Some(solver) = solver() else { return };
     let twice = "nf twice() {
       state n: u32 per ip.src = 0, capacity 10;

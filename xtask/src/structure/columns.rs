@@ -1,4 +1,4 @@
-//! A rule on documents: lines wrap at 100 columns.
+//! Rules on documents: lines wrap at 100 columns, and rows of tables are lines.
 
 use super::allowed::{self, Found};
 use super::{File, files};
@@ -16,10 +16,34 @@ pub fn documents_wrap() -> Vec<String> {
 /// The long lines of each document.
 #[must_use]
 pub fn long_lines() -> Found {
-    let of_docs = |file: &File| file.path == "README.md" || file.path.starts_with("docs/");
-    let all =
-        files(&[".md"]).into_iter().filter(of_docs).map(|file| (file.path.clone(), long(&file)));
+    let all = documents().into_iter().map(|file| (file.path.clone(), long(&file)));
     all.filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+/// Every row of a table has a line of its own, also after paragraphs were wrapped again.
+#[must_use]
+pub fn tables_have_lines() -> Vec<String> {
+    documents().iter().flat_map(wrapped_tables).collect()
+}
+
+fn documents() -> Vec<File> {
+    let is_one = |file: &File| {
+        matches!(file.path.as_str(), "README.md" | "CHANGELOG.md") || file.path.starts_with("docs/")
+    };
+    files(&[".md"]).into_iter().filter(is_one).collect()
+}
+
+/// The lines where the row below the head of a table stands within a line.
+fn wrapped_tables(file: &File) -> Vec<String> {
+    let mut code = false;
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(file.text.lines()) {
+        code ^= line.trim_start().starts_with("```");
+        if !code && line.trim_start().find("|---").is_some_and(|at| at > 0) {
+            found.push(format!("{}:{number}: a table without lines", file.path));
+        }
+    }
+    found
 }
 
 fn long(file: &File) -> Vec<String> {
@@ -49,5 +73,12 @@ mod tests {
         let text = format!("{line}\n| {line} |\n```\n{line}\n```\nshort\n{line}\n");
         let found = long(&File { path: "p".to_owned(), text });
         assert_eq!(found, ["p:1: 105 columns", "p:7: 105 columns"]);
+    }
+
+    #[test]
+    fn table_in_a_paragraph_is_found() {
+        let text = "| a |\n|---|\n| 1 |\n```\na |---|\n```\n  | a | |---| | 1 |\n".to_owned();
+        let found = wrapped_tables(&File { path: "p".to_owned(), text });
+        assert_eq!(found, ["p:7: a table without lines"]);
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn prefixes_and_ports_only_grow() {
         let mut random = Random::new(1, 1);
-        for _ in 0..100 {
+        for _ in 0..braid_cases::cases(100) {
             let text = shorter("10.1.2.3/32", &mut random).unwrap();
             let (address, length) = text.split_once('/').unwrap();
             let (length, address): (u32, Ipv4Addr) =

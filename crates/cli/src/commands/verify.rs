@@ -21,7 +21,7 @@ use crate::engines;
 use crate::load::{self, Choice};
 use crate::output::Output;
 
-/// Show that a chain put together does what the chain does, function by function
+/// Prove that a chain's program does what its functions do one after another
 #[derive(clap::Args)]
 pub struct Args {
     /// The file with the chain

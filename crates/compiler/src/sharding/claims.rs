@@ -102,10 +102,11 @@ pub(super) fn facts(claims: &Claims, parts: &[Option<Term>]) -> Facts {
     claims.iter().filter_map(fact).collect()
 }
 
-/// The claims that can decide the worker of an entry, from the claims about its key. The key of a
-/// flow has two ends. If the steering looks at the same end in both directions (`one_sided`), a
-/// claim about an end is about the steered end, at either place of the key. Otherwise the claim is
-/// about the end at one place of the key, and `biflow` keys do not fix which end stands there.
+/// From the claims about a key, the ones that can decide the worker of its entry. The key of a
+/// flow has two ends, and a claim may be about one of them. If the steering looks at the same end
+/// in both directions (`one_sided`), this is the end that the steering looks at, wherever it stands
+/// in the key. Otherwise it is the end at one place of the key. Such a claim decides nothing for
+/// `biflow` keys, where either end may stand at this place.
 pub(super) fn of_key(claims: Claims, granularity: &Granularity, one_sided: bool) -> Claims {
     let biflow = *granularity == Granularity::Biflow;
     let flow = biflow || *granularity == Granularity::Flow;

@@ -4,7 +4,7 @@
 use super::build::{Blocks, Path};
 use super::cells::Cell;
 use super::headers::Entering;
-use super::mutants::SynthMutant;
+use super::mutants::{self, SynthMutant};
 use super::state::{Memo, State};
 use super::values::{Def, Values};
 use super::visit::Visit;
@@ -72,7 +72,7 @@ impl Draft {
 
     /// Whether this mutant is active. Without the feature `mutants`, none is.
     pub(super) fn has_mutant(&self, bug: SynthMutant) -> bool {
-        cfg!(feature = "mutants") && self.bug == Some(bug)
+        mutants::is(self.bug, bug)
     }
 
     /// Adds a step that cannot fault.

@@ -49,6 +49,17 @@ pub enum SynthMutant {
     LengthLost,
 }
 
+/// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.
+#[cfg(feature = "mutants")]
+const MARK: &str = "built with mutants of synthesis";
+
+/// Whether this mutant is active. Without the feature `mutants`, none is.
+pub(super) fn is(bug: Option<SynthMutant>, this: SynthMutant) -> bool {
+    #[cfg(feature = "mutants")]
+    std::hint::black_box(MARK);
+    cfg!(feature = "mutants") && bug == Some(this)
+}
+
 #[cfg(feature = "mutants")]
 impl std::str::FromStr for SynthMutant {
     type Err = String;

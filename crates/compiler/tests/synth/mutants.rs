@@ -70,7 +70,7 @@ fn each_bug_makes_some_program_another() {
     sift(&chain, shapes[0], &mut unseen);
     let chain = compile(OPTIONS, &Default::default(), Form::AsWritten).expect("compiles");
     sift(&chain, shapes[1], &mut unseen);
-    for seed in 0..200 {
+    for seed in 0..braid_cases::at_least(200).into() {
         let source = program(seed);
         let chain = compile(&source.source, &source.files, Form::AsWritten).expect("compiles");
         for shape in shapes {

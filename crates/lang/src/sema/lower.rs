@@ -20,6 +20,14 @@ use crate::source::SourceMap;
 pub const MAX_DEPTH: usize = 200;
 /// The most statements and expressions that are lowered. Each expansion counts.
 pub const MAX_STEPS: usize = 2_000_000;
+/// The number of rows from which on they make a function large, if no loop or call does.
+const MANY_ROWS: usize = 256;
+
+const LESS: &str = "unroll or expand less";
+const TO_A_FILE: &str = "put rows that compare fields with constants into a file: a parameter \
+                         `filter: rules` takes up to 1,048,576 rules from `rules(\"FILE\")`, and \
+                         the row `packet in filter` stands for all of them (docs/rule-files.md)";
+
 /// The most declarations and parameters of a function.
 pub const MAX_DECLARATIONS: usize = 4096;
 /// The most rounds of all loops of a function together.
@@ -174,10 +182,15 @@ impl<'a> Lower<'a> {
     fn refuse<T>(&mut self, span: Span) -> Option<T> {
         if !self.too_large {
             self.too_large = true;
+            let is_expanded = self.loops > 0 || !self.calls.is_empty();
             let (message, help) = if self.depth >= MAX_DEPTH {
                 ("nesting is too deep", "split it with `let`")
+            } else if self.steps > MAX_STEPS {
+                ("the function grows beyond 2,000,000 statements and expressions", LESS)
+            } else if is_expanded || self.rows.len() < MANY_ROWS {
+                ("the function grows beyond 65,536 operations", LESS)
             } else {
-                ("the function grows too large", "unroll or expand less")
+                ("the function has more than 65,536 operations", TO_A_FILE)
             };
             self.say(Diagnostic::new(codes::TOO_LARGE, message, span, "at this point").help(help));
         }

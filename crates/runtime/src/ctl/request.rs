@@ -293,6 +293,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
         #[test]
         fn any_line_is_an_error_or_a_request_within_its_limits(line in ".{0,200}") {
             prop_assert!(!read(&line).is_ok_and(|request| beyond(&request)));

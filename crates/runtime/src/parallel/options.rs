@@ -1,5 +1,5 @@
-//! Options of the engine, among them defects and delays, for tests of what finds them. Only builds
-//! with the feature `mutants` have defects and delays.
+//! Options of the engine, among them mutants (deliberate mistakes) and delays, for tests. Only builds
+//! with the feature `stalls` have delays, and only builds with the feature `mutants` have mutants.
 
 /// How an engine with stages runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,9 +9,9 @@ pub struct Options {
     /// The number of times that a thread looks for work before it sleeps.
     pub spins: u32,
     /// The seed of delays between stages, for tests.
-    #[cfg(feature = "mutants")]
+    #[cfg(feature = "stalls")]
     pub stalls: Option<u64>,
-    /// A defect, for tests.
+    /// A mutant, for tests.
     #[cfg(feature = "mutants")]
     pub mutant: Option<Mutant>,
 }
@@ -23,7 +23,7 @@ impl Default for Options {
         Self {
             bundle: 8,
             spins: 500,
-            #[cfg(feature = "mutants")]
+            #[cfg(feature = "stalls")]
             stalls: None,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -31,7 +31,7 @@ impl Default for Options {
     }
 }
 
-/// A defect.
+/// A mutant.
 #[cfg(feature = "mutants")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mutant {
@@ -47,7 +47,7 @@ pub enum Mutant {
     NoCatchUp,
 }
 
-/// All defects.
+/// All mutants.
 #[cfg(feature = "mutants")]
 pub const MUTANTS: [Mutant; 5] = [
     Mutant::LostNil,
@@ -57,12 +57,12 @@ pub const MUTANTS: [Mutant; 5] = [
     Mutant::NoCatchUp,
 ];
 
+/// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.
 #[cfg(feature = "mutants")]
-impl Options {
-    fn has(self, mutant: Mutant) -> bool {
-        self.mutant == Some(mutant)
-    }
+const MARK: &str = "built with mutants of stages";
 
+#[cfg(feature = "stalls")]
+impl Options {
     /// Delays a stage before a bundle.
     pub(super) fn stall(self, stage: usize, turn: u64) {
         use std::time::Duration;
@@ -73,6 +73,20 @@ impl Options {
             1..4 => std::thread::yield_now(),
             _ => {}
         }
+    }
+}
+
+#[cfg(not(feature = "stalls"))]
+impl Options {
+    #[expect(clippy::unused_self, reason = "only options of tests have delays")]
+    pub(super) fn stall(self, _: usize, _: u64) {}
+}
+
+#[cfg(feature = "mutants")]
+impl Options {
+    fn has(self, mutant: Mutant) -> bool {
+        std::hint::black_box(MARK);
+        self.mutant == Some(mutant)
     }
 
     /// The operation that a merger carries out as the one with this number.
@@ -102,10 +116,8 @@ impl Options {
 }
 
 #[cfg(not(feature = "mutants"))]
-#[expect(clippy::unused_self, reason = "only options of tests have defects")]
+#[expect(clippy::unused_self, reason = "only options of tests have mutants")]
 impl Options {
-    pub(super) fn stall(self, _: usize, _: u64) {}
-
     pub(super) fn nth(self, at: usize, _: usize) -> usize {
         at
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 /// One of this number of pairs runs as machine code from the first packets on.
-const NATIVE: u64 = 6;
+const MACHINE_CODE_EVERY: u64 = 6;
 /// The number of pairs with a difference after which a run stops.
 const ENOUGH: u32 = 5;
 /// The time between two progress lines.
@@ -77,7 +77,9 @@ fn is_equal(seed: u64) -> bool {
             return false;
         }
     };
-    let Some(found) = pair.check(pair.engines(seed.is_multiple_of(NATIVE))) else { return true };
+    let Some(found) = pair.check(pair.engines(seed.is_multiple_of(MACHINE_CODE_EVERY))) else {
+        return true;
+    };
     println!("{found}");
     match found.keep(&folder()) {
         Ok(path) => println!("soak: kept as {}", path.display()),

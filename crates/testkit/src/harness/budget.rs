@@ -10,7 +10,7 @@ pub struct Progress {
     seeds: Range<u64>,
     start: Instant,
     /// Number of cases with machine code.
-    native: u64,
+    machine_code: u64,
     /// The differences.
     found: Vec<String>,
 }
@@ -22,15 +22,15 @@ impl Progress {
     /// A run over these seeds.
     #[must_use]
     pub fn new(seeds: Range<u64>) -> Self {
-        Self { seeds, start: Instant::now(), native: 0, found: Vec::new() }
+        Self { seeds, start: Instant::now(), machine_code: 0, found: Vec::new() }
     }
 
     /// Records the end of the case of a seed.
     ///
     /// # Panics
     /// When enough cases had differences.
-    pub fn done(&mut self, seed: u64, native: bool, found: Option<String>) {
-        self.native += u64::from(native);
+    pub fn done(&mut self, seed: u64, machine_code: bool, found: Option<String>) {
+        self.machine_code += u64::from(machine_code);
         self.found.extend(found);
         let done = seed + 1 - self.seeds.start;
         if self.found.len() >= ENOUGH || self.seeds.end == seed + 1 || done.is_multiple_of(1000) {
@@ -48,7 +48,7 @@ impl Progress {
             "{done} of {} pairs done (seeds {start} to {}; {} with machine code): {} differ, {:.0} s",
             end - start,
             start + done - 1,
-            self.native,
+            self.machine_code,
             self.found.len(),
             self.start.elapsed().as_secs_f64(),
         );

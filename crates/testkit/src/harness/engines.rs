@@ -115,14 +115,14 @@ impl Engine {
     /// - There is always `synth`, which runs the programs of several functions combined, or
     ///   `fused`, which also makes flow records. Every other time there is also `sequential`.
     /// - Packets come one by one or in bursts.
-    /// - Programs are interpreted or, with `native`, run as machine code from the first or a later
-    ///   packet on.
+    /// - Programs are interpreted or, with `machine_code`, run as machine code from the first or a
+    ///   later packet on.
     /// - Sometimes all hashes are equal.
     /// - One of eight compiles on a thread of its own, so that runs differ in when programs are there.
     /// - Every third time, one more engine runs the chain in stages.
     /// - One of four makes records at the same time as users' engines.
     #[must_use]
-    pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
+    pub fn drawn(seed: u64, machine_code: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
         let eager = !Rng::new(seed ^ 0x6561_6765_7221).one_in(4);
         let workshop = Rng::new(seed ^ 0x6173_6964_6521).one_in(8);
@@ -133,7 +133,7 @@ impl Engine {
                 Extent::Function => 0,
                 Extent::Chain => *rng.pick(&[0, 0, 0, 2, 1 << 16, 1 << 16]),
             };
-            let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
+            let jit = if machine_code { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let burst = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(64)]);
             let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
             Engine { extent: *extent, jit, records, burst, hash, eager, workshop, stages: None }
@@ -183,7 +183,7 @@ impl Engine {
 
     /// Whether it makes machine code, which takes long in unoptimised builds.
     #[must_use]
-    pub fn is_native(&self) -> bool {
+    pub fn has_machine_code(&self) -> bool {
         self.jit != Jit::Off
     }
 

@@ -11,7 +11,7 @@ use braid_testkit::harness::{self, Form};
 use braid_testkit::record::{Detail, Stimulus, record};
 
 /// The record templates that generated chains of library functions make.
-fn generated_classes() -> impl Iterator<Item = FlowTemplate> {
+fn generated_templates() -> impl Iterator<Item = FlowTemplate> {
     let programs = (0..braid_cases::at_least(600).into()).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {
         let some = ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "native nf"];
@@ -61,15 +61,15 @@ fn tags_that_functions_change_in_turn_are_changed_once() {
 #[test]
 fn records_of_generated_chains_change_tags_publish_events_send_copies_and_run_natives() {
     let (mut pushed, mut popped, mut tagged, mut said, mut copied, mut native) = (0, 0, 0, 0, 0, 0);
-    for class in generated_classes() {
-        pushed += if class.pushes.is_empty() { 0 } else { class.packets };
-        popped += if class.pops == 0 { 0 } else { class.packets };
-        tagged += if class.tags.is_empty() { 0 } else { class.packets };
-        copied += if class.copies.is_empty() { 0 } else { class.packets };
-        let says = class.parts.iter().any(|part| !part.events.is_empty());
-        said += if says { class.packets } else { 0 };
-        let runs = class.parts.iter().any(|part| part.native.is_some());
-        native += if runs { class.packets } else { 0 };
+    for template in generated_templates() {
+        pushed += if template.pushes.is_empty() { 0 } else { template.packets };
+        popped += if template.pops == 0 { 0 } else { template.packets };
+        tagged += if template.tags.is_empty() { 0 } else { template.packets };
+        copied += if template.copies.is_empty() { 0 } else { template.packets };
+        let says = template.parts.iter().any(|part| !part.events.is_empty());
+        said += if says { template.packets } else { 0 };
+        let runs = template.parts.iter().any(|part| part.native.is_some());
+        native += if runs { template.packets } else { 0 };
     }
     let all = [pushed, popped, tagged, said, copied, native];
     assert!(

@@ -34,7 +34,7 @@ fn functions_do_the_same_in_processes_of_their_own() {
         for seed in 0..braid_cases::at_least(2).into() {
             let (stimuli, expected) = recorded(&chain, seed, STIMULI);
             let apart = isolated(chain.clone());
-            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.is_native()) {
+            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.has_machine_code()) {
                 let found = engine.check(&apart, &stimuli, &expected);
                 assert!(found.is_ok(), "{} seed {seed}: {}", chain.name, found.unwrap_err());
             }

@@ -174,7 +174,7 @@ fn records_reach_across_native_functions() {
         for seed in 0..braid_cases::at_least(4).into() {
             let (stimuli, expected) = recorded(&chain, seed, STIMULI);
             let engines = ENGINES.iter().filter(|engine| engine.has_records());
-            for engine in engines.filter(|engine| seed == 0 || !engine.is_native()) {
+            for engine in engines.filter(|engine| seed == 0 || !engine.has_machine_code()) {
                 let found = engine.check(&chain, &stimuli, &expected);
                 assert!(found.is_ok(), "{at}, seed {seed}: {}", found.unwrap_err());
                 let mut fused = engine.compiled(&chain);
@@ -239,7 +239,7 @@ fn engines_are_equal_on_chains_with_native_functions() {
     for chain in chains() {
         for seed in braid_cases::seeds(4) {
             let (stimuli, expected) = recorded(&chain, seed, STIMULI);
-            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.is_native()) {
+            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.has_machine_code()) {
                 let found = engine.check(&chain, &stimuli, &expected);
                 assert!(found.is_ok(), "{} seed {seed}: {}", chain.name, found.unwrap_err());
             }
@@ -461,7 +461,7 @@ fn page_starts_with_a_function_that_runs() {
     let chain = format!("native nf first_hundred{declared}").replace("first.so", &built);
     let chain = compile(&chain);
     let (stimuli, expected) = recorded(&chain, 1, STIMULI);
-    for engine in ENGINES.iter().filter(|engine| !engine.is_native()) {
+    for engine in ENGINES.iter().filter(|engine| !engine.has_machine_code()) {
         let found = engine.check(&chain, &stimuli, &expected);
         assert!(found.is_ok(), "{}", found.unwrap_err());
     }

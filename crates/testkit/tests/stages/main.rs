@@ -73,7 +73,7 @@ fn with_mutant(chain: &Chain, mutant: Mutant, seed: u64) -> Box<dyn engine::Engi
 #[test]
 fn random_chains_find_each_mutant() {
     let mut left = MUTANTS.to_vec();
-    for seed in 0..100 {
+    for seed in 0..braid_cases::at_least(100).into() {
         let mut rng = Rng::new(seed ^ 0xb0b0_0000);
         let (_, chain) = chains::any(&mut rng);
         let stimuli = chains::traffic(&mut rng, STIMULI);

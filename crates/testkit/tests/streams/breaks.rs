@@ -94,7 +94,7 @@ fn connections_go_on_with_one_function_more_or_fewer() {
         let mut rng = Rng::new(seed);
         let (before, after) = stimuli.split_at(rng.below(PACKETS));
         for (from, to) in [(&chain, &more), (&more, &chain)] {
-            let compiled = || ENGINES.iter().filter(|engine| !engine.is_native()).copied();
+            let compiled = || ENGINES.iter().filter(|engine| !engine.has_machine_code()).copied();
             let mut old = Kind::Compiled(compiled().next().expect("an engine")).engine(from);
             let mut oracle = harness::reference(from);
             record(old.as_mut(), before, Detail::End);

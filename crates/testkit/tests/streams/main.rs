@@ -42,7 +42,7 @@ fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
         let (stimuli, expected) = recorded(&chain, seed, PACKETS);
         published(&expected, &mut events);
         resets += expected.counters.iter().map(|counters| counters.created).sum::<u64>();
-        for engine in ENGINES.iter().chain(USERS).filter(|engine| !engine.is_native()) {
+        for engine in ENGINES.iter().chain(USERS).filter(|engine| !engine.has_machine_code()) {
             let found = engine.difference_of(engine.make(&chain).as_mut(), &stimuli, &expected);
             if let Some(found) = found {
                 panic!("seed {seed}, {engine}: {found:?}\n{program}");
@@ -78,7 +78,8 @@ fn packets_that_no_function_can_follow_are_told() {
         "does not follow bytes that the capture lacks",
     ];
     let mut engines = vec![harness::reference(&chain)];
-    engines.extend(ENGINES.iter().filter(|one| !one.is_native()).map(|one| one.make(&chain)));
+    engines
+        .extend(ENGINES.iter().filter(|one| !one.has_machine_code()).map(|one| one.make(&chain)));
     for mut engine in engines {
         record(engine.as_mut(), &stimuli, Detail::End);
         for node in 0..2 {

@@ -27,7 +27,7 @@ pub struct Args {
 /// What to do.
 #[derive(Subcommand)]
 enum Verb {
-    /// How the run is: its chain, its time, its packets and its devices
+    /// The run's chain, time, packets and devices
     Status,
     /// The counters, as at the end of a run
     Counters,

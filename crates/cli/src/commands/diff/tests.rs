@@ -163,7 +163,7 @@ fn unlike_packets_are_not_one_that_was_changed() {
 #[test]
 fn every_packet_is_accounted_for() {
     let mut rng = braid_externs::rng::Rng::new(1);
-    for round in 0..300 {
+    for round in 0..braid_cases::cases(300) {
         let mut draw = |below: u64| rng.next_u64() % below;
         let kinds = 1 + draw(6);
         let lens = [draw(300), draw(300)];

@@ -2,7 +2,7 @@
 
 use super::groups::{Groups, speaks_on_packets, speaks_on_time};
 use super::log;
-use super::routes::{Draft, Enters, Way, assigned, forks};
+use super::routes::{Draft, DraftRoute, Enters, assigned, forks};
 use super::visits::Visits;
 use crate::parallel::tables::tables;
 use braid_ir::chain::{Chain, Interface, Malformed, Sink, Source};
@@ -16,14 +16,14 @@ pub(super) fn divided(chain: &Chain, visits: &Visits, groups: Groups, draft: Dra
     let numbers = groups.numbers();
     let stage_of = |group: usize| numbers.iter().position(|number| *number == group).unwrap_or(0);
     let (mut routes, mut entry_of, mut logs) = (Vec::new(), Vec::new(), vec![false; numbers.len()]);
-    for way in &draft.routes {
-        let stages: Vec<usize> = way.groups.iter().map(|group| stage_of(*group)).collect();
-        for function in logging(way) {
+    for drafted in &draft.routes {
+        let stages: Vec<usize> = drafted.groups.iter().map(|group| stage_of(*group)).collect();
+        for function in logging(drafted) {
             logs[stages[function]] = true;
         }
         let graph = routes.len();
-        routes.push(route(graph, &stages, &way.graph.root, way.graph.copies.len()));
-        if way.is_parallel {
+        routes.push(route(graph, &stages, &drafted.graph.root, drafted.graph.copies.len()));
+        if drafted.is_parallel {
             let row = Node::Sequence((0..stages.len()).map(Node::Function).collect());
             routes.push(route(graph + 1, &stages, &row, 0));
         }
@@ -32,7 +32,7 @@ pub(super) fn divided(chain: &Chain, visits: &Visits, groups: Groups, draft: Dra
     let entries = draft.entries.iter().map(|enters| match enters {
         Enters::Nowhere => Entry::Unlinked,
         Enters::Leaves(interface) => Entry::Leaves(*interface),
-        Enters::Route(way) => entry_of[*way],
+        Enters::Route(number) => entry_of[*number],
     });
     let entries: Vec<Entry> = entries.collect();
     let stages = (0..).zip(&numbers).map(|(stage, group)| {
@@ -54,8 +54,8 @@ fn route(number: usize, stages: &[usize], root: &Node, copies: usize) -> Route {
 }
 
 /// The functions of a route's graph whose writes a merger asks for.
-fn logging(way: &Way) -> Vec<usize> {
-    let forks = forks(&way.graph.root).into_iter();
+fn logging(route: &DraftRoute) -> Vec<usize> {
+    let forks = forks(&route.graph.root).into_iter();
     let operations = forks.flat_map(|fork| &fork.merge.operations);
     let named = operations.flat_map(|operation| match operation {
         Operation::Modify { by, unless, .. }
@@ -73,8 +73,8 @@ fn is_apart(chain: &Chain, visits: &Visits, functions: &[u16]) -> bool {
     let model = |node: &u16| &chain.nodes[usize::from(*node)].model;
     let others = (0..).zip(&chain.nodes).filter(|(node, _)| !functions.contains(node));
     let sends = |node: u16| {
-        let ways = [false, true].into_iter().filter_map(|back| visits.all.get(&(node, back)));
-        ways.into_iter().any(|ways| ways.sends)
+        let exits = [false, true].into_iter().filter_map(|back| visits.all.get(&(node, back)));
+        exits.into_iter().any(|exits| exits.sends)
     };
     let mut speaking = others
         .filter(|(node, other)| speaks_on_packets(&other.model) || sends(visits.first(*node)));

@@ -1,4 +1,4 @@
-//! Routes: the ways of packets through groups of functions.
+//! Routes of packets through groups of functions.
 
 use super::groups::{Groups, row};
 use super::log::assigns;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) struct Draft {
     /// By interface.
     pub(super) entries: Vec<Enters>,
-    pub(super) routes: Vec<Way>,
+    pub(super) routes: Vec<DraftRoute>,
     /// Two groups whose results a merger could not put together.
     pub(super) unmergeable: Option<(usize, usize)>,
     /// Groups that are next to each other on a route, and whether they run side by side on one.
@@ -33,7 +33,7 @@ pub(super) enum Enters {
 }
 
 /// A route.
-pub(super) struct Way {
+pub(super) struct DraftRoute {
     pub(super) groups: Vec<usize>,
     pub(super) graph: ServiceGraph,
     /// Whether groups run side by side.
@@ -56,8 +56,8 @@ pub(super) fn draft(chain: &Chain, visits: &Visits, groups: &Groups) -> Result<D
                 Some(route) => *route,
                 None => {
                     known.insert(visit, draft.routes.len());
-                    let way = way(chain, visits, groups, visit, draft.routes.len())?;
-                    draft.routes.push(way);
+                    let route = route(chain, visits, groups, visit, draft.routes.len())?;
+                    draft.routes.push(route);
                     draft.routes.len() - 1
                 }
             }),
@@ -69,9 +69,9 @@ pub(super) fn draft(chain: &Chain, visits: &Visits, groups: &Groups) -> Result<D
     if 2 * draft.routes.len() > Meta::ROUTES {
         return Err(Why::Unfit("there are more routes than metadata can number".into()));
     }
-    draft.unmergeable = draft.routes.iter().find_map(|way| unmergeable(chain, groups, way));
-    for way in &draft.routes {
-        for pair in way.groups.windows(2) {
+    draft.unmergeable = draft.routes.iter().find_map(|route| unmergeable(chain, groups, route));
+    for route in &draft.routes {
+        for pair in route.groups.windows(2) {
             let (a, b) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
             draft.neighbours.push((a, b, false));
         }
@@ -84,20 +84,20 @@ pub(super) fn draft(chain: &Chain, visits: &Visits, groups: &Groups) -> Result<D
 }
 
 /// The route from a visit on.
-fn way(
+fn route(
     chain: &Chain,
     visits: &Visits,
     groups: &Groups,
     from: Visit,
     number: usize,
-) -> Result<Way, Why> {
+) -> Result<DraftRoute, Why> {
     let row = row(visits, from)?;
     let mut passed: Vec<usize> = row.iter().map(|node| groups.of(*node)).collect();
     passed.dedup();
     let function = |group: &usize| {
         let mut all = Vec::new();
         for node in row.iter().filter(|node| groups.of(**node) == *group) {
-            let members = visits.all.get(&(*node, from.1)).map_or(&[][..], |ways| &ways.members);
+            let members = visits.all.get(&(*node, from.1)).map_or(&[][..], |exits| &exits.members);
             for member in members {
                 all.extend(actions(&member.profile, member.steers));
                 all.extend(lacks_room(chain, member.node).then_some(Action::Drop));
@@ -114,7 +114,7 @@ fn way(
     let graph = graph_sharing(number, &functions, &rules, Sharing::Nothing)
         .map_err(|problem| Why::Unfit(problem.to_string()))?;
     let is_parallel = graph.equivalent_length < functions.len();
-    Ok(Way { groups: passed, graph, is_parallel })
+    Ok(DraftRoute { groups: passed, graph, is_parallel })
 }
 
 /// Names of functions, as text.
@@ -153,16 +153,16 @@ fn functions(node: &Node) -> Vec<usize> {
 }
 
 /// The pairs of groups that run side by side.
-fn beside(way: &Way) -> Vec<(usize, usize)> {
+fn beside(route: &DraftRoute) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    for fork in forks(&way.graph.root) {
+    for fork in forks(&route.graph.root) {
         let branches: Vec<Vec<usize>> =
             fork.branches.iter().map(|branch| functions(&branch.node)).collect();
         for (at, one) in branches.iter().enumerate() {
             for (a, b) in
                 branches[at + 1..].iter().flatten().flat_map(|b| one.iter().map(move |a| (a, b)))
             {
-                let (a, b) = (way.groups[*a], way.groups[*b]);
+                let (a, b) = (route.groups[*a], route.groups[*b]);
                 pairs.push((a.min(b), a.max(b)));
             }
         }
@@ -171,21 +171,21 @@ fn beside(way: &Way) -> Vec<(usize, usize)> {
 }
 
 /// Two groups of a route that a merger cannot put together, or whose versions are too many.
-fn unmergeable(chain: &Chain, groups: &Groups, way: &Way) -> Option<(usize, usize)> {
+fn unmergeable(chain: &Chain, groups: &Groups, route: &DraftRoute) -> Option<(usize, usize)> {
     let most = usize::try_from(Meta::VERSIONS).unwrap_or(usize::MAX);
-    for fork in forks(&way.graph.root) {
+    for fork in forks(&route.graph.root) {
         let main = fork.branches.iter().find(|branch| branch.version == fork.merge.into);
         let main = main.and_then(|branch| functions(&branch.node).first().copied());
-        let fits = |operation: &Operation| can_merge(chain, groups, way, operation);
+        let fits = |operation: &Operation| can_merge(chain, groups, route, operation);
         let by = fork.merge.operations.iter().find(|operation| !fits(operation)).map(by);
         let other = |by: usize| {
             let all = fork.branches.iter().flat_map(|branch| functions(&branch.node));
             main.into_iter().chain(all).find(|function| *function != by)
         };
         // Version 1 is the packet itself.
-        let too_many = (way.graph.copies.len() + 2 > most).then_some(main).flatten();
+        let too_many = (route.graph.copies.len() + 2 > most).then_some(main).flatten();
         if let Some(by) = by.or(too_many) {
-            return Some((way.groups[by], way.groups[other(by)?]));
+            return Some((route.groups[by], route.groups[other(by)?]));
         }
     }
     None
@@ -200,9 +200,9 @@ fn by(operation: &Operation) -> usize {
 }
 
 /// Whether logs tell all that an operation asks.
-fn can_merge(chain: &Chain, groups: &Groups, way: &Way, operation: &Operation) -> bool {
+fn can_merge(chain: &Chain, groups: &Groups, route: &DraftRoute, operation: &Operation) -> bool {
     let Operation::Modify { part, by, unless, .. } = operation else { return false };
-    let assigned = |function: usize| assigned(chain, &groups.functions(way.groups[function]));
+    let assigned = |function: usize| assigned(chain, &groups.functions(route.groups[function]));
     let (own, only) = assigned(*by);
     let yields = |function: &usize| {
         let (parts, only) = assigned(*function);

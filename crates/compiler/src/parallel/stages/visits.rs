@@ -16,7 +16,7 @@ pub(super) type Visit = (u16, bool);
 /// The visits that packets can make.
 pub(super) struct Visits {
     pub(super) graph: Graph,
-    pub(super) all: BTreeMap<Visit, Ways>,
+    pub(super) all: BTreeMap<Visit, Exits>,
 }
 
 /// What a function does in one direction.
@@ -28,7 +28,7 @@ pub(super) struct Member {
 }
 
 /// Where a visit leads.
-pub(super) struct Ways {
+pub(super) struct Exits {
     pub(super) members: Vec<Member>,
     /// Where the packet itself goes on.
     pub(super) onward: Option<Sink>,
@@ -58,9 +58,9 @@ impl Visits {
         let mut open: Vec<Visit> = entries.filter_map(|sink| visits.visit(sink)).collect();
         while let Some(visit) = open.pop() {
             if !visits.all.contains_key(&visit) {
-                let ways = visits.ways(chain, visit)?;
-                open.extend(ways.counts.iter().map(|(next, _)| *next));
-                visits.all.insert(visit, ways);
+                let exits = visits.exits(chain, visit)?;
+                open.extend(exits.counts.iter().map(|(next, _)| *next));
+                visits.all.insert(visit, exits);
             }
         }
         visits.bound()?;
@@ -78,8 +78,8 @@ impl Visits {
         self.graph.group(node).iter().copied().min().unwrap_or(node)
     }
 
-    fn ways(&self, chain: &Chain, (node, backward): Visit) -> Result<Ways, Why> {
-        let mut ways = Ways {
+    fn exits(&self, chain: &Chain, (node, backward): Visit) -> Result<Exits, Why> {
+        let mut exits = Exits {
             members: Vec::new(),
             onward: None,
             elsewhere: Vec::new(),
@@ -98,25 +98,25 @@ impl Visits {
                 ports.filter_map(|name| output(name, &model.ports, backward)).collect();
             let emits = profile.copies || !profile.creates.is_empty();
             let onward = self.graph.next(*node, ahead);
-            if place > 0 && onward != ways.onward {
+            if place > 0 && onward != exits.onward {
                 return Err(Why::Priority);
             }
-            ways.onward = onward;
+            exits.onward = onward;
             for out in &ports {
                 let target = self.visit(self.graph.next(*node, *out));
                 let (sent, passed) = sends(model, *out, backward);
                 let elsewhere = *out != ahead || emits && sent > 0;
-                ways.sends |= elsewhere;
-                ways.elsewhere.extend(target.filter(|_| elsewhere));
+                exits.sends |= elsewhere;
+                exits.elsewhere.extend(target.filter(|_| elsewhere));
                 let count = sent.saturating_mul(RUNS).saturating_add(passed);
-                ways.counts.extend(target.map(|target| (target, count)));
+                exits.counts.extend(target.map(|target| (target, count)));
             }
             let steers = ports.iter().any(|out| *out != ahead);
-            ways.members.push(Member { node: *node, profile, steers });
+            exits.members.push(Member { node: *node, profile, steers });
         }
         // A function that never lets a packet pass still has a successor on the path.
-        ways.counts.extend(self.visit(ways.onward).map(|next| (next, 0)));
-        Ok(ways)
+        exits.counts.extend(self.visit(exits.onward).map(|next| (next, 0)));
+        Ok(exits)
     }
 
     /// All visits that follow a visit, including itself.
@@ -125,7 +125,7 @@ impl Visits {
         while let Some(visit) = open.pop() {
             if !found.contains(&visit) {
                 found.push(visit);
-                let next = self.all.get(&visit).into_iter().flat_map(|ways| &ways.counts);
+                let next = self.all.get(&visit).into_iter().flat_map(|exits| &exits.counts);
                 open.extend(next.map(|(next, _)| *next));
             }
         }
@@ -154,9 +154,9 @@ impl Visits {
             Some(None) => return Err(Why::Circle),
             None => {}
         }
-        let Some(ways) = self.all.get(&visit) else { return Ok(0) };
-        let mut most = u32::try_from(ways.members.len()).unwrap_or(u32::MAX);
-        for (next, count) in &ways.counts {
+        let Some(exits) = self.all.get(&visit) else { return Ok(0) };
+        let mut most = u32::try_from(exits.members.len()).unwrap_or(u32::MAX);
+        for (next, count) in &exits.counts {
             most = most.saturating_add(count.saturating_mul(self.most(*next, known)?));
         }
         known.insert(visit, Some(most));

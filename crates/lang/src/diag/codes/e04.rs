@@ -95,7 +95,7 @@ codes! {
 }";
 
     TOO_LARGE = 410, Error, "the function is too large",
-    "Braid unrolls loops, and replaces each call of a function of the program by its definition. After that, a function may have at most 65,536 operations and 200 levels of nesting. Evaluating a constant may follow at most 1,048,576 references to other constants.",
+    "Braid unrolls loops, and replaces each call of a function of the program by its definition. After that, a function may have at most 65,536 operations and 200 levels of nesting. A match with thousands of rows reaches this limit, too: put its rows into a rule file. Evaluating a constant may follow at most 1,048,576 references to other constants.",
     wrong: "nf f() {
   fn a(x: u8) -> u8 = x ^ x << 1 ^ x >> 1 ^ x << 2;
   fn b(x: u8) -> u8 = a(a(a(a(x))));
