@@ -23,6 +23,7 @@
 )]
 
 mod absences;
+mod absent_option;
 mod basis;
 mod batch;
 mod batches;
@@ -56,6 +57,7 @@ mod mutants;
 mod native_calls;
 mod new_record;
 mod observer;
+mod operations;
 mod outer;
 mod path;
 mod payback;

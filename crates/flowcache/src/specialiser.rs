@@ -9,14 +9,15 @@
     reason = "programs and verified models refer only to what they declare"
 )]
 
+use crate::absent_option;
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
 use crate::findings::{Findings, Image};
-use crate::guard::Guard;
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
-use crate::key::{Bits, LENGTH, OPEN};
+use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
+use crate::operations::{is_harmless, simple};
 use crate::outer;
 use crate::recording::Source;
 use crate::slab::NONE;
@@ -24,20 +25,15 @@ use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{
-    Area, BinOp, Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
+    Area, Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
 };
 use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::rewrite::Outline;
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
 use std::sync::Arc;
-
-/// The kind of the TCP option with time stamps, and the first word of the options if it is alone: two
-/// bytes without an option, the kind, and the length.
-const TS_KIND: u8 = 8;
-const TS_ALONE: u32 = 0x0101_080a;
 
 /// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
@@ -264,25 +260,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.findings.know(values, *out, has.into());
                 return Some(());
             }
-            Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
-                let number = self.find(values, node, *state, key)??;
-                for (slot, value) in (0..).zip(slots) {
-                    self.assign(values, number, slot, *value)?;
-                }
-                self.findings.know(values, *ok, 1);
-                return Some(());
-            }
-            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
-                let number = self.find(values, node, *state, key)??;
-                self.assign(values, number, *slot, *value)?;
-                self.findings.know(values, *ok, 1);
-                return Some(());
+            Op::StateSet { .. } | Op::StatePut { .. } | Op::StateDelete { .. } => {
+                return self.on_entry(node, values, op);
             }
             Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
                 return self.search(values, (node, *param), &op.outs());
             }
             Op::LoadBytes { found, out, area: Area::TcpOption(kind), .. } => {
-                self.lacks_option(*kind)?;
+                absent_option::require(&self.headers, &mut self.findings.guards, *kind)?;
                 self.findings.know(values, *found, 0);
                 self.findings.know(values, *out, 0);
                 return Some(());
@@ -296,10 +281,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,
             op if op.changes_payload() => return None,
-            Op::StateDelete { state, key: Key::Explicit(key) } => {
-                // The step has no effect as long as the entry is absent.
-                return self.find(values, node, *state, key)?.is_none().then_some(());
-            }
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
                 self.findings.lookups += 1;
@@ -333,40 +314,29 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(())
     }
 
-    /// Makes the record depend on a TCP header that lacks an option: it has no options, or time stamps
-    /// alone, as most systems send them (RFC 7323, appendix A). `None` if the header has others, or if
-    /// the record cannot depend on it.
-    fn lacks_option(&mut self, kind: u8) -> Option<()> {
-        if self.headers.stale || self.headers.has(Header::Tcp) != Some(true) {
-            return None;
-        }
-        let Place::Came(flags) = self.headers.place(Field::TcpFlags)? else { return None };
-        // The header's length is in the byte before the flags (RFC 9293, section 3.1).
-        let length = Bits { at: flags.at.checked_sub(1)?, len: 1, shift: 4, width: 4 };
-        let words = match length.get(&self.headers.head) {
-            5 => 5,
-            8 if kind != TS_KIND => {
-                let first = Bits { at: flags.at + 7, len: 4, shift: 0, width: 32 };
-                self.depends_on_bits(first, TS_ALONE)?;
-                8
+    /// Executes an operation on an entry.
+    fn on_entry(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        match op {
+            Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
+                let number = self.find(values, node, *state, key)??;
+                for (slot, value) in (0..).zip(slots) {
+                    self.assign(values, number, slot, *value)?;
+                }
+                self.findings.know(values, *ok, 1);
+                Some(())
             }
-            _ => return None,
-        };
-        self.depends_on_bits(length, words)
-    }
-
-    /// Makes the record depend on a value in the packet as it came.
-    fn depends_on_bits(&mut self, bits: Bits, value: u32) -> Option<()> {
-        let is_there = bits.at + bits.len <= self.headers.head.len();
-        if !is_there
-            || bits.are_in(&self.headers.written).0
-            || bits.get(&self.headers.head) != value.into()
-        {
-            return None;
+            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
+                let number = self.find(values, node, *state, key)??;
+                self.assign(values, number, *slot, *value)?;
+                self.findings.know(values, *ok, 1);
+                Some(())
+            }
+            Op::StateDelete { state, key: Key::Explicit(key) } => {
+                // The step has no effect as long as the entry is absent.
+                self.find(values, node, *state, key)?.is_none().then_some(())
+            }
+            _ => None,
         }
-        let (number, value) = (bits.number()?, value << bits.shift);
-        self.findings.guards.add(Guard { number, least: value, most: value });
-        Some(())
     }
 
     /// The dependency of the result of an operation.
@@ -621,34 +591,4 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     fn tag_name(&self, node: u16, tag: TagId) -> &str {
         &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
     }
-}
-
-/// Whether an operation only computes a value, and has no faults.
-fn is_harmless(op: &Op) -> bool {
-    match op {
-        Op::Bin { op, .. } => !matches!(op, BinOp::Div | BinOp::Rem),
-        Op::Not { .. }
-        | Op::Resize { .. }
-        | Op::Clamp { .. }
-        | Op::Cmp { .. }
-        | Op::Select { .. } => true,
-        _ => false,
-    }
-}
-
-/// The result and the operands of an operation that needs only values and parameters.
-#[inline(always)]
-fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
-    Some(match *op {
-        Op::Const { out, .. } | Op::Param { out, .. } | Op::ListLen { out, .. } => (out, [None; 3]),
-        Op::Not { out, a } | Op::Resize { out, a } | Op::Clamp { out, a } => {
-            (out, [Some(a), None, None])
-        }
-        Op::InSet { out, a, .. }
-        | Op::ListGet { out, index: a, .. }
-        | Op::BackendUp { out, index: a, .. } => (out, [Some(a), None, None]),
-        Op::Bin { out, a, b, .. } | Op::Cmp { out, a, b, .. } => (out, [Some(a), Some(b), None]),
-        Op::Select { out, cond, a, b } => (out, [Some(cond), Some(a), Some(b)]),
-        _ => return None,
-    })
 }

@@ -183,12 +183,12 @@ fn serve(run: &mut Run, rng: &mut Rng, now: u64, nth: usize, all: &mut [Ends], s
     let bytes = 1 + rng.below(20);
     let rest = format!("{flags} seq={seq} ack={} bytes={bytes}", all[nth].client);
     let outputs = run.packet(RIGHT, now, &from_server(server, nth, &rest));
-    let answer = packets(&outputs).into_iter().filter(|(side, packet)| {
+    let mut answer = packets(&outputs).into_iter().filter(|(side, packet)| {
         *side == LEFT
             && client(field(packet, Field::IpDst)) == nth
             && field(packet, Field::IpSrc) == VIP
     });
-    if let Some((_, packet)) = answer.last() {
+    if let Some((_, packet)) = answer.next_back() {
         assert_eq!(number(packet, Field::TcpSeq), seq.wrapping_add(difference));
         seen.to_clients += 1;
     }

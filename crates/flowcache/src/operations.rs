@@ -1,0 +1,33 @@
+//! What operations of programs need, and what they can do.
+
+use braid_ir::model::{BinOp, Op, ValueId};
+
+/// Whether an operation only computes a value, and has no faults.
+pub(crate) fn is_harmless(op: &Op) -> bool {
+    match op {
+        Op::Bin { op, .. } => !matches!(op, BinOp::Div | BinOp::Rem),
+        Op::Not { .. }
+        | Op::Resize { .. }
+        | Op::Clamp { .. }
+        | Op::Cmp { .. }
+        | Op::Select { .. } => true,
+        _ => false,
+    }
+}
+
+/// The result and the operands of an operation that needs only values and parameters.
+#[inline(always)]
+pub(crate) fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
+    Some(match *op {
+        Op::Const { out, .. } | Op::Param { out, .. } | Op::ListLen { out, .. } => (out, [None; 3]),
+        Op::Not { out, a } | Op::Resize { out, a } | Op::Clamp { out, a } => {
+            (out, [Some(a), None, None])
+        }
+        Op::InSet { out, a, .. }
+        | Op::ListGet { out, index: a, .. }
+        | Op::BackendUp { out, index: a, .. } => (out, [Some(a), None, None]),
+        Op::Bin { out, a, b, .. } | Op::Cmp { out, a, b, .. } => (out, [Some(a), Some(b), None]),
+        Op::Select { out, cond, a, b } => (out, [Some(cond), Some(a), Some(b)]),
+        _ => return None,
+    })
+}
