@@ -2,6 +2,7 @@
 
 use super::{chain, enter, left, same};
 use braid_packet::Field;
+use braid_testkit::record::Stimulus;
 
 #[test]
 fn translated_windows_and_options_that_are_absent_do_not_prevent_records() {
