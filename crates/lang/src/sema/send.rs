@@ -1,7 +1,8 @@
 //! Lowers new packets and events.
 
 use braid_ir::model::{
-    Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape, ValueId,
+    Dest, EventArg, EventDecl, EventId, EventTy, LEFT, NewPacket, NewPayload, Op, ParamTy, RIGHT,
+    Shape, ValueId,
 };
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
@@ -80,9 +81,29 @@ pub fn send(
     let new = NewPacket { shape: found, fields: assigned, options: options?, payload: payload? };
     let port = port?;
     if whole {
-        lower.b.op(Op::Create { new: Box::new(new), port });
+        create(lower, new, port);
     }
     Some(())
+}
+
+/// Sends a new packet. A packet that goes to the side from which the current packet has come goes
+/// back, also if the program names this side.
+fn create(lower: &mut Lower<'_>, new: NewPacket, port: Dest) {
+    let new = Box::new(new);
+    let (forward, backward) = match port {
+        Dest::Port(LEFT) => (Dest::Back, Dest::Onward),
+        Dest::Port(RIGHT) => (Dest::Onward, Dest::Back),
+        port => return lower.b.op(Op::Create { new, port }),
+    };
+    let cond = lower.b.load(Field::PktBackward);
+    let [yes, no, done] = [(); 3].map(|()| lower.b.block());
+    lower.b.branch(cond, yes, no);
+    for (block, port) in [(yes, backward), (no, forward)] {
+        lower.b.start(block);
+        lower.b.op(Op::Create { new: new.clone(), port });
+        lower.b.jump(done, Vec::new());
+    }
+    lower.b.start(done);
 }
 
 fn new_field(lower: &mut Lower<'_>, shape: Shape, path: &Path) -> Option<Field> {
