@@ -5,8 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from live import Braid, World, expect
-from streams import FAULTS
+from live import Braid, World, also_with_losses, expect
 
 ADDRESS = "198.51.100.10"
 # The server at .12 is down.
@@ -15,8 +14,7 @@ PAGES, IMAGES, DOWN = "203.0.113.11", "203.0.113.13", "203.0.113.12"
 
 def l7(braid, engine):
     """Each request gets its page from the right server, and large pages come whole."""
-    packets = scene(braid, engine, ())
-    return packets + scene(braid, engine, ("--faults", FAULTS))
+    return also_with_losses(scene, braid, engine)
 
 
 def scene(braid, engine, faults):
@@ -74,8 +72,4 @@ def nginx(world, folder):
         server {{ listen {address}; root {folder}/{name}; error_page 404 =200 /nothing;
                  location = /nothing {{ root {folder}; }} }}"""
                       for address, name in ((f"{PAGES}:80", "pages"), (f"{IMAGES}:8080", "images")))
-    (folder / "nginx.conf").write_text(f"""
-        daemon off; master_process off; user root; pid {folder}/pid;
-        error_log {folder}/error.log; events {{ worker_connections 1024; }}
-        http {{ access_log off; keepalive_requests 1000000; {servers} }}""")
-    world.start("server", "nginx", "-c", str(folder / "nginx.conf"))
+    world.nginx("server", folder, servers)

@@ -86,6 +86,14 @@ class World:
     def serve(self, name, address):
         self.background(name, "serve", address)
 
+    def nginx(self, name, folder, servers):
+        """Starts nginx with these servers, in its language. Its files are in the folder."""
+        (folder / "nginx.conf").write_text(f"""
+            daemon off; master_process off; user root; pid {folder}/pid;
+            error_log {folder}/error.log; events {{ worker_connections 1024; }}
+            http {{ access_log off; keepalive_requests 1000000; {servers} }}""")
+        self.start(name, "nginx", "-c", str(folder / "nginx.conf"))
+
 
 class Braid:
     """The command on devices of a namespace, with what it reports at the end."""
@@ -109,6 +117,13 @@ class Braid:
         out, err = self.process.communicate(timeout=20)
         expect(self.process.returncode, 0, err)
         return json.loads(out)
+
+
+def also_with_losses(scene, braid, engine):
+    """Runs a scene, and again with frames that are lost, repeated and swapped on the way. Returns the
+    number of packets."""
+    faults = ("--faults", "loss=1%,duplicate=1%,reorder=2%")
+    return sum(scene(braid, engine, more) for more in ((), faults))
 
 
 def expect(found, expected, more=""):

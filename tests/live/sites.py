@@ -78,15 +78,9 @@ class Site(World):
     def serve_pages(self):
         """nginx on all backends, with a page of 100 kB."""
         (self.folder / "page").write_bytes(b"x" * 100_000)
-        (self.folder / "nginx.conf").write_text(f"""
-            daemon off; master_process off; user root; pid {self.folder}/pid;
-            error_log {self.folder}/error.log;
-            events {{ worker_connections 1024; }}
-            http {{ access_log off; server {{
-              {"".join(f"listen {address}:80; " for address in (*BACKENDS, f"[{OTHER6}]"))}
-              location / {{ root {self.folder}; limit_rate {self.rate}; }}
-            }} }}""")
-        self.start("server", "nginx", "-c", str(self.folder / "nginx.conf"))
+        listens = "".join(f"listen {address}:80; " for address in (*BACKENDS, f"[{OTHER6}]"))
+        self.nginx("server", self.folder, f"""
+            server {{ {listens} location / {{ root {self.folder}; limit_rate {self.rate}; }} }}""")
 
     def serve_names(self):
         """dnsmasq, with one name, and one whose answer is too long for a datagram of 512 bytes."""

@@ -6,17 +6,15 @@ import re
 import tempfile
 from pathlib import Path
 
-from live import Braid, World, expect
+from live import Braid, World, also_with_losses, expect
 
 ADDRESS = "10.7.0.2"
-FAULTS = "loss=1%,duplicate=1%,reorder=2%"
 
 
 def streams(braid, engine):
     """Whole transfers stay whole, signatures are found wherever packets cut them, and nothing gets
     through a connection that was reset."""
-    packets = scene(braid, engine, ())
-    return packets + scene(braid, engine, ("--faults", FAULTS))
+    return also_with_losses(scene, braid, engine)
 
 
 def scene(braid, engine, faults):
@@ -58,8 +56,4 @@ def nginx(world, folder):
     """Serves `/good` and `/bad` on port 80."""
     (folder / "good").write_text("good" * 500)
     (folder / "bad").write_text("x" * 3000 + "run cmd.exe now" + "x" * 3000)
-    (folder / "nginx.conf").write_text(f"""
-        daemon off; master_process off; user root; pid {folder}/pid;
-        error_log {folder}/error.log; events {{ worker_connections 1024; }}
-        http {{ access_log off; server {{ listen {ADDRESS}:80; root {folder}; }} }}""")
-    world.start("server", "nginx", "-c", str(folder / "nginx.conf"))
+    world.nginx("server", folder, f"server {{ listen {ADDRESS}:80; root {folder}; }}")
