@@ -78,14 +78,12 @@ impl Executor {
     /// it from the workshop.
     pub(crate) fn find_program(&mut self, point: Point, presence: u128) -> Option<usize> {
         let Self { programs, functions, graph, workshop, .. } = self;
-        if graph.goes_to_stack(point.node, presence) {
-            return None;
-        }
         let Some(workshop) = workshop else {
             return programs.find(point, presence, &functions.chain, graph);
         };
         let known = programs.set.points.known(point, presence);
-        if known.is_none() && programs.has_room(point) {
+        if known.is_none() && programs.has_room(point) && !graph.goes_to_stack(point.node, presence)
+        {
             workshop.order_program(point, presence);
         }
         known

@@ -127,7 +127,7 @@ impl Programs {
         if let Some(number) = self.set.points.known(point, presence) {
             return Some(number);
         }
-        if !self.has_room(point) {
+        if !self.has_room(point) || graph.goes_to_stack(point.node, presence) {
             return None;
         }
         let residual = self.residual(point, presence, chain, graph);

@@ -15,6 +15,14 @@ pub(crate) fn is_harmless(op: &Op) -> bool {
     }
 }
 
+/// Whether an operation only computes a value, and an operand is unknown. A selection does not
+/// count, because it may take its other operand.
+pub(crate) fn is_unknown(op: &Op, is_unknown: impl Fn(ValueId) -> bool) -> bool {
+    let mut found = false;
+    op.visit_uses(&mut |id| found |= is_unknown(*id));
+    found && is_harmless(op) && !matches!(op, Op::Select { .. })
+}
+
 /// The result and the operands of an operation that needs only values and parameters.
 #[inline(always)]
 pub(crate) fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {

@@ -17,7 +17,7 @@ use crate::headers::{Headers, Place};
 use crate::host::Functions;
 use crate::key::{LENGTH, OPEN};
 use crate::mutants::RecordMutant;
-use crate::operations::{is_harmless, simple};
+use crate::operations::{is_harmless, is_unknown, simple};
 use crate::outer;
 use crate::recording::Source;
 use crate::slab::NONE;
@@ -238,6 +238,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.findings.recording.set_source(*entry, Source::Unknown);
             }
             What::Read { outs, state, entry } => {
+                if !self.findings.is_fixed(*entry) {
+                    return None;
+                }
                 let entry = Handle::from_bits(values.get(*entry) as u64);
                 self.read(values, (node, *state, entry), outs)?;
             }
@@ -345,6 +348,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         op.visit_uses(&mut |id| is_open |= !self.findings.is_fixed(*id));
         if !is_open {
             return Some(ValueDependency::Fixed);
+        }
+        if is_unknown(op, |id| self.findings.dependency(id) == ValueDependency::Packet) {
+            return Some(ValueDependency::Packet);
         }
         let findings = &mut *self.findings;
         if let Op::Cmp { op, a, b, .. } = *op {

@@ -5,7 +5,7 @@ mod support;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, StateEntry, TableCounters, Traffic};
 use braid_ir::model::{
-    Granularity, Kind, Model, ParamDecl, ParamTy, RowDecl, Setting, StateDecl, Sum, Ty, WhenFull,
+    Granularity, Kind, Model, ParamDecl, ParamTy, RowDecl, Setting, StateDecl, Sum, Ty,
 };
 use braid_ir::value::ParamValue;
 use braid_runtime::follow::FollowCounters;
@@ -20,19 +20,8 @@ fn model() -> Model {
     Model {
         params: vec![ParamDecl { name: "ok".into(), ty: ParamTy::Rules, default: None }],
         state: vec![StateDecl {
-            name: "seen".into(),
-            granularity: Granularity::Biflow,
-            slots: Vec::new(),
-            default: None,
             capacity: Setting::Const(10),
-            when_full: WhenFull::Refuse,
-            idle: None,
-            hard: None,
-            tick: Setting::Const(1),
-            lives_with: None,
-            sharded: false,
-            portions: Vec::new(),
-            sums: Vec::new(),
+            ..StateDecl::new("seen", Granularity::Biflow, Vec::new())
         }],
         rows: vec![row("1", "forward", 4), row("fault", "", 0)],
         ..Model::new("filter")

@@ -89,8 +89,8 @@ impl<'a> Points<'a> {
     /// Whether packets with these headers go to a TCP stack at a point. Programs end in front of it.
     /// The presence of every header that the function there consults is known.
     pub(super) fn goes_to_stack(&self, number: usize, headers: &mut Headers) -> bool {
-        let has_tcp = |headers: &mut Headers| headers.has(Header::Tcp) == Ok(true);
-        self.node(number).model.is_stream() && has_tcp(headers)
+        self.graph.goes_to_stack(self.order[number].node, Header::Tcp.bit())
+            && headers.has(Header::Tcp) == Ok(true)
     }
 
     /// The number of a point, if the program covers the link from the point `number` to it.
