@@ -4,6 +4,7 @@ use braid_packet::FlowKey;
 
 use crate::direction::{Direction, Pair};
 use crate::finding::{Gap, Overlap};
+use crate::lists::List;
 use crate::options::Options;
 use crate::place::{ConnectionId, Place, Progress, Restored};
 use crate::policy::Policy;
@@ -120,6 +121,20 @@ impl Connection {
     pub fn memory(&self) -> usize {
         let waiting = self.sides.forward.stream.memory() + self.sides.backward.stream.memory();
         waiting + self.charged
+    }
+
+    /// The list of the connection. A connection is confirmed when it is open and each end has
+    /// acknowledged what the other one has sent. A forged sender cannot do so, because it does not
+    /// see the other end's numbers.
+    pub fn list(&self) -> List {
+        let Pair { forward, backward } = &self.sides;
+        let acknowledges =
+            |from: &Side, to: &Side| from.ack.is_some_and(|ack| to.is_answered_by(ack));
+        match self.is_open && acknowledges(forward, backward) && acknowledges(backward, forward) {
+            _ if self.is_over => List::Done,
+            true => List::Live,
+            false => List::Unconfirmed,
+        }
     }
 
     fn place(&self, direction: Direction) -> Place {

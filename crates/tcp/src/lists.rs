@@ -1,8 +1,10 @@
-//! A slab of items in two orders of use: items in use, and items that are done.
+//! A slab of items in lists, each in the order of last use.
 
 /// Which list an item is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum List {
+    /// Items that nothing confirms yet.
+    Unconfirmed,
     /// Items in use.
     Live,
     /// Items that are done and wait for their removal.
@@ -31,6 +33,7 @@ struct Ends {
 pub struct Lists<T> {
     slots: Vec<Option<Slot<T>>>,
     free: Vec<usize>,
+    unconfirmed: Ends,
     live: Ends,
     done: Ends,
 }
@@ -39,11 +42,12 @@ impl<T> Lists<T> {
     /// No items.
     pub fn new() -> Self {
         let none = Ends { oldest: NONE, newest: NONE };
-        Self { slots: Vec::new(), free: Vec::new(), live: none, done: none }
+        Self { slots: Vec::new(), free: Vec::new(), unconfirmed: none, live: none, done: none }
     }
 
     fn ends(&mut self, list: List) -> &mut Ends {
         match list {
+            List::Unconfirmed => &mut self.unconfirmed,
             List::Live => &mut self.live,
             List::Done => &mut self.done,
         }
@@ -53,9 +57,9 @@ impl<T> Lists<T> {
         self.slots.get_mut(at)?.as_mut()
     }
 
-    /// Adds an item as the newest one in use, and returns its number.
-    pub fn add(&mut self, item: T) -> usize {
-        let slot = Slot { item, list: List::Live, older: NONE, newer: NONE };
+    /// Adds an item as the newest one of a list, and returns its number.
+    pub fn add(&mut self, item: T, list: List) -> usize {
+        let slot = Slot { item, list, older: NONE, newer: NONE };
         let at = match self.free.pop() {
             Some(at) => {
                 if let Some(place) = self.slots.get_mut(at) {
@@ -68,7 +72,7 @@ impl<T> Lists<T> {
                 self.slots.len() - 1
             }
         };
-        self.link(at, List::Live);
+        self.link(at, list);
         at
     }
 
@@ -93,6 +97,7 @@ impl<T> Lists<T> {
     /// The items of a list, the oldest first.
     pub fn iter(&self, list: List) -> impl Iterator<Item = &T> {
         let ends = match list {
+            List::Unconfirmed => self.unconfirmed,
             List::Live => self.live,
             List::Done => self.done,
         };
@@ -142,7 +147,8 @@ mod tests {
     #[test]
     fn each_list_is_in_the_order_of_last_use() {
         let mut lists = Lists::new();
-        let numbers: Vec<usize> = ["a", "b", "c", "d"].map(|name| lists.add(name)).to_vec();
+        let numbers: Vec<usize> =
+            ["a", "b", "c", "d"].map(|name| lists.add(name, List::Live)).to_vec();
         let [a, b, c, d] = numbers[..] else { panic!("four items") };
         lists.renew(a, List::Live);
         lists.renew(c, List::Done);
@@ -158,10 +164,11 @@ mod tests {
             }
         }
         assert_eq!(order, ["b", "a", "d", "c"]);
-        let again = lists.add("e");
+        let again = lists.add("e", List::Unconfirmed);
         assert!([a, b, c, d].contains(&again));
         assert_eq!(lists.get(again), Some(&mut "e"));
+        assert_eq!(lists.oldest(List::Unconfirmed), Some(again));
         assert_eq!(lists.remove(again), Some("e"));
-        assert_eq!((lists.remove(again), lists.oldest(List::Live)), (None, None));
+        assert_eq!((lists.remove(again), lists.oldest(List::Unconfirmed)), (None, None));
     }
 }

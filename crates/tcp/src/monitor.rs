@@ -159,17 +159,16 @@ impl Monitor {
         let (memory, gaps, was_over) =
             (connection.memory(), connection.memory_gaps, connection.is_over);
         connection.segment(segment, self.now_ns, &self.options, sink);
-        let list = if connection.is_over { List::Done } else { List::Live };
+        let list = connection.list();
         self.counts.memory_gaps += connection.memory_gaps - gaps;
         self.memory = self.memory + connection.memory() - memory;
         // A connection that is over stays known for a time from its end on.
         if !was_over {
             self.connections.renew(at, list);
         }
-        while self.memory > self.options.memory {
-            let Some((oldest, ended)) = self.idle().filter(|(oldest, _)| *oldest != at) else {
-                break;
-            };
+        while self.memory > self.options.memory
+            && let Some((oldest, ended)) = self.idle(at)
+        {
             self.counts.given_up += u64::from(ended == Ended::GivenUp);
             self.remove(oldest, ended, sink);
         }
@@ -201,9 +200,10 @@ impl Monitor {
         }
     }
 
-    /// Ends all connections, in the order of their last packets.
+    /// Ends all connections: those that are over, then the others, each in the order of their last
+    /// packets.
     pub fn finish<S: Sink>(&mut self, sink: &mut S) {
-        for list in [List::Done, List::Live] {
+        for list in [List::Done, List::Unconfirmed, List::Live] {
             while let Some(at) = self.connections.oldest(list) {
                 self.remove(at, Ended::Capture, sink);
             }
@@ -223,7 +223,8 @@ impl Monitor {
     fn add(&mut self, key: FlowKey, connection: Connection) -> usize {
         self.counts.connections += 1;
         self.memory += CONNECTION_BYTES + connection.memory();
-        let at = self.connections.add(Box::new(connection));
+        let list = connection.list();
+        let at = self.connections.add(Box::new(connection), list);
         self.table.insert(key, at);
         at
     }
@@ -234,7 +235,7 @@ impl Monitor {
     }
 
     fn all(&self) -> impl Iterator<Item = &Connection> {
-        let lists = [List::Live, List::Done].into_iter();
+        let lists = [List::Unconfirmed, List::Live, List::Done].into_iter();
         lists.flat_map(|list| self.connections.iter(list)).map(|connection| &**connection)
     }
 
@@ -267,11 +268,8 @@ impl Monitor {
                 Some(known) => known.restored(known.is_as_far_as(&saved)),
                 None => {
                     saved.begin_anew(ConnectionId(self.counts.connections), self.options.policy);
-                    let (restored, is_over) = (saved.restored(true), saved.is_over);
-                    let at = self.add(key, saved);
-                    if is_over {
-                        self.connections.renew(at, List::Done);
-                    }
+                    let restored = saved.restored(true);
+                    self.add(key, saved);
                     restored
                 }
             });
@@ -286,10 +284,16 @@ impl Monitor {
         connection.close(ended, &self.options, sink);
     }
 
-    /// The connection to remove first: one that is over, or else the one idle for the longest time.
-    fn idle(&mut self) -> Option<(usize, Ended)> {
-        let done = self.connections.oldest(List::Done).map(|at| (at, Ended::Capture));
-        done.or_else(|| self.connections.oldest(List::Live).map(|at| (at, Ended::GivenUp)))
+    /// The connection to remove first: one that is over, or else one that is not confirmed, or else
+    /// one that is. So a flood of forged packets does not drive out connections. Among these, it is
+    /// the one idle for the longest time. The connection `at` stays.
+    fn idle(&mut self, at: usize) -> Option<(usize, Ended)> {
+        let ended = [Ended::Capture, Ended::GivenUp, Ended::GivenUp];
+        let mut lists = [List::Done, List::Unconfirmed, List::Live].into_iter().zip(ended);
+        lists.find_map(|(list, ended)| {
+            let oldest = self.connections.oldest(list).filter(|oldest| *oldest != at)?;
+            Some((oldest, ended))
+        })
     }
 
     /// Removes the connections that have been over for a time.

@@ -47,6 +47,38 @@ fn ended_connections_go_first_and_are_not_given_up() {
     assert_eq!(told.reports.len(), 500);
 }
 
+/// A flood from forged addresses: SYNs, which the server answers, and segments of no connection.
+#[test]
+fn flood_drives_out_no_connection_of_two_ends() {
+    let mut script = small();
+    for client in 1..=5 {
+        script.client = client;
+        script.open();
+    }
+    for client in 6..=1000 {
+        script.client = client;
+        if client % 2 == 0 {
+            script.send(Client, SYN, 100, 0, b"");
+            script.send(Server, SYN | ACK, 500, 101, b"");
+            // The client has not seen the answer's number.
+            script.send(Client, ACK, 101, 900, b"forged");
+        } else {
+            script.send(Client, ACK, 101, 501, b"forged");
+        }
+        assert!(script.monitor.memory() <= 64 << 10);
+    }
+    assert!(script.monitor.counts().given_up > 900, "{:?}", script.monitor.counts());
+    for client in 1..=5 {
+        script.client = client;
+        script.send(Client, ACK, 101, 501, b"GET /");
+    }
+    assert_eq!(script.monitor.counts().connections, 1000);
+    let told = script.finish();
+    let first = told.reports.iter().filter(|report| report.flow.src <= 5);
+    let delivered: Vec<u64> = first.map(|report| report.sides.forward.stream.delivered).collect();
+    assert_eq!(delivered, [5; 5]);
+}
+
 #[test]
 fn stream_over_its_memory_goes_on_behind_the_gap_and_others_stay() {
     let options = Options { stream_memory: 4000, ..Options::default() };
