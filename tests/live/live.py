@@ -112,6 +112,11 @@ class Braid:
     def status(self):
         return json.loads(sh(self.command, "ctl", self.socket, "status", "--json"))
 
+    def memory(self):
+        """The memory in use (KB)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
     def stop(self):
         self.process.send_signal(signal.SIGINT)
         out, err = self.process.communicate(timeout=20)

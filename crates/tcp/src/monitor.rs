@@ -200,8 +200,7 @@ impl Monitor {
         }
     }
 
-    /// Ends all connections: those that are over, then the others, each in the order of their last
-    /// packets.
+    /// Ends all connections: first the ones that are over, then the unconfirmed ones, then the rest.
     pub fn finish<S: Sink>(&mut self, sink: &mut S) {
         for list in [List::Done, List::Unconfirmed, List::Live] {
             while let Some(at) = self.connections.oldest(list) {
