@@ -42,6 +42,9 @@ pub struct Flows {
     pub records: RecordCounters,
 }
 
+/// After this number of failed attempts in a row, records do not pay.
+const MANY_FAILED: u32 = 256;
+
 /// The flow cache of a chain. The records themselves are part of the state ([`crate::State`]).
 pub struct FlowCache {
     pub(crate) templates: Templates,
@@ -53,6 +56,8 @@ pub struct FlowCache {
     pub(crate) payback: Payback,
     /// The number of lookups that the last new record replaces.
     pub(crate) lookups: u64,
+    /// The number of attempts in a row that have led to no record.
+    pub(crate) failed: u32,
     /// Whether the sampling leaves out the packets of the current batch.
     pub(crate) is_left_out: bool,
     /// Whether flows get their records early, and on paths that look nothing up, too.
@@ -88,6 +93,7 @@ impl FlowCache {
             sample: Sample::new(),
             payback: Payback::default(),
             lookups: 0,
+            failed: 0,
             is_left_out: false,
             eager,
             batch: Batch::new(),
@@ -152,7 +158,8 @@ impl FlowCache {
             return (false, sample);
         }
         let again = self.hits + self.guard_failures + self.filter.again;
-        let lookups = self.filter.admits_late().then_some(self.lookups);
+        let pays_little = self.filter.admits_late() || self.failed >= MANY_FAILED;
+        let lookups = pays_little.then_some(self.lookups);
         let seen = Seen { hits: self.hits, again, lookups };
         (self.eager || sample.takes(packets, seen), sample)
     }

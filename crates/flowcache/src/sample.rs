@@ -20,7 +20,7 @@ pub(super) struct Seen {
     pub(super) hits: u64,
     /// Packets of known flows, hits included.
     pub(super) again: u64,
-    /// If records have not paid so far: the number of lookups that a record replaces.
+    /// If records have not paid lately: the number of lookups that a record replaces.
     pub(super) lookups: Option<u64>,
 }
 

@@ -114,6 +114,9 @@ impl FlowCache {
         let is_tried = may_try && !is_counted && self.filter.meets(met, true);
         self.batch.tried += usize::from(is_tried);
         let is_made = is_tried && self.make_record(host, from, &packets[0], &layouts[0]);
+        if is_tried {
+            self.failed = if is_made { 0 } else { self.failed.saturating_add(1) };
+        }
         if is_tried || is_over {
             let (all, state) = (from..from + packets.len(), host.functions.state());
             self.batch.find_again(state, all, |hash| hash == flow.hash);
