@@ -34,6 +34,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("nothing names a place outside of the repository", code::outside),
     ("every network function has its model, page and cases", library::folders_are_whole),
     ("modules do not import each other in circles", seams::circles),
+    ("folders do not import each other in circles", seams::folder_circles),
     ("a type is implemented in few files", seams::spread),
     ("each loss of packets is explained", losses::losses_are_explained),
     ("no retired term is used", terms::none_retired),
@@ -49,6 +50,7 @@ pub const RULES: &[(&str, Rule)] = &[
 pub fn with_exceptions() -> Vec<(&'static str, allowed::Found)> {
     vec![
         ("circles", seams::circles_found()),
+        ("folder-circles", seams::folder_circles_found()),
         ("spread", seams::spread_found()),
         ("terms", terms::retired_found()),
         ("columns", columns::long_lines()),

@@ -61,6 +61,11 @@ fn modules_do_not_import_each_other_in_circles() {
 }
 
 #[test]
+fn folders_do_not_import_each_other_in_circles() {
+    holds("folders do not import each other in circles");
+}
+
+#[test]
 fn types_are_implemented_in_few_files() {
     holds("a type is implemented in few files");
 }

@@ -3,16 +3,18 @@
 //! A file begins with comments: `; pass: NAME`, and `; facts: guarded` where the program has a part
 //! for the main path. After `=== chain` follows a chain in the language, after `=== input` a
 //! program of that chain, and after `=== expected` the program that the pass makes. `BLESS=1`
-//! writes the last part.
+//! writes the last part. Chains may name the files in [`NAMED`].
 
 use braid_compiler::passes::{Facts, PASSES};
-use braid_compiler::synth::residual;
 use braid_ir::chain::Chain;
-use braid_ir::graph::Graph;
-use braid_ir::residual::{Extent, Point, Residual, check, parse, print};
+use braid_ir::residual::{Residual, What, check, parse, print};
 use braid_testkit::harness::{Form, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The files that chains may name, with their contents.
+const NAMED: [(&str, &str); 2] =
+    [("rules.txt", "default pass\n"), ("routes.txt", "10.0.0.0/8 1\n")];
 
 struct Case {
     pass: String,
@@ -24,9 +26,12 @@ struct Case {
     before: String,
 }
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes")
+}
+
 fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes");
-    let entries = std::fs::read_dir(folder).expect("the folder");
+    let entries = std::fs::read_dir(folder()).expect("the folder");
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
     found.sort();
     found
@@ -45,7 +50,8 @@ fn read(path: &Path) -> Case {
     let pass = pass.unwrap_or_else(|| panic!("{place}: no pass")).to_owned();
     let facts = Facts { guarded: head.lines().any(|line| line == "; facts: guarded") };
     let source = section(&text, "=== chain\n", "=== input\n");
-    let chain = compile(source, &BTreeMap::new(), Form::AsWritten)
+    let named = NAMED.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let chain = compile(source, &BTreeMap::from(named), Form::AsWritten)
         .unwrap_or_else(|errors| panic!("{place}: {errors}"));
     let input = section(&text, "=== input\n", "=== expected\n").to_owned();
     let expected = section(&text, "=== expected\n", "").to_owned();
@@ -108,19 +114,58 @@ fn each_pass_has_at_least_three_files_and_one_that_names_the_line_it_guards() {
 
 #[test]
 fn remove_dead_drops_counter_lists_that_nothing_counts() {
-    let path = files().into_iter().next().expect("a file");
-    let case = read(&path);
-    let graph = Graph::new(&case.chain).expect("a graph");
-    let point = Point { node: 0, backward: false, held: false };
-    let mut program = residual(&case.chain, &graph, point, 1, Extent::Chain);
-    let before = program.clone();
-    program.counter_lists.insert(0, Vec::new());
-    for block in &mut program.blocks {
-        if let braid_ir::residual::End::Exit(exit) = &mut block.end {
-            exit.counters.0 += 1;
+    let path = folder().join("counters-of-steps-faults-and-ends-stay.txt");
+    let Case { chain, input, facts, .. } = read(&path);
+    let mut made = program(&input, &chain, &path);
+    let removed = made.blocks[0].steps.remove(0);
+    assert!(matches!(removed.what, What::Count(_)));
+    run("remove-dead", &mut made, &facts);
+    // The program whose text never had the step, with the same numbers of values.
+    let without: Vec<&str> =
+        input.lines().enumerate().filter(|(at, _)| *at != 2).map(|(_, line)| line).collect();
+    assert_eq!(made, program(&without.join("\n"), &chain, &path));
+}
+
+#[test]
+fn place_repeats_a_value_at_most_at_64_ends() {
+    let path = folder().join("cheap-values-are-repeated-at-ends.txt");
+    let Case { chain, facts, .. } = read(&path);
+    let loads = |ends: usize| {
+        let mut made = program(&with_ends(ends), &chain, &path);
+        run("place", &mut made, &facts);
+        check(&made, &chain).expect("well formed");
+        print(&made, &chain).matches("load ip.id").count()
+    };
+    // The last two of 66 ends share a value.
+    assert_eq!([64, 65, 66].map(loads), [64, 65, 65]);
+}
+
+/// A program with this number of ends. Each end needs the identification: first for a key, then
+/// itself.
+fn with_ends(count: usize) -> String {
+    let mut text = "at f forward for ip, 1 functions
+        b0:
+          f: v0:u16 = load ip.id
+          f: v1:ip4 = resize v0
+          f: v2:bool = has tcp"
+        .to_owned();
+    for end in 1..=count {
+        let (block, value) = (2 * end - 1, 2 * end + 1);
+        if end < count {
+            text += &format!(" branch v2, b{block}, b{next}", next = block + 1);
+        } else {
+            text += &format!(" jump b{block}");
+        }
+        text += &format!(
+            " b{block}:
+                f: v{value}:bool, v{entry}:u64 = find seen[v1]
+                f: write ip.id = v0
+                leave wan [f:forward]",
+            entry = value + 1
+        );
+        if end < count {
+            text += &format!(" b{}:", block + 1);
         }
     }
-    assert_ne!(program, before);
-    run("remove-dead", &mut program, &Facts::default());
-    assert_eq!(program, before);
+    text
 }

@@ -4,6 +4,10 @@
 //! initialisation vector in front of the encrypted bytes, and a check value behind them, as ESP has
 //! them (RFC 4303).
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod cipher;
 mod keys;

@@ -1,8 +1,4 @@
 //! The interpreter of residual programs.
-#![expect(
-    clippy::indexing_slicing,
-    reason = "programs name functions of the chain, and jumps name blocks of the program"
-)]
 
 use crate::exec_context::Functions;
 use crate::work::Work;
@@ -28,7 +24,8 @@ impl Exec<'_, '_> {
     /// Runs a program from its first block to an end. The caller carries out the end.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a program has fewer than 2^32 blocks and steps"
+        clippy::indexing_slicing,
+        reason = "a program has fewer than 2^32 blocks and steps, and jumps name its blocks"
     )]
     pub(crate) fn run(&mut self, program: &Residual, words: &mut [Word]) -> Ended {
         let mut values = Values { words, types: &program.values };
@@ -71,6 +68,7 @@ impl Exec<'_, '_> {
     }
 
     /// Assigns the parameters of a jump's target.
+    #[expect(clippy::indexing_slicing, reason = "jumps name blocks of the program")]
     fn pass(&mut self, program: &Residual, values: &mut Values<'_>, target: &Target) {
         let params = &program.blocks[target.block.index()].params;
         if let ([param], [arg]) = (&**params, &*target.args) {
@@ -95,7 +93,9 @@ impl Exec<'_, '_> {
     /// Executes one step.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "numbers of rules have 32 bits, and handles have 64"
+        clippy::indexing_slicing,
+        reason = "numbers of rules have 32 bits, and handles have 64; steps name functions of the \
+                  chain, and a table has a slot for each result"
     )]
     pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Result<(), Fault> {
         let node = step.site.node;

@@ -45,8 +45,8 @@ mod work;
 mod workshop;
 
 pub use braid_flowcache::{
-    Basis, Change, Dependency, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord,
-    FlowTable, FlowTag, FlowTemplate, Flows, Missing, PacketPath, Part, Payload, RecordCounters,
+    Basis, Change, Dependency, FlowEnd, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable,
+    FlowTag, FlowTemplate, Flows, Missing, PacketPath, Part, Payload, RecordCounters, SharedBytes,
     Splice, Taken, Update,
 };
 #[cfg(feature = "mutants")]

@@ -1,8 +1,4 @@
 //! The state moves to another engine by ownership: tables with their entries, and pools.
-#![expect(
-    clippy::indexing_slicing,
-    reason = "callers name functions of both chains that have the same tables and pools"
-)]
 
 use crate::compiled::Compiled;
 use crate::exec_context::Functions;
@@ -35,6 +31,10 @@ pub(crate) fn take_over(new: &mut Compiled, old: &mut Compiled, functions: &[(u1
 }
 
 /// Takes over the pools of a function. They get the members that this engine's chain gives them.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "callers name functions of both chains, and each parameter has a value and a pool's place"
+)]
 fn take_pools(new: &mut Functions, node: u16, old: &mut Functions, from: u16) {
     let (at, from) = (usize::from(node), usize::from(from));
     let (params, old_params) = (&new.chain.nodes[at].params, &old.chain.nodes[from].params);

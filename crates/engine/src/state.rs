@@ -1,6 +1,5 @@
 //! State operations of programs: they find, assign and create entries. Programs run when entries
 //! end.
-#![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
 use crate::exec_context::ExecContext;
 use crate::model_interpreter;
@@ -11,6 +10,7 @@ use braid_ir::values::Values;
 use braid_state::{Created, Ended, Handle, New, TableRef};
 
 impl ExecContext<'_> {
+    #[expect(clippy::indexing_slicing, reason = "each table of a model has a locator")]
     pub(crate) fn table(&self, state: StateId) -> TableRef {
         self.locators[state.index()].table(self.shard)
     }
@@ -23,8 +23,8 @@ impl ExecContext<'_> {
 
     /// Records that the running program has found or assigned an entry.
     fn touch(&mut self, state: StateId, entry: Handle) {
-        let locator = self.locators[state.index()];
-        if locator.is_partner() {
+        let locator = self.locators.get(state.index());
+        if let Some(locator) = locator.filter(|locator| locator.is_partner()) {
             self.touched.set(locator.table(self.shard), entry);
         }
     }
@@ -92,7 +92,8 @@ impl ExecContext<'_> {
         state: StateId,
         each: &mut dyn FnMut(usize, Word),
     ) -> Result<(), Fault> {
-        let slots = self.model.state[state.index()].default.as_ref().ok_or(Fault::NoEntry)?;
+        let decl = self.model.state.get(state.index());
+        let slots = decl.and_then(|decl| decl.default.as_ref()).ok_or(Fault::NoEntry)?;
         let slots = slots.iter().map(|slot| slot.value(self.params));
         slots.enumerate().for_each(|(at, value)| each(at, value));
         Ok(())
@@ -171,7 +172,7 @@ impl ExecContext<'_> {
             self.store.refuse(table);
             return false;
         }
-        let with = self.model.state[state.index()].lives_with;
+        let with = self.model.state.get(state.index()).and_then(|decl| decl.lives_with);
         let key = std::mem::take(&mut self.scratch.key);
         let slots = std::mem::take(&mut self.scratch.slots);
         let mut ended = std::mem::take(&mut self.scratch.ended);

@@ -13,10 +13,8 @@ use crate::listing::Listed;
 use crate::path::{Path, Subpath};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
-use braid_packet::field::Where;
+use braid_packet::Field;
 use braid_packet::rewrite::{Follows, Outline, WIDE, WIDE_BYTES, Window, widened};
-use braid_packet::show::format_field;
-use braid_packet::{Base, Field, HEADERS, Header, proto};
 use std::fmt;
 
 /// The sources of a path's fields: key extractors and programs.
@@ -39,13 +37,13 @@ pub struct FlowGuard {
     pub(crate) shift: u32,
 }
 
-/// A field with its value.
+/// The start of packets, as far as all packets of a flow or of a path share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FlowField {
-    /// The field's name, or the bytes of the packet.
-    pub field: String,
-    /// The value as people write it.
-    pub value: String,
+pub struct SharedBytes {
+    /// The shared bits.
+    pub mask: [u8; WIDE_BYTES],
+    /// The bytes. Bits that are not in the mask mean nothing.
+    pub bytes: [u8; WIDE_BYTES],
 }
 
 impl fmt::Display for FlowGuard {
@@ -73,7 +71,7 @@ pub(crate) struct Written {
     /// The first bytes of the record's packets after the rewrite, as far as it assigns them.
     pub(crate) head: [u8; WIDE_BYTES],
     /// The fields to which it adds amounts, with the amounts.
-    pub(crate) adds: Vec<FlowField>,
+    pub(crate) adds: Vec<(Field, u32)>,
     /// The sums of the amounts that it adds to checksums. Amounts that differ by packet are not
     /// among them.
     pub(crate) sums: [Option<u16>; 2],
@@ -102,7 +100,7 @@ pub(crate) fn final_head(
         adds.extend(rewrite.adds.iter().filter_map(|add| {
             let amount = new.get(add.from.into()..)?.get(..add.field.whole_bytes()?.into())?;
             let amount = amount.iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
-            Some(FlowField { field: add.field.info().name.to_owned(), value: amount.to_string() })
+            Some((add.field, amount))
         }));
         for at in [0, 1].into_iter().filter(|at| rewrite.sums[*at]) {
             let (sum, carry) = added[at].overflowing_add(sums[at].unwrap_or(0));
@@ -192,98 +190,25 @@ fn named(
     found
 }
 
-/// Fields of the IP header or of a header behind it, as far as all packets of a flow share them.
-/// Each has its offset and its length, in bytes.
-fn shared(header: Header, outline: Outline) -> impl Iterator<Item = (Field, usize, usize)> {
-    let (base, start) = header.info().at;
-    let base = match base {
-        Base::Ip => Some(outline.ip),
-        Base::L4 => Some(outline.l4()),
-        _ => None,
-    };
-    let fields = header.info().fields.iter().filter(|info| info.is_flow);
-    fields.filter_map(move |info| match info.place {
-        Where::Bits(bits) => Some((info.field, base? + start + bits.offset, bits.len.into())),
-        _ => None,
-    })
-}
-
-/// The headers that a protocol number or a UDP port announces, with the headers that they stand for
-/// and the parts that need no bytes of their own.
-fn announced(field: Field, value: u16) -> impl Iterator<Item = Header> {
-    let first = Header::announced(field, value);
-    let is_with = move |header: Header| {
-        let is_part = |first: Header| header.is_certain() && header.implies().contains(&first);
-        first.is_some_and(|first| [first, first.group()].contains(&header) || is_part(first))
-    };
-    HEADERS.iter().map(|(header, _)| *header).filter(move |header| is_with(*header))
-}
-
 /// The link addresses of a path's packets.
-pub(crate) fn link(path: &Path) -> Vec<FlowField> {
+pub(crate) fn link(path: &Path) -> SharedBytes {
     let window = |words: [u64; 2]| bytes(&std::array::from_fn(|at| *words.get(at).unwrap_or(&0)));
-    values(LINK.into_iter(), window(path.link.mask), &window(path.link.is))
+    SharedBytes { mask: window(path.link.mask), bytes: window(path.link.is) }
 }
 
-/// Fields that a flow's packets have in common. The list leaves out the IP version and the fields
+/// The bytes that a flow's packets have in common. The mask leaves out the IP version and the bits
 /// that exclude fragments.
 pub(crate) fn key(
     outline: Outline,
-    mask: &[u8; WIDE_BYTES],
-    key: &[u8; WIDE_BYTES],
-) -> Vec<FlowField> {
-    let (network, by) = match outline.is_ip6 {
-        true => (Header::Ip6, Field::Ip6Proto),
-        false => (Header::Ip4, Field::IpProto),
-    };
-    let proto = key[outline.proto()];
-    let port = outline.l4() + Field::UdpDport.offset();
-    let port = u16::from_be_bytes([key[port], key[port + 1]]);
-    let above = announced(Field::UdpDport, port).filter(|_| proto == proto::UDP);
-    let headers = [network].into_iter().chain(announced(by, proto.into())).chain(above);
-    let proto = [(by, outline.proto(), 1)].into_iter();
-    let fields = proto.chain(headers.flat_map(|header| shared(header, outline)));
-    let mut left = *mask;
+    mut mask: [u8; WIDE_BYTES],
+    bytes: [u8; WIDE_BYTES],
+) -> SharedBytes {
     for (at, known) in kind_mask(outline).into_iter().enumerate() {
-        if at <= outline.ip || at != outline.proto() && key[at] & known == 0 {
-            left[at] &= !known;
+        if at <= outline.ip || at != outline.proto() && bytes[at] & known == 0 {
+            mask[at] &= !known;
         }
     }
-    values(LINK.into_iter().chain(fields), left, key)
-}
-
-/// The link addresses: field, offset, length in bytes.
-const LINK: [(Field, usize, usize); 2] =
-    [(Field::EthDst, Field::EthDst.offset(), 6), (Field::EthSrc, Field::EthSrc.offset(), 6)];
-
-/// The values of the fields whose bits are all in a mask, and of the remaining bytes of the mask.
-/// Fields are given with offset and length in bytes.
-#[expect(clippy::cast_possible_truncation, reason = "a field has at most 16 bytes")]
-fn values(
-    fields: impl Iterator<Item = (Field, usize, usize)>,
-    mut left: [u8; WIDE_BYTES],
-    is: &[u8; WIDE_BYTES],
-) -> Vec<FlowField> {
-    let mut found = Vec::new();
-    for (field, at, len) in fields {
-        if left[at..at + len].iter().all(|byte| *byte == 0xff) {
-            let bits = Bits { at, len, shift: 0, width: 8 * len as u32 };
-            found.push(shown(field, bits, is));
-            left[at..at + len].fill(0);
-        }
-    }
-    let rest = left.iter().enumerate().filter(|(_, mask)| **mask != 0);
-    found.extend(rest.map(|(at, mask)| FlowField {
-        field: format!("byte {at} & {mask:#04x}"),
-        value: format!("{:#04x}", is[at] & mask),
-    }));
-    found
-}
-
-/// A field with its value in a packet's first bytes.
-pub(crate) fn shown(field: Field, bits: Bits, bytes: &[u8; WIDE_BYTES]) -> FlowField {
-    let value = format_field(field, bits.get(bytes));
-    FlowField { field: field.info().name.to_owned(), value }
+    SharedBytes { mask, bytes }
 }
 
 /// A guard, with the name of one of these fields.

@@ -10,8 +10,7 @@ use crate::batches::{Payload, groups};
 use crate::cache::{FlowCache, Flows};
 use crate::effects::Splice;
 use crate::field_names::{
-    FlowField, FlowGuard, Source, Written, bytes, final_head, key, link, named_guard, shown,
-    written,
+    FlowGuard, SharedBytes, Source, Written, bytes, final_head, key, link, named_guard, written,
 };
 use crate::host::{Functions, Programs};
 use crate::key::{Bits, OPEN, of_kind, unfolded};
@@ -24,9 +23,9 @@ use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
 use braid_ir::residual::{Counter, CounterListId, End, Fate, HeaderMask, Point, Residual};
 use braid_ir::walk::Reached;
 use braid_native::bridge as native;
+use braid_packet::Field;
+use braid_packet::rewrite::Outline;
 use braid_packet::tunnel::Change;
-use braid_packet::{Field, ether_type};
-use std::fmt;
 
 /// All flow records at one time, by template.
 #[derive(Clone, Debug)]
@@ -63,7 +62,7 @@ pub struct FlowTemplate {
     /// Rules that decide about the packets: function, rule set, number of the rule.
     pub rules: Vec<(u16, ParamId, u32)>,
     /// Link addresses that packets must have.
-    pub link: Vec<FlowField>,
+    pub link: SharedBytes,
     /// The other conditions on packets.
     pub guards: Vec<FlowGuard>,
     /// Parameters that the records depend on.
@@ -108,20 +107,6 @@ pub struct FlowTag {
     pub pcp: u8,
     /// Whether packets may be dropped first (DEI).
     pub dei: bool,
-}
-
-impl fmt::Display for FlowTag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tpid, id, pcp, dei } = *self;
-        write!(f, "vlan {id}")?;
-        if tpid != ether_type::VLAN {
-            write!(f, " tpid {tpid:#06x}")?;
-        }
-        if pcp > 0 {
-            write!(f, " pcp {pcp}")?;
-        }
-        f.write_str(if dei { " dei" } else { "" })
-    }
 }
 
 /// The work of a function for the packets of a template.
@@ -173,12 +158,14 @@ pub enum FlowEnd {
 pub struct FlowRecord {
     /// The number of the record's template.
     pub template: u32,
-    /// Fields that packets of the flow have in common.
-    pub key: Vec<FlowField>,
+    /// The positions of the headers of the flow's packets.
+    pub outline: Outline,
+    /// The bytes that packets of the flow have in common.
+    pub key: SharedBytes,
     /// Fields that the record writes, with their values.
-    pub writes: Vec<FlowField>,
+    pub writes: Vec<(Field, Word)>,
     /// Fields to which the record adds an amount, modulo their width, with the amounts.
-    pub adds: Vec<FlowField>,
+    pub adds: Vec<(Field, u32)>,
     /// The amounts that the record adds to the checksum of the IPv4 header and to the transport
     /// checksum. `None` where the record does not update the checksum.
     pub sums: [Option<u16>; 2],
@@ -273,10 +260,11 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
             }
             let bindings = self.cache.bindings(one.number);
             let Written { head, adds, sums } = final_head(path, &one, is_narrow, bindings);
-            let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
+            let value = |(field, bits): (Field, Bits)| (field, bits.get(&head));
             Some(FlowRecord {
                 template: one.template,
-                key: key(outline, &bytes(&mask), &bytes(&full_key)),
+                outline,
+                key: key(outline, bytes(&mask), bytes(&full_key)),
                 writes: written(path, self.source()).into_iter().map(value).collect(),
                 adds,
                 sums,

@@ -86,7 +86,7 @@ pub use counted::Counted;
 pub use effects::Splice;
 pub use entry_use::{Bound, Change, Update};
 pub use explain::{PacketPath, Taken, foresee};
-pub use field_names::{FlowField, FlowGuard};
+pub use field_names::{FlowGuard, SharedBytes};
 pub use flow_table::{FlowEnd, FlowNative, FlowPart, FlowRecord, FlowTable, FlowTag, FlowTemplate};
 pub use host::{BlockEnd, Functions, Host, Programs, State};
 pub use listing::{Dependency, Missing};

@@ -40,4 +40,4 @@ pub use ports::{
     CapturePort, Faults, Faulty, Lasting, PacketPort, Share, Steer, TapPort, XdpFacts, XdpPort,
 };
 pub use source::{PacketSink, PacketSource, Progress};
-pub use sys::XdpMode;
+pub use sys::{Filter, XdpMode};

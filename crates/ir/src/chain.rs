@@ -7,6 +7,11 @@ use braid_packet::{Layout, Packet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The maximum number of function visits by one entering packet, including the visits of its copies
+/// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
+/// its count.
+pub const HOP_LIMIT: u32 = 256;
+
 /// A service chain (a graph without cycles of functions and interfaces).
 #[derive(Clone, Debug)]
 pub struct Chain {

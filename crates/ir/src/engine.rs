@@ -1,5 +1,6 @@
 //! The interface of every engine: it takes packets, and gives packets, counters, state and events.
 
+pub use crate::chain::HOP_LIMIT;
 use crate::chain::{Control, Malformed};
 pub use crate::counters::{Counters, NodeCounters, TableCounters, Traffic};
 use crate::model::{Kind, Word};
@@ -8,11 +9,6 @@ use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet, Reached};
 use std::any::Any;
 use std::collections::BTreeMap;
-
-/// The maximum number of function visits by one entering packet, including the visits of its copies
-/// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
-/// its count.
-pub const HOP_LIMIT: u32 = 256;
 
 /// The maximum number of times that a function runs again on a packet by `resubmit`. One more is a
 /// fault.

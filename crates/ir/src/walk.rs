@@ -1,7 +1,6 @@
 //! The position of a packet on its walk along the links of a chain.
 
-use crate::chain::Sink;
-use crate::engine::HOP_LIMIT;
+use crate::chain::{HOP_LIMIT, Sink};
 use crate::model::RIGHT;
 use crate::residual::Point;
 pub use braid_packet::Reached;

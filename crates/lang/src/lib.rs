@@ -7,6 +7,7 @@
 
 mod ast;
 mod chain;
+mod compile;
 pub mod control;
 pub mod diag;
 pub mod fmt;
@@ -19,6 +20,7 @@ pub mod source;
 #[cfg(test)]
 mod tests;
 
+pub use compile::{Compiled, Unit, compile};
 pub use sema::arith::duration_unit_ns;
 pub use sema::types::{name as type_name, of_field};
-pub use sema::{Compiled, Loader, Unit, compile, described};
+pub use sema::{Loader, described};

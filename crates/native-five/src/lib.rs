@@ -5,6 +5,10 @@
 //! The crate is a shared library (`libbraid_native_five.so`). A program that links the crate has
 //! the functions as the set "five" ([`register`]).
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod expiring;
 mod ids;

@@ -7,7 +7,7 @@ use crate::record::{Payload, Recorded, StateFunction};
 use crate::saved;
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, FLOWS, IDLE, Value, number};
-use crate::verdict::{FAILED, Failed, Verdict};
+use crate::verdict::{FAILED, Failed, PANICKED, Verdict};
 use braid_ir::native::{Checks, Noted, Problem, Profile};
 use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
@@ -536,6 +536,3 @@ fn limits(defined: Limits, config: &Config) -> Limits {
 fn nothing() -> Packet {
     Packet::empty(Link::RawIp)
 }
-
-/// The start of a failure's text when it is the panic of a function in Rust.
-pub(crate) const PANICKED: &str = "\u{1}panic: ";

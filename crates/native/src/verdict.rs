@@ -18,6 +18,9 @@ pub enum Verdict {
 /// The return value of `packet` when the function fails: the packet is dropped as a fault.
 pub const FAILED: i32 = -1;
 
+/// The start of a failure's text when it is the panic of a function in Rust.
+pub(crate) const PANICKED: &str = "\u{1}panic: ";
+
 /// The function failed for a packet: what becomes of the packet. The report has the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failed {

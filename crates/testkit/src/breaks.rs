@@ -2,9 +2,9 @@
 //! is. Such a run must do what a run without breaks does.
 
 use crate::compare::difference;
-use crate::generate::Rng;
 use crate::harness::{self, Engine, USERS};
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
+use crate::rng::Rng;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as AnyEngine, StateEntry};
 use braid_ir::snapshot::{ImportError, Snapshot, staying};

@@ -11,6 +11,7 @@ pub mod hostile;
 pub mod pairs;
 pub mod record;
 pub mod requests;
+mod rng;
 pub mod saved;
 pub mod soundness;
 pub mod wrong;

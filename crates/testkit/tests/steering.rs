@@ -2,7 +2,7 @@
 //! kernel runs the programs, so the tests need root. Where they cannot run, they say so and pass.
 
 use braid_compiler::sharding::divide;
-use braid_io::bpf::Filter;
+use braid_io::Filter;
 use braid_io::{Device, PacketPort, Port, Share, Steer};
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;

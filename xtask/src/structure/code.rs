@@ -9,6 +9,7 @@ const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five", "packet"
 /// right.
 const DATA_PATH: &[&str] = &[
     "classify",
+    "crypto",
     "engine",
     "externs",
     "flowcache",
@@ -16,6 +17,7 @@ const DATA_PATH: &[&str] = &[
     "ir",
     "jit",
     "native",
+    "native-five",
     "packet",
     "runtime",
     "state",

@@ -73,18 +73,23 @@ impl Modules {
     /// Groups of modules that all import each other, directly or through others.
     #[must_use]
     pub fn circles(&self) -> Vec<BTreeSet<Path>> {
+        circles_of(&self.imports())
+    }
+
+    /// Groups of folders, and of modules beside them, that all import each other. A folder counts as
+    /// one unit with everything below it and the file of its name. Such a unit may be part of a
+    /// larger one.
+    #[must_use]
+    pub fn folder_circles(&self) -> Vec<BTreeSet<Path>> {
         let imports = self.imports();
-        let reached: BTreeMap<&Path, BTreeSet<&Path>> =
-            imports.keys().map(|from| (from, reach(&imports, from))).collect();
-        let mut circles: Vec<BTreeSet<Path>> = Vec::new();
-        for (from, to) in &reached {
-            if !to.contains(from) || circles.iter().any(|circle| circle.contains(*from)) {
-                continue;
-            }
-            let back = to.iter().filter(|other| reached[**other].contains(from));
-            circles.push(back.map(|path| (**path).clone()).collect());
-        }
-        circles
+        let folders = self.0.keys().filter_map(|path| Some(path.split_last()?.1));
+        let folders: BTreeSet<&[String]> = folders.collect();
+        let circles = folders.into_iter().flat_map(|folder| circles_of(&units(&imports, folder)));
+        circles.filter(|circle| circle.iter().any(|unit| self.is_folder(unit))).collect()
+    }
+
+    fn is_folder(&self, unit: &Path) -> bool {
+        self.0.keys().any(|path| path.len() > unit.len() && path.starts_with(unit))
     }
 
     /// For each type of the crate, the modules that have inherent `impl` blocks for it.
@@ -150,6 +155,39 @@ impl Modules {
             self.owner(&module, &whole, steps)
         })
     }
+}
+
+/// Groups of keys that all lead to each other.
+fn circles_of(imports: &BTreeMap<Path, BTreeSet<Path>>) -> Vec<BTreeSet<Path>> {
+    let reached: BTreeMap<&Path, BTreeSet<&Path>> =
+        imports.keys().map(|from| (from, reach(imports, from))).collect();
+    let mut circles: Vec<BTreeSet<Path>> = Vec::new();
+    for (from, to) in &reached {
+        if !to.contains(from) || circles.iter().any(|circle| circle.contains(*from)) {
+            continue;
+        }
+        let back = to.iter().filter(|other| reached[**other].contains(from));
+        circles.push(back.map(|path| (**path).clone()).collect());
+    }
+    circles
+}
+
+/// The imports between the units directly below a folder.
+fn units(
+    imports: &BTreeMap<Path, BTreeSet<Path>>,
+    folder: &[String],
+) -> BTreeMap<Path, BTreeSet<Path>> {
+    let unit = |path: &Path| {
+        (path.len() > folder.len() && path.starts_with(folder))
+            .then(|| path[..=folder.len()].to_vec())
+    };
+    let mut found: BTreeMap<Path, BTreeSet<Path>> = BTreeMap::new();
+    for (from, to) in imports {
+        let Some(from) = unit(from) else { continue };
+        let to = to.iter().filter_map(unit).filter(|to| *to != from).collect::<Vec<_>>();
+        found.entry(from).or_default().extend(to);
+    }
+    found
 }
 
 fn child(of: &Path, name: &str) -> Path {
@@ -343,6 +381,26 @@ mod tests {
             ("c/mod.rs", "use super::a; pub struct C; fn f(x: a::A) {}"),
         ]);
         assert_eq!(found, [["a", "b", "c"]]);
+    }
+
+    #[test]
+    fn circle_of_folders_is_found_at_each_level() {
+        let found = modules(&[
+            ("lib.rs", "mod a; mod b; mod c;"),
+            ("a/mod.rs", "mod x; pub mod y; use crate::c::C;"),
+            ("a/x.rs", "use crate::b::B; pub struct X;"),
+            ("a/y.rs", "pub mod deep; pub mod flat; pub struct Y;"),
+            ("a/y/deep.rs", "pub mod one; pub struct Deep;"),
+            ("a/y/deep/one.rs", "use super::super::flat::Flat;"),
+            ("a/y/flat.rs", "use super::deep::Deep; pub struct Flat;"),
+            ("b.rs", "use crate::a::y::Y; pub struct B;"),
+            ("c.rs", "pub struct C;"),
+        ]);
+        assert!(found.circles().is_empty());
+        let found = found.folder_circles();
+        let found = found.iter().map(|circle| circle.iter().map(|path| path.join("::")));
+        let found = found.map(Iterator::collect).collect::<Vec<Vec<_>>>();
+        assert_eq!(found, [["a", "b"], ["a::y::deep", "a::y::flat"]]);
     }
 
     #[test]

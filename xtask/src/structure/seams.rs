@@ -1,5 +1,5 @@
-//! Rules on the parts of a crate: modules do not import each other in circles, and the code of a
-//! type is not spread over many files.
+//! Rules on the parts of a crate: neither modules nor folders import each other in circles, and the
+//! code of a type is not spread over many files.
 
 use super::allowed::{self, Found};
 use super::folders;
@@ -28,6 +28,35 @@ pub fn circles_found() -> Found {
             circle.iter().map(line).collect::<Vec<_>>()
         };
         modules.circles().iter().flat_map(of).collect()
+    })
+}
+
+/// No folder imports itself through others. An exception counts a crate's folders in circles.
+#[must_use]
+pub fn folder_circles() -> Vec<String> {
+    allowed::check("folder-circles", &folder_circles_found())
+}
+
+/// The folders in circles, and the modules beside them, by crate.
+#[must_use]
+pub fn folder_circles_found() -> Found {
+    by_crate(|modules| {
+        let imports = modules.imports();
+        let of = |circle: &BTreeSet<Path>| {
+            let line = |unit: &Path| {
+                let others = circle.iter().filter(|other| *other != unit);
+                let named = others.filter_map(|other| {
+                    let pairs = imports.iter().filter(|(from, _)| from.starts_with(unit));
+                    let mut pairs =
+                        pairs.flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
+                    let (from, to) = pairs.find(|(_, to)| to.starts_with(other))?;
+                    Some(format!("{} ({} → {})", name(other), name(from), name(to)))
+                });
+                format!("{} imports {}", name(unit), named.collect::<Vec<_>>().join(", "))
+            };
+            circle.iter().map(line).collect::<Vec<_>>()
+        };
+        modules.folder_circles().iter().flat_map(of).collect()
     })
 }
 

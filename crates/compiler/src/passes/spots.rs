@@ -5,7 +5,7 @@
 
 use super::facts::Facts;
 use super::graph::Dominators;
-use super::purity::{Divisors, changes_packet, is_pure};
+use super::purity::{changes_packet, is_pure};
 use braid_ir::model::{Op, SetRef, ValueId};
 use braid_ir::residual::{Block, End, Residual, Step, What};
 use std::collections::BTreeMap;
@@ -33,7 +33,6 @@ pub(super) struct Parts {
 impl Parts {
     /// Takes the blocks out of a program.
     pub(super) fn of(program: &mut Residual, facts: &Facts) -> Self {
-        let divisors = Divisors::of(program);
         let all = all_values(program.values.len());
         let mut parts = Self {
             blocks: std::mem::take(&mut program.blocks),
@@ -51,19 +50,19 @@ impl Parts {
         };
         parts.changed = vec![false; parts.blocks.len()];
         for at in 0..parts.blocks.len() {
-            parts.take_pure(at, &divisors);
+            parts.take_pure(at);
         }
         parts
     }
 
-    fn take_pure(&mut self, at: usize, divisors: &Divisors) {
+    fn take_pure(&mut self, at: usize) {
         let mut changed = self.changed[at];
         let mut change = None;
         let mut fixed = Vec::new();
         for step in std::mem::take(&mut self.blocks[at].steps) {
             let outs = step.what.outs();
             match outs.first() {
-                Some(first) if is_pure(&step, changed, divisors) => {
+                Some(first) if is_pure(&step, changed) => {
                     for out in &outs {
                         self.first[out.index()] = *first;
                     }
@@ -135,8 +134,12 @@ pub(super) fn places(parts: &Parts) -> Vec<Places> {
     }
     // Operands have smaller numbers than results, so users are placed first.
     for number in (0..parts.pure.len()).rev() {
-        if let Some(step) = &parts.pure[number] {
-            placement.settle(number, step);
+        match &parts.pure[number] {
+            Some(Step { what: What::Op(Op::Const { .. }), .. }) => {
+                placement.places[number] = Places::default();
+            }
+            Some(step) => placement.settle(number, step),
+            None => {}
         }
     }
     placement.places
@@ -187,7 +190,8 @@ impl Placement<'_> {
         let ends = self.parts.blocks[at.0].end.targets().is_empty();
         let first = self.parts.first[value.index()];
         let places = &mut self.places[first.index()];
-        if cheap && ends && places.ends.len() < MOST_ENDS {
+        let has_room = places.ends.len() < MOST_ENDS || places.ends.contains_key(&at.0);
+        if cheap && ends && has_room {
             let number = places.ends.entry(at.0).or_insert(at.1);
             *number = at.1.min(*number);
         } else {
@@ -202,7 +206,7 @@ impl Placement<'_> {
         *spot = Some(match *spot {
             None => at,
             Some(other) if other.0 == at.0 => (at.0, at.1.min(other.1)),
-            // Block 0 lies on all paths.
+            // Block 0 lies on all paths. Without this case, the search would be long.
             Some(other) if other.0 == 0 => other,
             Some(other) => {
                 let block = parts.dominators.meet(other.0, at.0);
@@ -220,10 +224,6 @@ impl Placement<'_> {
     /// Fixes the places of a step, whose users already have places. Its operands are needed there.
     fn settle(&mut self, number: usize, step: &Step) {
         let parts = self.parts;
-        if let What::Op(Op::Const { .. }) = step.what {
-            self.places[number] = Places::default();
-            return;
-        }
         let first = parts.first[number];
         let load = matches!(step.what, What::Op(Op::Load { .. }));
         let ends = std::mem::take(&mut self.places[number].ends);
@@ -243,11 +243,7 @@ impl Placement<'_> {
             if load {
                 *spot = self.before_changes(*spot);
             }
-            own.retain(|end, _| *end == spot.0 || !parts.dominators.dominates(spot.0, *end));
-            // This end also computes the value for later blocks.
-            if let Some(own) = own.remove(&spot.0) {
-                spot.1 = own.min(spot.1);
-            }
+            own.retain(|end, _| !parts.dominators.dominates(spot.0, *end));
         }
         self.places[number] = Places { spots, ends: own.clone() };
         for at in spots.into_iter().flatten().chain(own) {

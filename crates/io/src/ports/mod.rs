@@ -20,7 +20,6 @@ pub(crate) use dpdk::{NEEDS as DPDK_NEEDS, pool as dpdk_pool};
 pub use faults::{Faults, Faulty};
 pub use lasting::Lasting;
 pub use packet::PacketPort;
-pub(crate) use share::Member;
 pub use share::{Share, Steer};
 pub use tap::TapPort;
 pub(crate) use xdp::needs as xdp_needs;

@@ -1,6 +1,6 @@
 //! A device of the machine through packet sockets: one receives by a ring, one sends.
 
-use super::Share;
+use super::share::{Member, Share};
 use crate::offload::Offload;
 use crate::port::{Ethernet, OpenError, Port, State, Unreceived, Unsent};
 use crate::sys::{Arrived, Batch, Ring, sender};
@@ -13,6 +13,9 @@ pub struct PacketPort {
     ring: Ring,
     sender: OwnedFd,
     batch: Batch,
+    /// The port's membership among several ports. It ends last, after the kernel has released the
+    /// ring's socket.
+    member: Option<Member>,
 }
 
 impl PacketPort {
@@ -26,9 +29,14 @@ impl PacketPort {
 
     /// As [`Self::open`], for one of several ports.
     pub(crate) fn open_share(name: &str, share: &Share) -> Result<Self, OpenError> {
-        let ring = Ring::open(name, share)?;
+        // The kernel keeps the order in which sockets were made, and joins them in this order after
+        // the device was down.
+        let turn = share.turn()?;
+        let ring = Ring::open(name)?;
+        let member = turn.map(|turn| turn.join(|group, program| ring.join(group, program)));
+        let member = member.transpose()?;
         let sender = sender(ring.index())?;
-        Ok(Self { ring, sender, batch: Batch::default() })
+        Ok(Self { ring, sender, batch: Batch::default(), member })
     }
 }
 
@@ -80,6 +88,6 @@ impl Port for PacketPort {
     }
 
     fn facts(&self) -> Option<String> {
-        self.ring.steering()
+        self.member.as_ref().map(Member::steering)
     }
 }

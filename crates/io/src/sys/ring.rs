@@ -12,7 +12,6 @@ use super::socket::{bind, get, grow, packet_socket, set};
 use super::{device, fanout, whole};
 use crate::offload::HEADER;
 use crate::port::{Ethernet, MAX_FRAME, OpenError, State};
-use crate::ports::{Member, Share};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::size_of;
@@ -68,9 +67,6 @@ pub(crate) struct Ring {
     /// Frames for which the queue had no room.
     cut: u64,
     index: u32,
-    /// The port's membership among several ports. It ends last, after the kernel has released the
-    /// socket.
-    member: Option<Member>,
 }
 
 /// A packet socket that sends on the device with this number, and receives nothing.
@@ -82,11 +78,8 @@ pub(crate) fn sender(index: u32) -> Result<OwnedFd, OpenError> {
 }
 
 impl Ring {
-    /// Opens the device with this name. With several ports, the ring gets its share of the frames.
-    pub(crate) fn open(name: &str, share: &Share) -> Result<Self, OpenError> {
-        // The kernel keeps the order in which sockets were made, and joins them in this order after
-        // the device was down.
-        let turn = share.turn()?;
+    /// Opens the device with this name.
+    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let socket = packet_socket()?;
         let index = device::index(&socket, name)?;
         device::ethernet(&socket, name)?;
@@ -98,16 +91,13 @@ impl Ring {
         let slots = map_slots(&socket, slot)?;
         device::promiscuous(&socket, index)?;
         bind(&socket, number, true)?;
-        let join = |group, program: Option<&Filter>| fanout::join(&socket, group, program);
-        let member = turn.map(|turn| turn.join(join)).transpose()?;
         let whole = vec![0; HEADER + MAX_FRAME];
-        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index, member })
+        Ok(Self { socket, slots, slot, next: 0, whole, cut: 0, index })
     }
 
-    /// The way in which frames are given to this port and not to another one. `None` for the only
-    /// port.
-    pub(crate) fn steering(&self) -> Option<String> {
-        self.member.as_ref().map(Member::steering)
+    /// Joins a fan-out group, or a new one. Returns the group's number.
+    pub(crate) fn join(&self, group: Option<u16>, program: Option<&Filter>) -> io::Result<u16> {
+        fanout::join(&self.socket, group, program)
     }
 
     /// The number of the device.

@@ -5,8 +5,7 @@ use super::data::{
 };
 use super::fresh::quotas;
 use super::schema::{is_fifo, is_pool, key_widths, root_of};
-use crate::chain::{Chain, Node};
-use crate::engine::HOP_LIMIT;
+use crate::chain::{Chain, HOP_LIMIT, Node};
 use crate::model::{Model, StateDecl, StateId, Word};
 use crate::show::max_of;
 use crate::value::{IntervalSet, ParamValue};

@@ -6,7 +6,8 @@ use super::expr::{in_args, in_expr, in_type};
 use super::names::{Index, Kind};
 use super::scope::{Names, Walk};
 use crate::ast::{Chain, ChainItem, File, InterfacePart, Item, PathEnd, PolicyKind};
-use crate::sema::{Loader, gather};
+use crate::compile::gather;
+use crate::sema::Loader;
 use crate::source::{SourceMap, Span};
 
 /// The names of a program, and the files that their places refer to. The arguments are those of

@@ -1,11 +1,11 @@
 //! The semantics: names, types, checks, and lowering of functions to models.
 //!
-//! `compile` assembles a program. `module` holds the declarations of a file, and `nf` lowers one
-//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends`
-//! lower statements. `expr`, `operators`, `calls`, `pred`, `path`, `payload` and `state` lower expressions.
-//! `names` resolves names, and `needs` checks what the packet must have. All of them build the
-//! program with `build`, which carries the known facts (`facts`) along every edge. `free` checks
-//! what no function uses.
+//! `module` holds the declarations of a file, and `nf` lowers one function to a model. `decl`
+//! declares its names. `stmt`, `assign`, `rows`, `send` and `ends` lower statements. `expr`,
+//! `operators`, `calls`, `pred`, `path`, `payload` and `state` lower expressions. `names` resolves
+//! names, and `needs` checks what the packet must have. All of them build the program with `build`,
+//! which carries the known facts (`facts`) along every edge. `free` checks what no function uses.
+//! `crate::compile` assembles programs of functions and chains.
 //!
 //! These modules are functions over `Lower`, the state of lowering one function. Its names are in
 //! `scope`. Statements and expressions nest in each other, so `Lower` has a method for each of
@@ -18,7 +18,6 @@ mod build;
 mod built_in;
 mod bytes;
 mod calls;
-mod compile;
 mod constant;
 mod cover;
 mod crypt;
@@ -32,17 +31,17 @@ mod expr;
 mod facts;
 mod files;
 mod flow;
-mod free;
+pub(crate) mod free;
 mod guard;
 mod headers;
-mod inner;
+pub(crate) mod inner;
 mod locals;
 mod lower;
-mod module;
+pub(crate) mod module;
 mod names;
-mod native;
+pub(crate) mod native;
 mod needs;
-mod nf;
+pub(crate) mod nf;
 mod operators;
 mod order;
 mod path;
@@ -55,7 +54,7 @@ mod scope;
 mod send;
 mod state;
 mod stmt;
-mod stream;
+pub(crate) mod stream;
 mod strings;
 mod tunnel;
 pub(crate) mod types;
@@ -64,6 +63,4 @@ mod walk;
 
 pub use built_in::described;
 pub(crate) use calls::functions;
-pub(crate) use compile::gather;
-pub use compile::{Compiled, Unit, compile};
 pub use env::Loader;

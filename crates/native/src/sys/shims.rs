@@ -3,8 +3,7 @@
 
 use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket, RawSaved};
 use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
-use crate::local::PANICKED;
-use crate::verdict::FAILED;
+use crate::verdict::{FAILED, PANICKED};
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};

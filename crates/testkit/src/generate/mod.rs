@@ -4,8 +4,7 @@
 pub mod boundaries;
 pub mod program;
 mod readings;
-mod rng;
 pub mod traffic;
 
+pub use crate::rng::Rng;
 pub use boundaries::Boundaries;
-pub use rng::Rng;

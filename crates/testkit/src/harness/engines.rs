@@ -1,8 +1,8 @@
 //! The engines that are compared with the reference engine, and the way they run.
 
 use crate::compare::{Mismatch, Report, check, difference};
-use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_bursts};
+use crate::rng::Rng;
 use braid_compiler::parallel::stages::stages;
 use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;

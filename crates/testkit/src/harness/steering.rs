@@ -4,8 +4,8 @@
 
 use super::engines::Engine;
 use crate::compare::difference;
-use crate::generate::Rng;
 use crate::record::{Detail, Output, Stimulus, Trace, record};
+use crate::rng::Rng;
 use braid_compiler::sharding::divide_limits;
 use braid_ir::chain::Chain;
 use braid_ir::engine;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::thread;
 
-use braid_io::bpf::Filter;
+use braid_io::Filter;
 use braid_ir::steering::Steering;
 use braid_runtime::steering_program;
 

@@ -1,5 +1,6 @@
 //! `braid flows`: the flow records that the engine `fused` holds after a run over captures.
 
+mod fields;
 mod names;
 mod text;
 mod value;

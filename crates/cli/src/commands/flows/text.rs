@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use braid_engine::{
-    Change, Dependency, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, FlowTemplate, Missing,
+    Change, Dependency, FlowEnd, FlowPart, FlowRecord, FlowTable, FlowTag, FlowTemplate, Missing,
     Part, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
 use braid_ir::residual::shape_words;
 use braid_ir::show::show_all;
+use braid_packet::{Field, ether_type};
 
+use super::fields::{self, Named, named};
 use super::names::{Names, Shown, payload_word};
 use crate::table::count;
 
@@ -87,7 +89,7 @@ impl Names<'_> {
             let at_once = batches.join(", then those of ");
             let _ = writeln!(text, "  at the same time could run the state functions of {at_once}");
         }
-        for FlowField { field, value } in &template.link {
+        for (field, value) in fields::link(&template.link) {
             let _ = writeln!(text, "  if {field} == {value}");
         }
         for guard in &template.guards {
@@ -105,7 +107,7 @@ impl Names<'_> {
             let _ = writeln!(text, "  pops {}", many(template.pops as u64, "VLAN tag"));
         }
         if !template.pushes.is_empty() {
-            let pushes: Vec<String> = template.pushes.iter().map(ToString::to_string).collect();
+            let pushes: Vec<String> = template.pushes.iter().map(tag).collect();
             let _ = writeln!(text, "  pushes {}", pushes.join(", "));
         }
         for (tag, value) in &template.tags {
@@ -171,16 +173,17 @@ impl Names<'_> {
     }
 
     fn record(self, text: &mut String, record: &FlowRecord) {
-        let _ = writeln!(text, "  {}", flow(&record.key));
+        let _ = writeln!(text, "  {}", flow(&fields::key(record.outline, &record.key)));
         let taken = match record.seen_ns {
             Some(at) => format!("last at {}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
             None => "not taken yet".into(),
         };
         let (packets, bytes) = (many(record.packets, "packet"), count(record.bytes));
         let _ = writeln!(text, "    {packets}, {bytes} bytes, {taken}");
-        let set = |one: &FlowField| format!("{} = {}", one.field, one.value);
-        let mut writes: Vec<String> = record.writes.iter().map(set).collect();
-        writes.extend(record.adds.iter().map(|one| format!("{} + {}", one.field, one.value)));
+        let set = |(field, value): Named| format!("{field} = {value}");
+        let mut writes: Vec<String> = record.writes.iter().copied().map(named).map(set).collect();
+        let add = |(field, amount): &(Field, u32)| format!("{} + {amount}", field.info().name);
+        writes.extend(record.adds.iter().map(add));
         for (sum, name) in record.sums.iter().zip(["IPv4", "transport"]) {
             if let Some(sum) = sum {
                 writes.push(format!("{name} checksum + {sum:#06x}"));
@@ -251,6 +254,19 @@ fn many(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
+/// `vlan 5 pcp 1`
+fn tag(tag: &FlowTag) -> String {
+    let FlowTag { tpid, id, pcp, dei } = *tag;
+    let mut text = format!("vlan {id}");
+    if tpid != ether_type::VLAN {
+        let _ = write!(text, " tpid {tpid:#06x}");
+    }
+    if pcp > 0 {
+        let _ = write!(text, " pcp {pcp}");
+    }
+    if dei { text + " dei" } else { text }
+}
+
 /// `[10.0.0.1, 53]`
 fn place(key: &[(Kind, Word)]) -> String {
     let parts = show_all(key);
@@ -258,10 +274,10 @@ fn place(key: &[(Kind, Word)]) -> String {
 }
 
 /// `udp 10.0.0.1:1234 > 8.8.8.8:53`, with stars for parts that are not in the key.
-pub fn flow(key: &[FlowField]) -> String {
+fn flow(key: &[Named]) -> String {
     let get = |name: &str| {
-        let found = key.iter().find(|one| one.field == name);
-        found.map(|one| one.value.as_str())
+        let found = key.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_str())
     };
     let mut text = match get("ip.proto") {
         Some("1") => "icmp".to_owned(),
@@ -276,8 +292,8 @@ pub fn flow(key: &[FlowField]) -> String {
     };
     let _ = write!(text, " {} > {}", end("ip.src", "l4.sport"), end("ip.dst", "l4.dport"));
     let told = ["ip.proto", "ip.src", "ip.dst", "l4.sport", "l4.dport"];
-    for one in key.iter().filter(|one| !told.contains(&one.field.as_str())) {
-        let _ = write!(text, ", {} {}", one.field, one.value);
+    for (field, value) in key.iter().filter(|(field, _)| !told.contains(&field.as_str())) {
+        let _ = write!(text, ", {field} {value}");
     }
     text
 }

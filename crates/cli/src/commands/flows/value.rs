@@ -1,15 +1,17 @@
 //! Flow records as JSON.
 
 use braid_engine::{
-    Basis, Change, Dependency, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
-    FlowTag, FlowTemplate, Missing, Part, Splice, Update,
+    Basis, Change, Dependency, FlowEnd, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
+    FlowTemplate, Missing, Part, Splice, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
 use braid_ir::residual::shape_words;
+use braid_packet::Field;
 use braid_runtime::json::scalar;
 use serde_json::{Map, Value, json};
 
+use super::fields::{self, Named, named};
 use super::names::{Names, Shown, payload_word};
 
 /// Formats the flow table.
@@ -41,9 +43,9 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
 }
 
 /// Formats fields as an object, by name.
-fn fields(all: &[FlowField]) -> Value {
-    let member = |one: &FlowField| (one.field.clone(), Value::from(one.value.as_str()));
-    Value::Object(all.iter().map(member).collect::<Map<_, _>>())
+fn object(all: impl IntoIterator<Item = Named>) -> Value {
+    let members = all.into_iter().map(|(field, value)| (field, Value::from(value)));
+    Value::Object(members.collect::<Map<_, _>>())
 }
 
 fn key(parts: &[(Kind, Word)]) -> Value {
@@ -101,7 +103,7 @@ impl Names<'_> {
             "functions": template.parts.iter().map(part).collect::<Value>(),
             "batches": template.batches.iter().map(|group| self.names(group)).collect::<Value>(),
             "rules": template.rules.iter().map(rule).collect::<Value>(),
-            "link": fields(&template.link),
+            "link": object(fields::link(&template.link)),
             "guards": template.guards.iter().map(guard).collect::<Value>(),
             "depends_on": template.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
             "outdated": template.is_outdated,
@@ -153,12 +155,14 @@ impl Names<'_> {
     }
 
     pub fn record_value(self, record: &FlowRecord) -> Value {
+        let add =
+            |(field, amount): &(Field, u32)| (field.info().name.to_owned(), amount.to_string());
         let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
         json!({
             "template": record.template,
-            "key": fields(&record.key),
-            "writes": fields(&record.writes),
-            "adds": fields(&record.adds),
+            "key": object(fields::key(record.outline, &record.key)),
+            "writes": object(record.writes.iter().copied().map(named)),
+            "adds": object(record.adds.iter().map(add)),
             "checksums": { "ip": record.sums[0], "transport": record.sums[1] },
             "packets": record.packets,
             "bytes": record.bytes,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use braid_ir::chain::Chain;
 use braid_ir::model::Model;
 
-use super::env::{Env, Loader};
-use super::module::Module;
-use super::{free, inner, native, nf, stream};
 use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
 use crate::chain::{self, Found, Functions, Scope};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::parse::parse;
+use crate::sema::env::{Env, Loader};
+use crate::sema::module::{Module, unique};
+use crate::sema::{free, inner, native, nf, stream};
 use crate::source::{SourceMap, beside};
 
 /// The most files that a program uses.
@@ -287,7 +287,7 @@ fn link(
     let (mut chains, mut workers, mut by_rules) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for item in items(parts.program) {
         let Item::Chain(chain) = item else { continue };
-        super::module::unique(&mut names, &chain.name, diags);
+        unique(&mut names, &chain.name, diags);
         let doubt = module.is_damaged(chain.span);
         let mut scope = Scope { functions: &mut functions, env, doubt };
         chains.extend(chain::resolve(chain, &mut scope, diags));
