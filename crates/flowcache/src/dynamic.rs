@@ -2,33 +2,27 @@
 //! and the current contents of slots. A token bucket needs them, for example. The record tests all
 //! conditions on them before it changes anything.
 
-use crate::host::State;
-use braid_ir::arith::{binary, compare};
 use braid_ir::model::{BinOp, CmpOp, Word};
-use braid_packet::Packet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The largest number of values of a path.
-const MOST: usize = 32;
-
-/// The dynamic values of one packet, by number.
-pub(crate) type Words = [Word; MOST];
+pub(crate) const MOST: usize = 32;
 
 /// The dynamic values of a path, the conditions on them, and the slots that they are assigned to.
 /// Values refer to each other by number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Dynamic {
-    values: Vec<Expr>,
+    pub(crate) values: Vec<Expr>,
     /// Conditions: the number of a value, and whether it must be true.
-    checks: Vec<(u8, bool)>,
+    pub(crate) checks: Vec<(u8, bool)>,
     /// The assignments: the number of an entry among the entries that the record depends on, its
     /// slot, and the value.
-    puts: Vec<(u8, u32, u8)>,
+    pub(crate) puts: Vec<(u8, u32, u8)>,
     /// Tags that the packet must not have.
-    lacks: Vec<Arc<str>>,
+    pub(crate) lacks: Vec<Arc<str>>,
     /// How many entries the record depends on.
-    entries: u8,
+    pub(crate) entries: u8,
 }
 
 /// A value, computed from earlier ones.
@@ -53,10 +47,6 @@ pub(crate) enum Expr {
 }
 
 impl Dynamic {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
-    }
-
     /// The cost for each packet: the number of values, plus twice the number of assignments.
     #[expect(
         clippy::cast_possible_truncation,
@@ -127,56 +117,5 @@ impl Dynamic {
         self.checks.clear();
         self.puts.clear();
         self.lacks.clear();
-    }
-
-    /// Computes the values for a packet that takes the record with number `record`, tests the
-    /// conditions and assigns the slots. Returns false, without any change, if a condition does not
-    /// hold.
-    #[expect(clippy::indexing_slicing, reason = "a value has a number below `MOST`")]
-    pub(crate) fn run(
-        &self,
-        state: &mut State,
-        record: u32,
-        packet: &Packet,
-        time: u64,
-        words: &mut Words,
-    ) -> bool {
-        if self.lacks.iter().any(|tag| packet.tags.contains_key(tag)) {
-            return false;
-        }
-        let (records, tables) = state.parts();
-        for (at, expr) in self.values.iter().enumerate() {
-            let value = |number: u8| words[usize::from(number)];
-            words[at] = match *expr {
-                Expr::Const(value) => value,
-                Expr::Length => packet.wire_len.into(),
-                Expr::Time => time.into(),
-                Expr::Slot(entry, slot) => {
-                    records.slot(tables, record, self.behind(entry), slot as usize)
-                }
-                Expr::Bin(op, width, a, b) => match binary(op, width, value(a), value(b)) {
-                    Ok(value) => value,
-                    Err(_) => return false,
-                },
-                Expr::Cmp(op, a, b) => compare(op, value(a), value(b)).into(),
-                Expr::Not(most, a) => !value(a) & most,
-                Expr::Resize(most, a) => value(a) & most,
-                Expr::Clamp(most, a) => value(a).min(most),
-            };
-        }
-        let value = |number: u8| words[usize::from(number)];
-        if self.checks.iter().any(|(number, is)| (value(*number) != 0) != *is) {
-            return false;
-        }
-        for (entry, slot, number) in &self.puts {
-            let place = (self.behind(*entry), *slot as usize);
-            records.put_slot(tables, record, place, value(*number));
-        }
-        true
-    }
-
-    /// The number by which [`crate::Records::slot`] knows an entry: it counts from the last entry.
-    fn behind(&self, entry: u8) -> usize {
-        usize::from(self.entries - 1 - entry)
     }
 }

@@ -2,7 +2,6 @@
 //! tags, packet tags, events, copies that leave the chain, outer headers, and bytes that native
 //! functions insert or remove.
 
-use crate::dynamic::Words;
 use crate::guard::Number;
 use crate::key::Bits;
 use braid_ir::chain::Chain;
@@ -106,7 +105,7 @@ impl Publication {
         &self,
         chain: &Chain,
         packet: &Packet,
-        (now, words): (u64, &Words),
+        (now, dynamic): (u64, &dyn Fn(u8) -> Word),
         out: &mut dyn Outputs,
     ) {
         let value = |arg: &Arg| {
@@ -118,7 +117,7 @@ impl Publication {
                     (kind, Word::from(number).wrapping_add_signed((*add).into()))
                 }
                 Arg::Time(kind) => (kind, now.into()),
-                Arg::Dynamic(kind, number) => (kind, words[usize::from(*number)]),
+                Arg::Dynamic(kind, number) => (kind, dynamic(*number)),
                 Arg::Text(text) => return EventValue::Str(text.clone()),
             };
             EventValue::Scalar(*kind, value)
@@ -141,7 +140,7 @@ impl SideEffects {
         &self,
         chain: &Chain,
         packet: &Packet,
-        at_hand: (u64, &Words),
+        at_hand: (u64, &dyn Fn(u8) -> Word),
         out: &mut dyn Outputs,
     ) {
         self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));

@@ -30,6 +30,7 @@ mod batches;
 mod bindings;
 mod bound;
 mod cache;
+mod computed;
 mod counted;
 mod counts;
 mod dynamic;

@@ -17,7 +17,6 @@ use crate::new_record::NewRecord;
 use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
 use crate::template_counts::TemplateCounts;
 use crate::uses::{Takes, UseList};
-use braid_ir::model::Word;
 use braid_state::{Group, Handle, HashKey, SlotShape, TableRef, Tables};
 use std::hint::black_box;
 
@@ -501,30 +500,9 @@ impl Records {
 
     /// The table and place of an entry that a record depends on. `number` counts from the last
     /// entry, which has 0.
-    fn entry(&self, record: u32, number: usize) -> Option<(TableRef, u32)> {
+    pub(crate) fn entry(&self, record: u32, number: usize) -> Option<(TableRef, u32)> {
         let link = self.links(record).rev().filter(|link| link.how != NONE).nth(number)?;
         Some((self.use_of(link)?.table, link.place))
-    }
-
-    /// The value of a slot of an entry that a record depends on. `entry` counts from the last
-    /// entry, which has 0.
-    #[must_use]
-    pub fn slot(&self, tables: &Tables, record: u32, entry: usize, slot: usize) -> Word {
-        let entry = self.entry(record, entry);
-        entry.map_or(0, |(table, place)| tables.slot(table, place, slot))
-    }
-
-    /// Assigns a slot of an entry that a record depends on. `entry` counts from the last entry,
-    /// which has 0.
-    pub fn put_slot(
-        &self,
-        tables: &mut Tables,
-        record: u32,
-        (entry, slot): (usize, usize),
-        value: Word,
-    ) {
-        let Some((table, place)) = self.entry(record, entry) else { return };
-        tables.put_slot(table, place, slot, value);
     }
 
     /// Marks a template as outdated: a parameter that its records depend on has changed.

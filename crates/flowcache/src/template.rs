@@ -2,8 +2,8 @@
 //! one.
 
 use crate::basis::Changed;
+use crate::computed::{Computed, Words};
 use crate::counted::Counted;
-use crate::dynamic::{Dynamic, Words};
 use crate::effects::SideEffects;
 use crate::goal::Goal;
 use crate::guard::{ByteGuard, Guard, Link};
@@ -62,7 +62,7 @@ pub(crate) struct More {
     /// Whether there are tests, or events to publish before the packet changes.
     pub(crate) asks: bool,
     pub(crate) searches: Vec<Search>,
-    dynamic: Dynamic,
+    dynamic: Computed,
     effects: SideEffects,
     pub(crate) goal: Goal,
 }
@@ -132,7 +132,7 @@ impl Split {
 impl More {
     /// The further tests and work for packets of a path with this goal. `None` if there are none.
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
-        let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
+        let (searches, dynamic) = (path.searches.clone(), Computed::of(&path.dynamic));
         let mut effects = path.effects.clone();
         if goal.reached == Reached::Ended && goal.copies.is_empty() {
             effects.tags.clear();
@@ -158,12 +158,13 @@ impl More {
         time: u64,
         out: &mut dyn Outputs,
     ) -> bool {
-        let mut words = Words::default();
+        let mut words = Words::new();
         let (chain, state) = functions.parts();
         let fits = self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
             && self.dynamic.run(state, record, packet, time, &mut words);
         if fits {
-            self.effects.publish(chain, packet, (time, &words), out);
+            let value = |number| self.dynamic.value(&words, number);
+            self.effects.publish(chain, packet, (time, &value), out);
         }
         fits
     }

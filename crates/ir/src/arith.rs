@@ -12,7 +12,7 @@ use crate::show::max_of;
 pub fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
     let max = max_of(width);
     // A count of at least the width shifts out all bits.
-    let count = u32::try_from(b).ok().filter(|count| *count < u32::from(width));
+    let count = || u32::try_from(b).ok().filter(|count| *count < u32::from(width));
     let result = match op {
         BinOp::AddSat => a.saturating_add(b).min(max),
         BinOp::MulSat => a.saturating_mul(b).min(max),
@@ -25,8 +25,8 @@ pub fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
         BinOp::And => a & b,
         BinOp::Or => a | b,
         BinOp::Xor => a ^ b,
-        BinOp::Shl => count.map_or(0, |count| a << count & max),
-        BinOp::Shr => count.map_or(0, |count| a >> count),
+        BinOp::Shl => count().map_or(0, |count| a << count & max),
+        BinOp::Shr => count().map_or(0, |count| a >> count),
         BinOp::Min => a.min(b),
         BinOp::Max => a.max(b),
     };
