@@ -57,6 +57,7 @@ fn live_values(program: &Residual) -> Vec<bool> {
     }
     let mut live = vec![false; program.values.len()];
     while let Some(value) = todo.pop() {
+        // Each value is followed once, because many paths may lead to it.
         if std::mem::replace(&mut live[value.index()], true) {
             continue;
         }

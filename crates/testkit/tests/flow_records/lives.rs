@@ -93,7 +93,7 @@ fn sequence_numbers_are_translated_by_records_of_few_templates() {
     // Two directions, with and without timestamps.
     assert_eq!(adding.len(), 4, "{adding:?}");
     let amounts = table.records.iter().flat_map(|record| &record.adds);
-    let of_seq = amounts.filter(|one| one.field == "tcp.seq").map(|one| &one.value);
+    let of_seq = amounts.filter(|(field, _)| *field == Field::TcpSeq);
     assert_eq!(of_seq.collect::<BTreeSet<_>>().len(), 5);
     assert!(engine.flows().expect("flow records").scripted >= 6);
 }
