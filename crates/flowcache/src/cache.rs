@@ -58,6 +58,8 @@ pub struct FlowCache {
     pub(crate) lookups: u64,
     /// The number of attempts in a row that have led to no record.
     pub(crate) failed: u32,
+    /// The number of packets that have entered the chain.
+    pub(crate) entered: u64,
     /// Whether the sampling leaves out the packets of the current batch.
     pub(crate) is_left_out: bool,
     /// Whether flows get their records early, and on paths that look nothing up, too.
@@ -94,6 +96,7 @@ impl FlowCache {
             payback: Payback::default(),
             lookups: 0,
             failed: 0,
+            entered: 0,
             is_left_out: false,
             eager,
             batch: Batch::new(),
@@ -145,6 +148,7 @@ impl FlowCache {
         layouts: &[Layout],
     ) -> usize {
         self.clear_up(host.functions);
+        self.entered += packets.len() as u64;
         let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
         if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }

@@ -6,10 +6,13 @@ use std::collections::VecDeque;
 const SAMPLES: u32 = 128;
 /// The most samples that wait for their judgement.
 const WAITING: usize = 256;
-/// The time after which a sample is judged (ns).
+/// A sample is judged when it has reached both ages: a time (ns), and the number of packets that
+/// have entered the chain since the record was made. On a fast link, the time is the longer one. On a
+/// slow link, flows send few packets within the time, and yet their records may pay.
 const AGE_NS: u64 = 1_000_000_000;
-/// A flow still sends if its record was taken within this time before the judgement (ns).
-const SILENT_NS: u64 = AGE_NS / 4;
+const AGE_PACKETS: u64 = 1 << 15;
+/// A flow still sends if its record was taken within this part of its age.
+const LATELY: u64 = 4;
 /// The number of packets for which a record counts if its flow still sends, as a multiple of the
 /// number for which it pays.
 const SENDS_ON: u64 = 8;
@@ -33,11 +36,18 @@ pub(crate) enum Advice {
     Earlier,
 }
 
+/// The time (ns), and the number of packets that have entered the chain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) ns: u64,
+    pub(crate) packets: u64,
+}
+
 /// Samples of the records that were made lately.
 #[derive(Debug, Default)]
 pub(crate) struct Payback {
-    /// The records that wait, each with the time at which it was made (ns), the oldest first.
-    waiting: VecDeque<(u32, u64)>,
+    /// The records that wait, each with the clock when it was made, the oldest first.
+    waiting: VecDeque<(u32, Clock)>,
     /// The number of samples that were judged, and the packets that took these records.
     judged: u32,
     packets: u64,
@@ -51,8 +61,8 @@ pub(crate) struct Payback {
 }
 
 impl Payback {
-    /// Takes a record that was made at the time `now` (ns) as a sample, if not too many wait.
-    pub(crate) fn made(&mut self, record: u32, now: u64) {
+    /// Takes a record that was made just now as a sample, if not too many wait.
+    pub(crate) fn made(&mut self, record: u32, now: Clock) {
         if self.waiting.len() < WAITING {
             self.waiting.push_back((record, now));
         }
@@ -63,18 +73,20 @@ impl Payback {
     /// counts as taken by no packet. `lookups` is the number of lookups that a record replaces.
     pub(crate) fn judge(
         &mut self,
-        now: u64,
+        now: Clock,
         lookups: u64,
         taken: impl Fn(u32) -> Option<(u64, u32)>,
     ) -> Option<Advice> {
         let pays = pays(lookups);
         while let Some((record, made)) = self.waiting.front().copied()
-            && now.saturating_sub(made) >= AGE_NS
+            && let age_ns = now.ns.saturating_sub(made.ns)
+            && age_ns >= AGE_NS
+            && now.packets - made.packets >= AGE_PACKETS
         {
             self.waiting.pop_front();
             self.judged += 1;
             self.packets += taken(record).map_or(0, |(seen, packets)| {
-                let sends_on = now.saturating_sub(seen) < SILENT_NS;
+                let sends_on = now.ns.saturating_sub(seen) < age_ns / LATELY;
                 if sends_on { SENDS_ON * pays } else { packets.into() }
             });
         }
@@ -108,19 +120,25 @@ mod tests {
     use super::*;
 
     const LOOKUPS: u64 = 3;
+    const SILENT_NS: u64 = AGE_NS / LATELY;
+
+    /// This time after the first packet, on a link with a packet each 10 us.
+    fn after(ns: u64) -> Clock {
+        Clock { ns, packets: ns / 10_000 }
+    }
 
     /// The advice after the samples were judged, if each record was last taken `since` ns before,
     /// by this number of packets.
     fn advice(since: u64, packets: Option<u64>) -> Option<Advice> {
         let mut payback = Payback::default();
-        (0..SAMPLES).for_each(|record| payback.made(record, 5));
+        (0..SAMPLES).for_each(|record| payback.made(record, after(5)));
         let taken = |now: u64| move |_| packets.map(|packets| (now - since, packets as u32));
         assert_eq!(
-            payback.judge(4 + AGE_NS, LOOKUPS, taken(4 + AGE_NS)),
+            payback.judge(after(4 + AGE_NS), LOOKUPS, taken(4 + AGE_NS)),
             None,
             "no sample is old enough"
         );
-        payback.judge(5 + AGE_NS, LOOKUPS, taken(5 + AGE_NS))
+        payback.judge(after(5 + AGE_NS), LOOKUPS, taken(5 + AGE_NS))
     }
 
     #[test]
@@ -140,10 +158,10 @@ mod tests {
         let (mut payback, mut step, mut at_first) = (Payback::default(), 0_u32, 0);
         for round in 0..1000_u64 {
             let now = round * 2 * AGE_NS;
-            (0..SAMPLES).for_each(|record| payback.made(record, now));
+            (0..SAMPLES).for_each(|record| payback.made(record, after(now)));
             at_first += u32::from(step == 0);
             let packets = if step == 0 { 0 } else { 1000 };
-            match payback.judge(now + AGE_NS, LOOKUPS, |_| Some((now, packets))) {
+            match payback.judge(after(now + AGE_NS), LOOKUPS, |_| Some((now, packets))) {
                 Some(Advice::Later) => step += 1,
                 Some(Advice::Earlier) => step -= 1,
                 None => {}
@@ -155,13 +173,25 @@ mod tests {
     #[test]
     fn number_of_waiting_samples_is_limited() {
         let mut payback = Payback::default();
-        (0..10_000).for_each(|record| payback.made(record, 0));
+        (0..10_000).for_each(|record| payback.made(record, after(0)));
         assert_eq!(payback.waiting.len(), WAITING);
-        assert_eq!(payback.judge(AGE_NS, LOOKUPS, |_| None), Some(Advice::Later));
+        assert_eq!(payback.judge(after(AGE_NS), LOOKUPS, |_| None), Some(Advice::Later));
         assert_eq!(
-            payback.judge(AGE_NS, LOOKUPS, |_| None),
+            payback.judge(after(AGE_NS), LOOKUPS, |_| None),
             None,
             "all samples were judged at once"
         );
+    }
+
+    #[test]
+    fn samples_on_a_slow_link_wait_for_packets() {
+        let mut payback = Payback::default();
+        (0..SAMPLES).for_each(|record| payback.made(record, Clock::default()));
+        let an_hour = 3600 * AGE_NS;
+        let judge = |payback: &mut Payback, packets| {
+            payback.judge(Clock { ns: an_hour, packets }, LOOKUPS, |_| Some((0, 0)))
+        };
+        assert_eq!(judge(&mut payback, AGE_PACKETS - 1), None);
+        assert_eq!(judge(&mut payback, AGE_PACKETS), Some(Advice::Later));
     }
 }

@@ -16,7 +16,7 @@ use crate::host::{Functions, Host, Programs};
 use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::new_record::NewRecord;
-use crate::payback::Advice;
+use crate::payback::{Advice, Clock};
 use crate::scripts::{Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
@@ -290,7 +290,8 @@ impl FlowCache {
         if self.eager {
             return;
         }
-        let (records, now) = (functions.state().dependents(), functions.now());
+        let records = functions.state().dependents();
+        let now = Clock { ns: functions.now(), packets: self.entered };
         self.payback.made(made, now);
         match self.payback.judge(now, self.lookups, |record| records.taken(record)) {
             Some(Advice::Later) => self.filter.admit_later(),
