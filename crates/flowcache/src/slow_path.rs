@@ -113,10 +113,7 @@ impl FlowCache {
         let may_try = !is_limited || self.batch.tried < TRIES;
         let is_tried = may_try && !is_counted && self.filter.meets(met, true);
         self.batch.tried += usize::from(is_tried);
-        let is_made = is_tried && self.make_record(host, from, &packets[0], &layouts[0]);
-        if is_tried {
-            self.failed = if is_made { 0 } else { self.failed.saturating_add(1) };
-        }
+        let is_made = is_tried && self.attempt(host, from, &packets[0], &layouts[0]);
         if is_tried || is_over {
             let (all, state) = (from..from + packets.len(), host.functions.state());
             self.batch.find_again(state, all, |hash| hash == flow.hash);
@@ -152,6 +149,19 @@ impl FlowCache {
             batch.counted = batch.counted.max(at + 1);
         }
         packets.len()
+    }
+
+    /// Makes a record as [`Self::make_record`] does, and counts attempts that fail in a row.
+    fn attempt<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        at: usize,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> bool {
+        let is_made = self.make_record(host, at, packet, layout);
+        self.failed = if is_made { 0 } else { self.failed.saturating_add(1) };
+        is_made
     }
 
     /// Makes a record for the packet at `at`, which is about to enter, in place of the flow's
