@@ -4,6 +4,7 @@
     reason = "programs name functions of the chain, and jumps name blocks of the program"
 )]
 
+use crate::deliver::deliver_now;
 use crate::exec_context::Functions;
 use crate::work::Work;
 use braid_ir::engine::{Fault, Outputs};
@@ -165,6 +166,7 @@ impl Exec<'_, '_> {
             }
             op => context.common(Some(&mut self.work), values, op)?,
         }
+        deliver_now(self.functions, self.out);
         Ok(())
     }
 }

@@ -39,6 +39,7 @@ pub use report::{Placement, PoolShare, Rule, Sharding, TableSharding, Verdict};
 
 use braid_ir::chain::Chain;
 use braid_ir::model::StateId;
+use braid_ir::subscriptions::Subscriptions;
 use candidates::{Candidate, candidates};
 use claims::Table;
 use judge::{Best, Cost, Division, Judged, cost, judge};
@@ -110,6 +111,13 @@ pub fn divide_as(mut chain: Chain, found: &Sharding) -> Chain {
 fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
         return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
+    }
+    if let Some((from, to)) = Subscriptions::new(chain)?.pairs(chain).into_iter().next() {
+        let name = |node: u16| &chain.nodes[usize::from(node)].name;
+        let (from, to) = (name(from), name(to));
+        return Err(format!(
+            "{to} takes events of {from}, and the worker of the state that this changes is not known"
+        ));
     }
     let mut programs = Programs::new(chain, bug)?;
     let all = candidates(chain, &programs.graph);
