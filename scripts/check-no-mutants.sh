@@ -12,7 +12,7 @@ mapfile -t lists < <(grep -rlE --include='*.rs' '^pub enum [A-Za-z]*Mutant \{' c
 names=$(sed -n '/^pub enum [A-Za-z]*Mutant {/,/^}/s/^    \([A-Z][A-Za-z]*\),$/\1/p' "${lists[@]}")
 mapfile -t marks < <(sed -n 's/^const MARK: &str = "\(built with mutants of .*\)";$/\1/p' "${lists[@]}")
 # Functions that switch mutants on, and a type that only builds with mutants have, in debug information.
-others=(with_mutant with_record_mutant with_move_mutant options::Mutant)
+others=(with_mutant with_record_mutant with_delivery_mutant with_move_mutant options::Mutant)
 [ "$(wc -w <<< "$names")" -gt 90 ] || fail "cannot read the names of mutants"
 [ "${#marks[@]}" = "${#lists[@]}" ] || fail "${#lists[@]} lists of mutants have ${#marks[@]} texts"
 

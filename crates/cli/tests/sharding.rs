@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 38] = [
+const ARGUMENTS: [(&str, &str); 39] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
@@ -56,6 +56,7 @@ const ARGUMENTS: [(&str, &str); 38] = [
     ("policer", "rate: 1 Gbit/s"),
     ("port_knocking", ""),
     ("port_scan_detector", ""),
+    ("quarantine", ""),
     ("rate_limiter", "rate: 1 Gbit/s"),
     (
         "router",

@@ -2,6 +2,8 @@
 
 use crate::exec_context::Functions;
 use crate::executor::Executor;
+#[cfg(feature = "mutants")]
+use crate::mutants::DeliveryMutant;
 use crate::options::Options;
 use crate::programs::Programs;
 use crate::workshop::Workshop;
@@ -29,7 +31,7 @@ impl Compiled {
     ///
     /// # Errors
     /// Returns an error when a model does not verify, a parameter's value does not have its type, a
-    /// timer's period is 0, or links or priorities are inconsistent. (Chains from the language have
+    /// timer's period is 0, or links, priorities or subscriptions are inconsistent. (Chains from the language have
     /// none of these faults.)
     pub fn new(chain: Chain, extent: Extent, options: Options) -> Result<Self, String> {
         for node in &chain.nodes {
@@ -39,7 +41,7 @@ impl Compiled {
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let workshop =
             options.workshop.then(|| Workshop::open(&chain, &graph, extent, options.jit));
-        let mut functions = Functions::new(chain, options.hash);
+        let mut functions = Functions::new(chain, options.hash)?;
         functions.load(options.records > 0)?;
         let (records, tables) = functions.store.parts();
         records.allow(tables, options.records);
@@ -77,6 +79,22 @@ impl Compiled {
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
         engine.executor.functions.store.parts().0.plant(mutant);
+        Ok(engine)
+    }
+
+    /// As [`Compiled::new`], with a mutant of the delivery of events.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "mutants")]
+    pub fn with_delivery_mutant(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        mutant: DeliveryMutant,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.executor.functions.mutants.active = Some(mutant);
         Ok(engine)
     }
 

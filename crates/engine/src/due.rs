@@ -5,6 +5,7 @@
     reason = "the chain and its models number the functions, timers and queues"
 )]
 
+use crate::deliver::deliver;
 use crate::exec_context::Functions;
 use crate::executor::Executor;
 use crate::held::Held;
@@ -63,6 +64,7 @@ impl Executor {
             // All entries of a group belong to one function.
             if let Some(node) = ended.entries().next().map(|entry| entry.node) {
                 self.functions.context(node, 0, Role::Expire, out).run_ended(&ended);
+                deliver(&mut self.functions, out);
             }
         }
         self.functions.scratch.ended = ended;
@@ -125,6 +127,7 @@ impl Executor {
             let mut context = self.functions.context(node, shard, Role::Timer, out);
             let model = context.model;
             model_interpreter::on_timer(&mut context, &model.timers[timer].body);
+            deliver(&mut self.functions, out);
         }
     }
 

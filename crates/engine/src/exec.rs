@@ -1,5 +1,6 @@
 //! The interpreter of residual programs.
 
+use crate::deliver::deliver_now;
 use crate::exec_context::Functions;
 use crate::work::Work;
 use braid_ir::engine::{Fault, Outputs};
@@ -165,6 +166,7 @@ impl Exec<'_, '_> {
             }
             op => context.common(Some(&mut self.work), values, op)?,
         }
+        deliver_now(self.functions, self.out);
         Ok(())
     }
 }

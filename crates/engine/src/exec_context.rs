@@ -6,6 +6,7 @@
 
 use crate::address_groups::Combinations;
 use crate::instance::Instance;
+use crate::mutants::Mutants;
 use crate::options::Hashing;
 use crate::prefetch::Prefetch;
 use crate::scratch::{Scratch, Touched};
@@ -15,6 +16,7 @@ use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Model, ParamId, QueueId, StateId, ValueId};
+use braid_ir::subscriptions::Subscriptions;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
@@ -40,7 +42,9 @@ pub(crate) struct ExecContext<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// The TCP stacks of stream functions.
     pub(crate) stacks: &'a mut Stacks,
-    /// Where events go.
+    /// Which functions take events.
+    pub(crate) subscriptions: &'a Subscriptions,
+    /// Where events go that no function takes.
     pub(crate) out: &'a mut dyn Outputs,
     /// The reason why the program runs.
     pub(crate) role: Role,
@@ -82,6 +86,9 @@ pub(crate) struct Functions {
     pub(crate) scratch: Scratch,
     /// The TCP stacks of stream functions.
     pub(crate) stacks: Stacks,
+    /// Which functions take events.
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) mutants: Mutants,
     /// The address groups that machine code uses.
     pub(crate) address_groups: Combinations,
     /// The rule lookups made for the packets of a batch before they run.
@@ -92,7 +99,11 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// Creates all functions of a chain, before its first packet.
-    pub(crate) fn new(chain: Chain, hash: Hashing) -> Self {
+    ///
+    /// # Errors
+    /// The chain's subscriptions cannot be.
+    pub(crate) fn new(chain: Chain, hash: Hashing) -> Result<Self, String> {
+        let subscriptions = Subscriptions::new(&chain)?;
         let store = Store::with_dependents(
             &chain,
             match hash {
@@ -125,6 +136,8 @@ impl Functions {
             touched,
             scratch,
             stacks,
+            subscriptions,
+            mutants: Mutants::default(),
             address_groups,
             prefetch,
             now: 0,
@@ -133,7 +146,7 @@ impl Functions {
         let near = (0..workers)
             .flat_map(|worker| (0..count).map(move |number| all.near_table(number, worker)));
         functions.tables = near.collect();
-        functions
+        Ok(functions)
     }
 
     /// A worker's table, by its number in `locators`.
@@ -171,6 +184,7 @@ impl Functions {
             touched: &mut self.touched,
             scratch: &mut self.scratch,
             stacks: &mut self.stacks,
+            subscriptions: &self.subscriptions,
             out,
             role,
         }

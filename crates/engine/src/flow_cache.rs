@@ -6,11 +6,12 @@
 )]
 
 use crate::exec_context::Functions;
+use crate::mutants::DeliveryMutant;
 use crate::programs::ProgramSet;
 use braid_flowcache::{BlockEnd, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Op, ParamId, StateId, ValueId};
+use braid_ir::model::{EventId, Op, ParamId, StateId, ValueId};
 use braid_ir::residual::{CounterListId, HeaderMask, Point, Residual};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
@@ -70,6 +71,11 @@ impl braid_flowcache::Programs for ProgramSet {
 
 impl braid_flowcache::Functions for Functions {
     #[inline(always)]
+    fn is_taken(&self, node: u16, event: EventId) -> bool {
+        let is_forgotten = self.mutants.has(DeliveryMutant::TakenRecorded);
+        !self.subscriptions.of(node, event).is_empty() && !is_forgotten
+    }
+
     fn chain(&self) -> &Chain {
         &self.chain
     }

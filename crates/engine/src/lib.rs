@@ -14,6 +14,7 @@ mod address_groups;
 mod chain_counters;
 mod compiled;
 mod control;
+mod deliver;
 mod drive;
 mod due;
 mod exec;
@@ -27,6 +28,7 @@ mod machine_code;
 mod merge;
 mod model_interpreter;
 mod moving;
+mod mutants;
 mod native_functions;
 mod ops;
 mod options;
@@ -55,4 +57,6 @@ pub use braid_ir::walk::Reached;
 #[cfg(feature = "mutants")]
 pub use braid_state::{MOVE_MUTANTS, MoveMutant};
 pub use compiled::{Compiled, FlowPage};
+#[cfg(feature = "mutants")]
+pub use mutants::{DELIVERY_MUTANTS, DeliveryMutant};
 pub use options::{Hashing, Jit, Options};

@@ -5,6 +5,7 @@
     reason = "machine code names steps of its own program, and resources by results of `number`"
 )]
 
+use crate::deliver::deliver_now;
 use crate::exec::Exec;
 use crate::exec_context::{ExecContext, Functions, NearTable};
 use crate::ops;
@@ -331,7 +332,9 @@ impl<'m> Machine<'m> {
     #[inline(never)]
     fn set_full(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
         let (node, state) = self.functions.owners[number as usize];
-        self.context(node).assign_packed(state, key, slots)
+        let done = self.context(node).assign_packed(state, key, slots);
+        deliver_now(self.functions, self.out);
+        done
     }
 
     /// The context in which a function's state changes.
@@ -430,7 +433,9 @@ impl Host for Machine<'_> {
             return Ok(self.functions.store.put(table, entry, slot as usize, value, now));
         }
         let (node, state) = self.functions.owners[number as usize];
-        self.context(node).put_packed(state, key, slot, value)
+        let done = self.context(node).put_packed(state, key, slot, value);
+        deliver_now(self.functions, self.out);
+        done
     }
 
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {

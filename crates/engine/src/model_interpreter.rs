@@ -78,6 +78,8 @@ enum Subject<'a> {
     Ended(&'a [Word], &'a [Word]),
     /// An event of a TCP connection.
     Stream(&'a View<'a>),
+    /// An event that another function has published: its fields.
+    Event(&'a [Word]),
 }
 
 /// The words of a key, of slots or of arguments, in place up to the words of a flow key.
@@ -130,7 +132,9 @@ pub(crate) fn on_resubmitted(
     }
     let writes = match run.subject {
         Subject::Packet { writes, .. } => writes,
-        Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => Vec::new(),
+        Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) | Subject::Event(_) => {
+            Vec::new()
+        }
     };
     Outcome { verdict, emissions, writes }
 }
@@ -139,6 +143,12 @@ pub(crate) fn on_resubmitted(
 pub(crate) fn on_timer(context: &mut ExecContext<'_>, program: &Program) {
     context.start();
     in_background(Run { context, subject: Subject::Nothing }, program);
+}
+
+/// Runs a handler for an event with these fields.
+pub(crate) fn on_event(context: &mut ExecContext<'_>, program: &Program, fields: &[Word]) {
+    context.start();
+    in_background(Run { context, subject: Subject::Event(fields) }, program);
 }
 
 /// Runs the `expire` program of an ended entry, in the shard where the entry was created.
@@ -161,6 +171,7 @@ pub(crate) fn on_ending(
         touched: context.touched,
         scratch: context.scratch,
         stacks: context.stacks,
+        subscriptions: context.subscriptions,
         out: context.out,
         role: Role::Expire,
     };
@@ -290,6 +301,11 @@ impl Run<'_, '_> {
                     values.set_all(outs, key);
                 }
             }
+            Op::LoadEvent { out, field } => {
+                if let Subject::Event(fields) = self.subject {
+                    values.set(*out, fields[*field as usize]);
+                }
+            }
             Op::Stream { verdict, is_new, seq, ack } => {
                 let Subject::Packet { work, .. } = &self.subject else {
                     return Err(Fault::Truncated);
@@ -400,7 +416,7 @@ impl Run<'_, '_> {
                 packet.get(layout, field)
             }
             Subject::Stream(view) => view.field(field),
-            Subject::Nothing | Subject::Ended(..) => None,
+            Subject::Nothing | Subject::Ended(..) | Subject::Event(_) => None,
         }
     }
 
@@ -410,7 +426,7 @@ impl Run<'_, '_> {
             Subject::Packet { work, .. } => {
                 RulePacket::read(|field| work.packet.get(work.layout, field))
             }
-            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) | Subject::Event(_) => None,
         };
         let answer = self.context.instance.classify(param, packet.as_ref());
         if packet.is_some() {
@@ -465,14 +481,14 @@ impl<'a> Subject<'a> {
         match self {
             Subject::Packet { entry: Some(entry), .. } => Some((&entry.0, &entry.1)),
             Subject::Packet { work, entry: None, .. } => Some((work.packet, work.layout)),
-            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) | Subject::Event(_) => None,
         }
     }
 
     fn work(&mut self) -> Option<&mut Work<'a>> {
         match self {
             Subject::Packet { work, .. } => Some(work),
-            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) => None,
+            Subject::Nothing | Subject::Ended(..) | Subject::Stream(_) | Subject::Event(_) => None,
         }
     }
 
@@ -481,7 +497,7 @@ impl<'a> Subject<'a> {
         match self {
             Subject::Packet { work, .. } => work.packet.wire_len.into(),
             Subject::Stream(view) => view.len,
-            Subject::Nothing | Subject::Ended(..) => 0,
+            Subject::Nothing | Subject::Ended(..) | Subject::Event(_) => 0,
         }
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 use crate::exec_context::ExecContext;
+use crate::scratch::Published;
 use crate::work::{Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
@@ -297,13 +298,23 @@ impl ExecContext<'_> {
             }),
         };
         let names = decl.fields.iter().map(|(name, _)| name.clone());
-        self.out.event(Event {
+        let made = Event {
             time_ns: self.now,
             node: self.node,
             name: decl.name.clone(),
-            ancestors: decl.ancestors.clone(),
+            ancestors: decl.ancestor_names(),
             fields: names.zip(args.iter().map(value)).collect(),
-        });
+        };
+        if self.subscriptions.is_empty() {
+            return self.out.event(made);
+        }
+        let word = |arg: &EventArg| match arg {
+            EventArg::Value(id) => values.get(*id),
+            _ => 0,
+        };
+        let fields = args.iter().map(word).collect();
+        let (node, shard) = (self.node, self.shard);
+        self.scratch.published.push(Published { node, shard, event, fields, made });
     }
 }
 

@@ -1,6 +1,8 @@
-//! Memory that program runs reuse: packed keys and slots, and the entries that a run has found.
+//! Memory that program runs reuse: packed keys and slots, the entries that a run has found, and its
+//! events.
 
-use braid_ir::model::Word;
+use braid_ir::engine::Event;
+use braid_ir::model::{EventId, Word};
 use braid_state::{Ended, Handle, TableRef};
 
 /// Memory for packing keys and slots, and for entries that end.
@@ -21,6 +23,20 @@ pub(crate) struct Scratch {
     /// The entries that an interrupted program has found, by table.
     pub(crate) found: Vec<(TableRef, Handle)>,
     pub(crate) ended: Ended,
+    /// The events of the programs that have just run, if functions of the chain take events.
+    pub(crate) published: Vec<Published>,
+}
+
+/// An event that a program has published, and that its handlers have not had yet.
+pub(crate) struct Published {
+    pub(crate) node: u16,
+    /// The shard in which the program ran.
+    pub(crate) shard: u16,
+    pub(crate) event: EventId,
+    /// Its fields. Texts are 0.
+    pub(crate) fields: Vec<Word>,
+    /// The event for the outputs.
+    pub(crate) made: Event,
 }
 
 /// The entries that the running program last found or assigned, for tables whose entries live with

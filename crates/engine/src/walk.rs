@@ -5,6 +5,7 @@
     reason = "this engine and its chain number the programs, blocks and functions"
 )]
 
+use crate::deliver::deliver;
 use crate::exec::Exec;
 use crate::executor::Executor;
 use crate::held::Held;
@@ -228,7 +229,9 @@ impl Executor {
         let mut act = self.functions.context_of(node, walk.worker, walk.out);
         let mut own = None;
         let layout = layout.unwrap_or_else(|| own.insert(packet.parse()));
-        model_interpreter::on_packet(&mut act, packet, layout)
+        let outcome = model_interpreter::on_packet(&mut act, packet, layout);
+        deliver(&mut self.functions, walk.out);
+        outcome
     }
 
     /// Runs the packets that a function sent during its run to their ends.
@@ -476,6 +479,7 @@ impl Executor {
                 let mut act = self.functions.context_of(node, walk.worker, walk.out);
                 let at_hand = (&mut *packet, &mut layout);
                 let outcome = model_interpreter::on_resubmitted(&mut act, at_hand, 1, emissions);
+                deliver(&mut self.functions, walk.out);
                 self.send(node, outcome.emissions, packet.backward, walk);
                 self.settle(node, outcome.verdict, packet, walk)
             }

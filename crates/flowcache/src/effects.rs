@@ -128,7 +128,7 @@ impl Publication {
             time_ns: now,
             node: self.node,
             name: decl.name.clone(),
-            ancestors: decl.ancestors.clone(),
+            ancestors: decl.ancestor_names(),
             fields: names.zip(self.args.iter().map(value)).collect(),
         });
     }

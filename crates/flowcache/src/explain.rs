@@ -440,11 +440,12 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
                 format!("it changes state: {name}'s pool {}", model.params[pool.index()].name)
             }
+            Op::Emit { event, .. } if self.host.functions.is_taken(node, *event) => {
+                format!("functions take the event {} of {name}", model.events[event.index()].name)
+            }
             Op::Emit { event, .. } => {
-                let (event, on) = (
-                    &model.events[event.index()].name,
-                    dependencies_of(residual, findings, &step.what.uses()),
-                );
+                let event = &model.events[event.index()].name;
+                let on = dependencies_of(residual, findings, &step.what.uses());
                 format!("a field of the event {event} of {name} depends on {on}")
             }
             Op::Create { .. } => format!("{name} sends a packet"),

@@ -4,7 +4,7 @@ use crate::records::Records;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::Graph;
-use braid_ir::model::{Op, ParamId, StateId, ValueId, Word};
+use braid_ir::model::{EventId, Op, ParamId, StateId, ValueId, Word};
 use braid_ir::residual::{CounterListId, HeaderMask, Point, Residual};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
@@ -66,6 +66,9 @@ pub struct BlockEnd {
 pub trait Functions {
     /// The chain, with the present values of parameters.
     fn chain(&self) -> &Chain;
+
+    /// Whether functions take this event of a function. Their handlers may change any state.
+    fn is_taken(&self, node: u16, event: EventId) -> bool;
 
     /// The state.
     fn state(&self) -> &State;

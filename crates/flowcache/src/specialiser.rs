@@ -394,6 +394,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
             Op::PopVlan => self.headers.pop_tag()?,
             Op::Encapsulate { .. } => outer::add(self.findings, &mut self.headers, values, op)?,
+            Op::Emit { event, .. } if self.functions.is_taken(node, *event) => return None,
             Op::Emit { event, args } => self.publish(values, (node, *event), args)?,
             Op::Mirror { port } => self.copy(node, *port),
             Op::StoreTag { tag, a } => self.set_tag(values, (node, *tag), *a)?,
@@ -518,8 +519,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 EventArg::Str(text) => Arg::Text(text.clone()),
                 EventArg::Param(param) => {
                     self.depend_on_basis(node, *param, Part::Whole);
-                    let params = &self.functions.chain().nodes[usize::from(node)].params;
-                    match &params[param.index()] {
+                    match &self.functions.chain().nodes[usize::from(node)].params[param.index()] {
                         ParamValue::Str(text) => Arg::Text(text.clone()),
                         _ => Arg::Text(String::new()),
                     }

@@ -5,6 +5,7 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
+pub use crate::event::{Ancestor, EventDecl, EventTy};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
@@ -34,7 +35,7 @@ pub struct Model {
     pub state: Vec<StateDecl>,
     /// Queues of held packets.
     pub queues: Vec<QueueDecl>,
-    /// Event types that the function emits.
+    /// Event types that the function publishes or takes.
     pub events: Vec<EventDecl>,
     /// Tags that the function reads or writes. All functions of a chain share tags by name.
     pub tags: Vec<TagDecl>,
@@ -52,6 +53,9 @@ pub struct Model {
     /// Programs for what happens in TCP connections. A model with such programs is a stream function:
     /// its packet program gives packets to the function's TCP stack ([`Op::Stream`]).
     pub streams: Vec<(StreamEvent, Program)>,
+    /// Handlers: programs for events that other functions of the chain publish
+    /// ([`crate::subscriptions`]).
+    pub handlers: Vec<(EventId, Program)>,
     /// The native function that [`Op::Native`] calls. The packet program then belongs to it
     /// (`braid_native::bridge::model`).
     pub native: Option<crate::native::Native>,
@@ -75,6 +79,7 @@ impl Model {
             expire: Vec::new(),
             timers: Vec::new(),
             streams: Vec::new(),
+            handlers: Vec::new(),
             native: None,
         }
     }
@@ -176,26 +181,6 @@ pub struct QueueDecl {
     pub name: String,
     /// The maximum number of packets.
     pub capacity: Setting,
-}
-
-/// An event type.
-#[derive(Clone, PartialEq, Debug)]
-pub struct EventDecl {
-    /// Its name.
-    pub name: String,
-    /// Names of the types that it extends, nearest first.
-    pub ancestors: Vec<String>,
-    /// Fields, inherited ones first.
-    pub fields: Vec<(String, EventTy)>,
-}
-
-/// The type of an event's field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventTy {
-    /// A scalar.
-    Scalar(Ty),
-    /// Text: a string constant or a string parameter.
-    Str,
 }
 
 /// A tag.
@@ -477,6 +462,8 @@ pub enum Op {
     /// and the lowest number of these patterns (32 bits, 0 without a match). The match may begin in
     /// bytes that came before.
     StreamMatch { found: ValueId, number: ValueId, param: ParamId },
+    /// In a handler: a field of the event, by its number. Fields that are text cannot be read.
+    LoadEvent { out: ValueId, field: u32 },
     /// Calls an extern of the registry by name. `param` is the parameter that the extern works on,
     /// if its signature has one (such as the backends of a consistent-hash table).
     Extern { outs: Vec<ValueId>, name: String, param: Option<ParamId>, args: Vec<ValueId> },

@@ -1,10 +1,11 @@
 //! The verifier: whether engines can run a model without further checks.
 //!
 //! `model` checks the declarations, and `program` checks the structure of values and blocks.
-//! `types` and `bytes` check each operation alone. `facts` checks that headers are known to be present where
+//! `types`, `bytes` and `events` check each operation alone. `facts` checks that headers are known to be present where
 //! they are used.
 
 mod bytes;
+mod events;
 mod facts;
 mod model;
 mod place;

@@ -30,6 +30,7 @@ macro_rules! visitors {
                     | Op::LoadTag { out, .. }
                     | Op::Native { out }
                     | Op::LoadStream { out, .. }
+                    | Op::LoadEvent { out, .. }
                     | Op::StateExists { out, .. }
                     | Op::StateLen { out, .. }
                     | Op::StateSet { ok: out, .. }
@@ -183,6 +184,7 @@ macro_rules! visitors {
                     | Op::Native { .. }
                     | Op::Stream { .. }
                     | Op::LoadStream { .. }
+                    | Op::LoadEvent { .. }
                     | Op::StreamMatch { .. }
                     | Op::Rules { .. }
                     | Op::Patterns { .. }

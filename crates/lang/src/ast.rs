@@ -181,6 +181,8 @@ pub enum NfItem {
     OnExpire { state: Ident, body: Block, span: Span },
     /// `on open|close { … }` or `on data [from client|server] { … }` of a stream function.
     OnStream { what: Ident, from: Option<Ident>, body: Block, span: Span },
+    /// `on EVENT { … }`
+    OnEvent { event: Ident, body: Block, span: Span },
     /// A statement of the packet program.
     Stmt(Stmt),
 }

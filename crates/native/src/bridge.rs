@@ -56,6 +56,7 @@ pub fn model(
         expire: Vec::new(),
         timers: Vec::new(),
         streams: Vec::new(),
+        handlers: Vec::new(),
         native: Some(Native { reference, profile: definition.profile }),
     };
     if is_bypassed(&model) {

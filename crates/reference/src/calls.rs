@@ -1,7 +1,7 @@
 //! Operations that look values up, call an extern, use a pool, publish an event or send a packet.
 
 use super::instance::{Instance, Shard};
-use super::run::{Emission, Role, Run};
+use super::run::{Emission, Env, Role, Run, in_background};
 use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Event, EventValue, Fault};
@@ -9,6 +9,7 @@ use braid_ir::model::{
     Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
 };
 use braid_ir::show::{max_of, text_of};
+use braid_ir::subscriptions::Subscriber;
 use braid_ir::value::ParamValue;
 use braid_packet::{Packet, build_with_options};
 
@@ -55,7 +56,7 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             let place = (*area, run.value(*offset));
             let there = match &run.role {
                 Role::Packet(state) => state.string(place, run.value(*len), &mut words),
-                Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(false),
+                Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => Ok(false),
             };
             run.define(*found, there.map_err(|_| Fault::Truncated)?.into());
             run.define_all(outs, &words);
@@ -82,7 +83,7 @@ fn decide(instance: &mut Instance, role: &Role, param: ParamId) -> (bool, u32) {
     let none = u32::try_from(set.rules.len()).unwrap_or(u32::MAX);
     let packet = match role {
         Role::Packet(state) => state.for_rules(),
-        Role::Timer | Role::Expire(..) | Role::Stream(_) => None,
+        Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => None,
     };
     let Some(packet) = packet else { return (false, none) };
     let (pass, number) = set.decide(&packet);
@@ -134,7 +135,7 @@ fn in_strings(set: &ParamValue, len: Word, words: &[Word]) -> bool {
 fn payload(role: &Role) -> Result<&[u8], Fault> {
     match role {
         Role::Packet(state) => state.payload().ok_or(Fault::Truncated),
-        Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(&[]),
+        Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => Ok(&[]),
     }
 }
 
@@ -142,7 +143,7 @@ fn payload(role: &Role) -> Result<&[u8], Fault> {
 fn number_at(role: &Role, place: (Area, Word), bytes: usize) -> Result<Option<Word>, Fault> {
     match role {
         Role::Packet(state) => state.number(place, bytes).map_err(|_| Fault::Truncated),
-        Role::Timer | Role::Expire(..) | Role::Stream(_) => Ok(None),
+        Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => Ok(None),
     }
 }
 
@@ -208,7 +209,7 @@ fn with_pool<T>(
     }
 }
 
-/// Publishes an event.
+/// Publishes an event, and runs its handlers.
 pub(super) fn publish(
     run: &mut Run<'_>,
     model: &Model,
@@ -230,14 +231,44 @@ pub(super) fn publish(
         },
     };
     let names = decl.fields.iter().map(|(name, _)| name.clone());
-    let event = Event {
+    let published = Event {
         time_ns: run.env.now,
         node: run.env.node,
         name: decl.name.clone(),
-        ancestors: decl.ancestors.clone(),
+        ancestors: decl.ancestor_names(),
         fields: names.zip(args.iter().map(value)).collect(),
     };
-    run.env.out.event(event);
+    run.env.out.event(published);
+    let word = |arg: &EventArg| match arg {
+        EventArg::Value(id) => run.value(*id),
+        _ => 0,
+    };
+    let fields: Vec<Word> = args.iter().map(word).collect();
+    deliver(&mut run.env, event, &fields);
+}
+
+/// Runs the handlers for an event with these fields, in the order of their functions. Each of them
+/// runs to its end, with the handlers of the events that it publishes, before the next one starts.
+fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
+    for Subscriber { node, handler } in env.others.takers(env.node, event) {
+        let worker = u16::try_from(env.shard).unwrap_or(u16::MAX);
+        // Events do not go round in circles, so the function is not at work.
+        let Some((instance, others)) = env.others.again().take(node) else { continue };
+        let model = instance.model.clone();
+        let env = Env {
+            node,
+            shard: instance.shard(worker),
+            now: env.now,
+            instance,
+            others,
+            expiries: env.expiries,
+            ids: env.ids,
+            out: env.out,
+            observer: env.observer,
+        };
+        let (_, program) = &model.handlers[handler];
+        in_background(env, Role::Handler(fields.to_vec()), program);
+    }
 }
 
 /// Sends a copy of the current packet.

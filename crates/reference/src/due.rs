@@ -3,6 +3,7 @@
 
 use super::engine::{Reference, Walk};
 use super::instance::Instance;
+use super::others::Others;
 use super::run::{Env, Role, in_background};
 use super::schedule::Held;
 use super::state::{Cause, end_group};
@@ -93,11 +94,14 @@ impl Reference {
         out: &'a mut dyn Outputs,
         observer: &'a mut dyn Observer,
     ) -> Env<'a> {
+        let all = Others::all(&mut self.nodes, &self.subscriptions);
+        let (instance, others) = all.take(node).expect("it is a function of the chain");
         Env {
             node,
             shard,
             now: self.now,
-            instance: &mut self.nodes[usize::from(node)],
+            instance,
+            others,
             expiries: &mut self.expiries,
             ids: &mut self.ids,
             out,

@@ -6,12 +6,14 @@ use crate::trace::Observer;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Outputs};
 use braid_ir::graph::Graph;
+use braid_ir::subscriptions::Subscriptions;
 
 /// The reference engine.
 pub struct Reference {
     /// The chain as the engine got it. Functions have the current values of parameters.
     pub(super) chain: Chain,
     pub(super) graph: Graph,
+    pub(super) subscriptions: Subscriptions,
     /// Functions in the order of their position.
     pub(super) nodes: Vec<Instance>,
     /// The current time: the latest time of any packet or change.

@@ -11,6 +11,7 @@ mod engine;
 mod instance;
 mod native;
 mod ops;
+mod others;
 mod packet;
 mod report;
 mod run;
@@ -29,6 +30,7 @@ use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, Watcher, malformed
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
 use braid_ir::snapshot::{ImportError, Snapshot};
+use braid_ir::subscriptions::Subscriptions;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
@@ -43,13 +45,14 @@ impl Reference {
     ///
     /// # Errors
     /// A model does not verify, a parameter's value does not have its type, a timer's period is 0,
-    /// or links or priorities are invalid. Chains from the language have none of these errors.
+    /// or links, priorities or subscriptions are invalid. Chains from the language have none of these errors.
     pub fn new(chain: Chain) -> Result<Self, String> {
         for node in &chain.nodes {
             verify(&node.model).map_err(|errors| describe(&node.name, &errors))?;
             check_params(node)?;
         }
         let graph = Graph::new(&chain)?;
+        let subscriptions = Subscriptions::new(&chain)?;
         let mut ids = 0;
         let workers = chain.workers.max(1);
         let nodes = (0..).zip(&chain.nodes);
@@ -58,6 +61,7 @@ impl Reference {
             .collect();
         let mut engine = Self {
             graph,
+            subscriptions,
             nodes,
             now: 0,
             started: false,

@@ -27,7 +27,8 @@ impl Run<'_> {
             | Op::Resize { .. }
             | Op::Clamp { .. }
             | Op::Select { .. }
-            | Op::InSet { .. } => self.value_op(program, op),
+            | Op::InSet { .. }
+            | Op::LoadEvent { .. } => self.value_op(program, op),
             Op::Has { .. }
             | Op::Load { .. }
             | Op::LoadEntry { .. }
@@ -83,7 +84,7 @@ impl Run<'_> {
         }
     }
 
-    /// Operations on values and parameters alone.
+    /// Operations on values, parameters and fields of events alone.
     fn value_op(&mut self, program: &Program, op: &Op) -> Result<(), Fault> {
         let width = |id: ValueId| program.values[id.index()].width;
         let (out, value) = match op {
@@ -112,6 +113,10 @@ impl Run<'_> {
                 (out, self.value(if self.truth(*cond) { *a } else { *b }))
             }
             Op::InSet { out, a, set } => (out, Word::from(self.in_set(self.value(*a), set))),
+            Op::LoadEvent { out, field } => match &self.role {
+                Role::Handler(fields) => (out, fields[*field as usize]),
+                _ => return Ok(()),
+            },
             _ => return Ok(()),
         };
         self.define(*out, value);
@@ -164,7 +169,9 @@ impl Run<'_> {
     fn packet(&mut self) -> Result<&mut PacketState, Fault> {
         match &mut self.role {
             Role::Packet(state) => Ok(state),
-            Role::Timer | Role::Expire(..) | Role::Stream(_) => Err(Fault::Truncated),
+            Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => {
+                Err(Fault::Truncated)
+            }
         }
     }
 
@@ -188,7 +195,7 @@ impl Run<'_> {
         match &self.role {
             Role::Packet(state) => state.get_at_entry(field),
             Role::Stream(subject) => subject.view().field(field),
-            Role::Timer | Role::Expire(..) => None,
+            Role::Timer | Role::Expire(..) | Role::Handler(_) => None,
         }
     }
 

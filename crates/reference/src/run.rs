@@ -2,6 +2,7 @@
 //! program.
 
 use super::instance::{Instance, Shard};
+use super::others::Others;
 use super::packet::PacketState;
 use super::schedule::Expiries;
 use super::subject::StreamSubject;
@@ -21,6 +22,8 @@ pub(super) struct Env<'a> {
     /// The current time.
     pub(super) now: u64,
     pub(super) instance: &'a mut Instance,
+    /// The functions that the events of the program may reach.
+    pub(super) others: Others<'a>,
     /// The expiry times of entries.
     pub(super) expiries: &'a mut Expiries,
     /// The next entry's number.
@@ -47,6 +50,7 @@ impl Env<'_> {
             shard: self.shard,
             now: self.now,
             instance: self.instance,
+            others: self.others.again(),
             expiries: self.expiries,
             ids: self.ids,
             out: self.out,
@@ -65,6 +69,8 @@ pub(super) enum Role {
     Expire(Vec<Word>, Vec<Word>),
     /// For an event of a TCP connection.
     Stream(StreamSubject),
+    /// For an event that another function has published, with its fields. Texts are 0.
+    Handler(Vec<Word>),
 }
 
 /// A packet that a program sends before it ends.
@@ -147,14 +153,14 @@ pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
     let Run { role, emissions, writes, .. } = run;
     let packet = match role {
         Role::Packet(state) => state.now,
-        Role::Timer | Role::Expire(..) | Role::Stream(_) => {
+        Role::Timer | Role::Expire(..) | Role::Stream(_) | Role::Handler(_) => {
             unreachable!("it was made for a packet above")
         }
     };
     Outcome { packet, emissions, writes, verdict }
 }
 
-/// Runs a timer program or an expiry program.
+/// Runs a timer program, an expiry program or a handler.
 pub(super) fn in_background(env: Env<'_>, role: Role, program: &Program) {
     let model = env.instance.model.clone();
     let mut run = Run::new(env, role);

@@ -86,7 +86,7 @@ impl Run<'_> {
         let state = match &self.role {
             Role::Packet(state) => state,
             Role::Stream(subject) => return Ok(subject.flow),
-            Role::Timer | Role::Expire(..) => return Err(Fault::NoEntry),
+            Role::Timer | Role::Expire(..) | Role::Handler(_) => return Err(Fault::NoEntry),
         };
         let quoted = matches!(key, Key::Quoted | Key::Reversed(true));
         let flow = match quoted {
@@ -97,7 +97,7 @@ impl Run<'_> {
         Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
     }
 
-    /// Finds the entry with this key. If the run is for a packet, this renews the entry's group.
+    /// Finds the entry with this key. In the run for a packet or an event, this renews the entry's group.
     pub(super) fn find(&mut self, state: StateId, key: &[Word]) -> Option<u64> {
         let id = self.env.instance.table(state, self.env.shard).find(key)?;
         self.touch(EntryRef { state, id });
@@ -106,7 +106,7 @@ impl Run<'_> {
 
     fn touch(&mut self, at: EntryRef) {
         self.touched[at.state.index()] = Some(at.id);
-        if matches!(self.role, Role::Packet(_) | Role::Stream(_)) {
+        if matches!(self.role, Role::Packet(_) | Role::Stream(_) | Role::Handler(_)) {
             let (now, shard) = (self.env.now, self.env.shard);
             let root = self.env.instance.root(at, shard);
             if let Some(entry) = self.env.instance.table_mut(root.state, shard).get_mut(root.id) {

@@ -3,6 +3,7 @@
 
 use super::engine::{Reference, Walk};
 use super::instance::count;
+use super::others::Others;
 use super::run::{Emission, Env, Outcome, Write, on_packet};
 use super::schedule::Held;
 use crate::trace::Verdict;
@@ -66,13 +67,15 @@ impl Reference {
     }
 
     fn run_on_packet(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) -> Outcome {
-        let instance = &mut self.nodes[usize::from(node)];
+        let all = Others::all(&mut self.nodes, &self.subscriptions);
+        let (instance, others) = all.take(node).expect("it is a function of the chain");
         let shard = instance.shard(walk.worker);
         let env = Env {
             node,
             shard,
             now: self.now,
             instance,
+            others,
             expiries: &mut self.expiries,
             ids: &mut self.ids,
             out: walk.out,

@@ -174,6 +174,45 @@ fn example_resets_telnet_sessions_that_change_routes() {
 }
 
 #[test]
+fn example_holds_telnet_clients_that_change_routes_for_two_seconds() {
+    let captured = captured();
+    // What each session has typed, as long as none of it was dropped. The capture has its packets in
+    // order, and each once.
+    let mut typed: BTreeMap<u16, Option<Vec<u8>>> = BTreeMap::new();
+    let mut held: BTreeMap<[u8; 4], u64> = BTreeMap::new();
+    let (mut dropped, mut passed) = (0, 0);
+    for packet in &captured {
+        let Some(ip) = fields(packet) else {
+            passed += 1;
+            continue;
+        };
+        let is_typed = ip.proto == 6 && ip.dport == 23 && !tcp_payload(packet).is_empty();
+        if held.get(&ip.src).is_some_and(|until| packet.time_ns < *until) {
+            dropped += 1;
+            if is_typed {
+                typed.insert(ip.sport, None);
+            }
+            continue;
+        }
+        passed += 1;
+        let session = typed.entry(ip.sport).or_insert_with(|| Some(Vec::new()));
+        if let (true, Some(session)) = (is_typed, session) {
+            let from = session.len().saturating_sub(8);
+            session.extend_from_slice(tcp_payload(packet));
+            if session[from..].windows(9).any(|part| part == b"route add") {
+                // Deadlines are rounded up to multiples of 100 ms.
+                held.insert(ip.src, (packet.time_ns + 2_000_000_000).next_multiple_of(100_000_000));
+            }
+        }
+    }
+    assert!(!held.is_empty() && dropped > 0, "{held:?}, {dropped}");
+    let outcome = run("quarantine", false);
+    assert_eq!(outcome.drops("hold", "quarantine"), dropped);
+    let left: usize = outcome.left.values().map(Vec::len).sum();
+    assert_eq!(left as u64, passed);
+}
+
+#[test]
 fn one_example_is_a_pass_through_without_interfaces() {
     let outcome = run("pass_through", false);
     let source = std::fs::read_to_string(folder().join("pass_through.braid")).expect("the file");

@@ -110,7 +110,7 @@ fn function_that_passes_everything_on_changes_nothing() {
         let chain = compile(&plain, Form::AsWritten);
         // Behind the first function, it could separate neighbours with a priority.
         let at = if chain.nodes.len() == 1 { 0 } else { chain.nodes.len() - 1 };
-        let longer = program_with(seed, Options { pass_through: Some(at) });
+        let longer = program_with(seed, Options { pass_through: Some(at), ..Options::default() });
         let long_chain = compile(&longer, Form::AsWritten);
         assert_eq!(long_chain.nodes.len(), chain.nodes.len() + 1);
         let stimuli = stimuli(&chain, seed, STIMULI);

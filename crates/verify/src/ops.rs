@@ -4,8 +4,9 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Area, Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
+use braid_ir::model::{Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Ty, ValueId};
 use braid_ir::residual::Counter;
+use braid_ir::subscriptions::Subscriptions;
 use braid_packet::{Field, Header};
 
 use crate::packet::{Kind, Packet};
@@ -34,6 +35,11 @@ impl State {
             world: World::choose(terms, chain, &worlds),
         }
     }
+}
+
+/// Whether other functions take an event of a function.
+pub(crate) fn is_taken(chain: &Chain, node: u16, event: EventId) -> bool {
+    Subscriptions::new(chain).is_ok_and(|found| !found.of(node, event).is_empty())
 }
 
 /// The fields that rules match, as terms.
@@ -214,6 +220,9 @@ impl<'a> Run<'a> {
     fn send_op(&mut self, op: &Op) -> Result<Faults, String> {
         let mut faults = Faults::new();
         match op {
+            Op::Emit { event, .. } if is_taken(self.chain, self.node, *event) => {
+                return Err("other functions take an event, which this check does not cover".into());
+            }
             Op::Emit { event, args } => {
                 let mut name = format!("emit {}.{event}", self.node);
                 let mut values = vec![self.state.world.events];

@@ -4,7 +4,7 @@ use braid_ir::engine::Fault;
 use braid_ir::model::{Granularity, Key, Op, StateId, ValueId};
 use braid_packet::Field;
 
-use crate::ops::Run;
+use crate::ops::{Run, is_taken};
 use crate::term::Term;
 use crate::values::Faults;
 use crate::world::{Table, Touch};
@@ -136,6 +136,15 @@ impl<'a> Run<'a> {
         values: &[Term],
     ) -> Result<(), String> {
         let table = self.table(state)?;
+        let expire = self.model().expire.iter().flat_map(|(_, program)| &program.blocks);
+        let is_heard = |op: &Op| matches!(op, Op::Emit { event, .. } if is_taken(self.chain, self.node, *event));
+        if table.evicts() && expire.flat_map(|block| &block.ops).any(is_heard) {
+            return Err(
+                "other functions take an event of an entry that ends early, which this check \
+                        does not cover"
+                    .into(),
+            );
+        }
         let done = table.assign(self.terms, &mut self.state.world, key, values);
         let when = self.terms.both(self.guard, done.ok);
         let content = done.before;

@@ -86,7 +86,7 @@ impl<'a> Table<'a> {
     }
 
     /// Whether an assignment may end other entries.
-    fn evicts(&self) -> bool {
+    pub(crate) fn evicts(&self) -> bool {
         self.decl().when_full == WhenFull::EvictOldest && !self.is_global()
     }
 

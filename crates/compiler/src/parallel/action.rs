@@ -25,13 +25,15 @@ pub enum Kind {
     Emit,
     /// May hold the packet back.
     Hold,
+    /// Publishes events that other functions take, or takes such events.
+    Events,
     /// Counts the packets that it sees, in counters and in state. Every function of Braid does
     /// this.
     Count,
 }
 
 /// All kinds. The paper's four kinds come first.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 9] = [
     Kind::Read,
     Kind::Write,
     Kind::AddRemove,
@@ -39,6 +41,7 @@ pub const KINDS: [Kind; 8] = [
     Kind::Steer,
     Kind::Emit,
     Kind::Hold,
+    Kind::Events,
     Kind::Count,
 ];
 
@@ -62,6 +65,9 @@ pub enum Action {
     Emit,
     /// Holds the packet back.
     Hold,
+    /// Publishes events that other functions take, or takes such events. Functions that events
+    /// relate have the same number.
+    Events(u16),
     /// Counts the packet.
     Count,
 }
@@ -82,6 +88,7 @@ impl Action {
             Action::Steer => Kind::Steer,
             Action::Emit => Kind::Emit,
             Action::Hold => Kind::Hold,
+            Action::Events(_) => Kind::Events,
             Action::Count => Kind::Count,
         }
     }
@@ -107,6 +114,7 @@ impl fmt::Display for Action {
             Action::Steer => f.write_str("may send packets elsewhere than onward"),
             Action::Emit => f.write_str("may send further packets"),
             Action::Hold => f.write_str("may hold packets back"),
+            Action::Events(_) => f.write_str("publishes or takes events"),
             Action::Count => f.write_str("keeps account of the packets that it sees"),
         }
     }

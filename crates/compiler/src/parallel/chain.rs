@@ -4,13 +4,14 @@
 //! packets that a function sends back or to a declared port, mirrors, and created packets. Each
 //! path gives a row of `Order` rules. The chain's policy adds its rules about the path's functions.
 
-use super::action::{actions, needs_whole_payload};
+use super::action::{Action, actions, needs_whole_payload};
 use super::policy::{Function, Origin, Problem, Rule};
 use super::{ServiceGraph, service_graph};
 use crate::profile::{Profile, derive_direction};
 use braid_ir::chain::{Chain, PolicyRule, Sink, Source};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, LEFT, PortId, RIGHT};
+use braid_ir::subscriptions::Subscriptions;
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -109,7 +110,8 @@ impl Path {
 /// Returns an error when rules or links contradict each other.
 pub fn paths(chain: &Chain) -> Result<Vec<Path>, Unfit> {
     let graph = Graph::new(chain).map_err(Unfit::Links)?;
-    let mut walk = Walk { chain, graph: &graph, begun: Vec::new(), open: VecDeque::new() };
+    let events = event_groups(chain).map_err(Unfit::Links)?;
+    let mut walk = Walk { chain, graph: &graph, events, begun: Vec::new(), open: VecDeque::new() };
     for (number, interface) in chain.interfaces.iter().enumerate() {
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         walk.begin(graph.entry(number), Entry::Interface(interface.name.clone()));
@@ -138,6 +140,8 @@ struct Begun {
 struct Walk<'c> {
     chain: &'c Chain,
     graph: &'c Graph,
+    /// For each function, the number of the functions that events relate to it, if there are any.
+    events: Vec<Option<u16>>,
     begun: Vec<Begun>,
     open: VecDeque<Visit>,
 }
@@ -239,10 +243,32 @@ impl Walk<'_> {
                 self.begin(self.graph.next(node, out), entry);
             }
         }
+        let mut actions = actions(&profile, steers);
+        let group = self.events.get(usize::from(node)).copied().flatten();
+        actions.extend(group.map(Action::Events));
         row.nodes.push(node);
-        row.functions.push(Function { name: at.name.clone(), actions: actions(&profile, steers) });
+        row.functions.push(Function { name: at.name.clone(), actions });
         row.profiles.push(profile);
     }
+}
+
+/// For each function that publishes events which others take, or takes such events, the lowest number
+/// of the functions that events relate to it.
+fn event_groups(chain: &Chain) -> Result<Vec<Option<u16>>, String> {
+    let mut groups = vec![None; chain.nodes.len()];
+    let number = |node: u16, groups: &[Option<u16>]| {
+        groups.get(usize::from(node)).copied().flatten().unwrap_or(node)
+    };
+    for (publisher, taker) in Subscriptions::new(chain)?.pairs(chain) {
+        let (a, b) = (number(publisher, &groups), number(taker, &groups));
+        for (node, group) in (0..).zip(&mut groups) {
+            if [publisher, taker].contains(&node) || group.is_some_and(|old| [a, b].contains(&old))
+            {
+                *group = Some(a.min(b));
+            }
+        }
+    }
+    Ok(groups)
 }
 
 /// The port that an output of a profile means.

@@ -56,7 +56,7 @@ pub enum Reading {
 /// The dependency of an ordered pair of actions: the first function's, then the second's.
 #[must_use]
 pub fn dependency(first: Kind, second: Kind) -> Parallel {
-    use Kind::{AddRemove, Count, Drop, Emit, Hold, Read, Steer, Write};
+    use Kind::{AddRemove, Count, Drop, Emit, Events, Hold, Read, Steer, Write};
     use Parallel::{No, WithCopy, WithoutCopy};
     match (first, second) {
         // The paper's table, row by row. Where both actions touch fields, `pair` decides in detail.
@@ -76,8 +76,10 @@ pub fn dependency(first: Kind, second: Kind) -> Parallel {
         // The second function must see the effect of the first: it must not see dropped packets,
         // and sent packets reach it earlier.
         (Drop | Steer | Emit, _) => No,
+        // A handler changes the state that its function uses for the same packet.
+        (Events, Events) => No,
         // The verdict of the second function applies. Its packets leave when the merger is done.
-        (_, Steer | Emit | Count) | (Count, _) => WithoutCopy,
+        (_, Steer | Emit | Events | Count) | (Events | Count, _) => WithoutCopy,
     }
 }
 
@@ -174,6 +176,7 @@ fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<String>) 
             when(written.changes(read), No)
         }
         (Action::Write(a), Action::Write(b)) => writes(a, b, reading),
+        (Action::Events(a), Action::Events(b)) => when(a == b, No),
         // After the change, another tag is the outermost one, and a merge operation would write to
         // that tag.
         (Action::Write(written), Action::Add(header) | Action::Remove(header))

@@ -60,6 +60,8 @@ pub struct Profile {
     pub pools: BTreeSet<String>,
     /// Events that it publishes.
     pub events: BTreeSet<String>,
+    /// Events of other functions that it takes.
+    pub takes: BTreeSet<String>,
     /// Externs that it calls.
     pub externs: BTreeSet<String>,
     /// Externs that read or change the state of their instance: the health of backends, the random

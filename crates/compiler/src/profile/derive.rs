@@ -41,6 +41,11 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     for timer in &model.timers {
         walk.program(&timer.body);
     }
+    for (event, program) in &model.handlers {
+        let event = model.events.get(event.index());
+        walk.profile.takes.extend(event.map(|event| event.name.clone()));
+        walk.program(program);
+    }
     walk.profile.acts_on_time |= !model.expire.is_empty() || !model.timers.is_empty();
     walk.profile
 }

@@ -77,6 +77,7 @@ pub fn details(profile: &Profile) -> String {
         ("holds in", names(&profile.holds)),
         ("pools", names(&profile.pools)),
         ("events", names(&profile.events)),
+        ("takes events", names(&profile.takes)),
         ("externs", names(&profile.externs)),
         ("of those with state", names(&profile.stateful_externs)),
         ("also", also(profile)),

@@ -111,6 +111,12 @@ fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
         return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
     }
+    if let Some(node) = chain.nodes.iter().find(|node| !node.model.handlers.is_empty()) {
+        return Err(format!(
+            "{} takes events, and the worker of the state that its handlers change is not known",
+            node.name
+        ));
+    }
     let mut programs = Programs::new(chain, bug)?;
     let all = candidates(chain, &programs.graph);
     let best = search(chain, &mut programs, &all, true)?;

@@ -87,6 +87,7 @@ pub(super) fn execute_op(
         | Op::Native { .. }
         | Op::Stream { .. }
         | Op::LoadStream { .. }
+        | Op::LoadEvent { .. }
         | Op::StreamMatch { .. } => Ok(Flow::Next),
     };
     flow.unwrap_or_else(Flow::Needs)

@@ -92,6 +92,8 @@ pub enum Why {
     Sends(u16),
     /// `Priority` relates them.
     Priority,
+    /// They publish events, and take each other's.
+    Handlers,
     /// They publish events at times of their own, and the events need one order.
     Events,
     /// Other functions of the stage are on both sides of them.

@@ -1,7 +1,9 @@
 //! Prints the declarations of a model.
 
 use super::value::{columns, event_ty, list, name, print_param, setting};
-use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, Sum, Timer, WhenFull};
+use crate::model::{
+    Ancestor, EventDecl, Granularity, Kind, Model, StateDecl, Sum, Timer, WhenFull,
+};
 use crate::native::{FieldSet, Native, OnFailure, Profile, Reference};
 use std::fmt::Write;
 
@@ -97,10 +99,15 @@ pub(super) const PROFILE_FLAGS: &[(&str, Flag)] = &[
 fn event_decl(event: &EventDecl) -> String {
     let mut out = format!("event {}", name(&event.name));
     if !event.ancestors.is_empty() {
-        let _ = write!(out, " extends {}", list(&event.ancestors, |ancestor| name(ancestor)));
+        let _ = write!(out, " extends {}", list(&event.ancestors, ancestor));
     }
     let fields = list(&event.fields, |(field, ty)| format!("{}: {}", name(field), event_ty(*ty)));
     out + &format!(" {{ {fields} }}")
+}
+
+/// `SCAN(2)`: the name, and the number of fields if there are any.
+fn ancestor(Ancestor { name: of, fields }: &Ancestor) -> String {
+    if *fields == 0 { name(of) } else { format!("{}({fields})", name(of)) }
 }
 
 fn state_decl(model: &Model, state: &StateDecl) -> String {

@@ -82,6 +82,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::LoadTag { tag, .. } => format!("load_tag {}", model.tag_word(*tag)),
         Op::Native { .. } => "native".to_owned(),
         Op::Stream { .. } => "stream".to_owned(),
+        Op::LoadEvent { field, .. } => format!("load_event {field}"),
         Op::LoadStream { field, .. } => format!("load_stream {}", name_of(STREAM_FIELDS, field)),
         Op::StreamMatch { param: p, .. } => format!("stream_match {}", param(p)),
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),

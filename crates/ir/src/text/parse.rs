@@ -6,8 +6,8 @@ use super::parse_ops::program;
 use super::parse_value::{columns, event_ty, field, param_ty, param_value, setting, ty};
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
-    EventDecl, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl, Setting, StateDecl,
-    StateId, StreamEvent, Sum, TagDecl, Timer, WhenFull,
+    Ancestor, EventDecl, EventId, Granularity, Model, ParamDecl, ParamId, QueueDecl, RowDecl,
+    Setting, StateDecl, StateId, StreamEvent, Sum, TagDecl, Timer, WhenFull,
 };
 use crate::native::{Checks, FieldSet, Native, OnFailure, Profile, Reference};
 use braid_packet::Field;
@@ -67,10 +67,7 @@ fn declaration<'a>(
             let capacity = setting(scan, model)?;
             model.queues.push(QueueDecl { name, capacity });
         }
-        "event" => {
-            let event = event(scan)?;
-            model.events.push(event);
-        }
+        "event" => model.events.push(event(scan)?),
         "tag" => {
             let name = scan.name()?;
             scan.expect(":")?;
@@ -97,6 +94,10 @@ fn declaration<'a>(
                 return scan.wrong("expected `open`, `client`, `server` or `close`");
             };
             model.streams.push((event, program(scan, model)?));
+        }
+        "on" => {
+            let event = event_ref(scan, model)?;
+            model.handlers.push((event, program(scan, model)?));
         }
         "every" => {
             let period = setting(scan, model)?;
@@ -179,9 +180,9 @@ fn event(scan: &mut Scan<'_>) -> Result<EventDecl> {
     let name = scan.name()?;
     let mut ancestors = Vec::new();
     if scan.eat_word("extends") {
-        ancestors.push(scan.name()?);
+        ancestors.push(ancestor(scan)?);
         while scan.eat(",") {
-            ancestors.push(scan.name()?);
+            ancestors.push(ancestor(scan)?);
         }
     }
     scan.expect("{")?;
@@ -191,6 +192,24 @@ fn event(scan: &mut Scan<'_>) -> Result<EventDecl> {
         Ok((name, event_ty(scan)?))
     })?;
     Ok(EventDecl { name, ancestors, fields })
+}
+
+fn event_ref(scan: &mut Scan<'_>, model: &Model) -> Result<EventId> {
+    let word = scan.word()?;
+    match resolve("event", model.events.iter().map(|decl| &*decl.name), word) {
+        Some(event) => Ok(EventId(event)),
+        None => scan.wrong(format!("no event `{word}`")),
+    }
+}
+
+fn ancestor(scan: &mut Scan<'_>) -> Result<Ancestor> {
+    let name = scan.name()?;
+    let mut fields = 0;
+    if scan.eat("(") {
+        fields = scan.number()?;
+        scan.expect(")")?;
+    }
+    Ok(Ancestor { name, fields })
 }
 
 fn state_ref(scan: &mut Scan<'_>, model: &Model) -> Result<StateId> {

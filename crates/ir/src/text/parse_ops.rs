@@ -435,6 +435,7 @@ impl Parser<'_, '_> {
             "load" => Op::Load { out, field: field(self.scan)? },
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
+            "load_event" => Op::LoadEvent { out, field: self.scan.number()? },
             "load_stream" => {
                 let word = self.scan.word()?;
                 match by_name(STREAM_FIELDS, word) {

@@ -23,6 +23,9 @@ pub fn print(model: &Model) -> String {
     for (event, program) in &model.streams {
         section(&mut out, model, &format!("stream {}", event.word()), program);
     }
+    for (event, program) in &model.handlers {
+        section(&mut out, model, &format!("on {}", model.event_word(*event)), program);
+    }
     out + "}\n"
 }
 

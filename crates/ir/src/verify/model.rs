@@ -2,8 +2,8 @@
 
 use super::place::{Place, Problem, VerifyError};
 use crate::model::{
-    EventId, EventTy, Granularity, MAX_STATES, Model, ParamDecl, ParamId, ParamTy, QueueId,
-    Setting, StateDecl, StateId, TagId, Ty,
+    Ancestor, EventId, EventTy, Granularity, MAX_STATES, Model, ParamDecl, ParamId, ParamTy,
+    QueueId, Setting, StateDecl, StateId, TagId, Ty,
 };
 use crate::strings::MAX_STRING;
 use std::collections::HashSet;
@@ -43,6 +43,10 @@ impl Check<'_> {
                 if let EventTy::Scalar(ty) = ty {
                     self.ty(Place::Event(id), *ty);
                 }
+            }
+            let too_many = |ancestor: &&Ancestor| ancestor.fields > decl.fields.len();
+            if let Some(ancestor) = decl.ancestors.iter().find(too_many) {
+                self.report(Place::Event(id), Problem::AncestorFields(ancestor.name.clone()));
             }
         }
         for (id, decl) in (0..).map(TagId).zip(&model.tags) {
@@ -244,6 +248,14 @@ impl Check<'_> {
         for (at, (event, _)) in self.model.streams.iter().enumerate() {
             if self.model.streams.iter().take(at).any(|(other, _)| other == event) {
                 self.report(Place::Model, Problem::SecondStream(*event));
+            }
+        }
+        for (at, (event, _)) in self.model.handlers.iter().enumerate() {
+            if event.index() >= self.model.events.len() {
+                self.report(Place::Model, Problem::Missing(event.to_string()));
+            }
+            if self.model.handlers.iter().take(at).any(|(other, _)| other == event) {
+                self.report(Place::Model, Problem::SecondHandler(*event));
             }
         }
         for timer in &self.model.timers {

@@ -27,6 +27,8 @@ pub enum Which {
     Timer(usize),
     /// The program for an event of a TCP connection.
     Stream(StreamEvent),
+    /// The handler of an event type.
+    Handler(EventId),
 }
 
 /// A part of a block.
@@ -68,6 +70,7 @@ impl fmt::Display for Which {
             Which::Expire(state) => write!(f, "expire {state}"),
             Which::Timer(number) => write!(f, "timer {number}"),
             Which::Stream(event) => write!(f, "stream {}", event.word()),
+            Which::Handler(event) => write!(f, "on {event}"),
         }
     }
 }
@@ -176,6 +179,12 @@ pub enum Problem {
     /// An event of TCP connections has more than one program.
     #[error("a second program for `stream {}`", .0.word())]
     SecondStream(StreamEvent),
+    /// An event type has more than one handler.
+    #[error("a second handler of {0}")]
+    SecondHandler(EventId),
+    /// An event type has fewer fields than one of its ancestors.
+    #[error("it has fewer fields than `{0}`, which it extends")]
+    AncestorFields(String),
     /// A program for events of TCP connections reads a field that is no part of the flow key.
     #[error("{} is no part of a flow key", .0.info().name)]
     NotOfFlow(Field),
@@ -272,6 +281,14 @@ pub enum Problem {
     /// This kind of program cannot have the operation.
     #[error("this cannot stand in {0}")]
     NotHere(&'static str),
+    /// The event has no such field, or the field is text.
+    #[error("{event} has no field {field} that is a number")]
+    EventField {
+        /// The event type.
+        event: EventId,
+        /// The field's number.
+        field: u32,
+    },
     /// An argument of an event does not have the field's type.
     #[error("argument {0} is not of the event field's type")]
     EventArg(usize),

@@ -14,6 +14,9 @@ pub(super) fn check_all(model: &Model, errors: &mut Vec<VerifyError>) {
     for (event, program) in &model.streams {
         check(model, Which::Stream(*event), program, errors);
     }
+    for (event, program) in &model.handlers {
+        check(model, Which::Handler(*event), program, errors);
+    }
     for (number, timer) in model.timers.iter().enumerate() {
         check(model, Which::Timer(number), &timer.body, errors);
     }

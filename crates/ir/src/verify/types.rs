@@ -1,11 +1,11 @@
 //! Checks each operation alone: the types of parameters, widths, numbers of values, and whether
 //! this kind of program can have the operation.
 
+use super::events;
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
-    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
-    ParamId, ParamTy, Program, RowId, SetRef, StateDecl, StateId, StreamEvent, TagId, Term, Ty,
-    ValueId,
+    BinOp, BlockId, Dest, Granularity, Key, Model, NewPacket, Op, ParamId, ParamTy, Program, RowId,
+    SetRef, StateDecl, StateId, StreamEvent, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -97,6 +97,7 @@ impl OpCheck<'_> {
             Which::Packet if of_expiry => Err(Problem::NotHere("the packet program")),
             Which::Timer(_) if of_packet || of_expiry => Err(Problem::NotHere("a timer's program")),
             Which::Expire(_) if of_packet => Err(Problem::NotHere("an expiry program")),
+            Which::Handler(_) if of_packet || of_expiry => Err(Problem::NotHere("a handler")),
             Which::Stream(_) => match op {
                 Op::Load { field, .. } if !FlowKey::has_field(*field) && !time(field) => {
                     Err(Problem::NotOfFlow(*field))
@@ -134,6 +135,9 @@ impl OpCheck<'_> {
                 self.widths("results", &[*verdict, *is_new, *seq, *ack], &[32, 1, 32, 32])
             }
             Op::LoadStream { out, .. } => self.width(*out, 64),
+            Op::LoadEvent { out, field } => {
+                events::field(self.model, self.program, self.which, (*out, *field))
+            }
             Op::StreamMatch { found, number, param } => {
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
                 self.widths("results", &[*found, *number], &[1, 32])
@@ -147,7 +151,7 @@ impl OpCheck<'_> {
             | Op::StateLen { .. }
             | Op::Expiring { .. }
             | Op::ExpiringKey { .. } => self.of_state(op),
-            Op::Emit { event, args } => self.emit(*event, args),
+            Op::Emit { event, args } => events::emit(self.model, self.program, *event, args),
             _ => self.of_packet(op),
         }
     }
@@ -416,33 +420,6 @@ impl OpCheck<'_> {
         }
     }
 
-    fn emit(&self, event: EventId, args: &[EventArg]) -> Checked {
-        let decl = self.model.events.get(event.index());
-        let decl = decl.ok_or_else(|| Problem::Missing(event.to_string()))?;
-        if args.len() != decl.fields.len() {
-            let (found, wanted) = (args.len(), decl.fields.len());
-            return Err(Problem::Count { what: "arguments", found, wanted });
-        }
-        for (number, (arg, (_, ty))) in args.iter().zip(&decl.fields).enumerate() {
-            match (arg, ty) {
-                (EventArg::Value(value), EventTy::Scalar(ty)) => self.width(*value, ty.width)?,
-                (EventArg::Str(_), EventTy::Str) => {}
-                (EventArg::Bytes(values), EventTy::Str) => {
-                    let [len, words @ ..] = values.as_slice() else {
-                        return Err(Problem::EventArg(number));
-                    };
-                    self.width(*len, 8)?;
-                    words.iter().try_for_each(|word| self.width(*word, 128))?;
-                }
-                (EventArg::Param(param), EventTy::Str) => {
-                    self.kind(*param, "a string", |ty| *ty == ParamTy::Str)?;
-                }
-                _ => return Err(Problem::EventArg(number)),
-            }
-        }
-        Ok(())
-    }
-
     fn tag(&self, tag: TagId) -> Result<u16, Problem> {
         let decl = self.model.tags.get(tag.index());
         decl.map(|decl| decl.ty.width).ok_or_else(|| Problem::Missing(tag.to_string()))
@@ -542,6 +519,7 @@ impl OpCheck<'_> {
                 Which::Expire(_) => "an expiry program",
                 Which::Timer(_) => "a timer's program",
                 Which::Stream(_) => "a stream's program",
+                Which::Handler(_) => "a handler",
             }));
         }
         match term {

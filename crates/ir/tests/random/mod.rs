@@ -123,6 +123,10 @@ impl Maker {
                 self.model.streams.push((event, program));
             }
         }
+        if self.coin() {
+            let program = self.program();
+            self.model.handlers.push((EventId(0), program));
+        }
     }
 
     fn setting(&mut self, width: u16) -> Setting {
@@ -273,7 +277,9 @@ impl Maker {
     }
 
     fn event(&mut self) -> EventDecl {
-        let ancestors = (0..self.below(3)).map(|index| self.name(index)).collect();
+        let ancestors = (0..self.below(3))
+            .map(|index| Ancestor { name: self.name(index), fields: self.below(3) })
+            .collect();
         let mut fields = Vec::new();
         for index in 0..self.below(3) {
             let ty = if self.coin() { EventTy::Str } else { EventTy::Scalar(self.ty()) };
@@ -486,7 +492,7 @@ impl Maker {
 
     fn param_op(&mut self) -> Op {
         let (param, a) = (self.param_id(), self.value_id());
-        match self.below(16) {
+        match self.below(17) {
             0 => Op::Param { out: self.out(), param },
             1 => Op::ListLen { out: self.out(), param },
             2 => Op::ListGet { out: self.out(), param, index: a, column: 2 },
@@ -522,6 +528,7 @@ impl Maker {
                 seq: self.out(),
                 ack: self.out(),
             },
+            15 => Op::LoadEvent { out: self.out(), field: 1 },
             9 => Op::TakeThis { ok: self.out(), pool: param, a },
             _ => Op::Release { pool: param, a },
         }

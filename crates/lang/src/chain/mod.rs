@@ -2,8 +2,8 @@
 //!
 //! `nodes` declares instances, and `interfaces` interfaces; `args` gives them their parameters, and `links` reads
 //! paths and links. `graph` checks the graph of the links, with the help of `reach`, which finds
-//! where a model may send packets. `policy` checks NFP's rules. All findings of a chain are
-//! reported at once. Later checks skip broken parts.
+//! where a model may send packets. `policy` checks NFP's rules, and `subscriptions` who takes whose
+//! events. All findings of a chain are reported at once. Later checks skip broken parts.
 
 pub(crate) mod args;
 mod circle;
@@ -14,6 +14,7 @@ mod links;
 mod nodes;
 mod policy;
 mod reach;
+mod subscriptions;
 
 use braid_ir::chain as ir;
 use braid_ir::model::{ParamTy, Ty};
@@ -44,6 +45,7 @@ pub fn resolve(
         }
     }
     let is_whole = graph::check(&draft, &mut found);
+    subscriptions::check(&draft, &mut found);
     let (policy, priorities) = policy::check(&draft, is_whole, &mut found);
     settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.doubt || draft.broken();

@@ -75,6 +75,10 @@ pub(super) fn in_path(walk: &mut Walk<'_>, path: &Path) {
         } else if let Some(header) = walk.headers.get(&first.text).copied() {
             walk.used(first, Some(header));
             path.parts.get(1).iter().for_each(|field| walk.used_part(Some(header), field));
+        } else if let ("event", Some(event), [_, field]) =
+            (first.text.as_str(), walk.taken, path.parts.as_slice())
+        {
+            walk.used(field, walk.event_field(event, &field.text));
         }
     }
 }

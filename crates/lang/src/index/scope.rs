@@ -31,6 +31,8 @@ pub(super) struct Walk<'a> {
     pub types: HashMap<usize, Type>,
     /// The events that events extend.
     pub parents: HashMap<usize, String>,
+    /// The event type whose handler is walked.
+    pub taken: Option<usize>,
     pub is_library: bool,
 }
 
@@ -50,6 +52,7 @@ impl<'a> Walk<'a> {
             ports: HashMap::new(),
             types: HashMap::new(),
             parents: HashMap::new(),
+            taken: None,
             is_library: false,
         }
     }

@@ -63,6 +63,7 @@ impl Walk<'_> {
             NfItem::Every { .. }
             | NfItem::OnExpire { .. }
             | NfItem::OnStream { .. }
+            | NfItem::OnEvent { .. }
             | NfItem::Stmt(_) => return,
         };
         let at = self.define(kind, name, whole, scope);
@@ -128,6 +129,12 @@ impl Walk<'_> {
                 self.block(body);
             }
             NfItem::OnStream { body, .. } => self.block(body),
+            NfItem::OnEvent { event, body, .. } => {
+                self.taken = self.events.get(&event.text).copied();
+                self.used(event, self.taken);
+                self.block(body);
+                self.taken = None;
+            }
             NfItem::Stmt(stmt) => self.stmt(stmt),
         }
     }
@@ -251,7 +258,7 @@ impl Walk<'_> {
     }
 
     /// The field of an event or of the events that it extends.
-    fn event_field(&self, event: usize, name: &str) -> Option<usize> {
+    pub fn event_field(&self, event: usize, name: &str) -> Option<usize> {
         let mut at = Some(event);
         // Events that extend each other in a circle are an error, which others report.
         for _ in 0..self.events.len() + 1 {

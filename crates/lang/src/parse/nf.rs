@@ -201,9 +201,14 @@ fn on_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
             let body = stmt::block(p)?;
             Ok(NfItem::OnStream { what, from, body, span: p.span_from(start) })
         }
+        _ if p.at(Tok::Ident) && p.token(1).kind == Tok::LBrace => {
+            let event = p.name("an event type")?;
+            let body = stmt::block(p)?;
+            Ok(NfItem::OnEvent { event, body, span: p.span_from(start) })
+        }
         _ => {
             let words = ["expire", "open", "data", "close"];
-            Err(p.expected_one_of("`expire`, `open`, `data` or `close`", &words))
+            Err(p.expected_one_of("`expire`, `open`, `data`, `close` or an event type", &words))
         }
     }
 }

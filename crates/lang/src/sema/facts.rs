@@ -106,6 +106,8 @@ pub struct Facts {
     /// The declared headers that are present, by their numbers.
     declared: BTreeMap<usize, Rc<Declared>>,
     loads: BTreeMap<(bool, Field), ValueId>,
+    /// The values of the event's fields that were read.
+    event: BTreeMap<u32, ValueId>,
     exists: BTreeSet<(StateId, KeyFact)>,
 }
 
@@ -307,6 +309,17 @@ impl Facts {
         self.loads.insert((entry, field), value);
     }
 
+    /// The value of an earlier read of a field of the event.
+    #[must_use]
+    pub fn event_field(&self, field: u32) -> Option<ValueId> {
+        self.event.get(&field).copied()
+    }
+
+    /// Records that a field of the event was read.
+    pub fn remember_event(&mut self, field: u32, value: ValueId) {
+        self.event.insert(field, value);
+    }
+
     /// Whether an entry is known to exist.
     #[must_use]
     pub fn exists(&self, state: StateId, key: &KeyFact) -> bool {
@@ -343,6 +356,7 @@ impl Facts {
         self.payload = self.payload.min(other.payload);
         self.declared.retain(|header, known| other.declared.get(header) == Some(known));
         self.loads.retain(|at, value| other.loads.get(at) == Some(value));
+        self.event.retain(|at, value| other.event.get(at) == Some(value));
         self.exists.retain(|known| other.exists.contains(known));
         self
     }

@@ -46,6 +46,8 @@ pub enum Mode {
     Expire(StateId),
     /// The program for an event of a TCP connection.
     Stream(StreamEvent),
+    /// The handler of an event type.
+    Handler(EventId),
 }
 
 impl Mode {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_ir::model::{EventDecl, EventTy, ParamTy};
+use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy};
 
 use super::declared::{self, DeclaredHeader};
 use super::env::Constants;
@@ -152,9 +152,9 @@ impl<'a> Module<'a> {
 
     fn resolve_event(&self, name: &'a str, diags: &mut Diagnostics) -> Option<EventDecl> {
         let mut line = vec![*self.events.get(name)?];
-        let mut ancestors = Vec::new();
+        let mut ancestors: Vec<Ancestor> = Vec::new();
         while let Some(parent) = &line.last()?.parent {
-            ancestors.push(parent.text.clone());
+            ancestors.push(Ancestor { name: parent.text.clone(), fields: 0 });
             if parent.text == ROOT {
                 break;
             }
@@ -174,13 +174,16 @@ impl<'a> Module<'a> {
             }
             line.push(def);
         }
-        if ancestors.last().is_none_or(|last| last != ROOT) {
-            ancestors.push(ROOT.into());
+        if ancestors.last().is_none_or(|last| last.name != ROOT) {
+            ancestors.push(Ancestor { name: ROOT.into(), fields: 0 });
         }
         let mut fields = Vec::new();
         let mut whole = true;
-        for def in line.iter().rev() {
+        for (at, def) in line.iter().enumerate().rev() {
             whole &= event_fields(def, &mut fields, diags);
+            if let Some(ancestor) = at.checked_sub(1).and_then(|at| ancestors.get_mut(at)) {
+                ancestor.fields = fields.len();
+            }
         }
         whole.then(|| EventDecl { name: name.to_owned(), ancestors, fields })
     }
@@ -195,6 +198,16 @@ impl<'a> Module<'a> {
             "expected an event type",
         )
         .help_if(suggest(diags, &name.text, known))
+    }
+
+    /// The event type that a handler takes: a declared one, or `EVENT` for all. `None` after an error,
+    /// which is then reported.
+    pub fn taken(&self, name: &Ident, diags: &mut Diagnostics) -> Option<EventDecl> {
+        if name.text == ROOT {
+            let name = ROOT.to_owned();
+            return Some(EventDecl { name, ancestors: Vec::new(), fields: Vec::new() });
+        }
+        self.event(name, diags).cloned()
     }
 
     /// The event type with this name. `None` after an error, which is then reported.

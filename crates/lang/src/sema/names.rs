@@ -1,10 +1,10 @@
 //! Resolves dotted names.
 
-use braid_ir::model::{ParamTy, StateId, StreamField, Ty};
+use braid_ir::model::{EventId, EventTy, ParamTy, StateId, StreamField, Ty};
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
-use super::lower::Lower;
+use super::lower::{Lower, Mode};
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, Type};
 use super::{constant, flow};
@@ -30,6 +30,8 @@ pub enum Named<'a> {
     BuiltIn(super::arith::Const),
     /// `stream.len` or `stream.offset`.
     Stream(StreamField),
+    /// A field of the event that a handler takes: its number and its type.
+    Event(u32, Ty),
 }
 
 /// Resolves a name. The caller resolves the parts behind a local or a name of the function. `None`
@@ -49,6 +51,12 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     }
     if lower.mode.is_stream() && first.text == "stream" {
         return of_stream(lower, path);
+    }
+    if let Mode::Handler(event) = lower.mode
+        && let [_, field] = path.parts.as_slice()
+        && first.text == "event"
+    {
+        return of_event(lower, event, field);
     }
     if path.parts.len() == 1 {
         match first.text.as_str() {
@@ -97,6 +105,27 @@ fn of_stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     }
 }
 
+/// Resolves `event.NAME` in a handler.
+fn of_event<'a>(lower: &mut Lower<'a>, event: EventId, field: &Ident) -> Option<Named<'a>> {
+    let decl = lower.model.events.get(event.index())?;
+    let fields = (0..).zip(&decl.fields);
+    let found = fields.clone().find(|(_, (name, _))| *name == field.text);
+    match found {
+        Some((number, (_, EventTy::Scalar(ty)))) => Some(Named::Event(number, *ty)),
+        Some((_, (_, EventTy::Str))) => {
+            let message = format!("`{}` is text, which handlers cannot read", field.text);
+            lower.fail(Diagnostic::new(codes::NOT_A_VALUE, message, field.span, "text"))
+        }
+        None => {
+            let message = format!("`{}` has no field `{}`", decl.name, field.text);
+            let known: Vec<&str> = fields.map(|(_, (name, _))| name.as_str()).collect();
+            let help = lower.suggest(&field.text, known);
+            let wrong = Diagnostic::new(codes::EVENT_FIELDS, message, field.span, "unknown");
+            lower.fail(wrong.help_if(help))
+        }
+    }
+}
+
 fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {
     let name = joined(path);
     if name.starts_with("stream.") {
@@ -106,6 +135,11 @@ fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {
             path.span,
             "not in a packet function",
         );
+    }
+    if name.starts_with("event.") {
+        let message = format!("`{name}` belongs to an event, and there is none here");
+        return Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, "outside of a handler")
+            .help("`on EVENT { … }` reads the fields of the events that it takes");
     }
     if path.parts.len() > 1 {
         let fields = FIELDS.iter().map(|info| info.name);

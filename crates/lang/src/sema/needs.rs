@@ -18,14 +18,17 @@ pub fn packet(lower: &mut Lower<'_>, span: Span) -> bool {
         lower.say(Diagnostic::new(codes::MIXED_STREAM, message, span, "needs a packet"));
         return false;
     }
-    let place = if lower.mode == Mode::Timer { "a timer" } else { "`on expire`" };
+    const EXPIRE: &str =
+        "the state's name gives the ending entry, the fields of its key give the key";
+    const HANDLER: &str = "`event.NAME` gives a field of the event, and keys are written out";
+    let (place, help) = match lower.mode {
+        Mode::Timer => ("a timer", None),
+        Mode::Handler(_) => ("the handler of an event", Some(HANDLER)),
+        _ => ("`on expire`", Some(EXPIRE)),
+    };
     let message = format!("{place} runs without a packet");
-    let mut diagnostic = Diagnostic::new(codes::NO_PACKET, message, span, "needs a packet");
-    if lower.mode != Mode::Timer {
-        diagnostic = diagnostic
-            .help("the state's name gives the ending entry, the fields of its key give the key");
-    }
-    lower.say(diagnostic);
+    let diagnostic = Diagnostic::new(codes::NO_PACKET, message, span, "needs a packet");
+    lower.say(diagnostic.help_if(help.map(str::to_owned)));
     false
 }
 

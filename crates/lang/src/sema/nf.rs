@@ -8,7 +8,7 @@ use super::facts::Facts;
 use super::lower::{BODY, Lower, Mode};
 use super::module::Module;
 use super::scope::Binding;
-use super::{decl, names, unused};
+use super::{decl, names, send, unused};
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -38,6 +38,7 @@ pub fn lower(
                 }
             }
             NfItem::OnExpire { state, body, .. } => on_expire(&mut lower, state, body),
+            NfItem::OnEvent { event, body, .. } => on_event(&mut lower, event, body),
             NfItem::OnStream { what, .. } => {
                 let message = format!("`on {}` belongs to stream functions", what.text);
                 lower.say(
@@ -131,6 +132,18 @@ pub fn on_expire<'a>(lower: &mut Lower<'a>, name: &'a Ident, body: &'a Block) {
     }
     let program = program(lower, Mode::Expire(state), body);
     lower.model.expire.push((state, program));
+}
+
+/// Adds the handler of an event type.
+pub fn on_event<'a>(lower: &mut Lower<'a>, name: &'a Ident, body: &'a Block) {
+    let Some(decl) = lower.module.taken(name, lower.diags) else { return };
+    let event = send::event_id(lower, decl);
+    if lower.model.handlers.iter().any(|(known, _)| *known == event) {
+        let message = format!("`on {}` is there already", name.text);
+        lower.say(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
+    }
+    let program = program(lower, Mode::Handler(event), body);
+    lower.model.handlers.push((event, program));
 }
 
 /// Gives the row `body` a number if anything counts there, and adds the row `fault`.

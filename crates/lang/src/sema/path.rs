@@ -30,6 +30,15 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
             let id = lower.b.emit(SIZE, |out| Op::LoadStream { out, field });
             Some(Value::Scalar(id, SIZE))
         }
+        Named::Event(field, ty) => {
+            let known = lower.b.facts.event_field(field);
+            let id = known.unwrap_or_else(|| {
+                let id = lower.b.emit(ty, |out| Op::LoadEvent { out, field });
+                lower.b.facts.remember_event(field, id);
+                id
+            });
+            Some(Value::Scalar(id, ty))
+        }
         Named::Direction(forward) => {
             if !needs::packet(lower, path.span) {
                 return None;

@@ -257,7 +257,8 @@ fn text_value(lower: &mut Lower<'_>, expr: &Expr) -> Option<Value> {
     lower.value(expr, None)
 }
 
-fn event_id(lower: &mut Lower<'_>, decl: EventDecl) -> EventId {
+/// The number of an event type in the model, which gets the type if it lacks it.
+pub fn event_id(lower: &mut Lower<'_>, decl: EventDecl) -> EventId {
     if let Some(known) = lower.events.get(&decl.name) {
         return *known;
     }

@@ -73,7 +73,8 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
             NfItem::Queue { name, .. } => packet_only("`queue`", name.span, found),
             NfItem::OnStream { body, .. }
             | NfItem::Every { body, .. }
-            | NfItem::OnExpire { body, .. } => walk::block(body, &mut Mixed { diags: found }),
+            | NfItem::OnExpire { body, .. }
+            | NfItem::OnEvent { body, .. } => walk::block(body, &mut Mixed { diags: found }),
             NfItem::Fn(def) => match &def.body {
                 crate::ast::FnBody::Pure(_, body) => walk::expr(body, &mut Mixed { diags: found }),
                 crate::ast::FnBody::Action(body) => walk::block(body, &mut Mixed { diags: found }),
@@ -111,6 +112,7 @@ fn programs(
                 lower.model.timers.extend(period.map(|period| Timer { period, body }));
             }
             NfItem::OnExpire { state, body, .. } => nf::on_expire(&mut lower, state, body),
+            NfItem::OnEvent { event, body, .. } => nf::on_event(&mut lower, event, body),
             _ => {}
         }
     }

@@ -148,7 +148,9 @@ impl<'a> Uses<'a> {
                 walk::expr(period, self);
                 walk::block(body, self);
             }
-            NfItem::OnExpire { body, .. } | NfItem::OnStream { body, .. } => {
+            NfItem::OnExpire { body, .. }
+            | NfItem::OnStream { body, .. }
+            | NfItem::OnEvent { body, .. } => {
                 walk::block(body, self);
             }
             NfItem::Stmt(stmt) => walk::stmt(stmt, self),

@@ -4,6 +4,7 @@ use super::visits::{Visit, Visits};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Model, Op, Program};
 use braid_ir::service_graph::stages::{Together, Why};
+use braid_ir::subscriptions::Subscriptions;
 
 /// The work of an operation that looks at the payload, in other operations.
 const PAYLOAD: usize = 100;
@@ -20,7 +21,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// The functions that must be one stage whatever else is.
-    pub(super) fn new(chain: &Chain, visits: &Visits) -> Self {
+    pub(super) fn new(chain: &Chain, visits: &Visits, subscriptions: &Subscriptions) -> Self {
         let of = (0..).zip(&chain.nodes).map(|(node, _)| node).collect();
         let work = chain.nodes.iter().map(|node| work(&node.model.packet)).collect();
         let mut groups = Self { of, work, together: Vec::new() };
@@ -35,6 +36,9 @@ impl Groups {
                     groups.join((*node).into(), behind.into(), Why::Sends(*node));
                 }
             }
+        }
+        for (publisher, taker) in subscriptions.pairs(chain) {
+            groups.join(publisher.into(), taker.into(), Why::Handlers);
         }
         let mut speaking = (0..).zip(&chain.nodes).filter(|(_, node)| speaks_on_time(&node.model));
         if let Some((first, _)) = speaking.next() {

@@ -13,6 +13,7 @@ mod visits;
 
 use braid_ir::chain::Chain;
 use braid_ir::service_graph::stages::{Stage, Stages, Together, Why};
+use braid_ir::subscriptions::Subscriptions;
 use groups::Groups;
 use routes::Draft;
 use visits::Visits;
@@ -22,7 +23,8 @@ use visits::Visits;
 #[must_use]
 pub fn stages(chain: &Chain, most: usize) -> Stages {
     let found = Visits::new(chain).and_then(|visits| {
-        let mut groups = Groups::new(chain, &visits);
+        let subscriptions = Subscriptions::new(chain).map_err(Why::Unfit)?;
+        let mut groups = Groups::new(chain, &visits, &subscriptions);
         loop {
             groups.close(&visits)?;
             let draft = routes::draft(chain, &visits, &groups)?;

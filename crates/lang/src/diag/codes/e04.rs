@@ -79,7 +79,7 @@ codes! {
     right: "nf f(ports: pool<port>) { if has l4 { let p = take(ports) else drop; l4.sport = p; } output; }";
 
     NO_PACKET = 409, Error, "there is no packet here",
-    "Timers and `on expire` run without a packet. They cannot use fields, output, drop or keys that come from the packet. In `on expire S`, the name `S` is the ending entry, and the fields of its key can be read.",
+    "Timers, `on expire` and handlers of events run without a packet. They cannot use fields, output, drop or keys that come from the packet. In `on expire S`, the name `S` is the ending entry, and the fields of its key can be read. In `on EVENT`, `event.NAME` is a field of the event.",
     wrong: "nf f() {
   state n: size global = 0;
   every 1 s { n = pkt.len; }

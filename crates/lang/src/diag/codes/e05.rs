@@ -105,4 +105,19 @@ codes! {
     "The parts of an interface are `behind`, `address` (addresses of hosts, each with the length of its prefix, as in `10.0.0.1/24`), `gateway` (at most one address for each IP version, in a prefix of `address`), `mac` (the address of one host) and `too_long` (`icmp`, `fragment` or `drop`; `icmp` needs an address). Each may be given once. Two interfaces have no address in common.",
     wrong: "chain c { interface a { address 10.0.0.0/24; gateway 10.1.0.1; } interface b; path a <-> b; }",
     right: "chain c { interface a { address 10.0.0.1/24; gateway 10.0.0.254; } interface b; path a <-> b; }";
+
+    SUBSCRIPTION_CIRCLE = 523, Error, "events that go round in a circle",
+    "The handlers of an event run while its publisher is still at work. Here, one of these handlers publishes another event, and in the end an event is for a function that is at work already. An entry that ends because a handler makes a new one counts, too. Let one of the functions not publish its event, or not take it.",
+    wrong: "event A extends EVENT {}\nevent B extends EVENT {}\nnf f() { on A { emit B; } output; }\nnf g() { on B { emit A; } output; }\nchain c { path f() <-> g(); }",
+    right: "event A extends EVENT {}\nevent B extends EVENT {}\nnf f() { on A { emit B; } output; }\nnf g() { emit A; output; }\nchain c { path f() <-> g(); }";
+
+    EVENT_TYPES_DIFFER = 524, Error, "two functions declare an event differently",
+    "Functions of different files may declare the same event type. It then has the same parent and the same fields in both, with the same types. The message names the functions of the chain.",
+    wrong: "chain c { /* functions with `event SCAN extends EVENT { src: ip4 }` and `event SCAN extends EVENT { src: u128 }` */ }",
+    right: "event SCAN extends EVENT { src: u128 }\nnf f() { emit SCAN { src: 1 }; output; }\nnf g() { state seen: bool per (u128) = false; on SCAN { seen[event.src] = true; } if seen[1] { drop; } output; }\nchain c { path f() <-> g(); }";
+
+    SUBSCRIPTION_IDLE = 525, Warning, "a handler that no function publishes for",
+    "No function of the chain publishes events of this type, or of types that extend it. Events that a function publishes itself do not come to its own handlers, and native functions publish no events for handlers.",
+    wrong: "event A extends EVENT {}\nnf f() { state n: u32 global = 0; on A { n += 1; } if n > 3 { drop; } output; }\nchain c { path f(); }",
+    right: "event A extends EVENT {}\nnf f() { state n: u32 global = 0; on A { n += 1; } if n > 3 { drop; } output; }\nnf g() { emit A; output; }\nchain c { path g() <-> f(); }";
 }

@@ -83,7 +83,7 @@ fn nf(e: &mut Entropy) -> Nf {
 }
 
 fn nf_item(e: &mut Entropy) -> NfItem {
-    match e.below(14) {
+    match e.below(15) {
         0 => NfItem::Const(constant(e)),
         1 => NfItem::Fn(function(e)),
         2 => NfItem::Port(e.many(3, name)),
@@ -97,7 +97,8 @@ fn nf_item(e: &mut Entropy) -> NfItem {
             body: block(e, 1),
             span: span(),
         },
-        8 | 9 => NfItem::State(state(e)),
+        8 => NfItem::OnEvent { event: name(e), body: block(e, 1), span: span() },
+        9 | 10 => NfItem::State(state(e)),
         _ => NfItem::Stmt(stmt(e, 3)),
     }
 }

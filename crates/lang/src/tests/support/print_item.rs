@@ -90,6 +90,7 @@ fn nf_item(i: &NfItem) -> String {
             let from = from.as_ref().map_or(String::new(), |side| format!("from {} ", side.text));
             format!("on {} {from}{}", what.text, block(body))
         }
+        NfItem::OnEvent { event, body, .. } => format!("on {} {}", event.text, block(body)),
         NfItem::Stmt(s) => stmt(s),
     }
 }

@@ -27,17 +27,37 @@ pub(super) struct Function {
     pub(super) both_sides: bool,
     /// Whether it holds packets.
     pub(super) holds: bool,
+    /// Whether it publishes events for others, or takes events.
+    pub(super) shares_events: bool,
     /// The files that its arguments name.
     pub(super) files: BTreeMap<String, String>,
 }
 
-/// Generates the function with this number in its program.
-pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
+impl Function {
+    /// Adds the source to a program, with the event types that functions share.
+    pub(super) fn add_to(&self, program: &mut String) {
+        let types = declare::events::types();
+        if self.shares_events && !program.contains(&types) {
+            program.push_str(&types);
+        }
+        program.push_str(&self.source);
+        program.push('\n');
+    }
+}
+
+/// Generates the function with this number in its program. Functions that share events are more or
+/// less frequent.
+pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Function {
     let mut draft = Draft::default();
     // These draws change no others.
     let mut own = Rng::new(rng.clone().bits() ^ 0x706f_7274_696f_6e73);
     if own.one_in(4) {
         declare::limit(&mut own, &mut draft);
+    }
+    let mut own = Rng::new(rng.clone().bits() ^ 0x6861_6e64_6c65_7273);
+    let shares_events = if often_shares { !own.one_in(5) } else { own.one_in(5) };
+    if shares_events {
+        declare::events::between(&mut own, &mut draft);
     }
     for _ in 0..1 + rng.below(5) {
         declare::something(rng, &mut draft, number);
@@ -70,6 +90,11 @@ pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
         stmts.without_packet(&mut text);
         text.line("}");
     }
+    for (event, lines) in &draft.handlers {
+        text.line(&format!("on {event} {{"));
+        lines.iter().for_each(|line| text.line(line));
+        text.line("}");
+    }
     text.line("}");
     let both_sides = stmts.both_sides;
     Function {
@@ -84,6 +109,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
         ports: draft.pieces.ports.clone(),
         both_sides,
         holds: draft.queue,
+        shares_events,
         files: draft.files,
     }
 }

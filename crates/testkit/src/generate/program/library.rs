@@ -160,9 +160,9 @@ fn nodes(
     let mut nodes = String::new();
     for number in 0..count {
         // A function with ports of its own needs links that these chains lack.
-        let own = function::generate(&mut rng.split(), number);
+        let own = function::generate(&mut rng.split(), number, false);
         let text = if own.ports.is_empty() && rng.one_in(6) {
-            let _ = writeln!(program.source, "{}", own.source);
+            own.add_to(&mut program.source);
             program.files.extend(own.files);
             let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
             format!("{}({})", own.name, args.join(", "))

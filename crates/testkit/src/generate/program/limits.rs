@@ -201,9 +201,9 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     let mut nodes = String::new();
     let count = 1 + rng.below(6) / 3;
     for number in 0..count {
-        let own = function::generate(&mut rng.split(), number);
+        let own = function::generate(&mut rng.split(), number, false);
         let node = if number > 0 && own.ports.is_empty() && rng.one_in(4) {
-            let _ = writeln!(program.source, "{}", own.source);
+            own.add_to(&mut program.source);
             program.files.extend(own.files);
             let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
             format!("{}({})", own.name, args.join(", "))

@@ -22,7 +22,6 @@ mod types;
 pub use source::{Options, Program};
 
 use super::Rng;
-use std::fmt::Write as _;
 
 /// The random program of a seed.
 #[must_use]
@@ -69,11 +68,12 @@ impl Kind {
 pub fn program_with(seed: u64, options: Options) -> Program {
     let mut rng = Rng::new(seed);
     let mut program = Program::default();
-    let count = 1 + rng.below(4);
+    let count = if options.shares_events { 2 + rng.below(4) } else { 1 + rng.below(4) };
+    let shares = options.shares_events;
     let functions: Vec<_> =
-        (0..count).map(|number| function::generate(&mut rng.split(), number)).collect();
+        (0..count).map(|number| function::generate(&mut rng.split(), number, shares)).collect();
     for function in &functions {
-        let _ = writeln!(program.source, "{}", function.source);
+        function.add_to(&mut program.source);
         program.files.extend(function.files.clone());
     }
     program.source += &chain::generate(&mut rng, &functions, options);

@@ -27,4 +27,6 @@ pub struct Options {
     /// Number of a function on the main path. If it exists, a function that passes everything is
     /// inserted behind it.
     pub pass_through: Option<usize>,
+    /// Whether most functions publish events for others, or take events.
+    pub shares_events: bool,
 }

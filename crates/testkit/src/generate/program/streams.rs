@@ -32,6 +32,21 @@ const BETWEEN: &[(&str, &str)] = &[
         "aged()",
     ),
     ("", "napt(public: 203.0.113.7, ports: 4000..4100)"),
+    // It takes events of the stream functions, and the drops change what later ones see.
+    (
+        "nf wall() { state seen: u32 per (u128) = 0, idle 2 s, capacity 3, full evict_oldest;
+  on FLOW { seen[event.src] += 1; }
+  match { has inet and seen[inet.src] > 3 => { if seen[inet.src] > 12 { delete seen[inet.src]; } drop \"seen\"; }
+  else => output; } }",
+        "wall()",
+    ),
+    (
+        "nf watch() { state last: { port: u16, times: u8 } per (u128), capacity 2, full evict_oldest;
+  on FLOW { last[event.src] = { port: event.sport, times: u8(event.dport) }; }
+  on FOUND0 { if exists last[event.src] { last[event.src].times = u8(event.number); } }
+  match { has ip and exists last[inet.src] => { ip.tos = last[inet.src].times; output; } else => output; } }",
+        "watch()",
+    ),
 ];
 
 /// The program of a seed.
@@ -41,6 +56,7 @@ pub fn program(seed: u64) -> Program {
     let mut text = Text::default();
     let mut path = vec!["lan".to_owned()];
     let mut used = [false; BETWEEN.len()];
+    text.line("event FLOW extends EVENT { src: u128, sport: u16, dport: u16 }");
     let is_wide = rng.one_in(2);
     for number in 0..1 + rng.below(4) {
         if rng.one_in(2) {
@@ -78,14 +94,11 @@ struct Function {
 impl Function {
     fn write(&mut self) {
         let number = self.number;
-        let event = |name: &str, more: &str| {
-            format!(
-                "event {name}{number} extends EVENT {{ src: u128, sport: u16, dport: u16{more} }}"
-            )
-        };
+        let event =
+            |name: &str, more: &str| format!("event {name}{number} extends FLOW {{{more} }}");
         self.text.line(&event("OPEN", ""));
-        self.text.line(&event("FOUND", ", offset: size, len: size, number: u32"));
-        self.text.line(&event("CLOSED", ", total: u64"));
+        self.text.line(&event("FOUND", " offset: size, len: size, number: u32"));
+        self.text.line(&event("CLOSED", " total: u64"));
         self.text.line(&format!("stream nf s{number}(bad: patterns, most: size) {{"));
         let idle = *self.rng.pick(&["300 ms", "5 s", "5 min"]);
         let capacity = *self.rng.pick(&["2", "1000"]);
@@ -117,6 +130,9 @@ impl Function {
                 self.data("from server", true);
             }
             _ => self.data("", true),
+        }
+        if self.is_wide && self.rng.one_in(2) {
+            self.text.line("on FLOW { total += u64(event.dport); }");
         }
         self.text.line("on close {");
         self.text.line("delete parts;");

@@ -1,5 +1,6 @@
 //! Generates declarations, each with the rows that use it.
 
+pub(in crate::generate::program) mod events;
 pub(in crate::generate::program) mod files;
 mod more;
 mod state;

@@ -38,6 +38,8 @@ pub(super) struct Draft {
     pub(super) own: Vec<String>,
     /// The states with an `on expire` program, and its statements.
     pub(super) expire: Vec<(String, Vec<String>)>,
+    /// The handlers of events, and their statements.
+    pub(super) handlers: Vec<(String, Vec<String>)>,
     pub(super) queue: bool,
     pub(super) files: BTreeMap<String, String>,
 }

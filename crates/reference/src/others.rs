@@ -1,0 +1,49 @@
+//! The functions that are not at work, which events may reach.
+
+use super::instance::Instance;
+use braid_ir::model::EventId;
+use braid_ir::subscriptions::{Subscriber, Subscriptions};
+
+/// The functions that are not at work, as pieces of the list of all functions.
+pub(super) struct Others<'a> {
+    /// Each piece with the number of its first function.
+    pieces: Vec<(u16, &'a mut [Instance])>,
+    subscriptions: &'a Subscriptions,
+}
+
+impl<'a> Others<'a> {
+    /// All functions of a chain.
+    pub(super) fn all(nodes: &'a mut [Instance], subscriptions: &'a Subscriptions) -> Self {
+        Self { pieces: vec![(0, nodes)], subscriptions }
+    }
+
+    /// A function, and the functions besides it. `None` if the function is at work.
+    pub(super) fn take(self, node: u16) -> Option<(&'a mut Instance, Self)> {
+        let mut taken = None;
+        let mut pieces = Vec::with_capacity(self.pieces.len() + 1);
+        for (first, piece) in self.pieces {
+            let place = node.checked_sub(first).map(usize::from);
+            match place.filter(|place| *place < piece.len()) {
+                None => pieces.push((first, piece)),
+                Some(place) => {
+                    let (before, rest) = piece.split_at_mut(place);
+                    let (instance, after) = rest.split_first_mut()?;
+                    pieces.extend([(first, before), (node.saturating_add(1), after)]);
+                    taken = Some(instance);
+                }
+            }
+        }
+        Some((taken?, Others { pieces, subscriptions: self.subscriptions }))
+    }
+
+    /// The same functions, for a program that runs within another one.
+    pub(super) fn again(&mut self) -> Others<'_> {
+        let pieces = self.pieces.iter_mut().map(|(first, piece)| (*first, &mut **piece));
+        Others { pieces: pieces.collect(), subscriptions: self.subscriptions }
+    }
+
+    /// The handlers of an event, in the order of their functions.
+    pub(super) fn takers(&self, node: u16, event: EventId) -> Vec<Subscriber> {
+        self.subscriptions.of(node, event).to_vec()
+    }
+}
