@@ -18,6 +18,7 @@ const DATA_PATH: &[&str] = &[
     "native",
     "packet",
     "runtime",
+    "signatures",
     "state",
     "streams",
     "tcp",
