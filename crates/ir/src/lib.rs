@@ -24,6 +24,7 @@ pub mod service_graph;
 pub mod show;
 pub mod snapshot;
 pub mod steering;
+pub mod stream;
 pub mod strings;
 mod table;
 pub mod text;

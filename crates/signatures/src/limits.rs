@@ -13,7 +13,7 @@ pub const MAX_NESTED: usize = 16;
 /// The most contents, regular expressions and other tests of a rule.
 pub const MAX_TESTS: usize = 64;
 /// The most bytes of a content.
-pub const MAX_CONTENT: usize = 255;
+pub const MAX_CONTENT: usize = 1_024;
 /// The most bytes of a content by which rules are preselected.
 pub const MAX_SELECTOR: usize = 32;
 /// The most bytes of one compiled regular expression.

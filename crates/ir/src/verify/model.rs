@@ -108,6 +108,7 @@ impl Check<'_> {
             ParamTy::Rules
             | ParamTy::Routes
             | ParamTy::Patterns
+            | ParamTy::Signatures
             | ParamTy::Hosts
             | ParamTy::Keys
             | ParamTy::Str => {}
