@@ -63,6 +63,7 @@ const ARGUMENTS: [(&str, &str); 39] = [
         "table: routes(\"routes\"), hops: [{ mac: 02:00:00:00:00:01, \
          neighbour: 02:00:00:00:00:02, left: false }], left: 10.0.0.1, right: 198.51.100.1",
     ),
+    ("signature_ids", "rules: signatures(\"web.signatures\")"),
     ("source_rate_limiter", "rate: 1 Gbit/s"),
     ("srtcm", "cir: 1 Gbit/s"),
     ("stateful_firewall", "ok: rules(\"all.rules\")"),
@@ -85,7 +86,7 @@ impl Loader for Files {
         let text = match path.rsplit_once('.') {
             Some((_, "rules")) => "default pass\n",
             Some((_, "patterns")) => "1 \"attack\"\n",
-            Some((_, "keys")) => "",
+            Some((_, "keys" | "signatures")) => "",
             _ => "0.0.0.0/0 0\n",
         };
         Ok(text.into())

@@ -25,6 +25,7 @@ pub mod service_graph;
 pub mod show;
 pub mod snapshot;
 pub mod steering;
+pub mod stream;
 pub mod strings;
 pub mod subscriptions;
 mod table;

@@ -9,6 +9,7 @@ pub use crate::event::{Ancestor, EventDecl, EventTy};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
+pub use crate::stream::{MESSAGE_WORDS, StreamEvent, StreamField};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
 pub use braid_packet::bytes::Area;
@@ -112,6 +113,17 @@ impl Model {
         self.streams.iter().find(|(of, _)| *of == event).map(|(_, program)| program)
     }
 
+    /// The parameters whose signatures inspect the model's connections, in order.
+    #[must_use]
+    pub fn inspected(&self) -> Vec<ParamId> {
+        if self.stream(StreamEvent::Alert).is_none() {
+            return Vec::new();
+        }
+        let numbered = (0..).map(ParamId).zip(&self.params);
+        let signatures = numbered.filter(|(_, decl)| decl.ty == ParamTy::Signatures);
+        signatures.map(|(param, _)| param).collect()
+    }
+
     /// The parameters whose patterns the model searches in the bytes of streams, in order.
     #[must_use]
     pub fn scanned(&self) -> Vec<ParamId> {
@@ -123,44 +135,6 @@ impl Model {
         });
         params.collect::<BTreeSet<_>>().into_iter().collect()
     }
-}
-
-/// An event of a TCP connection, for which a stream function can have a program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub enum StreamEvent {
-    /// The connection is open: both ends have agreed, or its first bytes have come.
-    Open,
-    /// The next bytes of the client, which opened the connection, have come.
-    Client,
-    /// The next bytes of the server have come.
-    Server,
-    /// The connection has ended.
-    Close,
-}
-
-impl StreamEvent {
-    /// All events, in the order of the text form.
-    pub const ALL: [StreamEvent; 4] = [Self::Open, Self::Client, Self::Server, Self::Close];
-
-    /// The word of the text form.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Client => "client",
-            Self::Server => "server",
-            Self::Close => "close",
-        }
-    }
-}
-
-/// A number that a program for an event of a TCP connection can read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum StreamField {
-    /// The number of bytes that have come. It is 0 for events without bytes.
-    Len,
-    /// The place of the first of these bytes in the stream, from 0.
-    Offset,
 }
 
 /// A parameter.
@@ -456,7 +430,7 @@ pub enum Op {
     /// sequence numbers of a RST that the packet's receiver takes, and `ack` and `seq` those for its
     /// sender.
     Stream { verdict: ValueId, is_new: ValueId, seq: ValueId, ack: ValueId },
-    /// In a program for an event of a TCP connection: a number of the stream (64 bits).
+    /// In a program for an event of a TCP connection: a number of the stream or of an alert.
     LoadStream { out: ValueId, field: StreamField },
     /// In a program for bytes of a stream: whether a match of a pattern ends in these bytes (bool),
     /// and the lowest number of these patterns (32 bits, 0 without a match). The match may begin in

@@ -56,6 +56,8 @@ pub enum ParamTy {
     Routes,
     /// Patterns over the payload: literals and regular expressions, each with a number (32 bits).
     Patterns,
+    /// Signatures over the streams of TCP connections ([`braid_signatures::Signatures`]).
+    Signatures,
     /// A set of byte strings, each of at most this many bytes.
     Strings(u16),
     /// A set of host names ([`crate::strings`]).

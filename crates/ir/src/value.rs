@@ -28,6 +28,8 @@ pub enum ParamValue {
     Routes(crate::routes::RouteTable),
     /// Patterns.
     Patterns(braid_externs::patterns::PatternSet),
+    /// Signatures.
+    Signatures(braid_signatures::Signatures),
     /// A set of strings.
     Strings(crate::strings::StringSet),
     /// Secret keys.
@@ -260,6 +262,7 @@ impl ParamValue {
             (ParamTy::Rules, Self::Rules(_))
             | (ParamTy::Routes, Self::Routes(_))
             | (ParamTy::Patterns, Self::Patterns(_))
+            | (ParamTy::Signatures, Self::Signatures(_))
             | (ParamTy::Keys, Self::Keys(_))
             | (ParamTy::Str, Self::Str(_)) => Ok(()),
             (ParamTy::Hosts, Self::Strings(set)) if set.is_of_hosts() => Ok(()),

@@ -1,7 +1,8 @@
 //! Tests that the examples of docs/rule-files.md are valid files of their kind.
 
 use braid_lang::import::{
-    Family, ImportErrors, classbench, hosts, patterns, prefixes, routes, rules, strings,
+    Family, ImportErrors, Unsupported, classbench, hosts, patterns, prefixes, routes, rules,
+    signatures, strings,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +55,11 @@ fn examples_of_the_page_are_read_as_it_says() {
     assert_eq!(numbers, [1, 7, 8, 4, 10]);
     assert_eq!(set.lowest_match(b"GET /../../etc/passwd"), Some(4));
     assert_eq!(set.lowest_match(b"get /x.PHP"), Some(10));
+
+    let (set, left_out) = signatures(&blocks["signatures"], Unsupported::Refuse);
+    let set = good(set);
+    let read = set.iter().map(|of| (of.sid, of.rev, of.priority));
+    assert_eq!((read.collect::<Vec<_>>(), left_out), (vec![(1, 2, 3), (2, 0, 1)], None));
 
     let set = good(strings(&blocks["strings"], 16));
     let read: [&[u8]; 4] = [b"# no comment", b"GET", b"two words", b"\xff\x00 any bytes"];

@@ -289,6 +289,10 @@ pub fn value(param: &ParamValue) -> Value {
             rows(v4.chain(v6).map(|row| row.to_vec()).collect())
         }
         ParamValue::Strings(set) => Value { rows: Vec::new(), texts: set.entries() },
+        ParamValue::Signatures(set) => {
+            let texts = set.lines().iter().map(|line| line.clone().into_bytes()).collect();
+            Value { rows: Vec::new(), texts }
+        }
         // The keys themselves stay secret.
         ParamValue::Keys(keys) => rows(keys.numbers().map(|number| vec![number.into()]).collect()),
         ParamValue::Patterns(set) => {

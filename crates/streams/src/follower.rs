@@ -1,10 +1,12 @@
 //! What a stack keeps of a connection for one function.
 
+use crate::inspections::{Inspected, Inspections};
 use crate::program::{End, Matches, View};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
+use braid_signatures::Counts;
 use braid_tcp::{Direction, Pair};
 
 /// A function that takes events.
@@ -12,8 +14,10 @@ use braid_tcp::{Direction, Pair};
 pub struct Function {
     /// The parameters whose patterns are searched.
     pub scanned: Vec<ParamId>,
-    /// Their names.
-    pub scanned_names: Vec<String>,
+    /// The parameters whose signatures inspect the connections.
+    pub inspected: Vec<ParamId>,
+    /// The names of both.
+    pub searched_names: Vec<String>,
     /// The reasons for which the function resets connections, by number.
     pub reasons: Vec<String>,
     /// The events for which it has programs.
@@ -26,10 +30,13 @@ impl Function {
     /// The function of a model.
     pub fn of(model: &Model) -> Self {
         let scanned = model.scanned();
-        let decls = scanned.iter().filter_map(|param| model.params.get(param.index()));
-        let scanned_names = decls.map(|decl| decl.name.clone()).collect();
+        let inspected = model.inspected();
+        let searched = scanned.iter().chain(&inspected);
+        let decls = searched.filter_map(|param| model.params.get(param.index()));
+        let searched_names = decls.map(|decl| decl.name.clone()).collect();
         let events = model.streams.iter().map(|(event, _)| *event).collect();
-        Self { scanned, scanned_names, reasons: model.reasons.clone(), events, changes: 0 }
+        let reasons = model.reasons.clone();
+        Self { scanned, inspected, searched_names, reasons, events, changes: 0 }
     }
 }
 
@@ -62,6 +69,8 @@ pub struct Follower {
     pub part: Part,
     /// For each direction and each parameter whose patterns are searched: how far the search is.
     pub scans: Pair<Vec<Scan>>,
+    /// The inspections by signatures.
+    pub inspections: Inspections,
     /// The number of changes of these parameters that the searches know of.
     pub changes: u64,
 }
@@ -78,14 +87,14 @@ impl Follower {
         }
     }
 
-    /// The next bytes of a direction have come. They are searched for the patterns of some
-    /// parameters. After a change of such a parameter, the searches begin anew.
+    /// The next bytes of a direction have come. Signatures inspect them, and they are searched for
+    /// the patterns of some parameters. After a change of such a parameter, the searches begin anew.
     pub fn data(
         &mut self,
         data: &Data<'_>,
         function: &Function,
         params: &[ParamValue],
-        matches: &mut Matches,
+        (matches, counts): (&mut Matches, &mut Counts),
         run: &mut Run<'_>,
     ) {
         if self.part != Part::Follows {
@@ -93,12 +102,19 @@ impl Follower {
         }
         if self.changes != function.changes {
             (self.scans, self.changes) = (Pair::default(), function.changes);
+            self.inspections.changed();
         }
         let (event, flow) = match data.direction {
             Direction::Forward => (StreamEvent::Client, data.flow),
             Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
         };
-        if !function.events.contains(&event) {
+        if !function.inspected.is_empty() {
+            let mut inspected = Inspected { of: &function.inspected, params, counts };
+            let (from_client, bytes) = (event == StreamEvent::Client, (data.offset, data.bytes));
+            let end = self.inspections.data((flow, from_client), bytes, &mut inspected, run);
+            self.ended(end);
+        }
+        if self.part != Part::Follows || !function.events.contains(&event) {
             return;
         }
         let scans = self.scans.of_mut(data.direction);
@@ -116,18 +132,22 @@ impl Follower {
             (*param, found)
         }));
         let len = data.bytes.len() as u64;
-        self.ended(run(event, &View { flow, len, offset: data.offset, matches }));
+        self.ended(run(event, &View { flow, len, offset: data.offset, matches, alert: None }));
     }
 
     /// The searches begin anew.
     pub fn search_anew(&mut self) {
         self.scans = Pair::default();
+        self.inspections = Inspections::default();
     }
 
     /// Its memory (bytes).
     pub fn memory(&self) -> usize {
         let scans = self.scans.forward.iter().chain(&self.scans.backward);
-        size_of::<Self>() + scans.map(|scan| size_of::<Scan>() + scan.memory()).sum::<usize>()
+        let searches = self.inspections.memory();
+        size_of::<Self>()
+            + searches
+            + scans.map(|scan| size_of::<Scan>() + scan.memory()).sum::<usize>()
     }
 
     /// Bytes of a direction are missing.
@@ -136,9 +156,10 @@ impl Follower {
     }
 
     /// The connection is over.
-    pub fn close(&mut self, flow: FlowKey, run: &mut Run<'_>) {
+    pub fn close(&mut self, flow: FlowKey, inspected: &mut Inspected<'_>, run: &mut Run<'_>) {
         if self.part == Part::Follows {
             self.part = Part::Left;
+            self.inspections.close(flow, inspected, run);
             self.search_anew();
             run(StreamEvent::Close, &View::of(flow));
         }

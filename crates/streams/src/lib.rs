@@ -15,9 +15,10 @@
 
 mod events;
 mod follower;
+mod inspections;
 mod program;
 mod saved;
 mod stack;
 
-pub use program::{End, View};
+pub use program::{Alert, End, View};
 pub use stack::{Answer, Stack};

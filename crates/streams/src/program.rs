@@ -1,6 +1,6 @@
 //! What a program for an event of a TCP connection sees, and how it ends.
 
-use braid_ir::model::{ParamId, ReasonId, StreamField, Word};
+use braid_ir::model::{MESSAGE_WORDS, ParamId, ReasonId, StreamField, Word};
 use braid_packet::{Field, FlowKey, Header};
 
 /// For each parameter whose patterns are searched: the lowest number of a pattern with a match that
@@ -19,22 +19,70 @@ pub struct View<'a> {
     pub offset: u64,
     /// The results of searches for patterns.
     pub matches: &'a [(ParamId, Option<u32>)],
+    /// The alert for which it runs.
+    pub alert: Option<Alert<'a>>,
+}
+
+/// What a program sees of an alert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Alert<'a> {
+    /// The signature's number.
+    pub sid: u32,
+    /// Its revision.
+    pub rev: u32,
+    /// Its priority.
+    pub priority: u8,
+    /// Whether the client has sent the bytes.
+    pub from_client: bool,
+    /// Whether the signature's action is `drop` or `reject`.
+    pub is_drop: bool,
+    /// Its message.
+    pub message: &'a str,
+}
+
+/// The most bytes of a message that programs see.
+const MAX_MESSAGE: usize = 16 * MESSAGE_WORDS as usize;
+
+impl Alert<'_> {
+    /// The message, cut between two characters if it is too long.
+    fn message(&self) -> &str {
+        let end = self.message.floor_char_boundary(MAX_MESSAGE);
+        self.message.get(..end).unwrap_or_default()
+    }
+
+    fn number(&self, field: StreamField) -> Word {
+        match field {
+            StreamField::Len | StreamField::Offset => 0,
+            StreamField::Sid => self.sid.into(),
+            StreamField::Rev => self.rev.into(),
+            StreamField::Priority => self.priority.into(),
+            StreamField::FromClient => self.from_client.into(),
+            StreamField::Drop => self.is_drop.into(),
+            StreamField::MessageLen => self.message().len() as Word,
+            StreamField::Message(number) => {
+                let bytes = self.message().bytes().chain(std::iter::repeat(0));
+                let word = bytes.skip(16 * usize::from(number)).take(16);
+                word.fold(0, |word, byte| word << 8 | Word::from(byte))
+            }
+        }
+    }
 }
 
 impl View<'_> {
     /// What a program sees of an event without bytes.
     #[must_use]
     pub fn of(flow: FlowKey) -> Self {
-        Self { flow, len: 0, offset: 0, matches: &[] }
+        Self { flow, len: 0, offset: 0, matches: &[], alert: None }
     }
 
-    /// A number of the stream.
+    /// A number of the stream or of the alert.
     #[must_use]
     pub fn number(&self, field: StreamField) -> Word {
-        Word::from(match field {
-            StreamField::Len => self.len,
-            StreamField::Offset => self.offset,
-        })
+        match field {
+            StreamField::Len => self.len.into(),
+            StreamField::Offset => self.offset.into(),
+            _ => self.alert.map_or(0, |alert| alert.number(field)),
+        }
     }
 
     /// A field's value in the packets of the flow, if the flow decides it.

@@ -4,16 +4,18 @@
 //! The bytes are the same whether the function has its stack for itself or shares it.
 
 use crate::follower::{Follower, Function, Part};
+use crate::inspections::Inspections;
 use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{ParamId, ReasonId};
 use braid_ir::value::ParamValue;
+use braid_signatures::Inspection;
 use braid_tcp::{Direction, Reader, Restored, Stored, put_bytes};
 
-/// The parts that followers name by number: the parameters whose patterns are searched, and the
-/// reasons of resets.
+/// The parts that followers name by number: the parameters whose patterns are searched or whose
+/// signatures inspect, and the reasons of resets.
 struct Names {
-    scanned: Vec<String>,
+    searched: Vec<String>,
     reasons: Vec<String>,
 }
 
@@ -29,7 +31,7 @@ impl Stack {
     pub fn save(&self, function: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let Some(of) = self.functions.get(function) else { return out };
-        put_names(&of.scanned_names, &mut out);
+        put_names(&of.searched_names, &mut out);
         put_names(&of.reasons, &mut out);
         self.monitor.save(&mut out);
         for connection in self.monitor.connections() {
@@ -71,7 +73,7 @@ impl Stack {
         from: &mut Reader<'_>,
     ) -> Option<()> {
         let (count, of) = (self.functions.len(), self.functions.get(function)?);
-        let names = Names { scanned: names(from)?, reasons: names(from)? };
+        let names = Names { searched: names(from)?, reasons: names(from)? };
         for Restored { connection, flow, is_same } in self.monitor.restore(from)? {
             let Some((follower, is_aborted)) = follower(&names, of, params, from)? else {
                 continue;
@@ -106,16 +108,34 @@ impl Follower {
                 out.push(FOLLOWS);
                 is_aborted.put(out);
                 for direction in Direction::BOTH {
-                    let scans: &[Scan] = match self.changes == function.changes {
-                        true => self.scans.of(direction),
-                        // They begin anew with the next bytes.
-                        false => &[],
-                    };
-                    (!scans.is_empty()).put(out);
-                    scans.iter().for_each(|scan| put_bytes(&scan.to_bytes(), out));
+                    let searches = self.searches(direction, function);
+                    (!searches.is_empty()).put(out);
+                    searches.iter().for_each(|search| put_bytes(search, out));
                 }
             }
         }
+    }
+
+    /// The searches in a direction, one for each name: those for patterns, and with the client's
+    /// direction the inspections by signatures. None without any.
+    fn searches(&self, direction: Direction, function: &Function) -> Vec<Vec<u8>> {
+        let scans: &[Scan] = match self.changes == function.changes {
+            true => self.scans.of(direction),
+            // They begin anew with the next bytes.
+            false => &[],
+        };
+        let inspections = match direction {
+            Direction::Forward => &*self.inspections.0,
+            Direction::Backward => &[],
+        };
+        if scans.is_empty() && inspections.is_empty() {
+            return Vec::new();
+        }
+        let mut all: Vec<Vec<u8>> = scans.iter().map(Scan::to_bytes).collect();
+        all.resize(function.scanned.len(), Vec::new());
+        all.extend(inspections.iter().map(Inspection::to_bytes));
+        all.resize(function.searched_names.len(), Vec::new());
+        all
     }
 }
 
@@ -143,7 +163,11 @@ fn follower(
         FOLLOWS => {
             is_aborted = bool::get(from)?;
             for direction in Direction::BOTH {
-                *follower.scans.of_mut(direction) = scans(names, function, params, from)?;
+                let searches = searches(names, function, from)?;
+                *follower.scans.of_mut(direction) = scans(&searches, function, params);
+                if direction == Direction::Forward {
+                    follower.inspections = inspections(&searches, function);
+                }
             }
             Part::Follows
         }
@@ -153,32 +177,45 @@ fn follower(
     Some(Some((follower, is_aborted)))
 }
 
-/// Reads the searches in a direction. They begin anew if the function now searches for the patterns
-/// of other parameters.
-fn scans(
+/// Reads the searches in a direction. There are none if the function now has others.
+fn searches<'a>(
     names: &Names,
     function: &Function,
-    params: &[ParamValue],
-    from: &mut Reader<'_>,
-) -> Option<Vec<Scan>> {
+    from: &mut Reader<'a>,
+) -> Option<Vec<&'a [u8]>> {
     if !bool::get(from)? {
         return Some(Vec::new());
     }
-    let all: Option<Vec<&[u8]>> = names.scanned.iter().map(|_| from.bytes()).collect();
-    if names.scanned != function.scanned_names {
-        return Some(Vec::new());
+    let all: Option<Vec<&[u8]>> = names.searched.iter().map(|_| from.bytes()).collect();
+    Some(if names.searched == function.searched_names { all? } else { Vec::new() })
+}
+
+/// The searches for patterns. They begin anew where another version of Braid may have written them.
+fn scans(searches: &[&[u8]], function: &Function, params: &[ParamValue]) -> Vec<Scan> {
+    let scans = searches.get(..function.scanned.len()).unwrap_or_default();
+    if scans.iter().all(|scan| scan.is_empty()) {
+        return Vec::new();
     }
     let anew = || {
         let mut anew = Scan::default();
         anew.skip();
         anew
     };
-    let scan = |(param, bytes): (&ParamId, &[u8])| match params.get(param.index()) {
-        // Another version of Braid may have written it.
+    let scan = |(param, bytes): (&ParamId, &&[u8])| match params.get(param.index()) {
         Some(ParamValue::Patterns(set)) => set.read_scan(bytes).unwrap_or_else(anew),
         _ => Scan::default(),
     };
-    Some(function.scanned.iter().zip(all?).map(scan).collect())
+    function.scanned.iter().zip(scans).map(scan).collect()
+}
+
+/// The inspections by signatures, likewise.
+fn inspections(searches: &[&[u8]], function: &Function) -> Inspections {
+    let inspections = searches.get(function.scanned.len()..).unwrap_or_default();
+    if inspections.iter().all(|bytes| bytes.is_empty()) {
+        return Inspections::default();
+    }
+    let read = inspections.iter().map(|bytes| Inspection::from_bytes(bytes).unwrap_or_default());
+    Inspections(read.collect())
 }
 
 fn put_names(names: &[String], out: &mut Vec<u8>) {

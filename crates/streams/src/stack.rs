@@ -2,11 +2,13 @@
 
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Function, Part};
+use crate::inspections::Inspected;
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
 use braid_packet::{FlowKey, Layout, Packet};
+use braid_signatures::Counts;
 use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Seq};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -71,8 +73,11 @@ pub struct Stack {
     /// The connections that have brought events.
     pub(crate) known: HashMap<ConnectionId, Known, RandomState>,
     brought: Brought,
-    /// Ends of connections that functions have not learned of: the function, and the client's flow.
-    owed: Vec<(usize, FlowKey)>,
+    /// Ends of connections that functions have not learned of: the function, the client's flow, and
+    /// what is kept for the function.
+    owed: Vec<(usize, FlowKey, Follower)>,
+    /// What inspections by signatures have not seen.
+    inspected: Counts,
     /// The results of searches, whose memory is used again.
     matches: Matches,
 }
@@ -89,6 +94,7 @@ impl Stack {
             known: HashMap::default(),
             brought: Brought::default(),
             owed: Vec::new(),
+            inspected: Counts::default(),
             matches: Matches::new(),
         }
     }
@@ -107,6 +113,11 @@ impl Stack {
             (counts.cut, "does not follow bytes that the capture lacks"),
             (counts.given_up, "has no memory for connections"),
             (counts.memory_gaps, "has no memory for bytes that wait"),
+            (self.inspected.gaps, "does not inspect streams behind missing bytes"),
+            (self.inspected.depths, "inspects only the first bytes of long streams"),
+            (self.inspected.malformed, "does not inspect HTTP behind malformed messages"),
+            (self.inspected.exhausted, "gives up inspections that take too long"),
+            (self.inspected.left_out, "leaves out alerts of connections with too many"),
         ];
         let noted = all.into_iter().filter(|(times, _)| *times > 0);
         let noted = noted.map(|(times, what)| Noted {
@@ -120,7 +131,7 @@ impl Stack {
     /// A parameter of a function has changed. If its patterns are searched, the searches begin anew.
     pub fn changed(&mut self, function: usize, param: ParamId) {
         if let Some(function) = self.functions.get_mut(function)
-            && function.scanned.contains(&param)
+            && (function.scanned.contains(&param) || function.inspected.contains(&param))
         {
             function.changes += 1;
         }
@@ -139,8 +150,10 @@ impl Stack {
             self.take(packet, layout);
             self.brought.number = Some(number);
         }
-        for (_, flow) in self.owed.extract_if(.., |(of, _)| *of == function) {
-            run(StreamEvent::Close, &View::of(flow));
+        let of = self.functions.get(function).map_or(&[][..], |of| &of.inspected);
+        let mut inspected = Inspected { of, params, counts: &mut self.inspected };
+        for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
+            follower.close(flow, &mut inspected, run);
         }
         let connection = self.brought.connection;
         if let Some(known) = connection.and_then(|it| self.known.get_mut(&it))
@@ -151,7 +164,7 @@ impl Stack {
             }
             // Another function has reset the connection, and this is the RST.
             if let Some(flow) = known.aborted {
-                follower.close(flow, run);
+                follower.close(flow, &mut inspected, run);
             }
         }
         if self.brought.events.is_empty() {
@@ -186,9 +199,9 @@ impl Stack {
             let Some(flow) = brought.events.iter().find(of_it).map(|event| event.flow) else {
                 continue;
             };
-            let follows = gone.followers.iter().enumerate();
+            let follows = gone.followers.into_iter().enumerate();
             let follows = follows.filter(|(_, follower)| follower.part == Part::Follows);
-            owed.extend(follows.map(|(function, _)| (function, flow)));
+            owed.extend(follows.map(|(function, follower)| (function, flow, follower)));
         }
         let Brought { events, forgotten, .. } = &mut self.brought;
         events.clear();
@@ -204,7 +217,7 @@ impl Stack {
         params: &[ParamValue],
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
-        let Self { monitor, functions, known, brought, matches, .. } = self;
+        let Self { monitor, functions, known, brought, matches, inspected: counts, .. } = self;
         let (count, Some(function)) = (functions.len(), functions.get(at)) else { return };
         for Event { connection, flow, what } in &brought.events {
             let of = match what {
@@ -228,9 +241,12 @@ impl Stack {
                         Bytes::Waited(bytes) => bytes,
                     };
                     let data = Data { flow: *flow, direction: *direction, offset: *offset, bytes };
-                    follower.data(&data, function, params, matches, run);
+                    follower.data(&data, function, params, (matches, counts), run);
                 }
-                What::Close => follower.close(*flow, run),
+                What::Close => {
+                    let mut inspected = Inspected { of: &function.inspected, params, counts };
+                    follower.close(*flow, &mut inspected, run);
+                }
             }
             if (part, memory) != (follower.part, follower.memory()) {
                 monitor.charge(*flow, of.memory());

@@ -20,6 +20,7 @@ const DATA_PATH: &[&str] = &[
     "native-five",
     "packet",
     "runtime",
+    "signatures",
     "state",
     "streams",
     "tcp",

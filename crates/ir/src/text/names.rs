@@ -32,15 +32,11 @@ pub(super) const CMP_OPS: &[(crate::model::CmpOp, &str)] = {
     &[(Eq, "eq"), (Ne, "ne"), (Lt, "lt"), (Le, "le"), (Gt, "gt"), (Ge, "ge")]
 };
 
-/// Shapes of new packets by name.
-pub(super) const STREAM_FIELDS: &[(crate::model::StreamField, &str)] = {
-    use crate::model::StreamField::{Len, Offset};
-    &[(Len, "len"), (Offset, "offset")]
-};
 /// The words of terminators.
 pub(super) const TERMS: &[&str] = &[
     "jump", "branch", "output", "drop", "consume", "hold", "resubmit", "reset", "bypass", "return",
 ];
+/// Shapes of new packets by name.
 pub(super) const SHAPES: &[(crate::model::Shape, &str)] = {
     use crate::model::Shape::*;
     &[

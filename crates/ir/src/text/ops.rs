@@ -1,6 +1,6 @@
 //! Prints operations and terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, STREAM_FIELDS, name_of};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId, Program,
@@ -83,7 +83,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Native { .. } => "native".to_owned(),
         Op::Stream { .. } => "stream".to_owned(),
         Op::LoadEvent { field, .. } => format!("load_event {field}"),
-        Op::LoadStream { field, .. } => format!("load_stream {}", name_of(STREAM_FIELDS, field)),
+        Op::LoadStream { field, .. } => format!("load_stream {}", field.word()),
         Op::StreamMatch { param: p, .. } => format!("stream_match {}", param(p)),
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),

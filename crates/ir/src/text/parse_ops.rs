@@ -1,6 +1,6 @@
 //! Parses programs: blocks, operations, terminators.
 
-use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, STREAM_FIELDS, TERMS, by_name, resolve};
+use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, TERMS, by_name, resolve};
 use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
@@ -8,6 +8,7 @@ use crate::model::{
     NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
     Target, Term, Ty, ValueId,
 };
+use crate::stream::StreamField;
 use braid_packet::Header;
 
 /// The maximum number of values of a program in text form.
@@ -438,9 +439,9 @@ impl Parser<'_, '_> {
             "load_event" => Op::LoadEvent { out, field: self.scan.number()? },
             "load_stream" => {
                 let word = self.scan.word()?;
-                match by_name(STREAM_FIELDS, word) {
+                match StreamField::all().find(|field| field.word() == word) {
                     Some(field) => Op::LoadStream { out, field },
-                    None => return self.scan.wrong("expected `len` or `offset`"),
+                    None => return self.scan.wrong("expected a number of a stream"),
                 }
             }
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },

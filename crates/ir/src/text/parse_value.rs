@@ -11,6 +11,7 @@ use braid_crypto::Keys;
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
 use braid_packet::Field;
+use braid_signatures::Signatures;
 
 /// A field by name.
 pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
@@ -72,12 +73,13 @@ pub(super) fn param_ty(scan: &mut Scan<'_>) -> Result<ParamTy> {
             in_angles(scan)?;
             ParamTy::Strings(scan.number()?)
         }
-        plain @ ("rules" | "routes" | "patterns" | "hosts" | "keys" | "string") => {
+        plain @ ("rules" | "routes" | "patterns" | "signatures" | "hosts" | "keys" | "string") => {
             scan.expect_word(plain)?;
             return Ok(match plain {
                 "rules" => ParamTy::Rules,
                 "routes" => ParamTy::Routes,
                 "patterns" => ParamTy::Patterns,
+                "signatures" => ParamTy::Signatures,
                 "hosts" => ParamTy::Hosts,
                 "keys" => ParamTy::Keys,
                 _ => ParamTy::Str,
@@ -136,8 +138,8 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
     }
     let word = scan.peek_word();
     match word {
-        "set" | "pool" | "rules" | "routes" | "patterns" | "strings" | "hosts" | "keys"
-        | "backends" => scan.expect_word(word)?,
+        "set" | "pool" | "rules" | "routes" | "patterns" | "signatures" | "strings" | "hosts"
+        | "keys" | "backends" => scan.expect_word(word)?,
         _ => return scan.literal().map(ParamValue::Scalar),
     }
     match word {
@@ -146,6 +148,7 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
         "rules" => rule_set(scan).map(ParamValue::Rules),
         "routes" => routes(scan).map(ParamValue::Routes),
         "patterns" => patterns(scan).map(ParamValue::Patterns),
+        "signatures" => signatures(scan).map(ParamValue::Signatures),
         "strings" | "hosts" => strings(scan, word == "hosts").map(ParamValue::Strings),
         // The text does not hold the keys.
         "keys" => scan.expect_word("hidden").map(|()| ParamValue::Keys(Keys::default())),
@@ -203,6 +206,16 @@ fn patterns(scan: &mut Scan<'_>) -> Result<PatternSet> {
         let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
         scan.error(all.join("; "))
     })
+}
+
+fn signatures(scan: &mut Scan<'_>) -> Result<Signatures> {
+    scan.expect("{")?;
+    let lines = scan.items("}", Scan::string)?;
+    let loaded = braid_signatures::load(&lines.join("\n"));
+    match loaded.refused.first() {
+        None => Ok(loaded.set),
+        Some(refused) => scan.error(format!("{}: {}", refused.name, refused.why)),
+    }
 }
 
 fn strings(scan: &mut Scan<'_>, of_hosts: bool) -> Result<StringSet> {

@@ -35,6 +35,7 @@ fn param_ty(ty: &ParamTy) -> String {
         ParamTy::Patterns => "patterns".to_owned(),
         ParamTy::Strings(most) => format!("strings<{most}>"),
         ParamTy::Hosts => "hosts".to_owned(),
+        ParamTy::Signatures => "signatures".to_owned(),
         ParamTy::Keys => "keys".to_owned(),
         ParamTy::Pool(ty, order) => format!("pool<{ty}, {}>", name_of(POOL_ORDERS, order)),
         ParamTy::Backends(of) => format!("backends<{}>", columns(of)),
@@ -112,6 +113,9 @@ fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
             let of = if set.is_of_hosts() { "hosts" } else { "strings" };
             let one = |entry: Vec<u8>| format!("\"{}\"", entry.escape_ascii());
             format!("{of} {{{}}}", list(set.entries(), one))
+        }
+        ParamValue::Signatures(set) => {
+            format!("signatures {{{}}}", list(set.lines(), |line| format!("{line:?}")))
         }
         // Keys are secret.
         ParamValue::Keys(_) => "keys hidden".to_owned(),

@@ -112,6 +112,7 @@ impl Check<'_> {
             ParamTy::Rules
             | ParamTy::Routes
             | ParamTy::Patterns
+            | ParamTy::Signatures
             | ParamTy::Hosts
             | ParamTy::Keys
             | ParamTy::Str => {}

@@ -134,10 +134,10 @@ impl OpCheck<'_> {
             Op::Stream { verdict, is_new, seq, ack } => {
                 self.widths("results", &[*verdict, *is_new, *seq, *ack], &[32, 1, 32, 32])
             }
-            Op::LoadStream { out, .. } => self.width(*out, 64),
             Op::LoadEvent { out, field } => {
                 events::field(self.model, self.program, self.which, (*out, *field))
             }
+            Op::LoadStream { out, field } => self.width(*out, field.width()),
             Op::StreamMatch { found, number, param } => {
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
                 self.widths("results", &[*found, *number], &[1, 32])

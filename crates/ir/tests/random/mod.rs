@@ -137,7 +137,7 @@ impl Maker {
     }
 
     fn param(&mut self, index: usize) -> ParamDecl {
-        let ty = match self.below(12) {
+        let ty = match self.below(13) {
             0 => ParamTy::Scalar(self.ty()),
             1 => ParamTy::List(self.columns()),
             2 => ParamTy::Set(self.ty()),
@@ -152,6 +152,7 @@ impl Maker {
             8 => ParamTy::Strings(self.pick(&[16, 240])),
             9 => ParamTy::Hosts,
             10 => ParamTy::Keys,
+            11 => ParamTy::Signatures,
             _ => ParamTy::Str,
         };
         let default = if self.coin() { Some(self.value(&ty)) } else { None };
@@ -207,6 +208,10 @@ impl Maker {
             }
             // The text hides keys, so it is read back without any.
             ParamTy::Keys => ParamValue::Keys(braid_crypto::Keys::default()),
+            ParamTy::Signatures => {
+                let line = r#"alert tcp any any -> any 80 (msg:"é \""; content:"|00|"; sid:1;)"#;
+                ParamValue::Signatures(braid_signatures::load(["", line][count % 2]).set)
+            }
             ParamTy::Hosts => {
                 let all: [&[u8]; 4] = [b"*.example.org", b"A.example", b"*.b", b"c_1-2"];
                 ParamValue::Strings(StringSet::hosts(all[..count].to_vec()).unwrap())
@@ -519,7 +524,7 @@ impl Maker {
             8 => Op::Take { ok: self.out(), out: self.out(), pool: param },
             12 => Op::StreamMatch { found: self.out(), number: self.out(), param },
             13 => {
-                let field = self.pick(&[StreamField::Len, StreamField::Offset]);
+                let field = self.pick(&StreamField::all().collect::<Vec<_>>());
                 Op::LoadStream { out: self.out(), field }
             }
             14 => Op::Stream {

@@ -14,6 +14,7 @@ mod patterns;
 mod prefixes;
 mod routes;
 mod rules;
+mod signatures;
 mod strings;
 
 pub use classbench::classbench;
@@ -26,4 +27,5 @@ pub use routes::routes;
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 pub use rules::{parse_rule, rules};
+pub use signatures::{Unsupported, signatures};
 pub use strings::{hosts, strings};

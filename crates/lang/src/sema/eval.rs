@@ -44,6 +44,7 @@ pub fn param_value(
             _ => wrong("a text in quotes", expr, diags),
         },
         ParamTy::Rules => wrong("rules(\"FILE\") or classbench(\"FILE\", …)", expr, diags),
+        ParamTy::Signatures => wrong("signatures(\"FILE\")", expr, diags),
         ParamTy::Keys => wrong("keys(\"FILE\")", expr, diags),
         ParamTy::Routes => wrong("routes(\"FILE\")", expr, diags),
         ParamTy::Patterns => patterns(expr, diags).map(ParamValue::Patterns),

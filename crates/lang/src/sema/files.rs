@@ -3,16 +3,26 @@
 use braid_ir::model::ParamTy;
 use braid_ir::strings::MAX_STRING;
 use braid_ir::value::ParamValue;
+use braid_signatures::Signatures;
 
 use super::env::Env;
 use super::types;
 use super::types::{IP4, IP6};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
-use crate::import::{self, Family, ImportErrors};
+use crate::import::{self, Family, ImportErrors, Unsupported};
 
-const NAMES: &[&str] =
-    &["classbench", "rules", "routes", "prefixes", "patterns", "strings", "hosts", "keys"];
+const NAMES: &[&str] = &[
+    "classbench",
+    "rules",
+    "routes",
+    "prefixes",
+    "patterns",
+    "signatures",
+    "strings",
+    "hosts",
+    "keys",
+];
 
 /// Whether a call with this name makes a value from a file.
 #[must_use]
@@ -41,6 +51,7 @@ pub fn value(
         ("classbench" | "rules", ParamTy::Rules)
         | ("routes", ParamTy::Routes)
         | ("patterns", ParamTy::Patterns)
+        | ("signatures", ParamTy::Signatures)
         | ("strings", ParamTy::Strings(_))
         | ("hosts", ParamTy::Hosts)
         | ("keys", ParamTy::Keys) => true,
@@ -59,6 +70,9 @@ pub fn value(
     let call = Call::read(name, args, span, diags)?;
     let is_secret = *ty == ParamTy::Keys;
     let text = read(call.path, is_secret, call.path_span, env, diags)?;
+    if name.text == "signatures" {
+        return signatures(&call, &text, diags).map(ParamValue::Signatures);
+    }
     let result = match name.text.as_str() {
         "classbench" => {
             import::classbench(&text, call.match_pass, call.default_pass).map(ParamValue::Rules)
@@ -80,6 +94,31 @@ pub fn value(
     }
 }
 
+/// The signatures of a file. What is left out is a warning.
+fn signatures(call: &Call<'_>, text: &str, diags: &mut Diagnostics) -> Option<Signatures> {
+    let (result, summary) = import::signatures(text, call.unsupported);
+    let (path, span) = (call.path, call.path_span);
+    let summary = summary.map(|summary| format!("{path}: {summary}"));
+    match result {
+        Ok(set) => {
+            let left_out = summary.map(|summary| {
+                Diagnostic::new(codes::FILE_LEFT_OUT, summary, span, "they are left out")
+            });
+            left_out.into_iter().for_each(|warning| diags.push(warning));
+            Some(set)
+        }
+        Err(errors) => {
+            report(path, &errors, span, diags);
+            if let (Some(summary), Unsupported::Refuse) = (summary, call.unsupported) {
+                let help = format!("`signatures(\"{path}\", unsupported: skip)` leaves them out");
+                let more = Diagnostic::new(codes::FILE_CONTENT, summary, span, "they are needed");
+                diags.push(more.help(help));
+            }
+            None
+        }
+    }
+}
+
 /// Checks the arguments of a call. It reads no file. `None` after an error, which is then reported.
 pub fn check_arguments(
     name: &Ident,
@@ -96,12 +135,14 @@ struct Call<'a> {
     path_span: Span,
     match_pass: bool,
     default_pass: bool,
+    unsupported: Unsupported,
 }
 
 impl<'a> Call<'a> {
     fn read(name: &Ident, args: &'a [Arg], span: Span, diags: &mut Diagnostics) -> Option<Self> {
         let mut path = None;
         let (mut match_pass, mut default_pass) = (None, None);
+        let mut unsupported = None;
         let mut whole = true;
         for arg in args {
             let (key, is_set) = match arg.name.as_ref().map(|name| name.text.as_str()) {
@@ -114,11 +155,18 @@ impl<'a> Call<'a> {
                     path = Some((text.as_str(), arg.value.span));
                     continue;
                 }
+                Some("unsupported") if name.text == "signatures" => {
+                    whole &= word(&mut unsupported, &arg.value, diags);
+                    continue;
+                }
                 Some("match") if name.text == "classbench" => (&mut match_pass, "match"),
                 Some("default") if name.text == "classbench" => (&mut default_pass, "default"),
                 Some(other) => {
-                    let known: &[&str] =
-                        if name.text == "classbench" { &["match", "default"] } else { &[] };
+                    let known: &[&str] = match name.text.as_str() {
+                        "classbench" => &["match", "default"],
+                        "signatures" => &["unsupported"],
+                        _ => &[],
+                    };
                     let message = format!("`{}` has no argument `{other}`", name.text);
                     diags.push(
                         Diagnostic::new(codes::WRONG_ARGUMENTS, message, arg.value.span, "")
@@ -147,7 +195,25 @@ impl<'a> Call<'a> {
             path_span,
             match_pass: match_pass.unwrap_or(true),
             default_pass: default_pass.unwrap_or(false),
+            unsupported: unsupported.unwrap_or(Unsupported::Refuse),
         })
+    }
+}
+
+/// Reads what happens to rules that are not supported. It is false after an error.
+fn word(to: &mut Option<Unsupported>, value: &Expr, diags: &mut Diagnostics) -> bool {
+    let word = match &value.kind {
+        ExprKind::Path(path) => crate::ast::joined(path),
+        _ => String::new(),
+    };
+    let unsupported = match word.as_str() {
+        "refuse" => Unsupported::Refuse,
+        "skip" => Unsupported::Skip,
+        _ => return bad_argument("`skip` or `refuse`", value.span, diags),
+    };
+    match to.replace(unsupported) {
+        None => true,
+        Some(_) => bad_argument("`unsupported` once", value.span, diags),
     }
 }
 

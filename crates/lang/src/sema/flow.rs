@@ -13,7 +13,10 @@ pub fn has_bytes(lower: &mut Lower<'_>, span: Span) -> bool {
     if let Mode::Stream(StreamEvent::Client | StreamEvent::Server) = lower.mode {
         return true;
     }
-    let message = "there are no bytes when a connection opens or closes";
+    let message = match lower.mode {
+        Mode::Stream(StreamEvent::Alert) => "an alert may come without bytes",
+        _ => "there are no bytes when a connection opens or closes",
+    };
     lower.say(
         Diagnostic::new(codes::MIXED_STREAM, message, span, "no bytes here")
             .help("write it in `on data`"),

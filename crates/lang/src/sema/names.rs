@@ -1,6 +1,6 @@
 //! Resolves dotted names.
 
-use braid_ir::model::{EventId, EventTy, ParamTy, StateId, StreamField, Ty};
+use braid_ir::model::{EventId, EventTy, ParamTy, StateId, StreamEvent, StreamField, Ty};
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
@@ -28,8 +28,10 @@ pub enum Named<'a> {
     Direction(bool),
     /// A number that is known everywhere.
     BuiltIn(super::arith::Const),
-    /// `stream.len` or `stream.offset`.
-    Stream(StreamField),
+    /// A number of the stream or of an alert, and its type.
+    Stream(StreamField, Ty),
+    /// The message of an alert.
+    Message,
     /// A field of the event that a handler takes: its number and its type.
     Event(u32, Ty),
 }
@@ -58,6 +60,9 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     {
         return of_event(lower, event, field);
     }
+    if lower.mode == Mode::Stream(StreamEvent::Alert) && first.text == "alert" {
+        return of_alert(lower, path);
+    }
     if path.parts.len() == 1 {
         match first.text.as_str() {
             "forward" => return Some(Named::Direction(true)),
@@ -84,8 +89,8 @@ fn of_stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     let name = joined(path);
     match name.as_str() {
         "stream.len" | "stream.offset" if !flow::has_bytes(lower, path.span) => None,
-        "stream.len" => Some(Named::Stream(StreamField::Len)),
-        "stream.offset" => Some(Named::Stream(StreamField::Offset)),
+        "stream.len" => Some(Named::Stream(StreamField::Len, types::SIZE)),
+        "stream.offset" => Some(Named::Stream(StreamField::Offset, types::SIZE)),
         "stream.data" => lower.fail(
             Diagnostic::new(
                 codes::NOT_A_VALUE,
@@ -124,6 +129,29 @@ fn of_event<'a>(lower: &mut Lower<'a>, event: EventId, field: &Ident) -> Option<
             lower.fail(wrong.help_if(help))
         }
     }
+}
+
+/// Resolves a part of the alert for which an `on alert` runs.
+fn of_alert<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
+    let name = joined(path);
+    let (field, ty) = match name.as_str() {
+        "alert.sid" => (StreamField::Sid, types::U32),
+        "alert.rev" => (StreamField::Rev, types::U32),
+        "alert.priority" => (StreamField::Priority, types::uint(8)),
+        "alert.from_client" => (StreamField::FromClient, types::BOOL),
+        "alert.drop" => (StreamField::Drop, types::BOOL),
+        "alert.message" => return Some(Named::Message),
+        _ => {
+            let known = ["sid", "rev", "priority", "from_client", "drop", "message"];
+            let known = known.map(|part| format!("alert.{part}"));
+            let message = format!("there is no `{name}`");
+            let label = format!("expected {}", known.join(", "));
+            let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, label);
+            let help = lower.suggest(&name, known.iter().map(String::as_str));
+            return lower.fail(wrong.help_if(help));
+        }
+    };
+    Some(Named::Stream(field, ty))
 }
 
 fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {

@@ -1,13 +1,13 @@
 //! Lowers dotted names to values.
 
-use braid_ir::model::{EventArg, Op, ParamTy, Ty, ValueId};
+use braid_ir::model::{EventArg, MESSAGE_WORDS, Op, ParamTy, StreamField, Ty, ValueId};
 use braid_packet::Field;
 
 use super::facts;
 use super::lower::{Lower, Mode};
 use super::names::{self, Named};
 use super::scope::{Binding, Value};
-use super::types::{self, BOOL, SIZE};
+use super::types::{self, BOOL};
 use super::{flow, headers, locals, needs, state};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
@@ -26,9 +26,9 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
         }
         Named::Local(value) => names::members(lower, value, &path.parts[1..]),
         Named::BuiltIn(known) => Some(Value::Const(known)),
-        Named::Stream(field) => {
-            let id = lower.b.emit(SIZE, |out| Op::LoadStream { out, field });
-            Some(Value::Scalar(id, SIZE))
+        Named::Stream(field, ty) => {
+            let id = lower.b.emit(ty, |out| Op::LoadStream { out, field });
+            Some(Value::Scalar(id, ty))
         }
         Named::Event(field, ty) => {
             let known = lower.b.facts.event_field(field);
@@ -39,6 +39,7 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
             });
             Some(Value::Scalar(id, ty))
         }
+        Named::Message => Some(message(lower)),
         Named::Direction(forward) => {
             if !needs::packet(lower, path.span) {
                 return None;
@@ -51,6 +52,18 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
         }
         Named::Bound(binding) => bound_value(lower, binding, path),
     }
+}
+
+/// The message of an alert, as a string.
+fn message(lower: &mut Lower<'_>) -> Value {
+    let words =
+        (0..MESSAGE_WORDS).map(|word| (word.to_string(), StreamField::Message(word), types::BYTES));
+    let len = ("len".to_owned(), StreamField::MessageLen, types::LENGTH);
+    let parts = [len]
+        .into_iter()
+        .chain(words)
+        .map(|(name, field, ty)| (name, lower.b.emit(ty, |out| Op::LoadStream { out, field }), ty));
+    Value::Record(parts.collect())
 }
 
 fn bound_value<'a>(lower: &mut Lower<'a>, binding: Binding<'a>, path: &Path) -> Option<Value> {

@@ -3,8 +3,8 @@
 //! function's TCP stack, and does what the stack says.
 
 use braid_ir::model::{
-    BinOp, BlockId, CmpOp, Dest, Model, NewPacket, NewPayload, Op, ReasonId, RowDecl, RowId, Shape,
-    StreamEvent, Term, Timer, ValueId, Word,
+    BinOp, BlockId, CmpOp, Dest, Model, NewPacket, NewPayload, Op, ParamTy, ReasonId, RowDecl,
+    RowId, Shape, StreamEvent, Term, Timer, ValueId, Word,
 };
 use braid_packet::{Field, FlowKey, Header};
 
@@ -58,7 +58,7 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
     for item in &nf.items {
         match item {
             NfItem::Stmt(stmt) => {
-                let message = "statements of a stream function stand in `on open|data|close`";
+                let message = "statements of a stream function stand in `on open|data|alert|close`";
                 found.push(
                     Diagnostic::new(codes::MIXED_STREAM, message, stmt.span, "outside")
                         .help("write `on data { … }`, or `nf` for a packet function"),
@@ -134,10 +134,11 @@ fn events(
     what: &Ident,
     from: Option<&Ident>,
 ) -> Option<&'static [StreamEvent]> {
-    use StreamEvent::{Client, Close, Open, Server};
+    use StreamEvent::{Alert, Client, Close, Open, Server};
     let found: &[StreamEvent] = match (what.text.as_str(), from.map(|side| side.text.as_str())) {
         ("open", _) => &[Open],
         ("close", _) => &[Close],
+        ("alert", _) => &[Alert],
         (_, None) => &[Client, Server],
         (_, Some("client")) => &[Client],
         (_, Some("server")) => &[Server],
@@ -147,6 +148,12 @@ fn events(
             return lower.fail(Diagnostic::new(codes::MIXED_STREAM, message, span, "neither"));
         }
     };
+    let mut params = lower.model.params.iter();
+    if found == [Alert] && !params.any(|decl| decl.ty == ParamTy::Signatures) {
+        let message = "`on alert` needs a parameter of the type signatures";
+        let wrong = Diagnostic::new(codes::MIXED_STREAM, message, what.span, "no signatures");
+        return lower.fail(wrong.help("add a parameter, such as `alerts: signatures`"));
+    }
     if lower.model.streams.iter().any(|(event, _)| found.contains(event)) {
         let message = format!("`on {}` is there already", what.text);
         lower.say(Diagnostic::new(codes::DUPLICATE_NAME, message, what.span, "again"));

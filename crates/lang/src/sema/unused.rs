@@ -11,6 +11,7 @@ use super::walk::{self, Visitor};
 use crate::ast::joined;
 use crate::ast::{
     Expr, ExprKind, FnBody, Ident, Nf, NfItem, Path, Span, StateDef, StateOption, Stmt, StmtKind,
+    TypeKind,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean};
 use crate::source::SourceMap;
@@ -104,6 +105,16 @@ impl<'a> Uses<'a> {
     fn declare(&mut self, nf: &'a Nf) {
         for param in &nf.params {
             self.name(&param.name, What::Param);
+        }
+        // Alerts come from all signatures.
+        let is_alert =
+            |item: &NfItem| matches!(item, NfItem::OnStream { what, .. } if what.text == "alert");
+        if nf.items.iter().any(is_alert) {
+            for param in &nf.params {
+                let is_signatures = matches!(&param.ty.kind, TypeKind::Named { name, .. } if name.text == "signatures");
+                let declared = self.names.get_mut(param.name.text.as_str());
+                declared.into_iter().for_each(|declared| declared.read |= is_signatures);
+            }
         }
         for item in &nf.items {
             match item {

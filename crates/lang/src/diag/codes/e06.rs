@@ -55,7 +55,7 @@ chain c {
 pass proto tcp"#;
 
     FILE_VALUE = 603, Error, "a file's kind does not fit",
-    "The file's contents and the parameter must have the same type. `rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` gives a route table, `prefixes(\"F\")` gives a set of addresses, `patterns(\"F\")` gives patterns, `strings(\"F\")` gives a set of strings, and `hosts(\"F\")` gives host names.",
+    "The file's contents and the parameter must have the same type. `rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` gives a route table, `prefixes(\"F\")` gives a set of addresses, `patterns(\"F\")` gives patterns, `signatures(\"F\")` gives signatures, `strings(\"F\")` gives a set of strings, and `hosts(\"F\")` gives host names.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;
@@ -100,4 +100,28 @@ pass proto tcp"#;
     "When Braid checks a chain, it starts each native function once with the values that the chain gives. This function reported that it cannot work with them. The message is the function's own.",
     wrong: "native nf maglev(vip: ip4, servers: backends<ip4>) from \"five\";\nchain c { f = maglev(vip: 203.0.113.1, servers: []); path f; }",
     right: "native nf maglev(vip: ip4, servers: backends<ip4>) from \"five\";\nchain c { f = maglev(vip: 203.0.113.1, servers: [10.0.0.1]); path f; }";
+
+    FILE_LEFT_OUT = 608, Warning, "rules of a file are left out",
+    "The file has rules that need something that Braid does not have, and `unsupported: skip` leaves them out. The message counts them by what they need. The other rules count. docs/rule-files.md lists what is supported.",
+    wrong: r#"event SEEN { sid: u32 }
+stream nf f(bad: signatures) {
+  on alert { emit SEEN { sid: alert.sid }; }
+}
+chain c {
+  a = f(bad: signatures("a.rules", unsupported: skip));
+  path a;
+}
+=== a.rules ===
+alert tcp any any -> any any (content:"cmd.exe"; sid:1;)
+alert udp any any -> any 53 (content:"cmd.exe"; sid:2;)"#,
+    right: r#"event SEEN { sid: u32 }
+stream nf f(bad: signatures) {
+  on alert { emit SEEN { sid: alert.sid }; }
+}
+chain c {
+  a = f(bad: signatures("a.rules"));
+  path a;
+}
+=== a.rules ===
+alert tcp any any -> any any (content:"cmd.exe"; sid:1;)"#;
 }

@@ -4,6 +4,7 @@
 use super::source::Program;
 use super::text::Text;
 use crate::generate::Rng;
+use std::collections::BTreeMap;
 
 /// The patterns of all generated functions. Traffic has many texts that match.
 const PATTERNS: &[&str] = &[
@@ -49,6 +50,16 @@ const BETWEEN: &[(&str, &str)] = &[
     ),
 ];
 
+/// The signatures of generated functions. Traffic reaches them all.
+const SIGNATURES: &str = r#"
+alert tcp any any -> any any (msg:"evil"; content:"evil"; nocase; sid:1; rev:2; priority:1;)
+alert tcp any any -> any [1:90] (msg:"a \"b\""; content:"a"; content:"b"; within:3; sid:2;)
+alert tcp any any -> any any (flow:to_server; content:"x"; content:!"z"; sid:3;)
+alert tcp any any -> any any (pcre:"/(zz|ab)+/"; content:"x"; distance:0; sid:4;)
+alert http any any -> any any (msg:"get"; http.method; content:"GET"; sid:5;)
+drop tcp any any <> 10.0.0.2 any (msg:"evil"; content:"aba"; sid:6;)
+"#;
+
 /// The program of a seed.
 #[must_use]
 pub fn program(seed: u64) -> Program {
@@ -58,6 +69,8 @@ pub fn program(seed: u64) -> Program {
     let mut used = [false; BETWEEN.len()];
     text.line("event FLOW extends EVENT { src: u128, sport: u16, dport: u16 }");
     let is_wide = rng.one_in(2);
+    let mut inspects = Rng::new(seed ^ 0x0073_6967);
+    let mut files = BTreeMap::new();
     for number in 0..1 + rng.below(4) {
         if rng.one_in(2) {
             let at = rng.below(BETWEEN.len());
@@ -72,6 +85,11 @@ pub fn program(seed: u64) -> Program {
         function.text.finish().lines().for_each(|line| text.line(line.trim_start()));
         let patterns = rng.pick(PATTERNS);
         path.push(format!("s{number}(bad: {patterns}, most: {} B)", 1 + rng.below(60)));
+        if inspects.one_in(2) {
+            inspecting(number, &mut inspects, &mut text);
+            path.push(format!("g{number}(rules: signatures(\"alerts.rules\"))"));
+            files.insert("alerts.rules".to_owned(), SIGNATURES.to_owned());
+        }
     }
     path.push("wan".to_owned());
     text.line("chain generated {");
@@ -79,7 +97,28 @@ pub fn program(seed: u64) -> Program {
     text.line("interface wan;");
     text.line(&format!("path {};", path.join(" <-> ")));
     text.line("}");
-    Program { source: text.finish(), ..Program::default() }
+    Program { source: text.finish(), files }
+}
+
+/// A stream function that inspects connections by signatures.
+fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
+    text.line(&format!(
+        "event ALERT{number} extends EVENT {{ sid: u32, rev: u32, priority: u8, message: string, \
+         client: bool, src: u128, dport: u16 }}"
+    ));
+    text.line(&format!("stream nf g{number}(rules: signatures) {{"));
+    text.line("state alerts: u32 per biflow = 0, capacity 3, full evict_oldest;");
+    text.line("on alert {");
+    text.line("alerts += 1;");
+    text.line(&format!(
+        "emit ALERT{number} {{ sid: alert.sid, rev: alert.rev, priority: alert.priority, message: \
+         alert.message, client: alert.from_client, src: inet.src, dport: tcp.dport }};"
+    ));
+    let end = *rng.pick(&["bypass;", "reset \"alerts\";", "forward;"]);
+    text.line(&format!("if alert.drop or alerts > {} {{ {end} }}", 1 + rng.below(4)));
+    text.line("}");
+    text.line("on close { delete alerts; }");
+    text.line("}");
 }
 
 /// A stream function that is being written.

@@ -1,0 +1,99 @@
+//! The inspection of a connection.
+
+use crate::flow::Flow;
+use crate::http::Http;
+use crate::outcome::{Alert, Context, Counts, Done};
+use crate::rule::Stage;
+use crate::set::Signatures;
+use crate::stream::Direction;
+
+/// What an inspection keeps of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Inspection {
+    pub(crate) client: Direction,
+    pub(crate) server: Direction,
+    pub(crate) http: Http,
+    pub(crate) done: Done,
+    /// The offsets of the next bytes of the client and of the server.
+    pub(crate) next: [u64; 2],
+}
+
+impl Default for Inspection {
+    fn default() -> Self {
+        Self {
+            client: Direction::new(true),
+            server: Direction::new(false),
+            http: Http::default(),
+            done: Done::default(),
+            next: [0; 2],
+        }
+    }
+}
+
+impl Inspection {
+    /// The next bytes of an end have come, from this offset on. `flow` is from their sender. An
+    /// offset behind the last byte says that bytes are missing.
+    pub fn data(
+        &mut self,
+        set: &Signatures,
+        (flow, from_client): (Flow, bool),
+        (offset, bytes): (u64, &[u8]),
+        counts: &mut Counts,
+        alerts: &mut Vec<Alert>,
+    ) {
+        let Self { client, server, http, done, next } = self;
+        let context = &mut Context { set, flow, done, counts, alerts };
+        let direction = if from_client { client } else { server };
+        let [of_client, of_server] = next;
+        let next = if from_client { of_client } else { of_server };
+        if offset != *next && !(direction.is_over && http.is_over(from_client)) {
+            context.counts.gaps += 1;
+            direction.finish(context);
+            http.finish(from_client, context);
+        }
+        *next = offset.saturating_add(bytes.len() as u64);
+        // Rules that come later do not see these bytes, nor the ones behind them.
+        match set.streams().is_empty() {
+            true => direction.leave(),
+            false => direction.data(bytes, context),
+        }
+        match has_messages(set) {
+            true => http.data(from_client, bytes, context),
+            false => http.leave(from_client),
+        }
+    }
+
+    /// The connection is over. `flow` is from its client.
+    pub fn close(
+        &mut self,
+        set: &Signatures,
+        flow: Flow,
+        counts: &mut Counts,
+        alerts: &mut Vec<Alert>,
+    ) {
+        let Self { client, server, http, done, .. } = self;
+        for (from_client, direction) in [(true, client), (false, server)] {
+            let flow = if from_client { flow } else { flow.reversed() };
+            let context = &mut Context { set, flow, done, counts, alerts };
+            direction.finish(context);
+            http.finish(from_client, context);
+        }
+    }
+
+    /// The rules have changed. Bytes that are kept count for the new ones.
+    pub fn changed(&mut self) {
+        self.client.select_anew();
+        self.server.select_anew();
+    }
+
+    /// Its memory beside its own size (bytes).
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let done = 8 * self.done.0.capacity();
+        self.client.memory() + self.server.memory() + self.http.memory() + done
+    }
+}
+
+fn has_messages(set: &Signatures) -> bool {
+    [Stage::Head, Stage::Body].iter().any(|stage| !set.messages(*stage).0.is_empty())
+}

@@ -1,0 +1,41 @@
+//! The limits of rule files and of inspections.
+
+/// The most rules of a file.
+pub const MAX_RULES: usize = 65_536;
+/// The most bytes of a line.
+pub const MAX_LINE: usize = 16 << 10;
+/// The most variables and classes of a file.
+pub const MAX_NAMES: usize = 4_096;
+/// The most ranges of a list of addresses or ports.
+pub const MAX_RANGES: usize = 4_096;
+/// The most lists within one another.
+pub const MAX_NESTED: usize = 16;
+/// The most contents, regular expressions and other tests of a rule.
+pub const MAX_TESTS: usize = 64;
+/// The most bytes of a content.
+pub const MAX_CONTENT: usize = 1_024;
+/// The most bytes of a content by which rules are preselected.
+pub const MAX_SELECTOR: usize = 32;
+/// The most bytes of one compiled regular expression.
+pub const MAX_REGEX: usize = 1 << 20;
+/// The most bytes of all compiled regular expressions together.
+pub const MAX_REGEXES: usize = 256 << 20;
+
+/// The bytes of each direction that rules without HTTP buffers see.
+pub const STREAM_DEPTH: usize = 32 << 10;
+/// The most bytes of the head of an HTTP message. A longer one is malformed.
+pub const MAX_HEAD: usize = 16 << 10;
+/// The bytes of a body that rules see.
+pub const BODY_DEPTH: usize = 16 << 10;
+/// The bytes of a body as they came, with the sizes of chunks, that rules see.
+pub const RAW_BODY_DEPTH: usize = 2 * BODY_DEPTH;
+/// The most fields of the head of an HTTP message. A message with more is malformed.
+pub const MAX_FIELDS: usize = 128;
+/// The most requests that wait for their responses. Earlier ones are forgotten.
+pub const MAX_PIPELINED: usize = 1_024;
+/// The bytes that rules may search in a direction of a stream, counted again for each search.
+pub const STREAM_WORK: u64 = 64 << 20;
+/// The bytes that rules may search in an HTTP message.
+pub const MESSAGE_WORK: u64 = 16 << 20;
+/// The most rules that a connection remembers because they have alerted.
+pub const MAX_DONE: usize = 4_096;

@@ -1,0 +1,344 @@
+//! The options of a rule.
+
+use super::fault::Fault;
+use super::names::Names;
+use super::{content, pcre};
+use crate::rule::{Buffer, Content, Signature, Test, What};
+use std::str::FromStr;
+
+/// The priority of rules that give none, as in Suricata.
+const PRIORITY: u8 = 3;
+
+/// What the options of a rule say.
+pub struct Options {
+    pub signature: Signature,
+    pub from_client: Option<bool>,
+    /// Each with its buffer, and whether more bytes cannot make it false.
+    pub tests: Vec<(Buffer, Test, bool)>,
+    /// The buffer of the tests that follow (a sticky buffer).
+    sticky: Buffer,
+    /// The last test is a content without a sticky buffer, so that an option can give it one.
+    is_open: bool,
+    flow: [bool; 2],
+}
+
+/// The buffers that options name, as modifiers of a content and as sticky buffers.
+const BUFFERS: &[(&str, &str, Buffer)] = &[
+    ("http_method", "http.method", Buffer::Method),
+    ("http_uri", "http.uri", Buffer::Uri),
+    ("http_raw_uri", "http.uri.raw", Buffer::RawUri),
+    ("http_header", "http.header", Buffer::Header),
+    ("http_raw_header", "http.header.raw", Buffer::RawHeader),
+    ("http_host", "http.host", Buffer::Host),
+    ("http_user_agent", "http.user_agent", Buffer::Field("user-agent")),
+    ("http_cookie", "http.cookie", Buffer::Cookie),
+    ("http_client_body", "http.request_body", Buffer::RequestBody),
+    ("http_stat_code", "http.stat_code", Buffer::StatusCode),
+    ("http_stat_msg", "http.stat_msg", Buffer::StatusMessage),
+    ("http_server_body", "http.response_body", Buffer::ResponseBody),
+    ("", "file_data", Buffer::ResponseBody),
+    ("", "file.data", Buffer::ResponseBody),
+    ("", "pkt_data", Buffer::Raw),
+    ("http_request_line", "http.request_line", Buffer::RequestLine),
+    ("http_response_line", "http.response_line", Buffer::ResponseLine),
+    ("http_referer", "http.referer", Buffer::Field("referer")),
+    ("http_accept", "http.accept", Buffer::Field("accept")),
+    ("http_accept_enc", "http.accept_enc", Buffer::Field("accept-encoding")),
+    ("http_accept_lang", "http.accept_lang", Buffer::Field("accept-language")),
+    ("http_content_type", "http.content_type", Buffer::Field("content-type")),
+    ("http_content_len", "http.content_len", Buffer::Field("content-length")),
+    ("http_connection", "http.connection", Buffer::Field("connection")),
+    ("", "http.location", Buffer::Field("location")),
+    ("", "http.server", Buffer::Field("server")),
+];
+
+impl Options {
+    /// Reads the options between the brackets, which begin at this place of the line.
+    pub fn read(text: &str, begin: usize, names: &Names) -> Result<Self, Fault> {
+        let mut options = Self {
+            signature: Signature {
+                sid: 0,
+                gid: 1,
+                rev: 0,
+                priority: PRIORITY,
+                message: String::new(),
+                is_drop: false,
+            },
+            from_client: None,
+            tests: Vec::new(),
+            sticky: Buffer::Raw,
+            is_open: false,
+            flow: [false; 2],
+        };
+        let (mut class, mut given) = (None, None);
+        for (at, option) in split(text) {
+            let (name, value) = match option.split_once(':') {
+                Some((name, value)) => (name.trim_end(), Some(value.trim())),
+                None => (option, None),
+            };
+            let place = begin + at;
+            match (name, value) {
+                ("classtype", Some(value)) => class = Some(value.to_ascii_lowercase()),
+                ("priority", Some(value)) => {
+                    given = Some(priority(value).map_err(|fault| fault.at(place))?);
+                }
+                _ => options.option(name, value).map_err(|fault| fault.at(place))?,
+            }
+        }
+        if options.flow == [true, true] {
+            return Err(Fault::wrong("flow", "two directions"));
+        }
+        let of_class = class.and_then(|class| names.classes.get(&class).copied());
+        options.signature.priority = given.or(of_class).unwrap_or(PRIORITY);
+        Ok(options)
+    }
+
+    fn option(&mut self, name: &str, value: Option<&str>) -> Result<(), Fault> {
+        match (name, value) {
+            ("msg", Some(value)) => {
+                let (_, text) = content::quoted(name, value)?;
+                self.signature.message = content::text(text);
+            }
+            ("sid", Some(value)) => self.signature.sid = number(name, value)?,
+            ("gid", Some(value)) => self.signature.gid = number(name, value)?,
+            ("rev", Some(value)) => self.signature.rev = number(name, value)?,
+            ("reference" | "metadata" | "target", Some(_)) => {}
+            ("flow", Some(value)) => self.flow(value)?,
+            ("content" | "uricontent", Some(value)) => self.content(name, value)?,
+            ("pcre", Some(value)) => self.pcre(value)?,
+            ("isdataat", Some(value)) => self.data_at(value)?,
+            ("urilen", Some(value)) => self.uri_length(value)?,
+            ("nocase" | "startswith" | "endswith" | "rawbytes", None) => self.modifier(name)?,
+            ("fast_pattern", _) => {
+                self.last(name)?;
+            }
+            ("offset" | "depth" | "distance" | "within", Some(value)) => {
+                self.place(name, value)?;
+            }
+            (name, None) => self.buffer(name)?,
+            (name, Some(_)) => return Err(Fault::unsupported(name, "this option")),
+        }
+        Ok(())
+    }
+
+    /// `flow:established,to_server`.
+    fn flow(&mut self, value: &str) -> Result<(), Fault> {
+        for word in value.split(',').map(str::trim) {
+            let from_client = match word {
+                "established" | "only_stream" => continue,
+                "to_server" | "from_client" => true,
+                "to_client" | "from_server" => false,
+                _ => return Err(Fault::unsupported("flow", format!("`{word}`"))),
+            };
+            self.from_client = Some(from_client);
+            let [client, server] = &mut self.flow;
+            *(if from_client { client } else { server }) = true;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, buffer: Buffer, what: What, is_relative: bool, is_plain: bool) {
+        let test = Test { what, is_negated: false, is_relative, feeds: false };
+        self.tests.push((buffer, test, is_plain));
+    }
+
+    fn content(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        let (is_negated, text) = content::quoted(name, value)?;
+        let bytes = content::bytes(text)?.into();
+        let what = What::Content(Content { bytes, ..Content::default() });
+        let buffer = if name == "uricontent" { Buffer::Uri } else { self.sticky };
+        self.add(buffer, what, false, !is_negated);
+        self.is_open = name == "content" && self.sticky == Buffer::Raw;
+        if let Some((_, test, _)) = self.tests.last_mut() {
+            test.is_negated = is_negated;
+        }
+        Ok(())
+    }
+
+    fn pcre(&mut self, value: &str) -> Result<(), Fault> {
+        let pcre = pcre::pcre(value)?;
+        let buffer = pcre.buffer.unwrap_or(self.sticky);
+        let is_plain = pcre.is_monotone && !pcre.is_negated;
+        self.add(buffer, What::Regex(Box::new(pcre.regex)), pcre.is_relative, is_plain);
+        self.is_open = false;
+        if let Some((_, test, _)) = self.tests.last_mut() {
+            test.is_negated = pcre.is_negated;
+        }
+        Ok(())
+    }
+
+    /// `isdataat:[!]COUNT[,relative]`.
+    fn data_at(&mut self, value: &str) -> Result<(), Fault> {
+        let (is_negated, value) = match value.strip_prefix('!') {
+            Some(value) => (true, value),
+            None => (false, value),
+        };
+        let mut words = value.split(',').map(str::trim);
+        let count = number("isdataat", words.next().unwrap_or_default())?;
+        let mut is_relative = false;
+        for word in words {
+            match word {
+                "relative" => is_relative = true,
+                "rawbytes" => {}
+                _ => return Err(Fault::unsupported("isdataat", format!("`{word}`"))),
+            }
+        }
+        let last = self.tests.last().map(|(buffer, ..)| *buffer);
+        let buffer = last.filter(|_| is_relative).unwrap_or(self.sticky);
+        self.add(buffer, What::DataAt(count), is_relative, !is_negated);
+        if let Some((_, test, _)) = self.tests.last_mut() {
+            test.is_negated = is_negated;
+        }
+        Ok(())
+    }
+
+    /// `urilen:10`, `<10`, `>10`, `10<>20`, and which URI.
+    fn uri_length(&mut self, value: &str) -> Result<(), Fault> {
+        let (range, which) = value.split_once(',').unwrap_or((value, "norm"));
+        let buffer = match which.trim() {
+            "norm" => Buffer::Uri,
+            "raw" => Buffer::RawUri,
+            _ => return Err(Fault::wrong("urilen", "`norm` or `raw`")),
+        };
+        let range = range.trim();
+        let count = |text: &str| number::<usize>("urilen", text.trim());
+        let (least, most) = if let Some((least, most)) = range.split_once("<>") {
+            (count(least)?.saturating_add(1), count(most)?.saturating_sub(1))
+        } else if let Some(least) = range.strip_prefix('>') {
+            (count(least)?.saturating_add(1), usize::MAX)
+        } else if let Some(most) = range.strip_prefix('<') {
+            let most = count(most)?.checked_sub(1);
+            (0, most.ok_or_else(|| Fault::wrong("urilen", "no length is below 0"))?)
+        } else {
+            (count(range)?, count(range)?)
+        };
+        self.add(buffer, What::Length(least, most), false, false);
+        self.is_open = false;
+        Ok(())
+    }
+
+    /// The content that an option is about.
+    fn last(&mut self, name: &str) -> Result<(&mut Content, &mut bool, &mut bool), Fault> {
+        let contents =
+            self.tests.iter_mut().rev().filter_map(|(_, test, is_plain)| match &mut test.what {
+                What::Content(content) => Some((content, &mut test.is_relative, is_plain)),
+                _ => None,
+            });
+        let mut contents = contents;
+        contents.next().ok_or_else(|| Fault::wrong(name, "it stands behind a content"))
+    }
+
+    fn modifier(&mut self, name: &str) -> Result<(), Fault> {
+        let (content, is_relative, is_plain) = self.last(name)?;
+        match name {
+            "nocase" => {
+                content.is_nocase = true;
+                content.bytes.make_ascii_lowercase();
+            }
+            "startswith" if *is_relative || content.from != 0 || content.room.is_some() => {
+                return Err(Fault::wrong(name, "it excludes offset, depth, distance and within"));
+            }
+            "startswith" => content.room = Some(content.bytes.len()),
+            "endswith" => {
+                content.is_at_end = true;
+                *is_plain = false;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `offset`, `depth`, `distance`, `within`.
+    fn place(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        let given: i64 = value.parse().map_err(|_| match value.parse::<f64>() {
+            Err(_) if value.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                Fault::unsupported(name, "a variable as its value")
+            }
+            _ => Fault::wrong(name, "a number"),
+        })?;
+        let (content, is_relative, _) = self.last(name)?;
+        let becomes_relative = matches!(name, "distance" | "within");
+        let is_placed = content.from != 0 || content.room.is_some();
+        if is_placed && *is_relative != becomes_relative {
+            let why = "a content has offset and depth, or distance and within";
+            return Err(Fault::unsupported(name, why));
+        }
+        *is_relative = becomes_relative;
+        match name {
+            "offset" | "distance" => {
+                if given.unsigned_abs() > 1 << 24 || given < 0 && !becomes_relative {
+                    return Err(Fault::wrong(name, "the number is out of range"));
+                }
+                content.from = given;
+            }
+            _ => {
+                let least = content.bytes.len();
+                let room = usize::try_from(given).ok().filter(|room| *room >= least);
+                let why = "there is no room for the content";
+                content.room = Some(room.ok_or_else(|| Fault::wrong(name, why))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A buffer: a modifier of the content before, or for the tests that follow.
+    fn buffer(&mut self, name: &str) -> Result<(), Fault> {
+        if let Some((_, _, buffer)) = BUFFERS.iter().find(|(_, sticky, _)| *sticky == name) {
+            self.sticky = *buffer;
+            self.is_open = false;
+            return Ok(());
+        }
+        let modifier = BUFFERS.iter().find(|(of, ..)| *of == name && !of.is_empty());
+        let Some((_, _, buffer)) = modifier else {
+            return Err(Fault::unsupported(name, "this option"));
+        };
+        match self.tests.last_mut() {
+            Some((of, ..)) if self.is_open => *of = *buffer,
+            _ => return Err(Fault::wrong(name, "it stands behind a content without a buffer")),
+        }
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+/// A priority, from 1 to 255.
+pub fn priority(text: &str) -> Result<u8, Fault> {
+    let priority: u8 = number("priority", text.trim())?;
+    match priority {
+        0 => Err(Fault::wrong("priority", "a number from 1 to 255")),
+        priority => Ok(priority),
+    }
+}
+
+fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| is_number);
+    number.ok_or_else(|| {
+        let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
+        match is_name && name == "isdataat" {
+            true => Fault::unsupported(name, "a variable as its value"),
+            false => Fault::wrong(name, format!("`{text}` is no number in its range")),
+        }
+    })
+}
+
+/// The options, each with its place. A `;` ends an option, except in quotes and behind `\`.
+fn split(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut begin = 0;
+    let parts = text.split(move |c| {
+        let is_plain = !std::mem::replace(&mut is_escaped, false);
+        match c {
+            '\\' if is_plain => is_escaped = true,
+            '"' if is_plain => is_quoted = !is_quoted,
+            _ => {}
+        }
+        c == ';' && is_plain && !is_quoted
+    });
+    let parts = parts.map(move |part| {
+        let at = begin + part.len() - part.trim_start().len();
+        begin += part.len() + 1;
+        (at, part.trim())
+    });
+    parts.filter(|(_, part)| !part.is_empty())
+}

@@ -1,0 +1,105 @@
+//! A set of rules, ready to inspect connections.
+
+use crate::prefilter::Prefilter;
+use crate::rule::{Buffer, Rule, Signature, Stage};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// The rules of a file. Cheap to clone; equal when the lines that it came from are equal.
+#[derive(Clone, Default)]
+pub struct Signatures(Arc<Compiled>);
+
+#[derive(Default)]
+struct Compiled {
+    lines: Vec<String>,
+    rules: Vec<Rule>,
+    /// Rules about the bytes of streams.
+    streams: Prefilter,
+    /// Rules about the heads of HTTP messages, and about whole ones.
+    heads: Prefilter,
+    bodies: Prefilter,
+    /// The buffers in which contents preselect rules about HTTP messages.
+    of_heads: BTreeSet<Buffer>,
+    of_bodies: BTreeSet<Buffer>,
+}
+
+impl Signatures {
+    /// # Errors
+    /// The automata cannot be built.
+    pub(crate) fn new(lines: Vec<String>, rules: Vec<Rule>) -> Result<Self, String> {
+        let of = |stages: &[Stage]| {
+            let numbered = (0..).zip(&rules);
+            let numbered = numbered.filter(|(_, rule)| stages.contains(&rule.stage));
+            Prefilter::new(numbered)
+        };
+        let streams = of(&[Stage::Stream, Stage::StreamEnd])?;
+        let (heads, bodies) = (of(&[Stage::Head])?, of(&[Stage::Body])?);
+        let buffers = |stage: Stage| {
+            let rules = rules.iter().filter(|rule| rule.stage == stage);
+            rules.flat_map(|rule| rule.buffers.iter().map(|of| of.buffer)).collect()
+        };
+        let (of_heads, of_bodies) = (buffers(Stage::Head), buffers(Stage::Body));
+        let made = Compiled { lines, rules, streams, heads, bodies, of_heads, of_bodies };
+        Ok(Self(Arc::new(made)))
+    }
+
+    /// The lines that make the set: variables, classes and rules, without the rules that were left out.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.0.lines
+    }
+
+    /// What the rules say of themselves, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Signature> {
+        self.0.rules.iter().map(|rule| &rule.signature)
+    }
+
+    /// The number of rules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.rules.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.rules.is_empty()
+    }
+
+    /// What a rule says of itself.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Option<&Signature> {
+        self.rule(number).map(|rule| &rule.signature)
+    }
+
+    pub(crate) fn rule(&self, number: u32) -> Option<&Rule> {
+        usize::try_from(number).ok().and_then(|at| self.0.rules.get(at))
+    }
+
+    pub(crate) fn streams(&self) -> &Prefilter {
+        &self.0.streams
+    }
+
+    /// The rules about HTTP messages for a stage, and the buffers that preselect them.
+    pub(crate) fn messages(&self, stage: Stage) -> (&Prefilter, &BTreeSet<Buffer>) {
+        match stage {
+            Stage::Body => (&self.0.bodies, &self.0.of_bodies),
+            _ => (&self.0.heads, &self.0.of_heads),
+        }
+    }
+}
+
+impl PartialEq for Signatures {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.lines == other.0.lines
+    }
+}
+
+impl Eq for Signatures {}
+
+impl fmt::Debug for Signatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Signatures").field(&self.0.lines).finish()
+    }
+}

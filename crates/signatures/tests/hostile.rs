@@ -1,0 +1,180 @@
+//! Hostile rule files, streams and saved inspections: no panic, bounded work and memory.
+
+use braid_signatures::{Counts, Flow, Inspection, limits, load};
+use proptest::prelude::*;
+
+const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 3, dport: 80 };
+
+/// Pieces of rules, which meet in random orders.
+const PIECES: &[&str] = &[
+    "alert ",
+    "tcp ",
+    "http ",
+    "any any -> any any ",
+    "(",
+    ")",
+    "content:\"",
+    "\"; ",
+    "|",
+    "0a ",
+    "nocase; ",
+    "sid:1; ",
+    "sid:2; ",
+    "pcre:\"/",
+    "/R\"; ",
+    "[",
+    "]",
+    "{2,3}",
+    "\\",
+    "!",
+    "$X",
+    "distance:-5; ",
+    "within:9; ",
+    "http_uri; ",
+    "http.uri; ",
+    "var X ",
+    "10.0.0.0/8",
+    ":",
+    ",",
+    "\n",
+    "isdataat:!1,relative; ",
+    "urilen:5<>9; ",
+    "é",
+    "\0",
+    "flow:to_server; ",
+    ";",
+];
+
+/// Pieces of HTTP.
+const HTTP: &[&str] = &[
+    "GET / HTTP/1.1\r\n",
+    "POST /a%41%zz HTTP/1.1\r\n",
+    "HTTP/1.1 200 OK\r\n",
+    "\r\n",
+    "\n",
+    " ",
+    "Transfer-Encoding: chunked\r\n",
+    "Content-Length: 5\r\n",
+    "Host: a\r\n",
+    "5\r\nabcde\r\n",
+    "0\r\n\r\n",
+    "FFFFFFFFFFFFFFFF\r\n",
+    "HTTP/1.1 101 X\r\n",
+    "CONNECT a HTTP/1.1\r\n",
+    "x",
+    "\0",
+];
+
+fn pieces(of: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(of), 0..most).prop_map(|all| all.concat())
+}
+
+fn memory_is_bounded(inspection: &Inspection) -> bool {
+    let messages = limits::MAX_HEAD + limits::RAW_BODY_DEPTH + limits::BODY_DEPTH;
+    // Vectors may have twice the room that they need.
+    inspection.memory() <= 2 * (2 * (limits::STREAM_DEPTH + messages) + (64 << 10))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(1_000)))]
+
+    #[test]
+    fn rule_files(text in pieces(PIECES, 60), streams in prop::collection::vec(pieces(HTTP, 12), 4)) {
+        let wrapped = format!("alert tcp any any -> any any (content:\"a\"; {text} sid:9;)");
+        for text in [text.as_str(), &wrapped] {
+            let set = load(text).set;
+            let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+            let (mut alerts, mut offsets) = (Vec::new(), [0; 2]);
+            for (at, stream) in streams.iter().enumerate() {
+                let offset = &mut offsets[at % 2];
+                let bytes = (*offset, stream.as_bytes());
+                inspection.data(&set, (FLOW, at % 2 == 0), bytes, &mut counts, &mut alerts);
+                *offset += stream.len() as u64;
+            }
+            inspection.close(&set, FLOW, &mut counts, &mut alerts);
+            prop_assert!(alerts.iter().all(|alert| set.get(alert.rule).is_some()));
+        }
+    }
+
+    #[test]
+    fn http_is_cut_anywhere(stream in pieces(HTTP, 20), step in 1..9_usize) {
+        let rules = "alert http any any -> any any (content:\"a\"; sid:1;)\n\
+            alert http any any -> any any (http.uri; content:\"a\"; nocase; sid:2;)\n\
+            alert http any any -> any any (file_data; content:\"cde\"; endswith; sid:3;)\n";
+        let set = load(rules).set;
+        let play = |step: usize, from_client: bool| {
+            let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+            let (mut alerts, mut offset) = (Vec::new(), 0);
+            for part in stream.as_bytes().chunks(step) {
+                inspection.data(&set, (FLOW, from_client), (offset, part), &mut counts, &mut alerts);
+                inspection = Inspection::from_bytes(&inspection.to_bytes()).expect("whole");
+                offset += part.len() as u64;
+            }
+            inspection.close(&set, FLOW, &mut counts, &mut alerts);
+            (alerts, counts)
+        };
+        for from_client in [true, false] {
+            prop_assert_eq!(play(step, from_client), play(usize::MAX, from_client));
+        }
+    }
+
+    #[test]
+    fn saved_inspections(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let set = load("alert http any any -> any any (content:\"a\"; sid:1;)\n\
+            alert tcp any any -> any any (content:\"GET\"; sid:2;)").set;
+        let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+        let mut alerts = Vec::new();
+        let request = b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab";
+        inspection.data(&set, (FLOW, true), (0, request), &mut counts, &mut alerts);
+        let mut bytes = inspection.to_bytes();
+        let at = at.index(bytes.len());
+        match cut {
+            true => bytes.truncate(at),
+            false => bytes[at] = byte,
+        }
+        // What is read can be used.
+        if let Some(mut read) = Inspection::from_bytes(&bytes) {
+            prop_assert!(memory_is_bounded(&read));
+            read.data(&set, (FLOW, true), (request.len() as u64, b"cde\r\n0\r\n\r\n"), &mut counts, &mut alerts);
+            read.close(&set, FLOW, &mut counts, &mut alerts);
+        }
+    }
+}
+
+#[test]
+fn memory_is_bounded_for_long_streams() {
+    let set = load(
+        "alert http any any -> any any (content:\"no such\"; sid:1;)\n\
+        alert tcp any any -> any any (content:\"no such\"; sid:2;)",
+    )
+    .set;
+    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+    let mut alerts = Vec::new();
+    let head = b"POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n";
+    let mut offset = 0;
+    for part in [&head[..]].into_iter().chain(std::iter::repeat_n(&[b'x'; 997][..], 1_000)) {
+        inspection.data(&set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+        offset += part.len() as u64;
+        assert!(memory_is_bounded(&inspection), "{}", inspection.memory());
+    }
+    assert_eq!((counts.depths, counts.malformed), (1, 0));
+}
+
+/// Single bytes. Each one makes rules worth another look.
+#[test]
+fn work_is_bounded_and_counted() {
+    let rules = (1..=200).map(|sid| {
+        format!("alert tcp any any -> any any (content:\"a\"; content:\"b{sid}\"; pcre:\"/a.*c/R\"; sid:{sid};)\n")
+    });
+    let set = load(&rules.collect::<String>()).set;
+    assert_eq!(set.len(), 200);
+    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+    let mut alerts = Vec::new();
+    let names: String = (1..=200).map(|sid| format!("b{sid}")).collect();
+    inspection.data(&set, (FLOW, true), (0, names.as_bytes()), &mut counts, &mut alerts);
+    let start = names.len() as u64;
+    for offset in start..start + limits::STREAM_DEPTH as u64 {
+        inspection.data(&set, (FLOW, true), (offset, b"a"), &mut counts, &mut alerts);
+    }
+    assert_eq!((counts.exhausted, counts.depths), (1, 0));
+}

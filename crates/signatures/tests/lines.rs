@@ -1,0 +1,123 @@
+//! Lines of rule files: what is read, and what is refused by which name.
+
+use braid_signatures::{Cause, load};
+
+/// The name and the cause of the refusal of a rule with these options.
+fn refused(options: &str) -> Option<(String, Cause)> {
+    let loaded = load(&format!("alert tcp any any -> any any ({options} sid:1;)"));
+    loaded.refused.into_iter().next().map(|refused| (refused.name, refused.cause))
+}
+
+#[test]
+fn rules_say_who_they_are() {
+    let loaded = load(
+        r#"
+# a comment
+config classification: trojan-activity,"A Network, Trojan",1
+alert tcp $HOME_NET any -> $EXTERNAL_NET $HTTP_PORTS (msg:"a \"b\"\; c"; flow:established,to_server; content:"x"; fast_pattern:only; reference:url,example.org/a; classtype:trojan-activity; sid:7; rev:3; metadata:a b, c d;)
+reject http [10.0.0.0/8, 192.0.2.1] any <> any [80, 8080] (content:"x"; classtype:unknown; gid:2; sid:7;)
+drop tcp any any -> any any (content:"x"; classtype:trojan-activity; priority:200; sid:9;)
+"#,
+    );
+    assert_eq!((loaded.refused, loaded.rules), (vec![], 3));
+    let said = loaded
+        .set
+        .iter()
+        .map(|of| (of.gid, of.sid, of.rev, of.priority, of.is_drop, of.message.as_str()));
+    let wanted =
+        [(1, 7, 3, 1, false, "a \"b\"; c"), (2, 7, 0, 3, true, ""), (1, 9, 0, 200, true, "")];
+    assert_eq!(said.collect::<Vec<_>>(), wanted);
+    // The lines make the same set.
+    let again = load(&loaded.set.lines().join("\n"));
+    assert_eq!(again.set, loaded.set);
+}
+
+#[test]
+fn what_is_not_supported_is_refused_by_name() {
+    for (options, name) in [
+        ("flow:not_established;", "flow"),
+        ("flow:stateless;", "flow"),
+        ("flowbits:set,x;", "flowbits"),
+        ("flowbits:noalert;", "flowbits"),
+        ("dsize:>5;", "dsize"),
+        ("flags:S;", "flags"),
+        ("content:\"a\"; byte_test:1,>,5,0;", "byte_test"),
+        ("content:\"a\"; byte_jump:1,0;", "byte_jump"),
+        ("threshold:type limit, track by_src, count 1, seconds 60;", "threshold"),
+        ("noalert;", "noalert"),
+        ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
+        ("pcre:\"/(?=a)/\";", "pcre"),
+        ("content:\"a\"; depth:5; distance:1;", "distance"),
+        ("http.uri; content:\"a\"; file_data; content:\"b\";", "flow"),
+        ("flow:to_client; content:\"a\"; http_uri;", "flow"),
+        ("tls.sni; content:\"a\";", "tls.sni"),
+        ("to_lowercase; content:\"a\";", "to_lowercase"),
+    ] {
+        let refused = refused(options);
+        assert_eq!(refused, Some((name.to_owned(), Cause::Unsupported)), "{options}");
+    }
+    for (line, name) in [
+        ("alert udp any any -> any any (sid:1;)", "udp"),
+        ("alert ip any any -> any any (sid:1;)", "ip"),
+        ("alert tcp-pkt any any -> any any (sid:1;)", "tcp-pkt"),
+        ("pass tcp any any -> any any (sid:1;)", "pass"),
+        ("alert tcp any any => any any (sid:1;)", "=>"),
+    ] {
+        let refused = load(line).refused;
+        assert_eq!((refused[0].name.as_str(), refused[0].cause), (name, Cause::Unsupported));
+    }
+}
+
+#[test]
+fn what_is_no_rule_is_wrong() {
+    for (options, name) in [
+        ("content:abc;", "content"),
+        ("content:\"\";", "content"),
+        ("content:\"|0|\";", "content"),
+        ("nocase;", "nocase"),
+        ("content:\"abc\"; depth:2;", "depth"),
+        ("content:\"abc\"; offset:-1;", "offset"),
+        ("content:\"abc\"; offset:99999999999;", "offset"),
+        ("http_uri;", "http_uri"),
+        ("http.uri; content:\"a\"; http_uri;", "http_uri"),
+        ("pcre:\"abc\";", "pcre"),
+        ("pcre:\"/a/UH\";", "pcre"),
+        ("flow:to_server,to_client;", "flow"),
+        ("sid:x;", "sid"),
+        ("rev:99999999999;", "rev"),
+        ("priority:0;", "priority"),
+        ("urilen:<0;", "urilen"),
+        ("isdataat:x1;", "isdataat"),
+    ] {
+        let found = refused(options).map(|(name, _)| name);
+        assert_eq!(found.as_deref(), Some(name), "{options}");
+    }
+    for (line, name) in [
+        ("alert tcp any any -> any any", "rule"),
+        ("alert tcp any any -> any any (sid:1;", "rule"),
+        ("alert tcp any -> any any (sid:1;)", "rule"),
+        ("alert tcp any any -> any any (msg:\"a\";)", "sid"),
+        ("alert tcp $NONE any -> any any (sid:1;)", "addresses"),
+        ("alert tcp any $NONE -> any any (sid:1;)", "ports"),
+        ("alert tcp any 99999 -> any any (sid:1;)", "ports"),
+        ("shout tcp any any -> any any (sid:1;)", "shout"),
+        ("var X", "var"),
+        ("var X [1.2.3.4", "$X"),
+        ("config reference: a b", "config"),
+        ("config classification: a,b,0", "priority"),
+    ] {
+        let refused = load(line).refused;
+        assert_eq!((refused[0].name.as_str(), refused[0].cause), (name, Cause::Wrong), "{line}");
+    }
+}
+
+#[test]
+fn refusals_have_places_and_leave_the_other_rules() {
+    let text = "alert tcp any any -> any any (content:\"a\"; sid:1;)\n\
+        \n  alert tcp any any -> any any (content:\"b\";  dsize:5; sid:2;)\n\
+        alert tcp any any -> any any (content:\"c\"; sid:1;)\n";
+    let loaded = load(text);
+    let places = loaded.refused.iter().map(|of| (of.line, of.at, of.name.as_str()));
+    assert_eq!(places.collect::<Vec<_>>(), [(3, 46, "dsize"), (4, 0, "sid")]);
+    assert_eq!((loaded.rules, loaded.set.len()), (3, 1));
+}

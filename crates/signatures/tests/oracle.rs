@@ -1,0 +1,115 @@
+//! Generated rules on generated streams, cut at random, against an oracle. The oracle has the whole
+//! stream, tries all places of all contents one after the other, and shares no code with the matcher.
+
+use braid_signatures::{Counts, Flow, Inspection, load};
+use proptest::prelude::*;
+
+const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 3, dport: 4 };
+
+/// A content as the oracle sees it.
+#[derive(Clone, Debug)]
+struct Content {
+    text: String,
+    is_negated: bool,
+    is_nocase: bool,
+    /// `offset` and `depth`, or `distance` and `within`.
+    place: Option<(bool, i64, Option<i64>)>,
+    is_at_end: bool,
+}
+
+impl Content {
+    fn written(&self) -> String {
+        let mut out =
+            format!("content:{}\"{}\";", if self.is_negated { "!" } else { "" }, self.text);
+        if self.is_nocase {
+            out += " nocase;";
+        }
+        if let Some((is_relative, from, room)) = self.place {
+            let names = if is_relative { ["distance", "within"] } else { ["offset", "depth"] };
+            out += &format!(" {}:{from};", names[0]);
+            out += &room.map_or(String::new(), |room| format!(" {}:{room};", names[1]));
+        }
+        if self.is_at_end {
+            out += " endswith;";
+        }
+        out
+    }
+
+    fn is_at(&self, bytes: &[u8], start: i64, last: i64) -> bool {
+        let (is_relative, from, room) = self.place.unwrap_or((false, 0, None));
+        let base = if is_relative { last } else { 0 };
+        let len = self.text.len() as i64;
+        let Some(here) =
+            usize::try_from(start).ok().and_then(|at| bytes.get(at..at + self.text.len()))
+        else {
+            return false;
+        };
+        let is_same = match self.is_nocase {
+            true => here.eq_ignore_ascii_case(self.text.as_bytes()),
+            false => here == self.text.as_bytes(),
+        };
+        is_same
+            && start >= base + from
+            && room.is_none_or(|room| start + len <= base + from + room)
+            && (!self.is_at_end || start + len == bytes.len() as i64)
+    }
+}
+
+/// Whether contents hold, the first of them behind a match that ends at `last`.
+fn hold(contents: &[Content], bytes: &[u8], last: i64) -> bool {
+    let Some((first, rest)) = contents.split_first() else { return true };
+    let mut places = (0..bytes.len() as i64).filter(|start| first.is_at(bytes, *start, last));
+    match first.is_negated {
+        true => places.next().is_none() && hold(rest, bytes, last),
+        false => places.any(|start| hold(rest, bytes, start + first.text.len() as i64)),
+    }
+}
+
+fn contents() -> impl Strategy<Value = Vec<Content>> {
+    let place = (any::<bool>(), -3..5_i64, prop::option::of(0..4_i64));
+    let content = ("[abAB]{1,3}", any::<(bool, bool)>(), prop::option::of(place), 0..8);
+    let content = content.prop_map(|(text, (is_negated, is_nocase), place, end)| {
+        let len = text.len() as i64;
+        let place = place.map(|(is_relative, from, room)| {
+            let from = if is_relative { from } else { from.max(0) };
+            (is_relative, from, room.map(|room| room + len))
+        });
+        Content { text, is_negated: is_negated && end < 4, is_nocase, place, is_at_end: end == 7 }
+    });
+    prop::collection::vec(content, 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(3_000)))]
+
+    #[test]
+    fn rules_alert_as_the_oracle_says_however_streams_are_cut(
+        rules in prop::collection::vec(contents(), 1..6),
+        bytes in "[abAB_]{1,24}",
+        cuts in prop::collection::vec(1..6_usize, 24),
+    ) {
+        let lines = rules.iter().enumerate().map(|(at, contents)| {
+            let contents: String = contents.iter().map(Content::written).collect();
+            format!("alert tcp any any -> any any ({contents} sid:{};)\n", at + 1)
+        });
+        let loaded = load(&lines.collect::<String>());
+        prop_assert_eq!(&loaded.refused, &[]);
+        let wanted = rules.iter().enumerate().filter(|(_, of)| hold(of, bytes.as_bytes(), 0));
+        let wanted: Vec<u32> = wanted.map(|(at, _)| at as u32).collect();
+
+        let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+        let (mut alerts, mut offset) = (Vec::new(), 0);
+        let mut rest = bytes.as_bytes();
+        for cut in cuts {
+            let (part, behind) = rest.split_at(cut.min(rest.len()));
+            inspection.data(&loaded.set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+            offset += part.len() as u64;
+            rest = behind;
+        }
+        inspection.close(&loaded.set, FLOW, &mut counts, &mut alerts);
+        let mut found: Vec<u32> = alerts.iter().map(|alert| alert.rule).collect();
+        found.sort_unstable();
+        prop_assert_eq!(found, wanted);
+        prop_assert_eq!(counts, Counts::default());
+    }
+}
