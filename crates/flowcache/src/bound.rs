@@ -8,6 +8,7 @@
 use crate::entry_use::{Bound, Change, EntryUse, Update};
 use crate::host::State;
 use crate::mutants::RecordMutant;
+use crate::script::SlotRef;
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{CmpOp, ValueId, Word};
 use braid_ir::values::Values;
@@ -38,16 +39,16 @@ pub(crate) struct Counters {
     /// Counting slots that are compared before anything is added to them. An earlier run for the
     /// same packet has found that they count.
     pub(crate) known: Vec<(TableRef, Handle, u32)>,
-    /// Whether a slot got no bound only because other records use it in another way. A script
-    /// cannot test that.
-    pub(crate) is_refused: bool,
+    /// The slots for which the last comparison has asked whether records may have bounds on them,
+    /// and the answers.
+    pub(crate) asked: Vec<(SlotRef, bool)>,
 }
 
 impl Counters {
     /// Starts a run.
     pub(crate) fn start(&mut self) {
         self.compared.clear();
-        self.is_refused = false;
+        self.asked.clear();
     }
 
     /// Starts the first run for a packet.
@@ -82,8 +83,9 @@ impl Counters {
         if !counts || slot >= 63 {
             return None;
         }
-        if !records.may_bound(state.tables(), (table, handle), slot) {
-            self.is_refused = true;
+        let may = records.may_bound(state.tables(), (table, handle), slot);
+        self.asked.push((SlotRef { entry, table, slot }, may));
+        if !may {
             return None;
         }
         let (value, with) = (values.get(id), values.get(with));

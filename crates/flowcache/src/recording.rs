@@ -6,7 +6,6 @@
 //! there. A step is written just before something needs its result. So paths that are equal up to
 //! some pin have the same steps up to there.
 
-use crate::bound::Counters;
 use crate::entry_use::EntryUse;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
@@ -360,6 +359,15 @@ impl Recording {
         self.pin_register(out, is_there.into());
     }
 
+    /// Adds the question whether a record may have bounds on a slot, and pins the answer.
+    pub(crate) fn may_bound(&mut self, from: SlotRef, may: bool) {
+        if self.is_on {
+            let out = self.register();
+            self.steps.push(Some(Step::MayBound { out, from }));
+            self.pin_register(out, may.into());
+        }
+    }
+
     /// Adds the test that a slot of an entry holds a value.
     pub(crate) fn holds(&mut self, from: SlotRef, id: ValueId, value: Word) {
         match self.register_of(id, value).filter(|_| self.is_on) {
@@ -438,12 +446,11 @@ impl Recording {
         self.copied_at.get_or_insert(self.writes.len());
     }
 
-    /// Completes the script. Returns false if no script can express the path. `counters` are those
-    /// of the specialisation.
-    pub(crate) fn finish(&mut self, counters: &Counters) -> bool {
+    /// Completes the script. Returns false if no script can express the path.
+    pub(crate) fn finish(&mut self) -> bool {
         // Whether a copy equals the packet at the end depends on the values assigned after it.
         let is_changed = self.copied_at.is_some_and(|at| at < self.writes.len());
-        if !self.is_on || is_changed || counters.is_refused {
+        if !self.is_on || is_changed {
             return false;
         }
         for at in 0..self.writes.len() {

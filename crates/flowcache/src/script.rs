@@ -42,6 +42,8 @@ pub(crate) enum Step {
     Find(Box<Find>),
     /// Tests that the packet's payload contains none of the patterns.
     Search(Search),
+    /// Whether a record may have bounds on a slot, beside the records that use it already.
+    MayBound { out: ValueId, from: SlotRef },
     /// Tests that a slot holds a value.
     Holds { from: SlotRef, value: ValueId },
     /// Tests that a slot holds no later time than now.

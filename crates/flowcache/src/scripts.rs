@@ -388,6 +388,12 @@ impl<F: Functions> Run<'_, F> {
                 let chain = self.functions.chain();
                 return search.finds_nothing(chain, self.packet, self.layout).then_some(());
             }
+            Step::MayBound { out, from: SlotRef { entry, table, slot } } => {
+                let handle = *self.found.get(*entry)?;
+                let state = self.functions.state();
+                let records = state.dependents();
+                (*out, records.may_bound(state.tables(), (*table, handle), *slot).into())
+            }
             Step::Holds { from, value } => {
                 let value = self.register(*value).ok()?;
                 return (self.slot(*from).ok()? == value).then_some(());

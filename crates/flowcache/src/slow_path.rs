@@ -281,13 +281,12 @@ impl FlowCache {
         }
         let template = self.template(host, goal)?;
         let (records, tables) = host.functions.parts().1.parts();
-        let Findings { depends_on, handles, absent, recording, lookups, counters, .. } =
-            &mut self.findings;
+        let Findings { depends_on, handles, absent, recording, lookups, .. } = &mut self.findings;
         handles.clear();
         handles.extend(depends_on.iter().map(|(handle, _)| *handle));
         let uses = records.uses(tables, depends_on, absent.len());
         let known = Known { template, uses, pays, lookups: *lookups };
-        match recording.finish(counters) {
+        match recording.finish() {
             true => self.scripts.add(tree, recording, known, depends_on),
             false => self.scripts.fail(),
         }

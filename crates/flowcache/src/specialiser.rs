@@ -356,7 +356,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if let Op::Cmp { op, a, b, .. } = *op {
             let (a, b) = ((a, findings.dependency(a)), (b, findings.dependency(b)));
             let state = (self.functions.state(), &findings.depends_on[..]);
-            if let Some(dependency) = findings.counters.compare(state, values, op, (a, b)) {
+            let compared = findings.counters.compare(state, values, op, (a, b));
+            for (slot, may) in findings.counters.asked.drain(..) {
+                findings.recording.may_bound(slot, may);
+            }
+            if let Some(dependency) = compared {
                 for (id, dependency) in [a, b] {
                     if dependency == ValueDependency::Fixed {
                         findings.pin(values, id);
