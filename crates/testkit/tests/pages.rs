@@ -17,6 +17,7 @@ impl Loader for Examples {
             Some(("acl", "rules")) => "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t80 : 80\t0x06/0xFF\n",
             Some((_, "rules")) => "pass proto tcp to 0.0.0.0/0 port 80\n",
             Some((_, "routes")) => "0.0.0.0/0 1\n10.0.0.0/8 0\n",
+            Some((_, "signatures")) => "alert tcp any any -> any 80 (content:\"attack\"; sid:1;)\n",
             Some((_, "patterns")) => "\"attack\"\n",
             Some((_, "prefixes")) => "10.0.0.0/8\n",
             Some((_, "keys")) => "7 aes-128-gcm 0102030405060708090a0b0c0d0e0f1011121314\n",
