@@ -8,6 +8,7 @@
 use crate::entry_use::{Bound, Change, EntryUse, Update};
 use crate::host::State;
 use crate::mutants::RecordMutant;
+use crate::recording::Recording;
 use crate::script::SlotRef;
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{CmpOp, ValueId, Word};
@@ -39,16 +40,12 @@ pub(crate) struct Counters {
     /// Counting slots that are compared before anything is added to them. An earlier run for the
     /// same packet has found that they count.
     pub(crate) known: Vec<(TableRef, Handle, u32)>,
-    /// The slots for which the last comparison has asked whether records may have bounds on them,
-    /// and the answers.
-    pub(crate) asked: Vec<(SlotRef, bool)>,
 }
 
 impl Counters {
     /// Starts a run.
     pub(crate) fn start(&mut self) {
         self.compared.clear();
-        self.asked.clear();
     }
 
     /// Starts the first run for a packet.
@@ -61,6 +58,7 @@ impl Counters {
     /// slot keeps the result the same.
     pub(crate) fn compare(
         &mut self,
+        recording: &mut Recording,
         (state, entries): (&State, &[(Handle, EntryUse)]),
         values: &Values<'_>,
         op: CmpOp,
@@ -84,7 +82,7 @@ impl Counters {
             return None;
         }
         let may = records.may_bound(state.tables(), (table, handle), slot);
-        self.asked.push((SlotRef { entry, table, slot }, may));
+        recording.may_bound(SlotRef { entry, table, slot }, may);
         if !may {
             return None;
         }

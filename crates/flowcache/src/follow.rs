@@ -248,7 +248,7 @@ impl Findings {
     }
 
     /// Pins a value that is the same for all packets of the flow.
-    fn pin_fixed(&mut self, values: &Values<'_>, id: ValueId) {
+    pub(crate) fn pin_fixed(&mut self, values: &Values<'_>, id: ValueId) {
         if self.is_fixed(id) {
             self.pin(values, id);
         }

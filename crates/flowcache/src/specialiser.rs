@@ -356,16 +356,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         if let Op::Cmp { op, a, b, .. } = *op {
             let (a, b) = ((a, findings.dependency(a)), (b, findings.dependency(b)));
             let state = (self.functions.state(), &findings.depends_on[..]);
-            let compared = findings.counters.compare(state, values, op, (a, b));
-            for (slot, may) in findings.counters.asked.drain(..) {
-                findings.recording.may_bound(slot, may);
-            }
-            if let Some(dependency) = compared {
-                for (id, dependency) in [a, b] {
-                    if dependency == ValueDependency::Fixed {
-                        findings.pin(values, id);
-                    }
-                }
+            let Findings { counters, recording, .. } = findings;
+            if let Some(dependency) = counters.compare(recording, state, values, op, (a, b)) {
+                [a.0, b.0].into_iter().for_each(|id| findings.pin_fixed(values, id));
                 return dependency;
             }
         }
