@@ -148,10 +148,12 @@ impl FlowCache {
         layouts: &[Layout],
     ) -> usize {
         self.clear_up(host.functions);
-        self.entered += packets.len() as u64;
         let (takes, sample) = self.sampled(packets.len(), host.functions);
         (self.sample, self.is_left_out) = (sample, !takes);
-        if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() }
+        let count =
+            if takes { self.find_flows(host, packets, layouts).max(1) } else { packets.len() };
+        self.entered += count as u64;
+        count
     }
 
     /// Whether the cache looks at the next `packets` packets, and the state of the sampling

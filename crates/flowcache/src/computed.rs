@@ -1,5 +1,4 @@
-//! Runs the dynamic values of a path for each packet.
-
+//! Computes the dynamic values of a path for each packet.
 #![expect(
     clippy::indexing_slicing,
     reason = "numbers and places of values and entries are positions in lists of this module"
@@ -9,7 +8,7 @@
     reason = "there are at most `MOST + 2` places, and no more entries than slots"
 )]
 
-use crate::dynamic::{Dynamic, Expr, MOST};
+use crate::dynamic::{Dynamic, Expr, MOST, Operation};
 use crate::host::State;
 use arrayvec::ArrayVec;
 use braid_ir::arith::{binary, compare};
@@ -35,7 +34,8 @@ pub(crate) struct Computed {
     entries: Vec<usize>,
     /// The slots that are read: the position of the entry, and the number of the slot.
     slots: Vec<(u8, u32)>,
-    steps: Vec<Expr>,
+    /// The operations, which name values by place.
+    steps: Vec<Operation>,
     /// Conditions: the place of a value, and whether it must be true.
     checks: Vec<(u8, bool)>,
     /// The assignments: the position of the entry, its slot, and the place of the value.
@@ -73,16 +73,15 @@ impl Computed {
         }
         // Values refer to earlier ones, so the places of operands are known.
         for (number, value) in dynamic.values.iter().enumerate() {
+            let Expr::Of(operation) = *value else { continue };
             let at = |operand: u8| places[usize::from(operand)];
-            let step = match *value {
-                Expr::Time | Expr::Length | Expr::Const(_) | Expr::Slot(..) => continue,
-                Expr::Bin(op, width, a, b) => Expr::Bin(op, width, at(a), at(b)),
-                Expr::Cmp(op, a, b) => Expr::Cmp(op, at(a), at(b)),
-                Expr::Not(most, a) => Expr::Not(most, at(a)),
-                Expr::Resize(most, a) => Expr::Resize(most, at(a)),
-                Expr::Clamp(most, a) => Expr::Clamp(most, at(a)),
-            };
-            computed.steps.push(step);
+            computed.steps.push(match operation {
+                Operation::Bin(op, width, a, b) => Operation::Bin(op, width, at(a), at(b)),
+                Operation::Cmp(op, a, b) => Operation::Cmp(op, at(a), at(b)),
+                Operation::Not(most, a) => Operation::Not(most, at(a)),
+                Operation::Resize(most, a) => Operation::Resize(most, at(a)),
+                Operation::Clamp(most, a) => Operation::Clamp(most, at(a)),
+            });
             places[number] = next;
             next += 1;
         }
@@ -147,17 +146,14 @@ impl Computed {
         for step in &self.steps {
             let value = |place: u8| words[usize::from(place)];
             let result = match *step {
-                Expr::Bin(op, width, a, b) => match binary(op, width, value(a), value(b)) {
+                Operation::Bin(op, width, a, b) => match binary(op, width, value(a), value(b)) {
                     Ok(value) => value,
                     Err(_) => return false,
                 },
-                Expr::Cmp(op, a, b) => compare(op, value(a), value(b)).into(),
-                Expr::Not(most, a) => !value(a) & most,
-                Expr::Resize(most, a) => value(a) & most,
-                Expr::Clamp(most, a) => value(a).min(most),
-                Expr::Const(_) | Expr::Length | Expr::Time | Expr::Slot(..) => {
-                    unreachable!("these values are no steps")
-                }
+                Operation::Cmp(op, a, b) => compare(op, value(a), value(b)).into(),
+                Operation::Not(most, a) => !value(a) & most,
+                Operation::Resize(most, a) => value(a) & most,
+                Operation::Clamp(most, a) => value(a).min(most),
             };
             words.push(result);
         }

@@ -36,6 +36,13 @@ pub(crate) enum Expr {
     /// The content of a slot: the number of an entry among the entries that the record depends on,
     /// and the slot.
     Slot(u8, u32),
+    /// The result of an operation on earlier values.
+    Of(Operation),
+}
+
+/// An operation on values, which are given by number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Operation {
     Bin(BinOp, u16, u8, u8),
     Cmp(CmpOp, u8, u8),
     /// The complement of a value, masked with the largest value of the result's type.
@@ -60,11 +67,16 @@ impl Dynamic {
     #[expect(clippy::cast_possible_truncation, reason = "a number below `MOST` has 8 bits")]
     pub(crate) fn add(&mut self, expr: Expr) -> Option<u8> {
         let known = self.values.iter().position(|one| *one == expr);
-        let number = known.unwrap_or_else(|| {
+        if known.is_none() && self.values.len() < MOST {
             self.values.push(expr);
-            self.values.len() - 1
-        });
-        (number < MOST).then_some(number as u8)
+            return Some(self.values.len() as u8 - 1);
+        }
+        known.map(|number| number as u8)
+    }
+
+    /// Adds the result of an operation as a value.
+    pub(crate) fn compute(&mut self, operation: Operation) -> Option<u8> {
+        self.add(Expr::Of(operation))
     }
 
     /// Adds the condition that a value is true (`is`) or false.

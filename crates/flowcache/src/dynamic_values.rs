@@ -4,7 +4,7 @@
     reason = "the number of an entry is its position in `depends_on`"
 )]
 
-use crate::dynamic::Expr;
+use crate::dynamic::{Expr, Operation};
 use crate::entry_use::{Change, Update};
 use crate::findings::{Findings, Put};
 use crate::host::State;
@@ -44,16 +44,19 @@ impl Findings {
         op: &Op,
     ) -> Option<ValueDependency> {
         let most = |out: ValueId| values.ty(out).max();
-        let expr = match *op {
-            Op::Bin { out, op, a, b } => {
-                Expr::Bin(op, values.width(out), self.dynamic(values, a)?, self.dynamic(values, b)?)
-            }
+        let operation = match *op {
+            Op::Bin { out, op, a, b } => Operation::Bin(
+                op,
+                values.width(out),
+                self.dynamic(values, a)?,
+                self.dynamic(values, b)?,
+            ),
             Op::Cmp { op, a, b, .. } => {
-                Expr::Cmp(op, self.dynamic(values, a)?, self.dynamic(values, b)?)
+                Operation::Cmp(op, self.dynamic(values, a)?, self.dynamic(values, b)?)
             }
-            Op::Not { out, a } => Expr::Not(most(out), self.dynamic(values, a)?),
-            Op::Resize { out, a } => Expr::Resize(most(out), self.dynamic(values, a)?),
-            Op::Clamp { out, a } => Expr::Clamp(most(out), self.dynamic(values, a)?),
+            Op::Not { out, a } => Operation::Not(most(out), self.dynamic(values, a)?),
+            Op::Resize { out, a } => Operation::Resize(most(out), self.dynamic(values, a)?),
+            Op::Clamp { out, a } => Operation::Clamp(most(out), self.dynamic(values, a)?),
             Op::Select { cond, a, b, .. } => {
                 self.fix(values, cond)?;
                 self.pin(values, cond);
@@ -61,7 +64,7 @@ impl Findings {
             }
             _ => return None,
         };
-        Some(ValueDependency::Dynamic(self.path.dynamic.add(expr)?))
+        Some(ValueDependency::Dynamic(self.path.dynamic.compute(operation)?))
     }
 
     /// The number of a value among the dynamic values. The value is added if necessary.
@@ -80,7 +83,7 @@ impl Findings {
                 let (length, by) =
                     (self.path.dynamic.add(Expr::Length)?, self.path.dynamic.add(by)?);
                 let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
-                Expr::Bin(op, width, length, by)
+                Expr::Of(Operation::Bin(op, width, length, by))
             }
             ValueDependency::Slot { entry, slot, packets, bytes, wraps } => {
                 return self.dynamic_slot((entry, slot), width, (packets, bytes, wraps));
@@ -106,17 +109,30 @@ impl Findings {
         let old = dynamic.add(Expr::Slot(u8::try_from(entry).ok()?, slot))?;
         let Some(wraps) = wraps else { return Some(old) };
         let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };
-        let (length, times) = (dynamic.add(Expr::Length)?, dynamic.add(Expr::Const(bytes.into()))?);
+        let length = dynamic.add(Expr::Length)?;
         // The addend fits in 64 bits, because the length, `bytes` and `packets` have at most 32
         // bits each. It is then masked or limited to the slot's width.
-        let bytes = dynamic.add(Expr::Bin(BinOp::MulSat, 64, length, times))?;
-        let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
-        let packets = dynamic.add(Expr::Const(packets.unsigned_abs().into()))?;
-        let more = dynamic.add(Expr::Bin(op, 64, bytes, packets))?;
+        let bytes = match bytes {
+            1 => length,
+            _ => {
+                let times = dynamic.add(Expr::Const(bytes.into()))?;
+                dynamic.compute(Operation::Bin(BinOp::MulSat, 64, length, times))?
+            }
+        };
+        let more = match packets {
+            0 => bytes,
+            _ => {
+                let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
+                let packets = dynamic.add(Expr::Const(packets.unsigned_abs().into()))?;
+                dynamic.compute(Operation::Bin(op, 64, bytes, packets))?
+            }
+        };
         let most = Word::MAX >> (128 - width);
-        let more = if wraps { Expr::Resize(most, more) } else { Expr::Clamp(most, more) };
-        let more = dynamic.add(more)?;
-        dynamic.add(Expr::Bin(add, width, old, more))
+        let more = dynamic.compute(match wraps {
+            true => Operation::Resize(most, more),
+            false => Operation::Clamp(most, more),
+        })?;
+        dynamic.compute(Operation::Bin(add, width, old, more))
     }
 
     /// Removes the assignment to a slot.
