@@ -98,7 +98,7 @@ fn functions_that_share_events_share_a_stage_and_go_in_sequence() {
     let args = ["graph", "chain.braid"];
     folder.braid(&args).code(0).says("counter publishes or takes events, gate publishes or takes");
     let plan = folder.braid(&["graph", "chain.braid", "--plan", "--stages", "3"]);
-    plan.code(0).says("they take each other's events");
+    plan.code(0).says("one takes events of another");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(crate) struct ExecContext<'a> {
     pub(crate) stacks: &'a mut Stacks,
     /// Which functions take events.
     pub(crate) subscriptions: &'a Subscriptions,
-    /// Where events go that no function takes.
+    /// Where events and packets go.
     pub(crate) out: &'a mut dyn Outputs,
     /// The reason why the program runs.
     pub(crate) role: Role,

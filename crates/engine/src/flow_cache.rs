@@ -71,13 +71,13 @@ impl braid_flowcache::Programs for ProgramSet {
 
 impl braid_flowcache::Functions for Functions {
     #[inline(always)]
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
     fn is_taken(&self, node: u16, event: EventId) -> bool {
         let is_forgotten = self.mutants.has(DeliveryMutant::TakenRecorded);
         !self.subscriptions.of(node, event).is_empty() && !is_forgotten
-    }
-
-    fn chain(&self) -> &Chain {
-        &self.chain
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
 //! fields and ancestors.
 
 use crate::chain::Chain;
-use crate::model::{Ancestor, EventDecl, EventId, EventTy, Model, Op, Program};
+use crate::model::{Ancestor, EventDecl, EventId, EventTy, Model, Op, Program, StateDecl};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::once;
 
@@ -131,7 +131,7 @@ impl Subscriptions {
         pairs
     }
 
-    /// The handlers that no function of the chain publishes for: the function, and the event type.
+    /// The handlers to which no event of the chain comes: the function, and the event type.
     #[must_use]
     pub fn idle(&self, models: &[&Model]) -> Vec<(u16, EventId)> {
         let mut used = BTreeSet::new();
@@ -197,7 +197,7 @@ impl Subscriptions {
 enum Part {
     /// All programs but the handlers.
     Own,
-    /// A handler, and what ends because of it.
+    /// A handler, and the entries that it may evict.
     Handler(usize),
 }
 
@@ -208,10 +208,13 @@ impl Part {
             Part::Own => published(own_programs(model)),
             Part::Handler(number) => {
                 let Some((_, program)) = model.handlers.get(number) else { return BTreeSet::new() };
-                // New entries may evict others, and they end at some time.
-                let assigns =
-                    ops(program).any(|op| matches!(op, Op::StateSet { .. } | Op::StatePut { .. }));
-                match assigns {
+                let evicts = ops(program).any(|op| match op {
+                    Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
+                        model.state.get(state.index()).is_some_and(StateDecl::evicts)
+                    }
+                    _ => false,
+                });
+                match evicts {
                     true => published(once(program).chain(expire)),
                     false => published(once(program)),
                 }

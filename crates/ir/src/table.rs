@@ -99,6 +99,12 @@ pub struct StateDecl {
 }
 
 impl StateDecl {
+    /// Whether an assignment may end other entries.
+    #[must_use]
+    pub fn evicts(&self) -> bool {
+        self.when_full == WhenFull::EvictOldest && self.granularity != Granularity::Global
+    }
+
     /// A table of one entry that workers share, without default and time-outs.
     #[must_use]
     pub fn new(

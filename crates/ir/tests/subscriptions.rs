@@ -108,19 +108,22 @@ fn function_that_is_at_work_closes_a_circle_with_another_handler() {
 
 #[test]
 fn entries_that_end_because_of_a_handler_close_circles() {
-    let ends = |handler: &str| {
-        model(
-            "state s: u8 per [u8] capacity 1 full evict_oldest
-             event A extends EVENT { } event B extends EVENT { }",
-            "",
-            &format!("expire s {{ b0: emit B() return }} on A {{ b0: {handler} return }}"),
-        )
+    // The packet program of the first function publishes A, and its handler takes B. The handler of
+    // A in the second function may evict an entry, whose end publishes B.
+    let types = "event A extends EVENT { } event B extends EVENT { }";
+    let chain = |full: &str, handler: &str| {
+        let state = format!("state s: u8 per [u8] capacity 1 full {full}");
+        let programs =
+            format!("expire s {{ b0: emit B() return }} on A {{ b0: {handler} return }}");
+        let second = model(&format!("{state} {types}"), "", &programs);
+        of(&[model(types, "emit A()", &format!("on B {RETURN}")), second])
     };
     let creates = "v0:u8 = const 1 v1:bool = set s[v0], (v0)";
-    let circle = of(&[ends(creates), relay("B", "A")]).expect_err("a circle");
-    assert_eq!(circle, Problem::Circle(vec![step(0, "B"), step(1, "A")]));
-    // Without a new entry, the handler ends none.
-    assert!(of(&[ends(""), relay("B", "C")]).is_ok());
+    let circle = chain("evict_oldest", creates).expect_err("a circle");
+    assert_eq!(circle, Problem::Circle(vec![step(0, "A"), step(1, "B")]));
+    // Without a new entry, or where a full table refuses it, the handler ends none.
+    assert!(chain("evict_oldest", "").is_ok());
+    assert!(chain("refuse", creates).is_ok());
 }
 
 /// The problems of a model with a handler of the type SCAN.

@@ -3,24 +3,28 @@
 use super::instance::Instance;
 use braid_ir::model::EventId;
 use braid_ir::subscriptions::{Subscriber, Subscriptions};
+use smallvec::{SmallVec, smallvec};
+
+/// Parts of the list of all functions, each with the number of its first function. There are two
+/// until a handler runs within another one.
+type Pieces<'a> = SmallVec<[(u16, &'a mut [Instance]); 3]>;
 
 /// The functions that are not at work, as pieces of the list of all functions.
 pub(super) struct Others<'a> {
-    /// Each piece with the number of its first function.
-    pieces: Vec<(u16, &'a mut [Instance])>,
+    pieces: Pieces<'a>,
     subscriptions: &'a Subscriptions,
 }
 
 impl<'a> Others<'a> {
     /// All functions of a chain.
     pub(super) fn all(nodes: &'a mut [Instance], subscriptions: &'a Subscriptions) -> Self {
-        Self { pieces: vec![(0, nodes)], subscriptions }
+        Self { pieces: smallvec![(0, nodes)], subscriptions }
     }
 
     /// A function, and the functions besides it. `None` if the function is at work.
     pub(super) fn take(self, node: u16) -> Option<(&'a mut Instance, Self)> {
         let mut taken = None;
-        let mut pieces = Vec::with_capacity(self.pieces.len() + 1);
+        let mut pieces = Pieces::new();
         for (first, piece) in self.pieces {
             let place = node.checked_sub(first).map(usize::from);
             match place.filter(|place| *place < piece.len()) {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use braid_ir::chain::Chain;
-use braid_ir::model::{Granularity, Setting, StateId, WhenFull};
+use braid_ir::model::{Granularity, Setting, StateId};
 use braid_ir::residual::Counter;
 use braid_ir::value::ParamValue;
 
@@ -87,7 +87,7 @@ impl<'a> Table<'a> {
 
     /// Whether an assignment may end other entries.
     pub(crate) fn evicts(&self) -> bool {
-        self.decl().when_full == WhenFull::EvictOldest && !self.is_global()
+        self.decl().evicts()
     }
 
     /// The value of each slot when there is no entry.

@@ -34,17 +34,17 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     for (_, program) in &model.streams {
         walk.program(program);
     }
+    for (event, program) in &model.handlers {
+        let event = model.events.get(event.index());
+        walk.profile.takes.extend(event.map(|event| event.name.clone()));
+        walk.program(program);
+    }
     walk.on_time = true;
     for program in model.expire.iter().map(|(_, program)| program) {
         walk.program(program);
     }
     for timer in &model.timers {
         walk.program(&timer.body);
-    }
-    for (event, program) in &model.handlers {
-        let event = model.events.get(event.index());
-        walk.profile.takes.extend(event.map(|event| event.name.clone()));
-        walk.program(program);
     }
     walk.profile.acts_on_time |= !model.expire.is_empty() || !model.timers.is_empty();
     walk.profile

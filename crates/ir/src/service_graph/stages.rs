@@ -92,7 +92,7 @@ pub enum Why {
     Sends(u16),
     /// `Priority` relates them.
     Priority,
-    /// They publish events, and take each other's.
+    /// One takes events of another.
     Handlers,
     /// They publish events at times of their own, and the events need one order.
     Events,

@@ -7,7 +7,7 @@ use super::draft::Draft;
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// Reports event types that two functions declare differently, events that go round in a circle, and
-/// handlers that no function publishes for.
+/// handlers to which no event comes.
 pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) {
     let models: Option<Vec<&Model>> =
         draft.nodes.iter().map(|node| node.model.as_deref()).collect();
@@ -16,12 +16,15 @@ pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) {
     match Subscriptions::of_models(&models) {
         Ok(found) => found.idle(&models).into_iter().for_each(|(node, event)| {
             let name = &models[usize::from(node)].events[event.index()].name;
-            let message = format!(
-                "`{}` takes events of the type {name}, but no other function of the chain publishes any",
-                draft.node_name(node)
-            );
+            let message =
+                format!("no event comes to the handler of {name} of `{}`", draft.node_name(node));
             let span = draft.nodes[usize::from(node)].span;
-            diags.push(Diagnostic::new(codes::SUBSCRIPTION_IDLE, message, span, "takes none"));
+            diags.push(Diagnostic::new(
+                codes::SUBSCRIPTION_IDLE,
+                message,
+                span,
+                "its handler never runs",
+            ));
         }),
         Err(problem) => diags.push(describe(draft, &problem)),
     }
@@ -35,7 +38,7 @@ fn describe(draft: &Draft<'_>, problem: &Problem) -> Diagnostic {
             let message = format!("`{from}` and `{to}` declare the event {event} differently");
             Diagnostic::new(codes::EVENT_TYPES_DIFFER, message, span(*subscriber), "takes it")
                 .label(span(*publisher), "publishes it")
-                .help("give the type the same parent and the same fields in both files")
+                .help("declare the type with the same parent and the same fields as the other function")
         }
         Problem::Circle(steps) => {
             let words = steps.iter().map(|Step { node, event }| {

@@ -152,6 +152,12 @@ impl<'a> Module<'a> {
 
     fn resolve_event(&self, name: &'a str, diags: &mut Diagnostics) -> Option<EventDecl> {
         let mut line = vec![*self.events.get(name)?];
+        if name == ROOT {
+            let span = line.first()?.name.span;
+            let message = format!("{ROOT} is the root of all event types");
+            diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, span, "taken"));
+            return None;
+        }
         let mut ancestors: Vec<Ancestor> = Vec::new();
         while let Some(parent) = &line.last()?.parent {
             ancestors.push(Ancestor { name: parent.text.clone(), fields: 0 });

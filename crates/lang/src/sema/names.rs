@@ -55,10 +55,9 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
         return of_stream(lower, path);
     }
     if let Mode::Handler(event) = lower.mode
-        && let [_, field] = path.parts.as_slice()
         && first.text == "event"
     {
-        return of_event(lower, event, field);
+        return of_event(lower, event, path);
     }
     if lower.mode == Mode::Stream(StreamEvent::Alert) && first.text == "alert" {
         return of_alert(lower, path);
@@ -111,7 +110,13 @@ fn of_stream<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
 }
 
 /// Resolves `event.NAME` in a handler.
-fn of_event<'a>(lower: &mut Lower<'a>, event: EventId, field: &Ident) -> Option<Named<'a>> {
+fn of_event<'a>(lower: &mut Lower<'a>, event: EventId, path: &Path) -> Option<Named<'a>> {
+    let [_, field] = path.parts.as_slice() else {
+        let message = format!("`{}` is no field of the event", joined(path));
+        let wrong =
+            Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, "expected `event.NAME`");
+        return lower.fail(wrong);
+    };
     let decl = lower.model.events.get(event.index())?;
     let fields = (0..).zip(&decl.fields);
     let found = fields.clone().find(|(_, (name, _))| *name == field.text);

@@ -109,7 +109,7 @@ fn reason(chain: &Chain, why: &Why) -> String {
             format!("{} sends the others more than the packet itself", name(chain, *node))
         }
         Why::Priority => "Priority relates them".to_owned(),
-        Why::Handlers => "they take each other's events".to_owned(),
+        Why::Handlers => "one takes events of another".to_owned(),
         Why::Events => "timers or ended entries publish events, whose order is one".to_owned(),
         Why::Between => "a path leaves a stage only once".to_owned(),
         Why::Merge => "no merger can put their results together".to_owned(),

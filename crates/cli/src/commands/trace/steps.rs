@@ -151,7 +151,17 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
         names.interface(walk.interface),
         walk.packet
     );
+    let mut entered = None;
     for step in told_once(&walk.steps) {
+        match step {
+            Step::Enter { node, .. } => entered = Some(*node),
+            // What handlers, timers and ended entries do, perhaps of another function.
+            Step::State { node, .. } | Step::Row { node, .. } if Some(*node) != entered => {
+                let _ = writeln!(text, "  {}: {}", names.name(*node), names.step(step).1);
+                continue;
+            }
+            _ => {}
+        }
         let _ = match names.step(step) {
             (true, line) => writeln!(text, "{line}"),
             (false, line) => writeln!(text, "  {line}"),

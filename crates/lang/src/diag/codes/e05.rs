@@ -112,12 +112,12 @@ codes! {
     right: "event A extends EVENT {}\nevent B extends EVENT {}\nnf f() { on A { emit B; } output; }\nnf g() { emit A; output; }\nchain c { path f() <-> g(); }";
 
     EVENT_TYPES_DIFFER = 524, Error, "two functions declare an event differently",
-    "Functions of different files may declare the same event type. It then has the same parent and the same fields in both, with the same types. The message names the functions of the chain.",
+    "Functions of the library have event types of their own. A function that takes their events declares the type again, with the same parent and the same fields of the same types. The message names the functions of the chain.",
     wrong: "chain c { /* functions with `event SCAN extends EVENT { src: ip4 }` and `event SCAN extends EVENT { src: u128 }` */ }",
     right: "event SCAN extends EVENT { src: u128 }\nnf f() { emit SCAN { src: 1 }; output; }\nnf g() { state seen: bool per (u128) = false; on SCAN { seen[event.src] = true; } if seen[1] { drop; } output; }\nchain c { path f() <-> g(); }";
 
-    SUBSCRIPTION_IDLE = 525, Warning, "a handler that no function publishes for",
-    "No function of the chain publishes events of this type, or of types that extend it. Events that a function publishes itself do not come to its own handlers, and native functions publish no events for handlers.",
+    SUBSCRIPTION_IDLE = 525, Warning, "a handler to which no event comes",
+    "No other function of the chain publishes events of this type or of types that extend it, or the function has handlers of nearer types, which take all of them. Events that a function publishes itself do not come to its own handlers, and native functions publish no events for handlers.",
     wrong: "event A extends EVENT {}\nnf f() { state n: u32 global = 0; on A { n += 1; } if n > 3 { drop; } output; }\nchain c { path f(); }",
     right: "event A extends EVENT {}\nnf f() { state n: u32 global = 0; on A { n += 1; } if n > 3 { drop; } output; }\nnf g() { emit A; output; }\nchain c { path g() <-> f(); }";
 }
