@@ -4,27 +4,47 @@
 //! several places, so the evaluation keeps all of them: the tests hold if some choice of places
 //! satisfies them all.
 
-use crate::rule::{Content, Test, What};
+use crate::limits::RULE_WORK;
+use crate::rule::{Content, Expression, Test, What};
 use memchr::memmem;
-use regex_automata::Input;
-use regex_automata::meta::Regex;
 
-/// The bytes that may still be searched.
+/// The work that all rules may still take, in bytes to search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work(pub u64);
+
+/// The work that one rule may still take.
+pub struct RuleWork<'a> {
+    left: u64,
+    all: &'a mut Work,
+}
 
 /// The work is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exhausted;
 
 impl Work {
-    fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.0 = self.0.checked_sub(bytes as u64 + 16).ok_or(Exhausted)?;
+    /// Whether it does not suffice for another rule.
+    pub fn is_used_up(self) -> bool {
+        self.0 < RULE_WORK
+    }
+
+    /// The work of the next rule.
+    pub fn of_rule(&mut self) -> RuleWork<'_> {
+        RuleWork { left: RULE_WORK, all: self }
+    }
+}
+
+impl RuleWork<'_> {
+    /// Takes the work to search these bytes, each as costly as `weight` bytes of a literal.
+    fn spend(&mut self, bytes: usize, weight: usize) -> Result<(), Exhausted> {
+        let cost = bytes.saturating_mul(weight).saturating_add(16) as u64;
+        self.all.0 = self.all.0.saturating_sub(cost.min(self.left));
+        self.left = self.left.checked_sub(cost).ok_or(Exhausted)?;
         Ok(())
     }
 }
 
-/// Whether all hold. What comes behind the first that does not is not evaluated.
+/// Whether all of them hold. Those behind the first one that does not hold are not evaluated.
 pub fn all(each: impl Iterator<Item = Result<bool, Exhausted>>) -> Result<bool, Exhausted> {
     for holds in each {
         if !holds? {
@@ -35,14 +55,14 @@ pub fn all(each: impl Iterator<Item = Result<bool, Exhausted>>) -> Result<bool, 
 }
 
 /// Whether the tests hold.
-pub fn holds(tests: &[Test], buffer: &[u8], work: &mut Work) -> Result<bool, Exhausted> {
+pub fn holds(tests: &[Test], buffer: &[u8], work: &mut RuleWork<'_>) -> Result<bool, Exhausted> {
     // The ends of matches from which the next relative test may count, in order.
-    let mut ends = vec![0];
+    let mut ends: Vec<usize> = vec![0];
     for test in tests {
         let holds = match &test.what {
             What::Length(least, most) => (*least..=*most).contains(&buffer.len()),
             What::DataAt(count) if test.is_relative => {
-                ends.retain(|end| (end + count <= buffer.len()) != test.is_negated);
+                ends.retain(|end| (end.saturating_add(*count) <= buffer.len()) != test.is_negated);
                 !ends.is_empty()
             }
             What::DataAt(count) => (*count < buffer.len()) != test.is_negated,
@@ -61,14 +81,14 @@ fn content_holds(
     test: &Test,
     buffer: &[u8],
     ends: &mut Vec<usize>,
-    work: &mut Work,
+    work: &mut RuleWork<'_>,
 ) -> Result<bool, Exhausted> {
     let len = content.bytes.len();
     if !test.is_relative {
         let from = usize::try_from(content.from).unwrap_or(0);
         let until = content.room.map_or(buffer.len(), |room| from.saturating_add(room));
         let window = from..until.min(buffer.len());
-        work.spend(window.len())?;
+        work.spend(window.len(), weight(content))?;
         let mut found = occurrences(content, buffer, window);
         if test.is_negated {
             return Ok(found.next().is_none());
@@ -81,7 +101,7 @@ fn content_holds(
     }
     let Some(first) = ends.first() else { return Ok(false) };
     let start = shifted(*first, content.from);
-    work.spend(buffer.len().saturating_sub(start) + ends.len())?;
+    work.spend(buffer.len().saturating_sub(start) + ends.len(), weight(content))?;
     let found = occurrences(content, buffer, start..buffer.len());
     if test.is_negated {
         let found: Vec<usize> = found.collect();
@@ -169,41 +189,83 @@ fn nocase<'a>(bytes: &'a [u8], literal: &'a [u8]) -> impl Iterator<Item = usize>
     })
 }
 
+/// How costly it is to search a byte for a content.
+fn weight(content: &Content) -> usize {
+    if content.is_nocase { 1 + content.bytes.len() / 32 } else { 1 }
+}
+
 fn regex_holds(
-    regex: &Regex,
+    regex: &Expression,
     test: &Test,
     buffer: &[u8],
     ends: &mut Vec<usize>,
-    work: &mut Work,
+    work: &mut RuleWork<'_>,
 ) -> Result<bool, Exhausted> {
-    let starts = if test.is_relative { std::mem::take(ends) } else { vec![0] };
+    let mut starts = if test.is_relative { std::mem::take(ends) } else { vec![0] };
+    let behind = |start: usize| buffer.get(start..).unwrap_or_default();
+    if test.is_negated {
+        let found = without_match(regex, starts, behind, work)?;
+        let holds = !found.is_empty();
+        // An absolute negated test has no place of its own.
+        if test.is_relative {
+            *ends = found;
+        }
+        return Ok(holds);
+    }
+    if regex.is_free {
+        // What matches behind a later start also matches behind the first one.
+        starts.truncate(1);
+    }
     let mut found = Vec::new();
     for start in starts {
-        let bytes = buffer.get(start..).unwrap_or_default();
-        work.spend(bytes.len())?;
-        if test.is_negated || !test.feeds {
-            let holds = regex.is_match(bytes) != test.is_negated;
-            match (holds, test.is_relative) {
-                (true, true) => found.push(start),
-                (true, false) => return Ok(true),
-                (false, _) => {}
-            }
-            if holds && !test.feeds && !test.is_negated {
+        let bytes = behind(start);
+        work.spend(regex.reach(bytes.len()), regex.weight)?;
+        if !test.feeds {
+            if regex.is_match(bytes) {
                 return Ok(true);
             }
-        } else {
-            for end in regex.find_iter(Input::new(bytes)).map(|found| start + found.end()) {
-                work.spend(0)?;
-                found.push(end);
-            }
+            continue;
+        }
+        for one in regex.find_iter(bytes) {
+            work.spend(regex.look_ahead(bytes.len() - one.start()), regex.weight)?;
+            found.push(start + one.end());
         }
     }
     found.sort_unstable();
     found.dedup();
-    let holds = !found.is_empty();
-    // An absolute negated test has no place of its own.
-    if test.is_relative || !test.is_negated {
-        *ends = found;
+    *ends = found;
+    Ok(!ends.is_empty())
+}
+
+/// The starts behind which a regular expression does not match.
+fn without_match<'a>(
+    regex: &Expression,
+    mut starts: Vec<usize>,
+    behind: impl Fn(usize) -> &'a [u8],
+    work: &mut RuleWork<'_>,
+) -> Result<Vec<usize>, Exhausted> {
+    let mut matches = |start: usize| {
+        let bytes = behind(start);
+        work.spend(regex.reach(bytes.len()), regex.weight)?;
+        Ok(regex.is_match(bytes))
+    };
+    if !regex.is_free {
+        let mut found = Vec::new();
+        for start in starts {
+            if !matches(start)? {
+                found.push(start);
+            }
+        }
+        return Ok(found);
     }
-    Ok(holds)
+    // Behind later starts, there are only fewer matches.
+    let (mut low, mut high) = (0, starts.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        match starts.get(middle) {
+            Some(start) if matches(*start)? => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(starts.split_off(low))
 }

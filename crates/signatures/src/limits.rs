@@ -18,8 +18,12 @@ pub const MAX_CONTENT: usize = 1_024;
 pub const MAX_SELECTOR: usize = 32;
 /// The most bytes of one compiled regular expression.
 pub const MAX_REGEX: usize = 1 << 20;
-/// The most bytes of all compiled regular expressions together.
-pub const MAX_REGEXES: usize = 256 << 20;
+/// The most bytes that a search by a regular expression keeps for the next one.
+pub const REGEX_CACHE: usize = 256 << 10;
+/// The most bytes of all compiled regular expressions together, with what their searches keep.
+pub const MAX_REGEXES: usize = 512 << 20;
+/// The largest number of an offset, a distance or `isdataat`.
+pub const MAX_PLACE: u32 = 1 << 24;
 
 /// The bytes of each direction that rules without HTTP buffers see.
 pub const STREAM_DEPTH: usize = 32 << 10;
@@ -31,11 +35,18 @@ pub const BODY_DEPTH: usize = 16 << 10;
 pub const RAW_BODY_DEPTH: usize = 2 * BODY_DEPTH;
 /// The most fields of the head of an HTTP message. A message with more is malformed.
 pub const MAX_FIELDS: usize = 128;
-/// The most requests that wait for their responses. Earlier ones are forgotten.
+/// The most requests that wait for their responses. Beyond that, responses are not inspected.
 pub const MAX_PIPELINED: usize = 1_024;
-/// The bytes that rules may search in a direction of a stream, counted again for each search.
-pub const STREAM_WORK: u64 = 64 << 20;
-/// The bytes that rules may search in an HTTP message.
-pub const MESSAGE_WORK: u64 = 16 << 20;
+/// The work that a rule may take when it is evaluated, in bytes to search.
+pub const RULE_WORK: u64 = 2 << 20;
+/// The work that all rules may take in a direction of a stream.
+pub const STREAM_WORK: u64 = 128 << 20;
+/// The work that all rules may take in an HTTP message, for its head and again for its body.
+pub const MESSAGE_WORK: u64 = 32 << 20;
+/// A rule that does not hold is evaluated this often with each segment, and then only when the
+/// stream has grown by one part in [`LATER`].
+pub const TRIES: u8 = 32;
+/// See [`TRIES`].
+pub const LATER: usize = 8;
 /// The most rules that a connection remembers because they have alerted.
 pub const MAX_DONE: usize = 4_096;

@@ -1,8 +1,11 @@
 //! Sets of numbers as ranges, for addresses and ports.
 
-/// A set of numbers: sorted, disjoint ranges that do not touch. Both ends belong to a range.
+use std::sync::Arc;
+
+/// A set of numbers: sorted, disjoint ranges that do not touch. Both ends belong to a range. Cheap to
+/// clone, so that rules share the lists that variables name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Ranges(Vec<(u128, u128)>);
+pub struct Ranges(Arc<[(u128, u128)]>);
 
 impl Ranges {
     /// The set of all members of these ranges, in any order.
@@ -16,19 +19,19 @@ impl Ranges {
             }
             meets
         });
-        Self(all)
+        Self(all.into())
     }
 
-    /// The members of both sets.
-    pub fn union(&self, other: &Self) -> Self {
-        Self::new(self.0.iter().chain(&other.0).copied().collect())
+    /// The members of all sets.
+    pub fn union<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::new(all.into_iter().flat_map(|one| one.0.iter().copied()).collect())
     }
 
     /// The numbers up to `most` that are no members.
     pub fn complement(&self, most: u128) -> Self {
         let mut found = Vec::new();
         let mut next = Some(0);
-        for (low, high) in &self.0 {
+        for (low, high) in self.0.iter() {
             if let Some(from) = next
                 && from < *low
             {
@@ -37,13 +40,13 @@ impl Ranges {
             next = high.checked_add(1);
         }
         found.extend(next.filter(|from| *from <= most).map(|from| (from, most)));
-        Self(found)
+        Self(found.into())
     }
 
     /// The members that are not in another set.
     pub fn without(&self, other: &Self) -> Self {
         // De Morgan: neither outside this set nor in the other one.
-        self.complement(u128::MAX).union(other).complement(u128::MAX)
+        Self::union([&self.complement(u128::MAX), other]).complement(u128::MAX)
     }
 
     pub fn contains(&self, number: u128) -> bool {
@@ -68,7 +71,7 @@ mod tests {
     #[test]
     fn ranges_join_where_they_meet() {
         let set = Ranges::new(vec![(5, 6), (1, 2), (3, 3), (9, 8)]);
-        assert_eq!(set, Ranges(vec![(1, 3), (5, 6)]));
+        assert_eq!(set, Ranges([(1, 3), (5, 6)].into()));
         let members: Vec<u128> = (0..8).filter(|number| set.contains(*number)).collect();
         assert_eq!(members, [1, 2, 3, 5, 6]);
     }
@@ -76,8 +79,8 @@ mod tests {
     #[test]
     fn complement_reaches_the_largest_number() {
         let set = Ranges::new(vec![(0, 2), (7, 9)]);
-        assert_eq!(set.complement(9), Ranges(vec![(3, 6)]));
-        assert_eq!(set.complement(12), Ranges(vec![(3, 6), (10, 12)]));
+        assert_eq!(set.complement(9), Ranges([(3, 6)].into()));
+        assert_eq!(set.complement(12), Ranges([(3, 6), (10, 12)].into()));
         let all = Ranges::new(vec![(0, u128::MAX)]);
         assert!(all.complement(u128::MAX).is_empty());
         assert_eq!(all.without(&set).complement(u128::MAX), set);

@@ -1,8 +1,11 @@
 //! Rules: their headers, and the tests of their buffers.
 
 use crate::flow::Flow;
+use crate::limits::REGEX_CACHE;
 use crate::ranges::Ranges;
+use regex_automata::Match;
 use regex_automata::meta::Regex;
+use regex_syntax::hir::{Hir, Look};
 
 /// What an alert says of its rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,11 +120,62 @@ pub struct Test {
 #[derive(Clone, Debug)]
 pub enum What {
     Content(Content),
-    Regex(Box<Regex>),
+    Regex(Box<Expression>),
     /// That many bytes are there, behind the match before if the test is relative.
     DataAt(usize),
     /// The length of the buffer.
     Length(usize, usize),
+}
+
+/// A regular expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    regex: Regex,
+    /// No assertion stands at the begin of a match, so that the same text matches behind any start.
+    pub is_free: bool,
+    /// It matches only at the start.
+    is_anchored: bool,
+    /// The most bytes of a match.
+    most: Option<usize>,
+    /// How costly it is to search a byte.
+    pub weight: usize,
+}
+
+impl Expression {
+    /// A compiled expression. `states` is the size of its automaton.
+    pub fn new(regex: Regex, hir: &Hir, states: usize) -> Self {
+        let properties = hir.properties();
+        Self {
+            regex,
+            is_free: properties.look_set_prefix_any().is_empty(),
+            is_anchored: properties.look_set_prefix().contains(Look::Start),
+            most: properties.maximum_len(),
+            weight: 1 + states / 32,
+        }
+    }
+
+    pub fn is_match(&self, bytes: &[u8]) -> bool {
+        self.regex.is_match(bytes)
+    }
+
+    pub fn find_iter(&self, bytes: &[u8]) -> impl Iterator<Item = Match> {
+        self.regex.find_iter(bytes)
+    }
+
+    /// The most bytes that a search reads in a text of this length.
+    pub fn reach(&self, len: usize) -> usize {
+        if self.is_anchored { self.look_ahead(len) } else { len }
+    }
+
+    /// The most bytes that a search reads from the start of a match on, if `len` bytes follow.
+    pub fn look_ahead(&self, len: usize) -> usize {
+        self.most.map_or(len, |most| most.saturating_add(1).min(len))
+    }
+
+    /// Its memory, and that of its searches (bytes).
+    pub fn memory(&self) -> usize {
+        self.regex.memory_usage() + REGEX_CACHE
+    }
 }
 
 /// A literal and where it may be.

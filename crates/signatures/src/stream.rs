@@ -1,11 +1,11 @@
 //! One direction of a connection for rules about the bytes of streams.
 //!
 //! The bytes are kept up to a depth, so that rules see them whole, however they were cut. A rule that
-//! more bytes cannot make false is evaluated whenever bytes have come. The others are evaluated when
-//! the last byte has come.
+//! more bytes cannot make false is evaluated whenever bytes have come, unless there are very many
+//! small segments. All others are evaluated when the last byte has come.
 
 use crate::eval::{self, Work};
-use crate::limits::{MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK};
+use crate::limits::{LATER, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
 use crate::outcome::{Alert, Context};
 use crate::rule::{Buffer, Stage};
 
@@ -22,7 +22,23 @@ pub struct Direction {
     /// these select.
     scanned: usize,
     found: Vec<u32>,
-    candidates: Vec<u32>,
+    candidates: Vec<Candidate>,
+}
+
+/// A rule that may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Candidate {
+    rule: u32,
+    /// How often it was evaluated and did not hold.
+    tries: u8,
+    /// The length of the stream from which on it is evaluated again.
+    next: usize,
+}
+
+impl Candidate {
+    fn new(rule: u32) -> Self {
+        Self { rule, tries: 0, next: 0 }
+    }
 }
 
 impl Direction {
@@ -67,7 +83,7 @@ impl Direction {
         *self = Self { is_over: true, ..Self::new(self.from_client) };
     }
 
-    /// Other rules count from now on.
+    /// The rules are others now. They are selected again from the bytes that are kept.
     pub fn select_anew(&mut self) {
         self.scanned = 0;
         self.found = Vec::new();
@@ -75,7 +91,8 @@ impl Direction {
     }
 
     pub fn memory(&self) -> usize {
-        self.kept.capacity() + 4 * (self.found.capacity() + self.candidates.capacity())
+        let candidates = size_of::<Candidate>() * self.candidates.capacity();
+        self.kept.capacity() + 4 * self.found.capacity() + candidates
     }
 
     /// Selects the rules whose content occurs in the new bytes.
@@ -89,14 +106,16 @@ impl Direction {
             })
         };
         if self.scanned == 0 {
-            self.candidates.extend(rules.always().iter().copied().filter(applies));
+            let always = rules.always().iter().copied().filter(applies);
+            self.candidates.extend(always.map(Candidate::new));
         }
         let from = self.scanned.saturating_sub(MAX_SELECTOR - 1);
         let bytes = self.kept.get(from..).unwrap_or_default();
         for pattern in rules.patterns(bytes) {
             if let Err(at) = self.found.binary_search(&pattern) {
                 self.found.insert(at, pattern);
-                self.candidates.extend(rules.selected(pattern, Buffer::Raw).filter(applies));
+                let selected = rules.selected(pattern, Buffer::Raw).filter(applies);
+                self.candidates.extend(selected.map(Candidate::new));
             }
         }
         self.scanned = self.kept.len();
@@ -105,20 +124,30 @@ impl Direction {
     /// Evaluates the selected rules. The rules that hold alert.
     fn evaluate(&mut self, stage: Stage, context: &mut Context<'_>) {
         let Self { kept, work, candidates, from_client, .. } = self;
-        let mut exhausted = false;
-        let mut held = Vec::new();
-        candidates.retain(|number| {
-            let Some(rule) = context.set.rule(*number) else { return false };
-            if rule.stage > stage || exhausted {
+        let (mut is_used_up, mut held) = (false, Vec::new());
+        candidates.retain_mut(|one| {
+            let Some(rule) = context.set.rule(one.rule) else { return false };
+            let is_early = stage == Stage::Stream && kept.len() < one.next;
+            if rule.stage > stage || is_early || is_used_up {
                 return true;
             }
-            let tests = rule.buffers.iter().map(|of| eval::holds(&of.tests, kept, work));
-            match eval::all(tests) {
-                Ok(true) => held.push(*number),
-                Ok(false) => return true,
-                Err(_) => exhausted = true,
+            if work.is_used_up() {
+                is_used_up = true;
+                return true;
             }
-            exhausted
+            let mut work = work.of_rule();
+            let tests = rule.buffers.iter().map(|of| eval::holds(&of.tests, kept, &mut work));
+            match eval::all(tests) {
+                Ok(true) => held.push(one.rule),
+                Ok(false) => {
+                    one.tries = one.tries.saturating_add(1);
+                    let wait = if one.tries > TRIES { kept.len() / LATER } else { 0 };
+                    one.next = kept.len() + wait;
+                    return true;
+                }
+                Err(_) => context.counts.exhausted += 1,
+            }
+            false
         });
         held.sort_unstable();
         for rule in held {
@@ -127,7 +156,7 @@ impl Direction {
                 context.alerts.push(Alert { rule, from_client: *from_client });
             }
         }
-        if exhausted {
+        if is_used_up {
             context.counts.exhausted += 1;
             self.leave();
         }

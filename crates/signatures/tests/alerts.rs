@@ -215,19 +215,66 @@ fn malformed_messages_end_http_and_are_counted() {
         (format!("GET /q1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{get}"), 1),
         (format!("{get}nonsense\r\n\r\n{get}"), 1),
         (format!("{get}{}", "G".repeat(20_000)), 1),
+        (format!("{get}GET /q1 HTTP/1.1\r\nHost"), 1),
         (format!("EHLO me\r\n\r\n{get}"), 0),
-        (format!("get /q1 HTTP/1.1\r\n\r\n{get}"), 0),
+        (format!("get\t/q1 HTTP/1.1\r\n\r\n{get}"), 0),
         (format!("SSH-2.0-x\r\n{get}"), 0),
         (format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{get}"), 0),
     ] {
         let wanted = if bytes.starts_with("GET /q1") { vec![11, 12, 15] } else { vec![] };
-        let is_first_malformed = bytes.contains("Content-Length");
-        let wanted = if is_first_malformed { vec![] } else { wanted };
         for step in [1, 7, usize::MAX] {
             let (sids, counts) = play(&set(HTTP), &[bytes.as_bytes()], step, true);
             assert_eq!((sids, counts.malformed), (wanted.clone(), malformed), "{bytes}");
         }
     }
+}
+
+#[test]
+fn what_http_has_found_stays_when_a_later_part_is_malformed() {
+    let rules = set(concat!(
+        "alert http any any -> any any (http.request_body; content:\"evil\"; sid:1;)\n",
+        "alert http any any -> any any (http.method; content:\"get\"; sid:2;)\n",
+    ));
+    let chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\nzz\r\n";
+    let small = "get / HTTP/1.1\r\n\r\n";
+    for (bytes, sid, malformed) in [(chunked, 1, 1), (small, 2, 0)] {
+        for step in [1, 7, usize::MAX] {
+            let (sids, counts) = play(&rules, &[bytes.as_bytes()], step, true);
+            assert_eq!((sids, counts.malformed), (vec![sid], malformed), "{bytes}");
+        }
+    }
+}
+
+#[test]
+fn buffer_of_a_content_is_that_of_the_tests_behind_it() {
+    let rules = set(concat!(
+        "alert tcp any any -> any any (content:\"/x\"; isdataat:!1,relative; http_uri; sid:1;)\n",
+        "alert tcp any any -> any any (content:\"evil\"; isdataat:1; http_uri; sid:2;)\n",
+    ));
+    for (bytes, wanted) in [
+        ("GET /x HTTP/1.1\r\n\r\n", vec![1]),
+        ("GET /xy HTTP/1.1\r\n\r\n", vec![]),
+        ("GET /evil HTTP/1.1\r\n\r\n", vec![2]),
+        ("GET / HTTP/1.1\r\nA: evil\r\n\r\n", vec![]),
+    ] {
+        assert_eq!(play(&rules, &[bytes.as_bytes()], usize::MAX, true).0, wanted, "{bytes}");
+    }
+}
+
+#[test]
+fn refused_tunnel_is_http_still() {
+    let connect = b"CONNECT example.org:443 HTTP/1.1\r\n\r\n";
+    let no = b"HTTP/1.1 405 Not Allowed\r\nContent-Length: 0\r\n\r\n";
+    let get: &[u8] = b"GET /q1 HTTP/1.1\r\n\r\n";
+    let (found, counts) = play(&set(HTTP), &[connect, no, get], 7, true);
+    assert_eq!((found, counts.malformed), (vec![11, 12, 15], 0));
+}
+
+#[test]
+fn responses_to_unknown_requests_are_counted() {
+    let get = b"GET / HTTP/1.1\r\n\r\n".repeat(1_100);
+    let (_, counts) = play(&set(HTTP), &[&get, b"HTTP/1.1 200 OK\r\n\r\n"], usize::MAX, true);
+    assert!(counts.malformed > 0);
 }
 
 #[test]

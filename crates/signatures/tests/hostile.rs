@@ -43,6 +43,9 @@ const PIECES: &[&str] = &[
     "\0",
     "flow:to_server; ",
     ";",
+    "isdataat:16777216,relative; ",
+    "18446744073709551615",
+    "4294967296",
 ];
 
 /// Pieces of HTTP.
@@ -161,6 +164,62 @@ fn memory_is_bounded_for_long_streams() {
 }
 
 /// Single bytes. Each one makes rules worth another look.
+/// Gives a stream to rules in segments of this length. Returns the sids of their alerts and the counts.
+fn alerts_of(rules: &str, bytes: &[u8], step: usize) -> (Vec<u32>, Counts) {
+    let set = load(rules).set;
+    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
+    let (mut alerts, mut offset) = (Vec::new(), 0);
+    for part in bytes.chunks(step) {
+        inspection.data(&set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+        offset += part.len() as u64;
+    }
+    inspection.close(&set, FLOW, &mut counts, &mut alerts);
+    let sids = alerts.iter().filter_map(|alert| set.get(alert.rule));
+    let mut sids: Vec<u32> = sids.map(|of| of.sid).collect();
+    sids.sort_unstable();
+    (sids, counts)
+}
+
+/// Rules that take much work on these streams, in front of a rule that takes little.
+#[test]
+fn rule_that_takes_much_work_does_not_hide_other_rules() {
+    let other = "alert tcp any any -> any any (content:\"cmd.exe\"; sid:2;)\n";
+    let lines = b"\n".repeat(9_000);
+    let letters = [b"q".as_slice(), &b"a".repeat(20_000)].concat();
+    for (weak, stream) in [
+        ("content:\"|0a|\"; pcre:\"/^Host: evil/R\";", lines.as_slice()),
+        ("content:\"|0a|\"; pcre:\"/^.*evil/Rs\";", &lines),
+        ("content:\"a\"; pcre:\"/a(.*z)?/Rs\"; content:\"q\"; distance:0;", &letters),
+        ("pcre:\"/^SSH-1/\";", &letters),
+        ("pcre:\"/[a-d].{400}[e-h].{400}[^a-z]/s\";", &letters),
+    ] {
+        let rules = format!("alert tcp any any -> any any ({weak} sid:1;)\n{other}");
+        let stream = [stream, b"cmd.exe"].concat();
+        for step in [1, 1_000, usize::MAX] {
+            let (sids, counts) = alerts_of(&rules, &stream, step);
+            assert_eq!(sids, [2], "{weak} in steps of {step}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn lists_of_variables_are_shared() {
+    let addresses: Vec<String> =
+        (0..4_000).map(|at| format!("10.{}.{}.1", at / 256, at % 256)).collect();
+    // A line has at most 16 KiB, so the list is made of several.
+    let parts = addresses.chunks(1_000).enumerate();
+    let mut rules: String =
+        parts.map(|(at, part)| format!("var P{at} [{}]\n", part.join(","))).collect();
+    rules += "var V [$P0,$P1,$P2,$P3]\n";
+    for sid in 1..=20_000 {
+        rules += &format!("alert tcp $V any -> $V any (content:\"{sid}\"; sid:{sid};)\n");
+    }
+    let before = std::time::Instant::now();
+    let loaded = load(&rules);
+    assert_eq!((loaded.set.len(), loaded.refused.len()), (20_000, 0));
+    assert!(before.elapsed().as_secs() < 20, "{:?}", before.elapsed());
+}
+
 #[test]
 fn work_is_bounded_and_counted() {
     let rules = (1..=200).map(|sid| {

@@ -48,6 +48,8 @@ fn what_is_not_supported_is_refused_by_name() {
         ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
         ("pcre:\"/(?=a)/\";", "pcre"),
         ("content:\"a\"; depth:5; distance:1;", "distance"),
+        ("content:\"a\"; distance:0; depth:5;", "depth"),
+        ("content:\"a\"; startswith; depth:5;", "depth"),
         ("http.uri; content:\"a\"; file_data; content:\"b\";", "flow"),
         ("flow:to_client; content:\"a\"; http_uri;", "flow"),
         ("tls.sni; content:\"a\";", "tls.sni"),
@@ -88,6 +90,10 @@ fn what_is_no_rule_is_wrong() {
         ("priority:0;", "priority"),
         ("urilen:<0;", "urilen"),
         ("isdataat:x1;", "isdataat"),
+        ("isdataat:16777217;", "isdataat"),
+        ("isdataat:18446744073709551615,relative;", "isdataat"),
+        ("content:\"a\"; offset:0; startswith;", "startswith"),
+        ("content:\"a\"; http_uri; http_header;", "http_header"),
     ] {
         let found = refused(options).map(|(name, _)| name);
         assert_eq!(found.as_deref(), Some(name), "{options}");

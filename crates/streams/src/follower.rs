@@ -1,44 +1,14 @@
 //! What a stack keeps of a connection for one function.
 
+use crate::function::Function;
 use crate::inspections::{Inspected, Inspections};
 use crate::program::{End, Matches, View};
 use braid_externs::patterns::Scan;
-use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
+use braid_ir::model::{ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
 use braid_signatures::Counts;
 use braid_tcp::{Direction, Pair};
-
-/// A function that takes events.
-#[derive(Clone, Debug)]
-pub struct Function {
-    /// The parameters whose patterns are searched.
-    pub scanned: Vec<ParamId>,
-    /// The parameters whose signatures inspect the connections.
-    pub inspected: Vec<ParamId>,
-    /// The names of both.
-    pub searched_names: Vec<String>,
-    /// The reasons for which the function resets connections, by number.
-    pub reasons: Vec<String>,
-    /// The events for which it has programs.
-    pub events: Vec<StreamEvent>,
-    /// The number of changes of these parameters.
-    pub changes: u64,
-}
-
-impl Function {
-    /// The function of a model.
-    pub fn of(model: &Model) -> Self {
-        let scanned = model.scanned();
-        let inspected = model.inspected();
-        let searched = scanned.iter().chain(&inspected);
-        let decls = searched.filter_map(|param| model.params.get(param.index()));
-        let searched_names = decls.map(|decl| decl.name.clone()).collect();
-        let events = model.streams.iter().map(|(event, _)| *event).collect();
-        let reasons = model.reasons.clone();
-        Self { scanned, inspected, searched_names, reasons, events, changes: 0 }
-    }
-}
 
 /// The next bytes of a stream.
 pub struct Data<'a> {
@@ -100,16 +70,13 @@ impl Follower {
         if self.part != Part::Follows {
             return;
         }
-        if self.changes != function.changes {
-            (self.scans, self.changes) = (Pair::default(), function.changes);
-            self.inspections.changed();
-        }
+        self.learn(function.changes);
         let (event, flow) = match data.direction {
             Direction::Forward => (StreamEvent::Client, data.flow),
             Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
         };
         if !function.inspected.is_empty() {
-            let mut inspected = Inspected { of: &function.inspected, params, counts };
+            let mut inspected = Inspected::by(function, params, counts);
             let (from_client, bytes) = (event == StreamEvent::Client, (data.offset, data.bytes));
             let end = self.inspections.data((flow, from_client), bytes, &mut inspected, run);
             self.ended(end);
@@ -133,6 +100,14 @@ impl Follower {
         }));
         let len = data.bytes.len() as u64;
         self.ended(run(event, &View { flow, len, offset: data.offset, matches, alert: None }));
+    }
+
+    /// Searches begin anew if their parameters have changed.
+    fn learn(&mut self, changes: u64) {
+        if self.changes != changes {
+            (self.scans, self.changes) = (Pair::default(), changes);
+            self.inspections.changed();
+        }
     }
 
     /// The searches begin anew.
@@ -159,6 +134,7 @@ impl Follower {
     pub fn close(&mut self, flow: FlowKey, inspected: &mut Inspected<'_>, run: &mut Run<'_>) {
         if self.part == Part::Follows {
             self.part = Part::Left;
+            self.learn(inspected.changes);
             self.inspections.close(flow, inspected, run);
             self.search_anew();
             run(StreamEvent::Close, &View::of(flow));

@@ -1,6 +1,7 @@
 //! The inspections of a connection for the signatures of a function, and the programs that run for
 //! their alerts.
 
+use crate::function::Function;
 use crate::program::{self, End, View};
 use braid_ir::model::{ParamId, StreamEvent};
 use braid_ir::value::ParamValue;
@@ -13,9 +14,18 @@ pub struct Inspections(pub Vec<Inspection>);
 
 /// What inspections need of their function and their stack.
 pub struct Inspected<'a> {
-    pub of: &'a [ParamId],
-    pub params: &'a [ParamValue],
-    pub counts: &'a mut Counts,
+    of: &'a [ParamId],
+    params: &'a [ParamValue],
+    counts: &'a mut Counts,
+    /// The number of changes of the function's parameters.
+    pub changes: u64,
+}
+
+impl<'a> Inspected<'a> {
+    /// For a function with these parameters.
+    pub fn by(function: &'a Function, params: &'a [ParamValue], counts: &'a mut Counts) -> Self {
+        Self { of: &function.inspected, params, counts, changes: function.changes }
+    }
 }
 
 /// Runs a program of the function.

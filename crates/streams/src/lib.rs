@@ -15,6 +15,7 @@
 
 mod events;
 mod follower;
+mod function;
 mod inspections;
 mod program;
 mod saved;

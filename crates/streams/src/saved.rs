@@ -3,7 +3,8 @@
 //!
 //! The bytes are the same whether the function has its stack for itself or shares it.
 
-use crate::follower::{Follower, Function, Part};
+use crate::follower::{Follower, Part};
+use crate::function::Function;
 use crate::inspections::Inspections;
 use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;

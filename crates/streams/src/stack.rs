@@ -1,7 +1,8 @@
 //! A TCP stack for stream functions.
 
 use crate::events::{Bytes, Collector, Event, What};
-use crate::follower::{Data, Follower, Function, Part};
+use crate::follower::{Data, Follower, Part};
+use crate::function::Function;
 use crate::inspections::Inspected;
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
@@ -150,8 +151,8 @@ impl Stack {
             self.take(packet, layout);
             self.brought.number = Some(number);
         }
-        let of = self.functions.get(function).map_or(&[][..], |of| &of.inspected);
-        let mut inspected = Inspected { of, params, counts: &mut self.inspected };
+        let Some(of) = self.functions.get(function) else { return Answer::default() };
+        let mut inspected = Inspected::by(of, params, &mut self.inspected);
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
@@ -244,7 +245,7 @@ impl Stack {
                     follower.data(&data, function, params, (matches, counts), run);
                 }
                 What::Close => {
-                    let mut inspected = Inspected { of: &function.inspected, params, counts };
+                    let mut inspected = Inspected::by(function, params, counts);
                     follower.close(*flow, &mut inspected, run);
                 }
             }

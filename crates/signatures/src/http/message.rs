@@ -70,6 +70,9 @@ impl Messages {
                 Ok(taken) => bytes = bytes.get(taken..).unwrap_or_default(),
                 Err(Malformed) => {
                     context.counts.malformed += 1;
+                    if matches!(self.state, State::Body(_)) {
+                        self.evaluate_all(context);
+                    }
                     self.leave();
                 }
             }
@@ -78,8 +81,11 @@ impl Messages {
 
     /// No more bytes come.
     pub fn finish(&mut self, context: &mut Context<'_>) {
-        if matches!(self.state, State::Body(_)) {
-            self.evaluate_all(context);
+        match self.state {
+            State::Body(_) => self.evaluate_all(context),
+            // The head is not complete.
+            _ if !self.raw.is_empty() => context.counts.malformed += 1,
+            _ => {}
         }
         self.leave();
     }
@@ -135,7 +141,9 @@ impl Messages {
         context: &mut Context<'_>,
     ) -> Result<(), Malformed> {
         let head = Head::parse(&self.raw, self.is_request)?;
-        let mut ends_http = false;
+        let message = Message { head: &head, raw: &self.raw, body: &[] };
+        message.evaluate(Stage::Head, self.is_request, context);
+        let mut is_tunnel = false;
         let method = match head.line {
             Line::Request { method, .. } => {
                 let method = match method {
@@ -144,26 +152,22 @@ impl Messages {
                     _ => Method::Other,
                 };
                 methods.push_back(method);
-                // What follows is a tunnel, if the server agrees.
-                ends_http = method == Method::Connect;
                 method
             }
             Line::Response { code: 101, .. } => {
-                ends_http = true;
+                is_tunnel = true;
                 Method::Other
             }
             Line::Response { code: 100..=199, .. } => Method::Other,
             Line::Response { code, .. } => {
                 let method = methods.pop_front().unwrap_or(Method::Other);
-                ends_http = method == Method::Connect && (200..=299).contains(&code);
+                is_tunnel = method == Method::Connect && (200..=299).contains(&code);
                 method
             }
         };
         let framing = Framing::of(&head, method)?;
-        let message = Message { head: &head, raw: &self.raw, body: &[] };
-        message.evaluate(Stage::Head, self.is_request, context);
-        if ends_http {
-            self.is_tunnel = !self.is_request;
+        if is_tunnel {
+            self.is_tunnel = true;
             self.evaluate_all(context);
             self.leave();
             return Ok(());
@@ -277,20 +281,22 @@ impl<'a> Message<'a> {
             if !rule.applies(&context.flow, is_request) {
                 continue;
             }
+            if work.is_used_up() {
+                context.counts.exhausted += 1;
+                return;
+            }
+            let mut of_rule = work.of_rule();
             let each = rule.buffers.iter().map(|of| {
                 let at = seen.binary_search_by_key(&of.buffer, |(buffer, _)| *buffer);
                 let bytes = at.ok().and_then(|at| seen.get(at));
-                bytes.map_or(Ok(false), |(_, bytes)| eval::holds(&of.tests, bytes, &mut work))
+                bytes.map_or(Ok(false), |(_, bytes)| eval::holds(&of.tests, bytes, &mut of_rule))
             });
             match eval::all(each) {
                 Ok(true) => {
                     context.alerts.push(Alert { rule: number, from_client: is_request });
                 }
                 Ok(false) => {}
-                Err(_) => {
-                    context.counts.exhausted += 1;
-                    return;
-                }
+                Err(_) => context.counts.exhausted += 1,
             }
         }
     }
@@ -312,7 +318,7 @@ fn is_plausible(raw: &[u8], is_request: bool) -> bool {
         return raw.iter().zip(b"HTTP/1.").all(|(byte, wanted)| byte == wanted);
     }
     let method = raw.iter().take_while(|byte| **byte != b' ');
-    let is_method = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
+    let is_method = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     if method.clone().count() > MAX_METHOD || !method.into_iter().all(is_method) {
         return false;
     }

@@ -44,7 +44,10 @@ impl Http {
             }
         }
         if methods.len() > MAX_PIPELINED {
-            methods.drain(..methods.len() - MAX_PIPELINED);
+            // Which response belongs to which request is not known any more.
+            methods.clear();
+            context.counts.malformed += 1;
+            responses.leave();
         }
     }
 

@@ -45,7 +45,7 @@ pub struct Lists {
 trait List: Sized + Clone + Default {
     fn all() -> Self;
     fn one(text: &str) -> Option<Self>;
-    fn union(&self, other: &Self) -> Self;
+    fn union(all: &[Self]) -> Self;
     fn without(&self, other: &Self) -> Self;
     fn is_empty(&self) -> bool;
     fn len(&self) -> usize;
@@ -104,22 +104,23 @@ impl Lists {
             }
             return T::one(text).ok_or_else(|| Fault::wrong(what, format!("`{text}` is none")));
         };
-        let (mut found, mut but) = (T::default(), T::default());
-        let mut only_negated = true;
+        let (mut found, mut but): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
+        let mut count = 0;
         for part in split(inner) {
             let part = part.trim();
-            match part.strip_prefix('!') {
-                Some(part) => but = but.union(&self.parts(part, depth + 1, what)?),
-                None => {
-                    found = found.union(&self.parts(part, depth + 1, what)?);
-                    only_negated = false;
-                }
-            }
-            if found.len() + but.len() > MAX_RANGES {
+            let (list, part) = match part.strip_prefix('!') {
+                Some(part) => (&mut but, part),
+                None => (&mut found, part),
+            };
+            let part = self.parts::<T>(part, depth + 1, what)?;
+            count += part.len();
+            if count > MAX_RANGES {
                 return Err(Fault::wrong(what, format!("a list has at most {MAX_RANGES} ranges")));
             }
+            list.push(part);
         }
-        Ok(if only_negated { T::all().without(&but) } else { found.without(&but) })
+        let all = if found.is_empty() { T::all() } else { T::union(&found) };
+        Ok(all.without(&T::union(&but)))
     }
 
     fn predeclared<T: List>(&self, name: &str, depth: usize) -> Option<T> {
@@ -170,8 +171,9 @@ impl List for Addresses {
         Some(if is_v4 { Self { v4: range, v6: none } } else { Self { v4: none, v6: range } })
     }
 
-    fn union(&self, other: &Self) -> Self {
-        Self { v4: self.v4.union(&other.v4), v6: self.v6.union(&other.v6) }
+    fn union(all: &[Self]) -> Self {
+        let of = |of: fn(&Self) -> &Ranges| Ranges::union(all.iter().map(of));
+        Self { v4: of(|one| &one.v4), v6: of(|one| &one.v6) }
     }
 
     fn without(&self, other: &Self) -> Self {
@@ -210,8 +212,8 @@ impl List for Ranges {
         (first <= last).then(|| Self::new(vec![(first.into(), last.into())]))
     }
 
-    fn union(&self, other: &Self) -> Self {
-        self.union(other)
+    fn union(all: &[Self]) -> Self {
+        Self::union(all)
     }
 
     fn without(&self, other: &Self) -> Self {

@@ -140,7 +140,7 @@ impl Loader {
         }
         let tests = rule.buffers.iter().flat_map(|of| &of.tests);
         let memory = tests.map(|test| match &test.what {
-            What::Regex(regex) => regex.memory_usage(),
+            What::Regex(regex) => regex.memory(),
             _ => 0,
         });
         let memory = self.regexes + memory.sum::<usize>();

@@ -3,6 +3,7 @@
 use super::fault::Fault;
 use super::names::Names;
 use super::{content, pcre};
+use crate::limits::MAX_PLACE;
 use crate::rule::{Buffer, Content, Signature, Test, What};
 use std::str::FromStr;
 
@@ -17,8 +18,11 @@ pub struct Options {
     pub tests: Vec<(Buffer, Test, bool)>,
     /// The buffer of the tests that follow (a sticky buffer).
     sticky: Buffer,
-    /// The last test is a content without a sticky buffer, so that an option can give it one.
-    is_open: bool,
+    /// The test that is the last content, if it has no sticky buffer, so that an option can give it
+    /// one.
+    open: Option<usize>,
+    /// The options about the place of the last content.
+    places: Vec<&'static str>,
     flow: [bool; 2],
 }
 
@@ -67,7 +71,8 @@ impl Options {
             from_client: None,
             tests: Vec::new(),
             sticky: Buffer::Raw,
-            is_open: false,
+            open: None,
+            places: Vec::new(),
             flow: [false; 2],
         };
         let (mut class, mut given) = (None, None);
@@ -148,7 +153,9 @@ impl Options {
         let what = What::Content(Content { bytes, ..Content::default() });
         let buffer = if name == "uricontent" { Buffer::Uri } else { self.sticky };
         self.add(buffer, what, false, !is_negated);
-        self.is_open = name == "content" && self.sticky == Buffer::Raw;
+        let last = self.tests.len() - 1;
+        self.open = (name == "content" && self.sticky == Buffer::Raw).then_some(last);
+        self.places.clear();
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = is_negated;
         }
@@ -160,7 +167,7 @@ impl Options {
         let buffer = pcre.buffer.unwrap_or(self.sticky);
         let is_plain = pcre.is_monotone && !pcre.is_negated;
         self.add(buffer, What::Regex(Box::new(pcre.regex)), pcre.is_relative, is_plain);
-        self.is_open = false;
+        self.open = None;
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = pcre.is_negated;
         }
@@ -174,7 +181,10 @@ impl Options {
             None => (false, value),
         };
         let mut words = value.split(',').map(str::trim);
-        let count = number("isdataat", words.next().unwrap_or_default())?;
+        let count: u32 = number("isdataat", words.next().unwrap_or_default())?;
+        if count > MAX_PLACE {
+            return Err(Fault::wrong("isdataat", "the number is out of range"));
+        }
         let mut is_relative = false;
         for word in words {
             match word {
@@ -185,7 +195,7 @@ impl Options {
         }
         let last = self.tests.last().map(|(buffer, ..)| *buffer);
         let buffer = last.filter(|_| is_relative).unwrap_or(self.sticky);
-        self.add(buffer, What::DataAt(count), is_relative, !is_negated);
+        self.add(buffer, What::DataAt(count as usize), is_relative, !is_negated);
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = is_negated;
         }
@@ -213,7 +223,7 @@ impl Options {
             (count(range)?, count(range)?)
         };
         self.add(buffer, What::Length(least, most), false, false);
-        self.is_open = false;
+        self.open = None;
         Ok(())
     }
 
@@ -229,16 +239,20 @@ impl Options {
     }
 
     fn modifier(&mut self, name: &str) -> Result<(), Fault> {
-        let (content, is_relative, is_plain) = self.last(name)?;
+        let is_placed = !self.places.is_empty();
+        let (content, _, is_plain) = self.last(name)?;
         match name {
             "nocase" => {
                 content.is_nocase = true;
                 content.bytes.make_ascii_lowercase();
             }
-            "startswith" if *is_relative || content.from != 0 || content.room.is_some() => {
+            "startswith" if is_placed => {
                 return Err(Fault::wrong(name, "it excludes offset, depth, distance and within"));
             }
-            "startswith" => content.room = Some(content.bytes.len()),
+            "startswith" => {
+                content.room = Some(content.bytes.len());
+                self.places.push("startswith");
+            }
             "endswith" => {
                 content.is_at_end = true;
                 *is_plain = false;
@@ -256,17 +270,18 @@ impl Options {
             }
             _ => Fault::wrong(name, "a number"),
         })?;
-        let (content, is_relative, _) = self.last(name)?;
         let becomes_relative = matches!(name, "distance" | "within");
-        let is_placed = content.from != 0 || content.room.is_some();
-        if is_placed && *is_relative != becomes_relative {
-            let why = "a content has offset and depth, or distance and within";
+        let kinds = if becomes_relative { ["distance", "within"] } else { ["offset", "depth"] };
+        if self.places.iter().any(|place| !kinds.contains(place)) {
+            let why = "a content has offset and depth, or distance and within, or startswith";
             return Err(Fault::unsupported(name, why));
         }
+        self.places.extend(kinds.into_iter().filter(|kind| *kind == name));
+        let (content, is_relative, _) = self.last(name)?;
         *is_relative = becomes_relative;
         match name {
             "offset" | "distance" => {
-                if given.unsigned_abs() > 1 << 24 || given < 0 && !becomes_relative {
+                if given.unsigned_abs() > MAX_PLACE.into() || given < 0 && !becomes_relative {
                     return Err(Fault::wrong(name, "the number is out of range"));
                 }
                 content.from = given;
@@ -285,18 +300,23 @@ impl Options {
     fn buffer(&mut self, name: &str) -> Result<(), Fault> {
         if let Some((_, _, buffer)) = BUFFERS.iter().find(|(_, sticky, _)| *sticky == name) {
             self.sticky = *buffer;
-            self.is_open = false;
+            self.open = None;
             return Ok(());
         }
         let modifier = BUFFERS.iter().find(|(of, ..)| *of == name && !of.is_empty());
         let Some((_, _, buffer)) = modifier else {
             return Err(Fault::unsupported(name, "this option"));
         };
-        match self.tests.last_mut() {
-            Some((of, ..)) if self.is_open => *of = *buffer,
-            _ => return Err(Fault::wrong(name, "it stands behind a content without a buffer")),
+        let open = self.open.take().and_then(|at| self.tests.get_mut(at..));
+        let Some(([(of, ..)], behind)) = open.and_then(|tests| tests.split_at_mut_checked(1))
+        else {
+            return Err(Fault::wrong(name, "it stands behind a content without a buffer"));
+        };
+        *of = *buffer;
+        // Tests that count from the end of the content look where it is.
+        for (of, test, _) in behind {
+            *of = if test.is_relative { *buffer } else { *of };
         }
-        self.is_open = false;
         Ok(())
     }
 }

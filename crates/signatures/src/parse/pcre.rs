@@ -4,15 +4,17 @@
 //! different ways. What only one of them knows is refused.
 
 use super::fault::Fault;
-use crate::limits::MAX_REGEX;
-use crate::rule::Buffer;
+use crate::limits::{MAX_REGEX, REGEX_CACHE};
+use crate::rule::{Buffer, Expression};
 use regex_automata::meta::{self, Regex};
+use regex_automata::nfa::thompson::NFA;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Literal, Look, LookSet};
+use std::borrow::Cow;
 
 /// A regular expression.
 pub struct Pcre {
-    pub regex: Regex,
+    pub regex: Expression,
     pub is_negated: bool,
     pub is_relative: bool,
     /// The buffer that its flags name.
@@ -56,7 +58,11 @@ pub fn pcre(value: &str) -> Result<Pcre, Fault> {
         .build()
         .parse(&source);
     let parsed = parsed.map_err(|error| refused(said(&error)))?;
-    let hir = if flags.is_dollar_end { parsed } else { with_last_line_end(parsed) };
+    let hir = match flags.is_dollar_end {
+        true => parsed,
+        false if ends_inside(&parsed) => return Err(refused("`$` that is not last".to_owned())),
+        false => with_last_line_end(parsed),
+    };
     let mut later = LookSet::full();
     for look in [Look::Start, Look::StartLF] {
         later = later.remove(look);
@@ -67,9 +73,11 @@ pub fn pcre(value: &str) -> Result<Pcre, Fault> {
         .nfa_size_limit(Some(MAX_REGEX))
         .onepass_size_limit(Some(MAX_REGEX))
         .dfa(false)
-        .hybrid_cache_capacity(MAX_REGEX);
+        .hybrid_cache_capacity(REGEX_CACHE);
     let regex = Regex::builder().configure(config).build_from_hir(&hir);
     let regex = regex.map_err(|error| refused(format!("it cannot be compiled ({error})")))?;
+    let states = NFA::compiler().build_from_hir(&hir).map_or(0, |nfa| nfa.states().len());
+    let regex = Expression::new(regex, &hir, states);
     let Flags { is_relative, buffer, .. } = flags;
     Ok(Pcre { regex, is_negated, is_relative, buffer, is_monotone })
 }
@@ -154,14 +162,13 @@ fn rewritten(source: &str) -> Result<String, Fault> {
         let was_repeated = std::mem::replace(&mut is_repeated, false);
         match c {
             '\\' => {
-                let next = after.chars().next();
-                // `\z` would mean what `$` means, `\Z` and `\G` are unknown there.
-                if matches!(next, Some('z' | 'Z' | 'G')) {
-                    let c = next.unwrap_or_default();
-                    return Err(Fault::unsupported("pcre", format!("`\\{c}` in it")));
-                }
-                taken += next.map_or(0, char::len_utf8);
-                out.push_str(rest.get(..taken).unwrap_or_default());
+                let escape = Escape::read(rest, is_class)?;
+                taken = escape.taken;
+                out.push_str(&escape.written);
+            }
+            // There `R` and `u` are flags that PCRE does not know.
+            '(' if !is_class && group_flags(after).contains(['R', 'u']) => {
+                return Err(Fault::unsupported("pcre", "recursion"));
             }
             '[' if !is_class => {
                 is_class = true;
@@ -206,6 +213,66 @@ fn rewritten(source: &str) -> Result<String, Fault> {
         rest = rest.get(taken..).unwrap_or_default();
     }
     Ok(out)
+}
+
+/// A `\` and what belongs to it.
+struct Escape<'a> {
+    written: Cow<'a, str>,
+    /// The bytes that it takes.
+    taken: usize,
+}
+
+impl<'a> Escape<'a> {
+    fn read(text: &'a str, is_class: bool) -> Result<Self, Fault> {
+        let after = text.strip_prefix('\\').unwrap_or_default();
+        let next = after.chars().next();
+        let taken = 1 + next.map_or(0, char::len_utf8);
+        let until =
+            |taken: usize| Self { written: text.get(..taken).unwrap_or_default().into(), taken };
+        Ok(match next {
+            // `\z` would mean what `$` means, `\Z` and `\G` are unknown there, and `\b{` begins the
+            // name of an assertion.
+            Some(c @ ('z' | 'Z' | 'G')) => {
+                return Err(Fault::unsupported("pcre", format!("`\\{c}` in it")));
+            }
+            Some('b') if after.starts_with("b{") => {
+                return Err(Fault::unsupported("pcre", "`\\b{` in it"));
+            }
+            // There they would be limits of words.
+            Some('<') => Self { written: "<".into(), taken },
+            Some('>') => Self { written: ">".into(), taken },
+            // Any white space that ends a line.
+            Some('v') if is_class => Self { written: r"\n\x0b\f\r\x85".into(), taken },
+            Some('v') => Self { written: r"[\n\x0b\f\r\x85]".into(), taken },
+            Some('x') if after.starts_with("x{") => {
+                until(text.find('}').map_or(taken, |at| at + 1))
+            }
+            _ => until(taken),
+        })
+    }
+}
+
+/// The letters behind `(?`, if a group begins in front of these characters.
+fn group_flags(after: &str) -> &str {
+    let letters = after.strip_prefix('?').unwrap_or_default();
+    let end = letters.find(|c: char| !c.is_ascii_alphabetic() && c != '-');
+    letters.get(..end.unwrap_or(letters.len())).unwrap_or_default()
+}
+
+/// Whether `$` stands in front of something else. Before a line feed at the end, it would have to
+/// hold without taking the line feed.
+fn ends_inside(hir: &Hir) -> bool {
+    let has_end = |hir: &Hir| hir.properties().look_set().contains(Look::End);
+    match hir.kind() {
+        HirKind::Concat(all) => {
+            let last = all.len().saturating_sub(1);
+            all.iter().take(last).any(has_end) || all.last().is_some_and(ends_inside)
+        }
+        HirKind::Alternation(all) => all.iter().any(ends_inside),
+        HirKind::Capture(of) => ends_inside(&of.sub),
+        HirKind::Repetition(of) => has_end(&of.sub),
+        _ => false,
+    }
 }
 
 /// Whether a `{` before these characters begins a repetition: `N}`, `N,}` or `N,N}`.
@@ -277,6 +344,13 @@ mod tests {
             (r"/b/A", "ab", false),
             (r"/a b/x", "ab", true),
             (r"/a[ #]b/x", "a b", true),
+            (r"/\<script/", "a script", false),
+            (r"/\<script/", "a <script", true),
+            (r"/[\<x]\>/", "<>", true),
+            (r"/a\v/", "a\n", true),
+            (r"/[\v]/", "\x0b", true),
+            (r"/\x{4a}/", "J", true),
+            (r"/(a|b$)/", "b\n", true),
         ] {
             assert_eq!(matches(expression, text), Some(wanted), "{expression} {text:?}");
         }
@@ -293,6 +367,11 @@ mod tests {
             r"/(?>a)/",
             "/a/q",
             "/[b--a]/",
+            r"/a(?R)b/",
+            r"/(?iR:a)/",
+            r"/a\b{start}/",
+            r"/a$\n/",
+            r"/(a$)+/",
         ] {
             assert_eq!(matches(expression, "a"), None, "{expression}");
         }

@@ -1,0 +1,34 @@
+//! A function that takes the events of a stack.
+
+use braid_ir::model::{Model, ParamId, StreamEvent};
+
+/// A function that takes events.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// The parameters whose patterns are searched.
+    pub scanned: Vec<ParamId>,
+    /// The parameters whose signatures inspect the connections.
+    pub inspected: Vec<ParamId>,
+    /// The names of both.
+    pub searched_names: Vec<String>,
+    /// The reasons for which the function resets connections, by number.
+    pub reasons: Vec<String>,
+    /// The events for which it has programs.
+    pub events: Vec<StreamEvent>,
+    /// The number of changes of these parameters.
+    pub changes: u64,
+}
+
+impl Function {
+    /// The function of a model.
+    pub fn of(model: &Model) -> Self {
+        let scanned = model.scanned();
+        let inspected = model.inspected();
+        let searched = scanned.iter().chain(&inspected);
+        let decls = searched.filter_map(|param| model.params.get(param.index()));
+        let searched_names = decls.map(|decl| decl.name.clone()).collect();
+        let events = model.streams.iter().map(|(event, _)| *event).collect();
+        let reasons = model.reasons.clone();
+        Self { scanned, inspected, searched_names, reasons, events, changes: 0 }
+    }
+}
