@@ -39,7 +39,6 @@ pub use report::{Placement, PoolShare, Rule, Sharding, TableSharding, Verdict};
 
 use braid_ir::chain::Chain;
 use braid_ir::model::StateId;
-use braid_ir::subscriptions::Subscriptions;
 use candidates::{Candidate, candidates};
 use claims::Table;
 use judge::{Best, Cost, Division, Judged, cost, judge};
@@ -112,10 +111,10 @@ fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
         return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
     }
-    if let Some((_, taker)) = Subscriptions::new(chain)?.pairs(chain).first() {
+    if let Some(node) = chain.nodes.iter().find(|node| !node.model.handlers.is_empty()) {
         return Err(format!(
             "{} takes events, and the worker of the state that its handlers change is not known",
-            chain.nodes[usize::from(*taker)].name
+            node.name
         ));
     }
     let mut programs = Programs::new(chain, bug)?;
