@@ -1,6 +1,6 @@
 //! The Braid language: lexer, parser, checks, lowering to IR, chain files, importers, formatter.
 //!
-//! [`compile`] makes a program from a file's text. It opens no files: a [`Loader`] reads the files
+//! [`compile()`] makes a program from a file's text. It opens no files: a [`Loader`] reads the files
 //! that the program names. [`control`] reads control files, [`fmt`] formats, [`import`] reads
 //! rules, routes and patterns, and [`diag`] prints errors.
 #![forbid(unsafe_code)]

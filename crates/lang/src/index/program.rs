@@ -11,7 +11,7 @@ use crate::sema::Loader;
 use crate::source::{SourceMap, Span};
 
 /// The names of a program, and the files that their places refer to. The arguments are those of
-/// [`crate::compile`].
+/// [`crate::compile()`].
 #[must_use]
 pub fn index(
     root: (&str, &str),
