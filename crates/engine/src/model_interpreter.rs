@@ -310,7 +310,10 @@ impl Run<'_, '_> {
                 let Subject::Packet { work, .. } = &self.subject else {
                     return Err(Fault::Truncated);
                 };
-                let answer = streams::pass(self.context, work, on_stream);
+                let answer = match self.context.scratch.answer.take() {
+                    Some(answer) => answer,
+                    None => streams::pass(self.context, (work.packet, work.layout), on_stream),
+                };
                 values.set_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
             }
             Op::StateExists { .. }

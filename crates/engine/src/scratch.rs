@@ -4,11 +4,15 @@
 use braid_ir::engine::Event;
 use braid_ir::model::{EventId, Word};
 use braid_state::{Ended, Handle, TableRef};
+use braid_streams::Answer;
 
 /// Memory for packing keys and slots, and for entries that end.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) key: Vec<u64>,
+    /// The parts of the last key of a flow, and the key as it was packed. All tables whose keys are
+    /// flows pack them alike.
+    pub(crate) flow: (Vec<Word>, Vec<u64>),
     pub(crate) slots: Vec<u64>,
     /// The parts of a key, or the arguments of a jump.
     pub(crate) parts: Vec<Word>,
@@ -18,6 +22,8 @@ pub(crate) struct Scratch {
     pub(crate) words: Vec<Word>,
     /// The values of a program for an event of a TCP connection, which runs within a packet program.
     pub(crate) stream_words: Vec<Word>,
+    /// The answer of the stack of a stream function, which has the packet already.
+    pub(crate) answer: Option<Answer>,
     /// The slots and the key of an ended entry.
     pub(crate) ending: (Vec<Word>, Vec<Word>),
     /// The entries that an interrupted program has found, by table.

@@ -1,6 +1,7 @@
 //! The TCP stacks of stream functions. Functions that see the same packets share a stack, in each
 //! worker.
 
+use crate::streams::Passing;
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
 use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
@@ -15,6 +16,8 @@ pub(crate) struct Stacks {
     all: Vec<Option<Box<Stack>>>,
     /// For each function: its group, and its number in the group.
     places: Vec<Option<(usize, usize)>>,
+    /// By function: what happens to the packets that its stack lets pass.
+    passing: Vec<Option<Passing>>,
     workers: usize,
     /// The number of the packet that the engine walks.
     packet: u64,
@@ -33,8 +36,14 @@ pub(crate) struct Taken {
 impl Stacks {
     pub(crate) fn new(chain: &Chain) -> Self {
         let workers = usize::from(chain.workers.max(1));
-        let mut stacks =
-            Self { all: Vec::new(), places: vec![None; chain.nodes.len()], workers, packet: 0 };
+        let passing = |node: &Node| node.model.is_stream().then(|| Passing::of(&node.model));
+        let mut stacks = Self {
+            all: Vec::new(),
+            places: vec![None; chain.nodes.len()],
+            passing: chain.nodes.iter().map(|node| passing(node).flatten()).collect(),
+            workers,
+            packet: 0,
+        };
         for (number, group) in groups(chain).iter().enumerate() {
             for (at, node) in group.iter().enumerate() {
                 if let Some(place) = stacks.places.get_mut(usize::from(*node)) {
@@ -52,6 +61,12 @@ impl Stacks {
     /// The engine walks another packet.
     pub(crate) fn next_packet(&mut self) {
         self.packet = self.packet.wrapping_add(1);
+    }
+
+    /// What a function does with the TCP packets that its stack lets pass. `None` if it is no
+    /// stream function, or if its program has to say.
+    pub(crate) fn passing(&self, node: u16) -> Option<&Passing> {
+        self.passing.get(usize::from(node))?.as_ref()
     }
 
     /// A parameter has changed, whose patterns a function may search.

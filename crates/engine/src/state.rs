@@ -3,6 +3,7 @@
 
 use crate::exec_context::ExecContext;
 use crate::model_interpreter;
+use crate::scratch::Scratch;
 use crate::work::Role;
 use braid_ir::engine::Fault;
 use braid_ir::model::{StateId, ValueId, Word};
@@ -32,8 +33,17 @@ impl ExecContext<'_> {
     /// Packs a key into the scratch words.
     fn pack_key(&mut self, table: TableRef, key: &[Word]) {
         let shape = self.store.key_shape(table);
-        self.scratch.key.resize(shape.words(), 0);
-        shape.pack(key, &mut self.scratch.key);
+        let Scratch { key: packed, flow: (parts, flow), .. } = &mut *self.scratch;
+        if shape.is_flow() && **parts == *key {
+            packed.clone_from(flow);
+            return;
+        }
+        packed.resize(shape.words(), 0);
+        shape.pack(key, packed);
+        if shape.is_flow() {
+            key.clone_into(parts);
+            flow.clone_from(packed);
+        }
     }
 
     /// Packs slots into the scratch words.
@@ -47,7 +57,7 @@ impl ExecContext<'_> {
     fn find_packed(&mut self, state: StateId, table: TableRef) -> Option<Handle> {
         let key = &self.scratch.key;
         let entry = match self.role {
-            Role::Packet => self.store.find_seen(table, key, self.now),
+            Role::Packet => self.store.find_hinted(table, key, self.now).map(|(entry, _)| entry),
             Role::Timer | Role::Expire => self.store.find(table, key),
         };
         if let Some(entry) = entry {

@@ -13,7 +13,8 @@ use crate::hot::Halt;
 use crate::instance::count;
 use crate::machine_code::Stage;
 use crate::merge::merge;
-use crate::model_interpreter::{self, Outcome, Verdict, Write};
+use crate::model_interpreter::{self, Outcome, Verdict, Write, on_stream};
+use crate::streams::{self, Passing};
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Malformed;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
@@ -22,7 +23,7 @@ use braid_ir::model::Dest;
 use braid_ir::residual::{End, Exit, Fate, Point};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Ended;
-use braid_packet::{Layout, Packet};
+use braid_packet::{Header, Layout, Packet};
 
 impl Executor {
     /// The first place of packets that enter at an interface.
@@ -136,6 +137,7 @@ impl Executor {
         walk: &mut Walk<'_>,
     ) -> Reached {
         self.functions.stacks.next_packet();
+        self.functions.store.begin();
         loop {
             match at {
                 At::Point(point) => at = self.visit(point, packet, layout, walk),
@@ -175,7 +177,10 @@ impl Executor {
                 let node = *node;
                 // A stream function does not change packets.
                 if self.functions.chain.nodes[usize::from(node)].model.is_stream() {
-                    return self.run_plain(node, packet, Some(layout), walk);
+                    return match walk.watcher.is_none() && layout.has(Header::Tcp) {
+                        true => self.run_stream(node, packet, layout, walk),
+                        false => self.run_plain(node, packet, Some(layout), walk),
+                    };
                 }
                 let at = self.run_plain(node, packet, None, walk);
                 parsed(at, packet, layout)
@@ -186,6 +191,34 @@ impl Executor {
                 parsed(at, packet, layout)
             }
         }
+    }
+
+    /// Gives a TCP packet to the stack of a stream function. The interpreter runs only for packets
+    /// that the stack does not let pass.
+    fn run_stream(
+        &mut self,
+        node: u16,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        if self.functions.stacks.passing(node).is_none() || !fits(walk.hops, 1) {
+            return self.run_plain(node, packet, Some(layout), walk);
+        }
+        let mut context = self.functions.context_of(node, walk.worker, walk.out);
+        let answer = streams::pass(&mut context, (packet, layout), on_stream);
+        if answer.verdict != 0 {
+            self.functions.scratch.answer = Some(answer);
+            return self.run_plain(node, packet, Some(layout), walk);
+        }
+        deliver(&mut self.functions, walk.out);
+        walk.hops += 1;
+        self.count_entry(node, packet);
+        let Some(Passing { row, ports }) = self.functions.stacks.passing(node).cloned() else {
+            return ENDED;
+        };
+        self.functions.instances[usize::from(node)].count_row(row, packet.wire_len.into());
+        self.output(node, &ports, packet, walk)
     }
 
     /// Runs one function on a packet by the model interpreter, with the packet's layout if it is

@@ -259,6 +259,12 @@ fn text(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(byte, 0..most)
 }
 
+/// Adds literals that no text has. They are so long that the set has other automata for literals.
+fn with_long_literals(patterns: &[Pattern]) -> Vec<Pattern> {
+    let long = [false, true].map(|nocase| literal(99, &[b'x'; 5_000], nocase));
+    patterns.iter().cloned().chain(long).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(512)))]
 
@@ -268,19 +274,20 @@ proptest! {
         parts in proptest::collection::vec(proptest::option::weighted(0.85, text(7)), 0..7),
     ) {
         let expected = Oracle::new(&patterns).results(&parts);
-        let set = set(patterns);
-        prop_assert_eq!(set.check_streams(), Ok(()));
-        let (mut scan, mut found) = (Scan::default(), Vec::new());
-        for part in &parts {
-            match part {
-                Some(part) => found.push(set.scan(&mut scan, part)),
-                None => scan.skip(),
+        for set in [set(with_long_literals(&patterns)), set(patterns)] {
+            prop_assert_eq!(set.check_streams(), Ok(()));
+            let (mut scan, mut found) = (Scan::default(), Vec::new());
+            for part in &parts {
+                match part {
+                    Some(part) => found.push(set.scan(&mut scan, part)),
+                    None => scan.skip(),
+                }
+                // A saved search goes on as the search itself.
+                let saved = set.read_scan(&scan.to_bytes());
+                prop_assert_eq!(saved.as_ref(), Some(&scan));
             }
-            // A saved search goes on as the search itself.
-            let saved = set.read_scan(&scan.to_bytes());
-            prop_assert_eq!(saved.as_ref(), Some(&scan));
+            prop_assert_eq!(&found, &expected);
         }
-        prop_assert_eq!(found, expected);
     }
 
     #[test]

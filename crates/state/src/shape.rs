@@ -67,6 +67,12 @@ impl KeyShape {
         self.parts.get(part).map(|part| (part.bit, part.ty.width))
     }
 
+    /// Whether the key is a flow's. All such keys have the same shape.
+    #[must_use]
+    pub fn is_flow(&self) -> bool {
+        self.flow
+    }
+
     /// Packs the parts of a key into `out`, which has [`KeyShape::words`] words.
     pub fn pack(&self, parts: &[Word], out: &mut [u64]) {
         self.pack_each(parts.iter().copied(), out);

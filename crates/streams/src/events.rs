@@ -28,6 +28,8 @@ pub enum What {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub connection: ConnectionId,
+    /// The place of what the stack keeps of the connection, if it keeps anything.
+    pub known: Option<usize>,
     pub flow: FlowKey,
     pub what: What,
 }
@@ -47,7 +49,7 @@ impl Collector<'_> {
             Direction::Forward => place.flow,
             Direction::Backward => place.flow.reversed(),
         };
-        self.events.push(Event { connection: place.connection, flow, what });
+        self.events.push(Event { connection: place.connection, known: None, flow, what });
     }
 }
 
@@ -74,7 +76,7 @@ impl Sink for Collector<'_> {
 
     fn closed(&mut self, report: &Report) {
         let (connection, flow) = (report.connection, report.flow);
-        self.events.push(Event { connection, flow, what: What::Close });
+        self.events.push(Event { connection, known: None, flow, what: What::Close });
         self.forgotten.push(connection);
     }
 }

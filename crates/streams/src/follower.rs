@@ -9,6 +9,7 @@ use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
 use braid_signatures::Counts;
 use braid_tcp::{Direction, Pair};
+use smallvec::SmallVec;
 
 /// The next bytes of a stream.
 pub struct Data<'a> {
@@ -33,12 +34,15 @@ pub enum Part {
     Reset(ReasonId),
 }
 
+/// Searches for the patterns of parameters. Most functions have one parameter with patterns.
+pub type Scans = SmallVec<[Scan; 1]>;
+
 /// What a stack keeps of a connection for one function.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
     pub part: Part,
     /// For each direction and each parameter whose patterns are searched: how far the search is.
-    pub scans: Pair<Vec<Scan>>,
+    pub scans: Pair<Scans>,
     /// The inspections by signatures.
     pub inspections: Inspections,
     /// The number of changes of these parameters that the searches know of.
@@ -118,11 +122,12 @@ impl Follower {
 
     /// Its memory (bytes).
     pub fn memory(&self) -> usize {
-        let scans = self.scans.forward.iter().chain(&self.scans.backward);
-        let searches = self.inspections.memory();
-        size_of::<Self>()
-            + searches
-            + scans.map(|scan| size_of::<Scan>() + scan.memory()).sum::<usize>()
+        let memory = |scans: &Scans| {
+            let spilled = if scans.spilled() { scans.capacity() * size_of::<Scan>() } else { 0 };
+            spilled + scans.iter().map(Scan::memory).sum::<usize>()
+        };
+        let scans = memory(&self.scans.forward) + memory(&self.scans.backward);
+        size_of::<Self>() + self.inspections.memory() + scans
     }
 
     /// Bytes of a direction are missing.

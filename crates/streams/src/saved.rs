@@ -3,7 +3,7 @@
 //!
 //! The bytes are the same whether the function has its stack for itself or shares it.
 
-use crate::follower::{Follower, Part};
+use crate::follower::{Follower, Part, Scans};
 use crate::function::Function;
 use crate::inspections::Inspections;
 use crate::stack::{Known, Stack};
@@ -36,7 +36,7 @@ impl Stack {
         put_names(&of.reasons, &mut out);
         self.monitor.save(&mut out);
         for connection in self.monitor.connections() {
-            let known = self.known.get(&connection);
+            let known = self.places.get(&connection).and_then(|at| self.known.get(*at));
             let follower = known.and_then(|known| known.followers.get(function));
             match follower.zip(known) {
                 Some((follower, known)) => follower.put(known.aborted.is_some(), of, &mut out),
@@ -79,17 +79,21 @@ impl Stack {
             let Some((follower, is_aborted)) = follower(&names, of, params, from)? else {
                 continue;
             };
-            let known = self.known.entry(connection).or_insert_with(|| Known::new(count));
+            let at = self.places.entry(connection);
+            let at = *at.or_insert_with(|| self.known.insert(Known::new(count)));
+            let known = self.known.get_mut(at)?;
             if is_aborted {
                 known.aborted = Some(flow);
             }
             if let Some(place) = known.followers.get_mut(function) {
+                known.memory -= place.memory();
                 *place = follower;
                 if !is_same {
                     place.search_anew();
                 }
+                known.memory += place.memory();
             }
-            self.monitor.charge(flow, known.memory());
+            self.monitor.charge(flow, known.memory);
         }
         Some(())
     }
@@ -192,10 +196,10 @@ fn searches<'a>(
 }
 
 /// The searches for patterns. They begin anew where another version of Braid may have written them.
-fn scans(searches: &[&[u8]], function: &Function, params: &[ParamValue]) -> Vec<Scan> {
+fn scans(searches: &[&[u8]], function: &Function, params: &[ParamValue]) -> Scans {
     let scans = searches.get(..function.scanned.len()).unwrap_or_default();
     if scans.iter().all(|scan| scan.is_empty()) {
-        return Vec::new();
+        return Scans::new();
     }
     let anew = || {
         let mut anew = Scan::default();

@@ -12,6 +12,7 @@ use braid_packet::{FlowKey, Layout, Packet};
 use braid_signatures::Counts;
 use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Seq};
 use foldhash::fast::RandomState;
+use slab::Slab;
 use std::collections::HashMap;
 
 /// The results of [`braid_ir::model::Op::Stream`].
@@ -42,16 +43,15 @@ pub struct Known {
     pub followers: Box<[Follower]>,
     /// The client's flow, if a function has reset the connection.
     pub aborted: Option<FlowKey>,
+    /// The memory of the followers, which counts towards the limit of the monitor (bytes).
+    pub memory: usize,
 }
 
 impl Known {
     pub fn new(functions: usize) -> Self {
-        Self { followers: (0..functions).map(|_| Follower::default()).collect(), aborted: None }
-    }
-
-    /// Its memory, which counts towards the limit of the monitor (bytes).
-    pub fn memory(&self) -> usize {
-        self.followers.iter().map(Follower::memory).sum()
+        let followers: Box<[Follower]> = (0..functions).map(|_| Follower::default()).collect();
+        let memory = followers.iter().map(Follower::memory).sum();
+        Self { followers, aborted: None, memory }
     }
 }
 
@@ -62,6 +62,8 @@ struct Brought {
     number: Option<u64>,
     /// Its connection.
     connection: Option<ConnectionId>,
+    /// The place of what the stack keeps of the connection.
+    known: Option<usize>,
     events: Vec<Event>,
     forgotten: Vec<ConnectionId>,
 }
@@ -72,7 +74,9 @@ pub struct Stack {
     pub(crate) monitor: Monitor,
     pub(crate) functions: Vec<Function>,
     /// The connections that have brought events.
-    pub(crate) known: HashMap<ConnectionId, Known, RandomState>,
+    pub(crate) known: Slab<Known>,
+    /// Their places.
+    pub(crate) places: HashMap<ConnectionId, usize, RandomState>,
     brought: Brought,
     /// Ends of connections that functions have not learned of: the function, the client's flow, and
     /// what is kept for the function.
@@ -92,7 +96,8 @@ impl Stack {
         Self {
             monitor: Monitor::new(options),
             functions: models.into_iter().map(Function::of).collect(),
-            known: HashMap::default(),
+            known: Slab::new(),
+            places: HashMap::default(),
             brought: Brought::default(),
             owed: Vec::new(),
             inspected: Counts::default(),
@@ -156,8 +161,8 @@ impl Stack {
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
-        let connection = self.brought.connection;
-        if let Some(known) = connection.and_then(|it| self.known.get_mut(&it))
+        let of_packet = self.brought.known;
+        if let Some(known) = of_packet.and_then(|at| self.known.get_mut(at))
             && let Some(follower) = known.followers.get_mut(function)
         {
             if let Part::Reset(reason) = follower.part {
@@ -172,7 +177,7 @@ impl Stack {
             return Answer::default();
         }
         self.publish(packet.payload(layout), function, params, run);
-        let known = connection.and_then(|it| self.known.get(&it));
+        let known = of_packet.and_then(|at| self.known.get(at));
         match known.and_then(|known| known.followers.get(function)).map(|one| one.part) {
             Some(Part::Reset(reason)) => self.reset(packet, layout, reason),
             _ => Answer::default(),
@@ -192,22 +197,52 @@ impl Stack {
 
     /// Takes a packet, and forgets what the packet before has brought.
     fn take(&mut self, packet: &Packet, layout: &Layout) {
-        let Self { known, brought, owed, .. } = self;
-        for connection in brought.forgotten.drain(..) {
-            // Functions that did not get the packet still learn of the end.
-            let Some(gone) = known.remove(&connection) else { continue };
-            let of_it = |event: &&Event| event.connection == connection;
-            let Some(flow) = brought.events.iter().find(of_it).map(|event| event.flow) else {
-                continue;
-            };
-            let follows = gone.followers.into_iter().enumerate();
-            let follows = follows.filter(|(_, follower)| follower.part == Part::Follows);
-            owed.extend(follows.map(|(function, follower)| (function, flow, follower)));
-        }
+        self.forget();
         let Brought { events, forgotten, .. } = &mut self.brought;
         events.clear();
         let mut collector = Collector { payload: packet.payload(layout), events, forgotten };
-        self.brought.connection = self.monitor.packet(packet, layout, &mut collector);
+        let connection = self.monitor.packet(packet, layout, &mut collector);
+        let known = connection.and_then(|it| self.places.get(&it).copied());
+        (self.brought.connection, self.brought.known) = (connection, known);
+        for number in 0..self.brought.events.len() {
+            self.place(number);
+        }
+    }
+
+    /// Forgets the connections that the monitor has forgotten. Functions that did not get the
+    /// packet still learn of the end.
+    fn forget(&mut self) {
+        for connection in self.brought.forgotten.drain(..) {
+            let gone = self.places.remove(&connection).and_then(|at| self.known.try_remove(at));
+            let of_it = |event: &&Event| event.connection == connection;
+            let event = self.brought.events.iter().find(of_it);
+            let (Some(gone), Some(event)) = (gone, event) else { continue };
+            let follows = gone.followers.into_iter().enumerate();
+            let follows = follows.filter(|(_, follower)| follower.part == Part::Follows);
+            self.owed.extend(follows.map(|(function, follower)| (function, event.flow, follower)));
+        }
+    }
+
+    /// Finds what the stack keeps of the connection of an event. Keeps something of the connections
+    /// that functions learn of.
+    fn place(&mut self, number: usize) {
+        let Self { monitor, functions, known, places, brought, .. } = self;
+        let Some(event) = brought.events.get_mut(number) else { return };
+        let is_of_packet = Some(event.connection) == brought.connection;
+        event.known = match is_of_packet {
+            true => brought.known,
+            false => places.get(&event.connection).copied(),
+        };
+        if event.known.is_none() && matches!(event.what, What::Open | What::Data(..)) {
+            let new = Known::new(functions.len());
+            monitor.charge(event.flow, new.memory);
+            let at = known.insert(new);
+            places.insert(event.connection, at);
+            event.known = Some(at);
+            if is_of_packet {
+                brought.known = Some(at);
+            }
+        }
     }
 
     /// Runs a function's programs for what the packet has brought.
@@ -219,19 +254,14 @@ impl Stack {
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
         let Self { monitor, functions, known, brought, matches, inspected: counts, .. } = self;
-        let (count, Some(function)) = (functions.len(), functions.get(at)) else { return };
-        for Event { connection, flow, what } in &brought.events {
-            let of = match what {
-                What::Open | What::Data(..) => {
-                    known.entry(*connection).or_insert_with(|| Known::new(count))
-                }
-                What::Gap(..) | What::Close => match known.get_mut(connection) {
-                    Some(of) => of,
-                    None => continue,
-                },
-            };
+        let Some(function) = functions.get(at) else { return };
+        for Event { flow, what, known: place, .. } in &brought.events {
+            let Some(of) = place.and_then(|place| known.get_mut(place)) else { continue };
             let Some(follower) = of.followers.get_mut(at) else { continue };
-            let (part, memory) = (follower.part, follower.memory());
+            if follower.part == Part::Left {
+                continue;
+            }
+            let memory = follower.memory();
             match what {
                 What::Open => follower.open(*flow, run),
                 What::Gap(direction, _) => follower.skip(*direction),
@@ -249,8 +279,10 @@ impl Stack {
                     follower.close(*flow, &mut inspected, run);
                 }
             }
-            if (part, memory) != (follower.part, follower.memory()) {
-                monitor.charge(*flow, of.memory());
+            let now = follower.memory();
+            if now != memory {
+                of.memory = of.memory + now - memory;
+                monitor.charge(*flow, of.memory);
             }
         }
     }
@@ -269,7 +301,7 @@ impl Stack {
         let mut ignored =
             Collector { payload: &[], events: &mut events, forgotten: &mut forgotten };
         let reached = self.monitor.abort(flow, &mut ignored);
-        if let Some(known) = connection.and_then(|it| self.known.get_mut(&it)) {
+        if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at)) {
             known.aborted = Some(client);
         }
         // The receiver does not get the packet, so it still waits for the packet's first new byte.

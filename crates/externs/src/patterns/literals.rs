@@ -2,14 +2,26 @@
 
 use super::pattern::{MAX_NESTED_LITERALS, Matcher, Pattern, PatternError};
 use aho_corasick::automaton::{Automaton, StateID};
+use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
-use aho_corasick::{Anchored, Input, MatchKind};
+use aho_corasick::{Anchored, BuildError, Input, MatchKind};
+
+/// The most bytes of literals for which there is a DFA. It needs at most 1 KiB for each byte.
+const MAX_DFA_LITERAL_BYTES: usize = 4 << 10;
+
+/// The automaton of some literals.
+enum Machine {
+    /// Reads a byte in one step. For few literals, because many would need gigabytes.
+    Dfa(DFA),
+    Nfa(NFA),
+}
 
 /// Literals with the same case rule.
 pub(super) struct Literals {
-    // Never the DFA: a few long literals would make it gigabytes large.
-    automaton: NFA,
+    machine: Machine,
     root: StateID,
+    /// By byte: whether it leads from the root to the root, so that searches of streams skip it.
+    is_skipped: Box<[bool; 256]>,
     numbers: Vec<u32>,
     lowest: u32,
     nocase: bool,
@@ -68,30 +80,59 @@ fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, Patte
     Ok(kept)
 }
 
+/// Evaluates an expression for the machine's automaton, whichever it is.
+macro_rules! with_automaton {
+    ($machine:expr, $automaton:ident => $body:expr) => {
+        match $machine {
+            Machine::Dfa($automaton) => $body,
+            Machine::Nfa($automaton) => $body,
+        }
+    };
+}
+
+impl Machine {
+    fn new(literals: &[Vec<u8>], nocase: bool) -> Result<Self, BuildError> {
+        let bytes: usize = literals.iter().map(Vec::len).sum();
+        if bytes <= MAX_DFA_LITERAL_BYTES {
+            let mut builder = DFA::builder();
+            let builder = builder.ascii_case_insensitive(nocase).match_kind(MatchKind::Standard);
+            builder.build(literals).map(Machine::Dfa)
+        } else {
+            let mut builder = NFA::builder();
+            let builder = builder.ascii_case_insensitive(nocase).match_kind(MatchKind::Standard);
+            builder.build(literals).map(Machine::Nfa)
+        }
+    }
+}
+
 impl Literals {
     pub(super) fn new(patterns: &[Pattern], nocase: bool) -> Result<Option<Self>, PatternError> {
         let needles = needles(patterns, nocase)?;
         let numbers: Vec<u32> = needles.iter().map(|needle| needle.number).collect();
         let Some(&lowest) = numbers.iter().min() else { return Ok(None) };
+        let forwards = |needle: &Needle| needle.reversed.iter().rev().copied().collect();
+        let literals: Vec<Vec<u8>> = needles.iter().map(forwards).collect();
         let build = |error: String| PatternError::Build { message: error };
-        let automaton = NFA::builder()
-            .ascii_case_insensitive(nocase)
-            .match_kind(MatchKind::Standard)
-            .build(
-                needles
-                    .iter()
-                    .map(|needle| needle.reversed.iter().rev().copied().collect::<Vec<u8>>()),
-            )
+        let machine = Machine::new(&literals, nocase).map_err(|e| build(e.to_string()))?;
+        let root = with_automaton!(&machine, automaton => automaton.start_state(Anchored::No))
             .map_err(|e| build(e.to_string()))?;
-        let root = automaton.start_state(Anchored::No).map_err(|e| build(e.to_string()))?;
-        Ok(Some(Self { automaton, root, numbers, lowest, nocase }))
+        let next = |byte| with_automaton!(&machine, it => it.next_state(Anchored::No, root, byte));
+        let mut is_skipped = Box::new([false; 256]);
+        for (byte, is_skipped) in (0..=u8::MAX).zip(is_skipped.iter_mut()) {
+            *is_skipped = next(byte) == root;
+        }
+        Ok(Some(Self { machine, root, is_skipped, numbers, lowest, nocase }))
     }
 
     pub(super) fn lower_match(&self, payload: &[u8], best: &mut Option<u32>) {
+        with_automaton!(&self.machine, automaton => self.lower_match_by(automaton, payload, best));
+    }
+
+    fn lower_match_by(&self, automaton: &impl Automaton, payload: &[u8], best: &mut Option<u32>) {
         // Overlapping matches, because another literal may cover a literal. The automaton supports
         // such searches, so that there is no error.
         let input = Input::new(payload);
-        for found in self.automaton.try_find_overlapping_iter(input).into_iter().flatten() {
+        for found in automaton.try_find_overlapping_iter(input).into_iter().flatten() {
             if best.is_some_and(|b| b <= self.lowest) {
                 return;
             }
@@ -111,7 +152,9 @@ impl Literals {
             if *nocase == self.nocase {
                 let mut state = self.root;
                 for &byte in bytes {
-                    state = self.automaton.next_state(Anchored::No, state, byte);
+                    state = with_automaton!(&self.machine, automaton => {
+                        automaton.next_state(Anchored::No, state, byte)
+                    });
                     states.push(state);
                 }
             }
@@ -133,20 +176,40 @@ impl Literals {
     ) {
         let place = (*at as usize).checked_sub(1);
         let mut state = place.and_then(|at| states.get(at)).map_or(self.root, |state| *state);
+        state = with_automaton!(&self.machine, automaton => {
+            self.scan_by(automaton, state, bytes, best)
+        });
+        // The root is the only state that is not in the list. The limit on the bytes of literals
+        // keeps the number small.
+        let place = match state == self.root {
+            true => 0,
+            false => states.binary_search(&state).map_or(0, |place| place + 1),
+        };
+        *at = u32::try_from(place).unwrap_or(0);
+    }
+
+    /// Searches the next bytes from a state on, and returns the state behind them.
+    fn scan_by(
+        &self,
+        automaton: &impl Automaton,
+        mut state: StateID,
+        bytes: &[u8],
+        best: &mut Option<u32>,
+    ) -> StateID {
         for &byte in bytes {
-            state = self.automaton.next_state(Anchored::No, state, byte);
-            if self.automaton.is_match(state) && best.is_none_or(|b| b > self.lowest) {
-                for index in 0..self.automaton.match_len(state) {
-                    let pattern = self.automaton.match_pattern(state, index).as_usize();
+            if state == self.root && self.is_skipped[usize::from(byte)] {
+                continue;
+            }
+            state = automaton.next_state(Anchored::No, state, byte);
+            if automaton.is_match(state) && best.is_none_or(|b| b > self.lowest) {
+                for index in 0..automaton.match_len(state) {
+                    let pattern = automaton.match_pattern(state, index).as_usize();
                     if let Some(&number) = self.numbers.get(pattern) {
                         lower(best, number);
                     }
                 }
             }
         }
-        // The root is the only state that is not in the list. The limit on the bytes of literals
-        // keeps the number small.
-        let place = states.binary_search(&state).map_or(0, |place| place + 1);
-        *at = u32::try_from(place).unwrap_or(0);
+        state
     }
 }
