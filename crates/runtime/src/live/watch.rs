@@ -105,7 +105,7 @@ pub struct Traced {
     /// The packet as it entered.
     pub packet: Packet,
     /// The path of the packet through the engine
-    /// ([`Engine::explained`](braid_ir::engine::Engine::explained)).
+    /// ([`Engine::explained`]).
     pub path: Option<Box<dyn Any + Send>>,
     /// The packets that left because of it, each with its interface and its bytes.
     pub left: Vec<(u16, Vec<u8>)>,
