@@ -131,27 +131,16 @@ impl Compiled {
     #[must_use]
     pub fn flow_table(&self) -> Option<FlowTable> {
         let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
-        let Executor { programs, functions, graph, .. } = &self.executor;
-        Some(FlowTable::new(cache, flows, (&programs.set, functions, graph)))
+        let Executor { programs, functions, .. } = &self.executor;
+        Some(FlowTable::new(cache, flows, (&programs.set, functions)))
     }
 
-    /// A page of flow records, and where the next one begins ([`FlowTable::page`]). `None` if the
-    /// engine makes no flow records.
-    pub(crate) fn flow_records(&self, from: usize, most: usize) -> Option<FlowPage> {
+    /// A page of flow records ([`FlowTable::page`]). `None` if the engine makes no flow records.
+    pub(crate) fn flow_records(&self, from: usize, most: usize) -> Option<FlowTable> {
         let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
-        let Executor { programs, functions, graph, .. } = &self.executor;
-        let world = (&programs.set, functions, graph);
-        let (table, next) = FlowTable::page(cache, flows, world, (from, most));
-        Some(FlowPage { table, next })
+        let Executor { programs, functions, .. } = &self.executor;
+        Some(FlowTable::page(cache, flows, (&programs.set, functions), (from, most)))
     }
-}
-
-/// A page of flow records ([`Engine::flow_page`](braid_ir::engine::Engine::flow_page)).
-pub struct FlowPage {
-    /// The records, with their templates.
-    pub table: FlowTable,
-    /// The place at which the next page begins.
-    pub next: Option<usize>,
 }
 
 /// Checks that a function can run: its model verifies and its values fit.

@@ -9,7 +9,7 @@ use crate::moving;
 use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
-use braid_flowcache::{BATCH, PacketPath, foresee};
+use braid_flowcache::{BATCH, PacketPath, Reason, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{
     Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry, Watcher,
@@ -114,10 +114,10 @@ impl Compiled {
         packet.parse_to(&mut layout);
         packet.ingress = ingress;
         let At::Point(point) = self.executor.entry(ingress) else {
-            return Some(PacketPath::miss("no function is where it enters"));
+            return Some(PacketPath::miss(Reason::NowhereToGo));
         };
         if !self.executor.started {
-            return Some(PacketPath::miss("it is the first packet of all"));
+            return Some(PacketPath::miss(Reason::First));
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
@@ -144,8 +144,13 @@ impl Engine for Compiled {
         }
     }
 
-    fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
-        self.packet_by_path(ingress, packet, out).map(|path| path.to_string())
+    fn explained(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+    ) -> Option<Box<dyn Any + Send>> {
+        self.packet_by_path(ingress, packet, out).map(|path| Box::new(path) as Box<dyn Any + Send>)
     }
 
     fn watched(

@@ -18,6 +18,7 @@ use braid_ir::values::Values;
 use braid_jit::Count;
 use braid_native::Instance;
 use braid_state::{Handle, TableRef};
+use std::sync::Arc;
 
 impl braid_flowcache::Programs for ProgramSet {
     #[inline]
@@ -26,8 +27,8 @@ impl braid_flowcache::Programs for ProgramSet {
     }
 
     #[inline]
-    fn residual(&self, program: usize) -> Option<&Residual> {
-        self.all.get(program).map(|program| &*program.residual)
+    fn residual(&self, program: usize) -> Option<&Arc<Residual>> {
+        self.all.get(program).map(|program| &program.residual)
     }
 
     #[inline(always)]

@@ -47,16 +47,16 @@ mod work;
 mod workshop;
 
 pub use braid_flowcache::{
-    Basis, Change, Dependency, FlowEnd, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable,
-    FlowTag, FlowTemplate, Flows, Missing, PacketPath, Part, Payload, RecordCounters, SharedBytes,
-    Splice, Taken, Update,
+    Basis, Change, Dependency, FlowRecord, FlowTable, FlowTemplate, Flows, Guard, Missing, Native,
+    NoRecording, Number, Obstacle, PacketPath, Part, Path, Reason, RecordCounters, SharedBytes,
+    Splice, Stopped, Subpath, Taken, Update, Varying, WIRE,
 };
 #[cfg(feature = "mutants")]
 pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};
 pub use braid_ir::walk::Reached;
 #[cfg(feature = "mutants")]
 pub use braid_state::{MOVE_MUTANTS, MoveMutant};
-pub use compiled::{Compiled, FlowPage};
+pub use compiled::Compiled;
 #[cfg(feature = "mutants")]
 pub use mutants::{DELIVERY_MUTANTS, DeliveryMutant};
 pub use options::{Hashing, Jit, Options};

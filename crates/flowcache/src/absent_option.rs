@@ -1,9 +1,8 @@
 //! Makes a record depend on a TCP header that lacks an option.
 
-use crate::guard::{Guard, Guards};
+use crate::guard::{Guard, Guards, Number};
 use crate::headers::{Headers, Place};
-use crate::key::Bits;
-use braid_packet::{Field, Header};
+use braid_packet::{Bits, Field, Header};
 
 /// The kind of the option with time stamps, and the first word of the options if it is alone, as most
 /// systems send it (RFC 7323, appendix A): two bytes without an option, the kind, and the length.
@@ -36,7 +35,7 @@ fn depend_on(headers: &Headers<'_>, guards: &mut Guards, bits: Bits, value: u32)
     if !is_there || bits.are_in(&headers.written).0 || bits.get(&headers.head) != value.into() {
         return None;
     }
-    let (number, value) = (bits.number()?, value << bits.shift);
+    let (number, value) = (Number::of_bits(bits)?, value << bits.shift);
     guards.add(Guard { number, least: value, most: value });
     Some(())
 }

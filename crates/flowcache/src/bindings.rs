@@ -3,17 +3,13 @@
 
 use crate::host::{Functions, State};
 use crate::mutants::RecordMutant;
+use crate::obstacle::NoRecording;
 use braid_ir::engine::Outputs;
 use braid_ir::residual::HeaderMask;
 use braid_native::StateFunction;
 use braid_native::bridge as native;
 use braid_packet::rewrite::{Outline, Rewrite, WIDE, Window};
 use braid_packet::{Layout, Packet};
-
-/// The reason why a packet cannot take a record while a function has due work. The text follows the
-/// function's name.
-pub(crate) const DUE: &str = "has due work";
-pub(crate) const CUT: &str = "needs a payload that the capture has cut";
 
 /// A change of headers: a masked rewrite, its new bytes, and the amounts that it adds to checksums.
 #[derive(Clone, Debug)]
@@ -108,13 +104,13 @@ impl Bindings {
         functions: &impl Functions,
         layout: &Layout,
         time: u64,
-    ) -> Option<(u16, &'static str)> {
+    ) -> Option<(u16, NoRecording)> {
         self.all.iter().find_map(|one| {
             let function = functions.native(one.node, one.shard)?;
             let is_cut = one.reads_payload && layout.payload_truncated();
             match (function.is_due(time), is_cut) {
-                (true, _) => Some((one.node, DUE)),
-                (_, true) => Some((one.node, CUT)),
+                (true, _) => Some((one.node, NoRecording::Due)),
+                (_, true) => Some((one.node, NoRecording::Cut)),
                 _ => None,
             }
         })

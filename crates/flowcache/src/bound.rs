@@ -67,7 +67,7 @@ impl Counters {
         let (id, with, op, slot) = match (a.1, b.1) {
             (slot @ ValueDependency::Slot { .. }, ValueDependency::Fixed) => (a.0, b.0, op, slot),
             (ValueDependency::Fixed, slot @ ValueDependency::Slot { .. }) => {
-                (b.0, a.0, turned(op), slot)
+                (b.0, a.0, op.swapped(), slot)
             }
             _ => return None,
         };
@@ -172,16 +172,5 @@ impl Counters {
             self.known.extend(both.map(|slot| (how.table, *handle, slot)));
         }
         !self.known.is_empty()
-    }
-}
-
-/// A comparison with its operands exchanged.
-pub(crate) fn turned(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq | CmpOp::Ne => op,
-        CmpOp::Lt => CmpOp::Gt,
-        CmpOp::Le => CmpOp::Ge,
-        CmpOp::Gt => CmpOp::Lt,
-        CmpOp::Ge => CmpOp::Le,
     }
 }

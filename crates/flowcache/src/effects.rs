@@ -3,31 +3,29 @@
 //! functions insert or remove.
 
 use crate::guard::Number;
-use crate::key::Bits;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
-use braid_packet::Packet;
 use braid_packet::rewrite::{Retag, wide_window};
 use braid_packet::tunnel::Change;
-use std::fmt;
+use braid_packet::{Bits, Packet};
 use std::sync::Arc;
 
 /// The side effects of a path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct SideEffects {
+pub struct SideEffects {
     /// VLAN tags that the record removes and adds.
-    pub(crate) vlans: Retag,
+    pub vlans: Retag,
     /// Tags that packets get, by name.
-    pub(crate) tags: Vec<(Arc<str>, Word)>,
+    pub tags: Vec<(Arc<str>, Word)>,
     /// The events, in order.
-    pub(crate) publications: Vec<Publication>,
+    pub publications: Vec<Publication>,
     /// Copies of the packet as it leaves: the function that sends the copy, and its destination.
-    pub(crate) copies: Vec<(u16, Dest)>,
+    pub copies: Vec<(u16, Dest)>,
     /// Bytes that native functions insert and remove, in order. This comes after all other changes.
-    pub(crate) splices: Vec<Splice>,
+    pub splices: Vec<Splice>,
     /// Outer headers that functions add, in order. This comes after all other changes.
-    pub(crate) outer: Vec<Change>,
+    pub outer: Vec<Change>,
 }
 
 /// Bytes that a record inserts into packets or removes from them (SpeedyBox's encapsulation and
@@ -50,18 +48,6 @@ pub enum Splice {
     },
 }
 
-impl fmt::Display for Splice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Splice::In { at, bytes } => {
-                write!(f, "puts in at byte {at}:")?;
-                bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
-            }
-            Splice::Out { at, len } => write!(f, "takes out bytes {at}..{}", at + len),
-        }
-    }
-}
-
 impl Splice {
     /// The number of bytes that the packet must have at least, the number of removed bytes, and the
     /// number of inserted bytes.
@@ -75,9 +61,11 @@ impl Splice {
 
 /// An event that a function publishes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Publication {
-    pub(crate) node: u16,
-    pub(crate) event: EventId,
+pub struct Publication {
+    /// The function.
+    pub node: u16,
+    /// The event.
+    pub event: EventId,
     pub(crate) args: Vec<Arg>,
 }
 

@@ -1,4 +1,4 @@
-//! Explains which path a packet takes, and why, for example why its flow has no record.
+//! Finds out which path a packet takes, and why, for example why its flow has no record.
 #![expect(
     clippy::indexing_slicing,
     reason = "programs and verified models refer only to what they declare"
@@ -8,29 +8,29 @@ use crate::basis::Basis;
 use crate::batch::Flow;
 use crate::cache::{FlowCache, Flows};
 use crate::extractors::Extractors;
-use crate::field_names::named_guard;
 use crate::findings::Findings;
+use crate::guard::Guard;
 use crate::host::{Functions, Host, Programs};
 use crate::key::is_key;
+use crate::listing::FlowTemplate;
+use crate::obstacle::{NoRecording, Obstacle, Stopped, Varying};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
-use crate::subpaths::{Stop, Why};
+use crate::subpaths::Stop;
 use crate::value_dependency::ValueDependency;
-use braid_ir::model::{Op, StateId, ValueId};
-use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
+use braid_ir::model::{Op, ValueId};
+use braid_ir::residual::{End, Point, Residual, Step, What};
 use braid_packet::rewrite::Outline;
-use braid_packet::{Field, Layout, Packet};
+use braid_packet::{Field, Layout, Malformed, Packet};
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// The path that a packet took.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct PacketPath {
     /// Which path.
     pub taken: Taken,
-    /// The reason why the packet did not take another path, in words. Empty for a hit on a record
-    /// that existed before.
-    pub why: String,
+    /// Why the packet did not take another path. `None` for a hit on a record that existed before.
+    pub why: Option<Reason>,
 }
 
 /// The paths of packets through the engine.
@@ -44,57 +44,80 @@ pub enum Taken {
     Miss,
 }
 
-impl Taken {
-    /// The path in one word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Taken::Hit => "hit",
-            Taken::GuardFailure => "guard failure",
-            Taken::Miss => "miss",
-        }
-    }
+/// Why a packet took its path.
+#[derive(Clone, Debug)]
+pub enum Reason {
+    /// The record was made for the packet.
+    Made,
+    /// The record was made for the packet, in place of one that is outdated.
+    Renewed,
+    /// No function is where the packet enters.
+    NowhereToGo,
+    /// The packet is the first one of all.
+    First,
+    /// No packet takes a record while the state is copied.
+    Paused,
+    /// The sampling left the packet out.
+    LeftOut,
+    /// The cache makes no record yet for a flow with so few packets.
+    TooEarly,
+    /// Attempts for similar packets led to no record, so the cache made none for this one.
+    Hopeless,
+    /// The packet enters at functions under `Priority`.
+    Priority,
+    /// No packet with such headers has run yet.
+    NewHeaders,
+    /// The packet is malformed.
+    Malformed(Malformed),
+    /// The program looks up nothing but routes.
+    OnlyRoutes,
+    /// No packets with such headers have records.
+    NoOutline,
+    /// The packet's worker depends on fields that cannot be part of a key.
+    NoKey,
+    /// A timer, queue or entry is due.
+    Due,
+    /// The record depends on parameters that have changed, and another record cannot be made for
+    /// this reason, if there is one.
+    Outdated(Vec<Basis>, Option<Obstacle>),
+    /// The packet's link addresses differ from those of the record.
+    Link,
+    /// The packet does not pass a guard of the record's template.
+    Guard {
+        /// The template.
+        template: Box<FlowTemplate>,
+        /// The guard.
+        guard: Guard,
+        /// The number that it tests.
+        is: u32,
+    },
+    /// A native function keeps the packet from taking the record.
+    Function(u16, NoRecording),
+    /// A pattern of a function matches the payload.
+    Pattern(u16),
+    /// The record has used up its fuel.
+    Fuel,
+    /// Other records read state that the new one would change, or change state that it would read.
+    Contended,
+    /// There are too many records.
+    Full,
+    /// No record can be made.
+    Impossible(Obstacle),
 }
 
-impl fmt::Display for PacketPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.taken, self.why.as_str()) {
-            (Taken::Hit, "") => f.write_str("record (hit)"),
-            (Taken::Hit, why) => write!(f, "record (hit): {why}"),
-            (taken, why) => write!(f, "{}: {why}", taken.name()),
-        }
-    }
+fn failure(why: Reason) -> PacketPath {
+    PacketPath { taken: Taken::GuardFailure, why: Some(why) }
 }
-
-fn outcome(taken: Taken, why: impl Into<String>) -> PacketPath {
-    PacketPath { taken, why: why.into() }
-}
-
-fn miss(why: impl Into<String>) -> PacketPath {
-    outcome(Taken::Miss, why)
-}
-
-/// The reason for a hit on a record that was made for the packet itself.
-const MADE: &str = "made for this packet";
-/// The reason for a record that replaces another one.
-const RENEWED: &str = "made for this packet, in place of one that is outdated";
-/// The reason for a miss before the cache tries to make a record for the flow.
-const YET: &str = "no record yet: Braid tries to make one for the flow's fourth packet, then \
-                   for the eighth, the sixteenth, … (later if earlier records were hardly used, and \
-                   for the second if they were used often)";
-
-/// The reason for a miss while no packet takes a record.
-const PAUSED: &str = "no packet takes a record while the state is being copied";
-
-/// The reason for a miss while the sampling leaves packets out.
-const LEFT_OUT: &str = "no search for a record: few earlier packets belonged to known flows or \
-                        took records, so most packets skip the search";
 
 impl PacketPath {
-    /// The path of a packet for which no program can run yet, and why.
+    /// The path of a packet that misses for this reason.
     #[must_use]
-    pub fn miss(why: &str) -> Self {
-        miss(why)
+    pub fn miss(why: Reason) -> Self {
+        Self { taken: Taken::Miss, why: Some(why) }
+    }
+
+    fn hit(why: Option<Reason>) -> Self {
+        Self { taken: Taken::Hit, why }
     }
 
     /// The path that a packet really took. `self` is the path that [`foresee`] returned for it.
@@ -109,15 +132,9 @@ impl PacketPath {
         // `foresee` cannot know some reasons, because they depend on the other records.
         let why = match taken {
             _ if taken == self.taken => self.why,
-            Taken::GuardFailure => {
-                "its record has used up its fuel, which must be computed again".into()
-            }
-            _ if after.records.contended > before.records.contended => {
-                "no record can be made: other records read state that it would change, or change \
-                 state that it would read"
-                    .into()
-            }
-            _ => "no record can be made: there are too many".into(),
+            Taken::GuardFailure => Some(Reason::Fuel),
+            _ if after.records.contended > before.records.contended => Some(Reason::Contended),
+            _ => Some(Reason::Full),
         };
         Self { taken, why }
     }
@@ -132,10 +149,10 @@ pub fn foresee<P: Programs, F: Functions>(
 ) -> PacketPath {
     cache.finish_outdating(host.functions);
     if cache.is_paused(host.functions) {
-        return miss(PAUSED);
+        return PacketPath::miss(Reason::Paused);
     }
     if !cache.sampled(1, host.functions).0 {
-        return miss(LEFT_OUT);
+        return PacketPath::miss(Reason::LeftOut);
     }
     let mut explainer = Explainer { cache, host };
     explainer.foresee(point, packet, layout)
@@ -153,344 +170,180 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         self.cache.find_flows(&mut self.host, one.0, one.1);
         let flow = self.cache.batch.flows[0];
         if flow.kind == NONE {
-            return miss(self.without_flow(point, layout));
+            return PacketPath::miss(self.without_flow(point, layout));
         }
         let is_due = packet.time_ns.max(self.host.functions.now()) >= self.host.due();
-        let (failure, is_outdated) = match flow.record {
-            NONE => (None, false),
+        let failed = match flow.record {
+            NONE => None,
             record => match self.with_record(record, is_due, packet, layout) {
-                (outcome, _) if outcome.taken == Taken::Hit || is_due => return outcome,
-                (failure, is_outdated) => (Some(failure), is_outdated),
+                Some(why) if is_due => return failure(why),
+                Some(why) => Some(why),
+                None => return PacketPath::hit(None),
             },
         };
         let extractor = self.cache.extractors.get(flow.extractor());
         let is_left_out = extractor.is_some_and(|extractor| extractor.is_left_out());
-        let met = if failure.is_some() { !flow.hash } else { flow.hash };
+        let met = if failed.is_some() { !flow.hash } else { flow.hash };
         let admitted = self.cache.filter.would_admit(met);
-        let tried = self.try_record(flow, is_due, (packet, layout));
-        match (admitted, tried, failure) {
-            (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
-            (true, Ok(()), None) if is_left_out => miss(
-                "no attempt to make a record: many attempts for similar packets failed or would \
-                 have saved no time",
-            ),
-            (true, Ok(()), _) => outcome(Taken::Hit, MADE),
-            (_, Err(why), Some(failure)) if is_outdated => outcome(
-                Taken::GuardFailure,
-                format!("{failure}, and no other record can be made: {why}", failure = failure.why),
-            ),
-            (_, _, Some(failure)) => failure,
-            (false, Ok(()), None) => miss(YET),
-            (_, Err(why), None) => miss(format!("no record can be made: {why}")),
+        let obstacle = self.obstacle(flow, is_due, (packet, layout));
+        match (failed, obstacle) {
+            (Some(Reason::Outdated(..)), None) => PacketPath::hit(Some(Reason::Renewed)),
+            (Some(Reason::Outdated(bases, _)), obstacle) => {
+                failure(Reason::Outdated(bases, obstacle))
+            }
+            (None, None) if admitted && is_left_out => PacketPath::miss(Reason::Hopeless),
+            (_, None) if admitted => PacketPath::hit(Some(Reason::Made)),
+            (Some(why), _) => failure(why),
+            (None, None) => PacketPath::miss(Reason::TooEarly),
+            (None, Some(obstacle)) => PacketPath::miss(Reason::Impossible(obstacle)),
         }
     }
 
-    /// The path of a packet whose flow has a record, and whether the record is outdated.
+    /// Why a packet cannot take its flow's record. `None` if it can.
     fn with_record(
         &self,
         record: u32,
         is_due: bool,
         packet: &Packet,
         layout: &Layout,
-    ) -> (PacketPath, bool) {
+    ) -> Option<Reason> {
         let records = self.host.functions.state().dependents();
-        let template = records.template(record);
+        let number = records.template(record);
+        let (template, path) = self.cache.templates.get(number)?;
         if is_due {
-            (outcome(Taken::GuardFailure, "something is due"), false)
-        } else if records.is_template_outdated(template) {
-            (outcome(Taken::GuardFailure, self.outdated(template)), true)
-        } else {
-            (self.with_template(record, template, packet, layout), false)
+            return Some(Reason::Due);
         }
-    }
-
-    /// Says that a record of a template is outdated.
-    fn outdated(&self, template: u32) -> String {
-        let path = self.cache.templates.paths.get(template as usize);
-        let name = |basis: &Basis| {
-            let model = &self.host.functions.chain().nodes[usize::from(basis.node)].model;
-            format!("{}.{}", self.name(basis.node), model.params[basis.param.index()].name)
-        };
-        let names: BTreeSet<String> =
-            path.into_iter().flat_map(|path| &path.bases).map(name).collect();
-        let names: Vec<String> = names.into_iter().collect();
-        format!("its record is outdated: it depends on {}, which has changed", names.join(" or "))
-    }
-
-    /// Whether a packet can take its flow's record, which has this template.
-    fn with_template(
-        &self,
-        record: u32,
-        template: u32,
-        packet: &Packet,
-        layout: &Layout,
-    ) -> PacketPath {
-        let known = self.cache.templates.get(template);
-        let Some((template, path)) = known else {
-            return outcome(Taken::GuardFailure, "its record means nothing");
-        };
+        if records.is_template_outdated(number) {
+            return Some(Reason::Outdated(path.bases.clone(), None));
+        }
         let data = packet.data();
         if !template.link.holds(data) {
-            return outcome(
-                Taken::GuardFailure,
-                "its link addresses differ from those of its record",
-            );
+            return Some(Reason::Link);
         }
-        let fails = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
-        if let Some(guard) = fails {
-            let words = named_guard(path, guard, (&self.cache.extractors, self.host.programs));
-            let is = guard.number.of(data, packet.wire_len) >> words.shift;
-            let is = if words.mask.is_some() { format!("{is:#x}") } else { is.to_string() };
-            return outcome(
-                Taken::GuardFailure,
-                format!("guard {words} does not hold: it is {is}"),
-            );
+        if let Some(guard) = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len)) {
+            let world = (self.host.programs, &*self.host.functions);
+            let template = Box::new(FlowTemplate::new(self.cache, number, world)?);
+            let is = guard.number.of(data, packet.wire_len);
+            return Some(Reason::Guard { template, guard: *guard, is });
         }
         let time = packet.time_ns.max(self.host.functions.now());
         let bindings = self.cache.bindings(record);
         let unready = bindings.and_then(|all| all.unready(&*self.host.functions, layout, time));
         if let Some((node, why)) = unready {
-            return outcome(Taken::GuardFailure, format!("{} {why}", self.name(node)));
+            return Some(Reason::Function(node, why));
         }
         let chain = self.host.functions.chain();
         let mut searches = template.more.iter().flat_map(|more| &more.searches);
-        match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
-            Some(search) => {
-                let name = self.name(search.node);
-                outcome(Taken::GuardFailure, format!("a pattern of {name} matches the payload"))
-            }
-            None => outcome(Taken::Hit, ""),
-        }
+        let search = searches.find(|search| !search.finds_nothing(chain, packet, layout));
+        search.map(|search| Reason::Pattern(search.node))
     }
 
     /// Why a packet belongs to no flow.
-    fn without_flow(&self, point: Point, layout: &Layout) -> String {
+    fn without_flow(&self, point: Point, layout: &Layout) -> Reason {
         if self.host.graph.group(point.node).len() > 1 {
-            return "functions under Priority have no records".into();
+            return Reason::Priority;
         }
         let extractors: &Extractors = &self.cache.extractors;
         let program = self.host.programs.known(point, layout.presence());
         if program.is_none() && !extractors.is_open {
-            return "no packet with such headers has run yet".into();
+            return Reason::NewHeaders;
         }
-        if let Some(reason) = layout.malformed() {
-            return format!("the packet is malformed: {reason}");
+        if let Some(reason) = layout.malformed_reason() {
+            return Reason::Malformed(reason);
         }
         let extractor = program.and_then(|program| extractors.program(program));
         match (extractor, Outline::of(layout)) {
-            (None, _) if !extractors.is_open => {
-                "its path looks up nothing but routes: a record would save no time".into()
-            }
-            (_, None) => {
-                "only IP over Ethernet, with up to two tags, without options or extension \
-                          headers, has records"
-                    .into()
-            }
-            (_, Some(_)) => "it belongs to no flow: its worker depends on fields that cannot be \
-                             part of its key"
-                .into(),
+            (None, _) if !extractors.is_open => Reason::OnlyRoutes,
+            (_, None) => Reason::NoOutline,
+            (_, Some(_)) => Reason::NoKey,
         }
     }
 
-    /// Whether a record can be made for a packet.
-    fn try_record(
+    /// Why no record can be made for a packet. `None` if one can be made.
+    fn obstacle(
         &mut self,
         flow: Flow,
         is_due: bool,
         (packet, layout): (&Packet, &Layout),
-    ) -> Result<(), String> {
+    ) -> Option<Obstacle> {
         if is_due {
-            return Err("something is due".into());
+            return Some(Obstacle::Due);
         }
+        let elsewhere = Some(Obstacle::Path(Stopped::Headers));
         let worker = self.host.functions.chain().worker(packet, layout);
-        let elsewhere = || "its headers are elsewhere".to_owned();
-        let start = self.cache.extractors.start(flow.extractor()).ok_or_else(elsewhere)?;
+        let Some(start) = self.cache.extractors.start(flow.extractor()) else { return elsewhere };
         let (at_hand, mut findings) = ((packet, layout), Findings::new());
         let host = &mut self.host;
         let (functions, out) = (&mut *host.functions, &mut *host.out);
         let specialiser =
             Specialiser::new(flow.extractor(), functions, worker, out, at_hand, &mut findings);
-        let world = (host.programs, host.graph);
-        let found = specialiser.ok_or_else(elsewhere)?.run(start, world, host.words);
-        let eager = self.cache.eager;
-        match found {
-            Ok(_) if let Some(why) = findings.loss().filter(|_| !eager) => {
-                Err(format!("{why}: a record would save no time"))
+        let Some(mut specialiser) = specialiser else { return elsewhere };
+        match specialiser.run(start, (host.programs, host.graph), host.words) {
+            Ok(_) => {
+                let loss = findings.loss().filter(|_| !self.cache.eager);
+                let is_long = flow.is_narrow() && !findings.path.rewrite.is_narrow();
+                loss.or(is_long.then_some(Obstacle::TooLong))
             }
-            Ok(_) if flow.is_narrow() && !findings.path.rewrite.is_narrow() => Err(
-                "it needs a longer record than others of its kind: Braid tries to make one for \
-                 later packets"
-                    .into(),
-            ),
-            Ok(_) => Ok(()),
-            Err(stop) => Err(self.why(worker, stop, &findings)),
+            Err(stop) => Some(self.met(worker, stop, &findings)),
         }
     }
 
-    /// Why a specialisation stopped.
-    fn why(&self, worker: u16, stop: Stop, findings: &Findings) -> String {
-        match (stop.why, self.host.programs.residual(stop.program as usize)) {
-            (Why::Step, Some(residual)) => self.reason(residual, worker, stop, findings),
-            (Why::GoesOn, Some(residual)) => self.goes_on(residual, stop.block),
-            (Why::Step | Why::GoesOn, None) => "it goes nowhere".into(),
-            (Why::Uneven, _) => {
-                "the end of the packet's path does not determine how many functions it visits"
-                    .into()
-            }
-            (Why::Unknown(node), _) => {
-                format!("no packet with such headers has reached {} yet", self.name(node))
-            }
-            (Why::Beside, _) => {
-                "tags, events and copies would come out of order with what native functions do"
-                    .into()
-            }
-            (Why::Headers, _) => "its headers are elsewhere".into(),
-            (Why::Function(node, why), _) => format!("{} {why}", self.name(node)),
-        }
-    }
-
-    fn name(&self, node: u16) -> &str {
-        &self.host.functions.chain().nodes[usize::from(node)].name
-    }
-
-    /// A table's name as people write it: `nat.map`
-    fn table(&self, node: u16, state: StateId) -> String {
-        let model = &self.host.functions.chain().nodes[usize::from(node)].model;
-        format!("{}.{}", self.name(node), model.state[state.index()].name)
-    }
-
-    /// The reason why a packet's path continues after the end of a block.
-    fn goes_on(&self, residual: &Residual, block: usize) -> String {
-        let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
-        match &exit.fate {
-            Fate::Go(point) => {
-                format!("it continues at {}, in another program", self.name(point.node))
-            }
-            Fate::Output { node, .. } => {
-                format!("{} sends the packet or copies of it to other functions", self.name(*node))
-            }
-            Fate::Resubmit { node } => format!("{} runs on it anew", self.name(*node)),
-            Fate::Leave { .. } | Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => {
-                "it sends packets".into()
-            }
-        }
-    }
-
-    /// Why a record cannot express the step at which a specialisation stopped.
-    fn reason(&self, residual: &Residual, worker: u16, stop: Stop, findings: &Findings) -> String {
+    /// What a specialisation met where it stopped.
+    fn met(&self, worker: u16, stop: Stop, findings: &Findings) -> Obstacle {
+        let residual = self.host.programs.residual(stop.program as usize);
+        let residual = residual.filter(|_| matches!(stop.why, Stopped::Step | Stopped::GoesOn));
+        let Some(residual) = residual else { return Obstacle::Path(stop.why) };
         let block = &residual.blocks[stop.block];
-        let Some(step) = stop.step.map(|step| &block.steps[step]) else {
-            return match &block.end {
-                End::Hold { node, .. } => format!("{} lets it wait", self.name(*node)),
-                End::Branch { cond, .. } => {
-                    format!(
-                        "the packet's treatment depends on {}",
-                        dependencies_of(residual, findings, &[*cond])
-                    )
-                }
-                _ => "it would change what it takes for granted, or what it sent a copy of".into(),
-            };
-        };
-        let node = step.site.node;
-        let name = self.name(node);
-        match &step.what {
-            What::Op(op) => self.op_reason(residual, (node, worker), op, step, findings),
-            What::Write(fields) => {
-                let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
-                let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
-                let on = dependencies_of(residual, findings, &values);
-                format!("the value that {name} assigns to {} depends on {on}", names.join(", "))
+        match (stop.step, &block.end) {
+            (Some(step), _) => self.met_step(residual, worker, &block.steps[step], findings),
+            (None, End::Exit(exit)) if stop.why == Stopped::GoesOn => {
+                Obstacle::GoesOn(exit.fate.clone())
             }
-            _ => {
-                format!(
-                    "the action of {name} depends on {}",
-                    dependencies_of(residual, findings, &step.what.uses())
-                )
+            (None, End::Hold { node, .. }) => Obstacle::Waits(*node),
+            (None, End::Branch { cond, .. }) => {
+                Obstacle::Branch(varying(residual, findings, &[*cond]))
             }
+            (None, _) => Obstacle::Contradiction,
         }
     }
 
-    fn op_reason(
+    /// What a step does that no record can express.
+    fn met_step(
         &self,
         residual: &Residual,
-        (node, worker): (u16, u16),
-        op: &Op,
+        worker: u16,
         step: &Step,
         findings: &Findings,
-    ) -> String {
-        let name = self.name(node);
-        let model = &self.host.functions.chain().nodes[usize::from(node)].model;
-        match op {
-            Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
-                let table = self.host.functions.table(node, *state, worker);
-                match findings.absent.last() == Some(table) {
-                    true => format!("it changes state: new entry {}", self.table(node, *state)),
-                    false => format!("it changes state: {}", self.table(node, *state)),
-                }
+    ) -> Obstacle {
+        let node = step.site.node;
+        match &step.what {
+            What::Op(Op::StateSet { state, .. } | Op::StatePut { state, .. })
+                if findings.absent.last()
+                    == Some(self.host.functions.table(node, *state, worker)) =>
+            {
+                Obstacle::NewEntry(node, *state)
             }
-            Op::StateDelete { state, .. } => {
-                format!("it changes state: removes {}", self.table(node, *state))
+            What::Op(Op::Emit { event, .. }) if self.host.functions.is_taken(node, *event) => {
+                Obstacle::TakenEvent(node, *event)
             }
-            Op::StateLen { state, .. } => {
-                format!(
-                    "the packet's treatment depends on the number of entries of {}",
-                    self.table(node, *state)
-                )
+            What::Write(fields) => {
+                let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
+                Obstacle::Step(node, step.what.clone(), varying(residual, findings, &values))
             }
-            Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
-                format!("it changes state: {name}'s pool {}", model.params[pool.index()].name)
-            }
-            Op::Emit { event, .. } if self.host.functions.is_taken(node, *event) => {
-                format!("functions take the event {} of {name}", model.events[event.index()].name)
-            }
-            Op::Emit { event, .. } => {
-                let event = &model.events[event.index()].name;
-                let on = dependencies_of(residual, findings, &step.what.uses());
-                format!("a field of the event {event} of {name} depends on {on}")
-            }
-            Op::Create { .. } => format!("{name} sends a packet"),
-            Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::InStrings { .. } => format!("{name} looks a string up"),
-            Op::Patterns { .. }
-            | Op::FindPatterns { .. }
-            | Op::LoadBytes { .. }
-            | Op::LoadString { .. } => {
-                format!("{name} reads the payload")
-            }
-            op if op.changes_payload() => format!("{name} writes the payload"),
-            Op::Encapsulate { seal: Some(_), .. } => format!("{name} encrypts the packet"),
-            Op::Encapsulate { .. } => format!("{name} adds outer headers"),
-            Op::Decapsulate { .. } => format!("{name} removes outer headers"),
-            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
-                format!("{name} adds or removes a TCP option")
-            }
-            Op::Extern { name: of, .. } => format!("{name} calls {of}"),
-            Op::Load { field, .. } => {
-                format!(
-                    "{name} reads {}, which was assigned before or is not at a known place",
-                    field.info().name
-                )
-            }
-            _ => {
-                format!(
-                    "the action of {name} depends on {}",
-                    dependencies_of(residual, findings, &step.what.uses())
-                )
-            }
+            what => Obstacle::Step(node, what.clone(), varying(residual, findings, &what.uses())),
         }
     }
 }
 
-/// The sources of the values that are not fixed where a specialisation stopped: fields outside the
-/// key, slots, the time.
-fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
+/// What these values depend on that is not fixed where a specialisation stopped.
+fn varying(residual: &Residual, findings: &Findings, values: &[ValueId]) -> Varying {
     let is_open = |id: &ValueId| {
         findings
             .dependencies
             .get(id.index())
             .is_some_and(|dependency| *dependency != ValueDependency::Fixed)
     };
-    let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let (mut all, mut seen) = (Varying::default(), BTreeSet::new());
     let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();
     while let Some(value) = left.pop() {
         if !seen.insert(value.index()) {
@@ -499,15 +352,12 @@ fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId])
         for block in &residual.blocks {
             for step in block.steps.iter().filter(|step| step.what.outs().contains(&value)) {
                 match &step.what {
-                    What::Op(Op::Load { field: Field::PktTime, .. }) => {
-                        all.insert("the time".to_owned());
+                    What::Op(Op::Load { field, .. })
+                        if *field == Field::PktTime || !is_key(*field) =>
+                    {
+                        all.fields.push(*field);
                     }
-                    What::Op(Op::Load { field, .. }) if !is_key(*field) => {
-                        all.insert(field.info().name.to_owned());
-                    }
-                    What::Read { .. } => {
-                        all.insert("what is counted in state".to_owned());
-                    }
+                    What::Read { .. } => all.counts = true,
                     what => left.extend(what.uses().into_iter().filter(is_open)),
                 }
             }
@@ -518,8 +368,5 @@ fn dependencies_of(residual: &Residual, findings: &Findings, values: &[ValueId])
             });
         }
     }
-    match all.len() {
-        0 => "bits of the packet that are not in the key".into(),
-        _ => all.into_iter().collect::<Vec<_>>().join(", "),
-    }
+    all
 }

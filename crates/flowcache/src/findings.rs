@@ -7,13 +7,14 @@ use crate::bound::Counters;
 use crate::entry_use::EntryUse;
 use crate::guard::Guards;
 use crate::headers::Added;
-use crate::key::Bits;
 use crate::mutants::Mutants;
+use crate::obstacle::Obstacle;
 use crate::path::Path;
 use crate::recording::{Recording, Source};
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
+use braid_packet::Bits;
 use braid_packet::rewrite::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
@@ -162,16 +163,16 @@ impl Findings {
         (self.lookups, self.steps, self.care) = (0, 0, 0);
     }
 
-    /// The reason why a record would save no time. `None` if it would save time.
-    pub(crate) fn loss(&self) -> Option<&'static str> {
+    /// Why a record would save no time. `None` if it would save time.
+    pub(crate) fn loss(&self) -> Option<Obstacle> {
         // Measured: machine code executes about this many steps in the time that a record needs for
         // its dynamic values.
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
-            (0, _) => Some("its path looks up nothing but routes"),
+            (0, _) => Some(Obstacle::OnlyRoutes),
             (_, 0) => None,
             _ if self.steps >= least => None,
-            _ => Some("too many values must be computed for each packet"),
+            _ => Some(Obstacle::TooDynamic),
         }
     }
 

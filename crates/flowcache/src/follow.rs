@@ -1,6 +1,5 @@
 //! Follows the dependencies of values through operations, and adds the guards that they need.
 
-use crate::bound::turned;
 use crate::findings::Findings;
 use crate::guard::{Guard, Number};
 use crate::key::LENGTH;
@@ -111,7 +110,7 @@ impl Findings {
                         if dependency != ValueDependency::Fixed =>
                     {
                         self.pin(values, a);
-                        self.compare(values, turned(op), b, a)
+                        self.compare(values, op.swapped(), b, a)
                     }
                     _ => None,
                 }

@@ -1,30 +1,42 @@
 //! Guards: the assumptions of a record about bits of the packet that are not in its key.
 
+use braid_packet::Bits;
 use braid_packet::rewrite::{Outline, words};
 
 /// The offset that stands for the packet's length on the wire instead of bytes of the packet.
-pub(crate) const WIRE: u8 = u8::MAX;
+pub const WIRE: u8 = u8::MAX;
 
 /// A number in the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Number {
+pub struct Number {
     /// The offset of the number's first byte, or [`WIRE`].
-    pub(crate) at: u8,
+    pub at: u8,
     /// The number of bytes: 1, 2 or 4.
-    pub(crate) len: u8,
+    pub len: u8,
     /// The bits that matter.
-    pub(crate) mask: u32,
+    pub mask: u32,
 }
 
 /// The condition that a number is in an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Guard {
-    pub(crate) number: Number,
-    pub(crate) least: u32,
-    pub(crate) most: u32,
+pub struct Guard {
+    /// The number.
+    pub number: Number,
+    /// The least value.
+    pub least: u32,
+    /// The largest value.
+    pub most: u32,
 }
 
 impl Number {
+    /// Bits as a number, if guards can test it.
+    #[must_use]
+    pub fn of_bits(bits: Bits) -> Option<Self> {
+        let mask = ((1_u64 << bits.width.min(32)) - 1) << bits.shift;
+        let (at, len) = (u8::try_from(bits.at).ok()?, u8::try_from(bits.len).ok()?);
+        matches!(len, 1 | 2 | 4).then_some(Self { at, len, mask: u32::try_from(mask).ok()? })
+    }
+
     /// Whether this is all of 2 or 4 bytes of the packet.
     pub(crate) fn is_whole(self) -> bool {
         let bits = 8 * u32::from(self.len);

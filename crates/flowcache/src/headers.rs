@@ -2,8 +2,8 @@
 //! of fields, and the rewrite of the record.
 
 use crate::bindings::HeaderChange;
-use crate::guard::Guards;
-use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_key};
+use crate::guard::{Guards, Number};
+use crate::key::{TAG_LEN, TAGS, in_sum, is_key};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::value_dependency::{Origin, ValueDependency};
 use braid_ir::model::Word;
@@ -12,7 +12,7 @@ use braid_packet::field::Cover;
 use braid_packet::rewrite::{
     Add, Follows, Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wide_window, words,
 };
-use braid_packet::{Base, Field, Header, Layout, Packet};
+use braid_packet::{Base, Bits, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
 /// The largest number of VLAN tags of a packet at any time. With one more tag, the parser
@@ -160,7 +160,9 @@ impl<'a> Headers<'a> {
     pub(crate) fn is_at(&self, field: Field, origin: Origin) -> bool {
         match (origin, self.place(field)) {
             (Origin::Field(one), None) => one == field,
-            (Origin::First(number), Some(Place::Came(bits))) => bits.number() == Some(number),
+            (Origin::First(number), Some(Place::Came(bits))) => {
+                Number::of_bits(bits) == Some(number)
+            }
             _ => false,
         }
     }
@@ -299,7 +301,7 @@ impl<'a> Headers<'a> {
         let is_written = bits.are_in(&self.written).1;
         if in_sum(self.outline, field) && !is_key(field) && !is_written {
             let old = self.origin.get(self.layout, field)?;
-            guards.fix(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
+            guards.fix(Number::of_bits(bits)?, u32::try_from(old).ok()?, bits.shift)?;
         }
         if bits.at == self.outline.ttl() {
             self.rewrite.ttl = 0;
@@ -395,7 +397,7 @@ impl<'a> Headers<'a> {
     /// Where a field is, if it is in the packet's first bytes.
     pub(crate) fn place(&self, field: Field) -> Option<Place> {
         let outline = self.outline.with(&self.vlans);
-        let bits = bits_where(&|header| self.has(header), outline, field)?;
+        let bits = Bits::of(field, outline, &|header| self.has(header))?;
         match self.vlans.origin(bits.at) {
             Some(at) => (at + bits.len <= WIDE_BYTES).then_some(Place::Came(Bits { at, ..bits })),
             None => Some(Place::Got(Bits { at: bits.at - TAGS, ..bits })),
@@ -443,7 +445,7 @@ impl<'a> Headers<'a> {
         let down = if bits.at == self.outline.ttl() { self.down } else { 0 };
         let add = -i64::from(down);
         let dependency = |number| ValueDependency::Number { number, shift: bits.shift, add };
-        Some((value, bits.number().map_or(ValueDependency::Packet, dependency), None))
+        Some((value, Number::of_bits(bits).map_or(ValueDependency::Packet, dependency), None))
     }
 }
 

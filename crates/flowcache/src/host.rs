@@ -11,6 +11,7 @@ use braid_ir::values::Values;
 use braid_ir::walk::At;
 use braid_native::Instance;
 use braid_state::{Handle, Store, TableRef};
+use std::sync::Arc;
 
 /// The state of a chain, with its flow records.
 pub type State = Store<Records>;
@@ -21,7 +22,7 @@ pub trait Programs {
     fn count(&self) -> usize;
 
     /// A program by its number.
-    fn residual(&self, program: usize) -> Option<&Residual>;
+    fn residual(&self, program: usize) -> Option<&Arc<Residual>>;
 
     /// The program for packets with these headers at a point, if there is one.
     fn known(&self, point: Point, presence: u128) -> Option<usize>;

@@ -13,7 +13,7 @@ use braid_packet::field::Cover;
 use braid_packet::rewrite::{
     NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_window, widened, words,
 };
-use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
+use braid_packet::{Bits, FIELDS, Field, Header, Layout, Packet};
 
 /// The position of the protocol in a narrow key: the highest byte of the second word.
 const PROTO_SHIFT: u32 = 56;
@@ -73,16 +73,6 @@ impl Steered {
             by_quotes: steering.errors_follow,
         })
     }
-}
-
-/// A field's bits in a packet's first bytes: `width` bits, from bit `shift` upward, of the
-/// big-endian number in the `len` bytes at offset `at`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Bits {
-    pub(crate) at: usize,
-    pub(crate) len: usize,
-    pub(crate) shift: u32,
-    pub(crate) width: u32,
 }
 
 impl KeyExtractor {
@@ -299,7 +289,7 @@ pub(crate) fn kind_mask(outline: Outline) -> [u8; WIDE_BYTES] {
     let mut mask = [0; WIDE_BYTES];
     let absent = if outline.is_ip6 { Header::Ip4 } else { Header::Ip6 };
     for field in [Field::EthType, Field::IpMf, Field::IpFrag, Field::InetProto] {
-        if let Some(bits) = bits_where(&|header| Some(header != absent), outline, field) {
+        if let Some(bits) = Bits::of(field, outline, &|header| Some(header != absent)) {
             bits.set(&mut mask, u128::MAX);
         }
     }
@@ -334,91 +324,24 @@ pub(crate) fn is_key(field: Field) -> bool {
 /// The place of a field in packets of a header shape with an outline, if it is in their first
 /// bytes.
 pub(crate) fn bits(shape: HeaderMask, outline: Outline, field: Field) -> Option<Bits> {
-    bits_where(&|header| shape.has(header), outline, field)
+    Bits::of(field, outline, &|header| shape.has(header))
 }
 
-/// The place of a field in packets with these headers, if it is in their first bytes.
-pub(crate) fn bits_where(
-    has: &dyn Fn(Header) -> Option<bool>,
-    outline: Outline,
-    field: Field,
-) -> Option<Bits> {
-    let whole = |at, len| Bits { at, len, shift: 0, width: 8 * len as u32 };
-    match field {
-        Field::EthType => return Some(whole(outline.ip - 2, 2)),
-        Field::InetProto => return Some(whole(outline.proto(), 1)),
-        Field::IpProto if !outline.is_ip6 => return Some(whole(outline.proto(), 1)),
-        Field::Ip6Proto if outline.is_ip6 => return Some(whole(outline.proto(), 1)),
-        _ => {}
-    }
-    let spot = Spot::of(field, has)?;
-    let base = match spot.base {
-        Base::Packet => 0,
-        Base::Ip => outline.ip,
-        Base::L4 => outline.l4(),
-        _ => return None,
-    };
-    let (at, len) = (base + usize::from(spot.offset), usize::from(spot.len));
-    let bits = Bits { at, len, shift: spot.shift.into(), width: spot.width.into() };
-    (at + len <= WIDE_BYTES).then_some(bits)
+/// The start of packets, as far as all packets of a flow or of a path share it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedBytes {
+    /// The shared bits.
+    pub mask: [u8; WIDE_BYTES],
+    /// The bytes. Bits that are not in the mask mean nothing.
+    pub bytes: [u8; WIDE_BYTES],
 }
 
-impl Bits {
-    /// Assigns a value to the bits.
-    #[inline]
-    pub(crate) fn set(self, bytes: &mut [u8], value: u128) {
-        let bytes = &mut bytes[self.at..self.at + self.len];
-        let is_whole = self.width as usize == 8 * self.len;
-        match bytes {
-            [one] if is_whole => *one = value as u8,
-            [a, b] if is_whole => [*a, *b] = (value as u16).to_be_bytes(),
-            [a, b, c, d] if is_whole => [*a, *b, *c, *d] = (value as u32).to_be_bytes(),
-            _ => self.set_some(bytes, value),
-        }
-    }
-
-    /// As [`Bits::set`], for a number with any length, which is in these bytes.
-    fn set_some(self, bytes: &mut [u8], value: u128) {
-        let mask = self.most();
-        let old = bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-        let new = old & !(mask << self.shift) | (value & mask) << self.shift;
-        bytes.copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
-    }
-
-    /// The value of the bits.
-    #[inline]
-    pub(crate) fn get(self, bytes: &[u8]) -> u128 {
-        self.number_in(bytes) >> self.shift & self.most()
-    }
-
-    /// The number that contains the bits.
-    #[inline]
-    pub(crate) fn number_in(self, bytes: &[u8]) -> u128 {
-        match bytes[self.at..self.at + self.len] {
-            [one] => one.into(),
-            [a, b] => u16::from_be_bytes([a, b]).into(),
-            [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
-            ref bytes => bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)),
-        }
-    }
-
-    /// Whether a mask has some of the bits, and whether it has all of them.
-    pub(crate) fn are_in(self, mask: &[u8]) -> (bool, bool) {
-        let set = self.get(mask);
-        (set != 0, set == self.most())
-    }
-
-    /// The largest value of the bits.
-    fn most(self) -> u128 {
-        u128::MAX.checked_shr(128 - self.width).unwrap_or(0)
-    }
-
-    /// The bits as a number that guards can test.
-    pub(crate) fn number(self) -> Option<Number> {
-        let mask = ((1_u64 << self.width.min(32)) - 1) << self.shift;
-        let (at, len) = (u8::try_from(self.at).ok()?, u8::try_from(self.len).ok()?);
-        matches!(len, 1 | 2 | 4).then_some(Number { at, len, mask: u32::try_from(mask).ok()? })
-    }
+/// The bytes of words.
+pub(crate) fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
+    let mut bytes = [0; WIDE_BYTES];
+    let (chunks, _) = bytes.as_chunks_mut::<8>();
+    chunks.iter_mut().zip(window).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
+    bytes
 }
 
 /// The packet's length on the wire, in bytes.

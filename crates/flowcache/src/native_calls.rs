@@ -3,13 +3,14 @@
 //! the recording changes, the record ends.
 
 use crate::absences::kept_elsewhere;
-use crate::bindings::{Binding, CUT, DUE};
+use crate::bindings::Binding;
 use crate::effects::Splice;
 use crate::findings::Findings;
 use crate::guard::Guard;
 use crate::headers::Headers;
 use crate::host::Functions;
 use crate::key::{LENGTH, bits};
+use crate::obstacle::NoRecording;
 use crate::path::{Native, Subpath};
 use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
@@ -22,33 +23,33 @@ pub(crate) fn ask(
     (findings, headers): (&mut Findings, &mut Headers<'_>),
     functions: &impl Functions,
     (point, worker, now): (Point, u16, u64),
-) -> Result<Verdict, &'static str> {
+) -> Result<Verdict, NoRecording> {
     let Point { node, backward, .. } = point;
     if findings.path.natives().any(|one| one.node == node) {
-        return Err("has the packet twice");
+        return Err(NoRecording::Twice);
     }
     findings.lookups += 1;
     let shard = functions.shard(node, worker);
     let (flow, record) = recorded(headers, functions.native(node, shard), now)?;
     if !record.is_for_side(backward) {
-        return Err("has recorded actions for packets from the other side");
+        return Err(NoRecording::OtherSide);
     }
     let payload = record.payload();
     if payload == Payload::Write {
-        return Err("writes the payload");
+        return Err(NoRecording::WritesPayload);
     }
     if payload != Payload::Ignore && headers.layout.payload_truncated() {
-        return Err(CUT);
+        return Err(NoRecording::Cut);
     }
     let before = if record.state.is_empty() { None } else { Some(headers.change()) };
     let before = match before {
-        Some(None) => return Err("sees checksums that the capture lacks"),
+        Some(None) => return Err(NoRecording::NoChecksums),
         Some(Some(change)) => (!change.rewrite.is_nothing()).then(|| Box::new(change)),
         None => None,
     };
     let verdict = {
         let native = functions.chain().nodes[usize::from(node)].model.native.as_ref();
-        apply(findings, headers, &native.ok_or("is not there")?.may(), &record)?
+        apply(findings, headers, &native.ok_or(NoRecording::Absent)?.may(), &record)?
     };
     let (table, key) = kept_elsewhere(node, shard, flow);
     findings.absent.push(table, &key);
@@ -85,20 +86,20 @@ fn recorded(
     headers: &Headers<'_>,
     function: Option<&Instance>,
     now: u64,
-) -> Result<(u64, Recorded), &'static str> {
-    let function = function.ok_or("is not there")?;
+) -> Result<(u64, Recorded), NoRecording> {
+    let function = function.ok_or(NoRecording::Absent)?;
     if function.is_checked() {
-        return Err("is isolated or checked, and so runs on each packet");
+        return Err(NoRecording::Checked);
     }
     if function.is_due(now) {
-        return Err(DUE);
+        return Err(NoRecording::Due);
     }
     if headers.packet.get(headers.layout, Field::PktFragment) != Some(0) {
-        return Err("gets a fragment");
+        return Err(NoRecording::Fragment);
     }
-    let key = headers.packet.flow_key(headers.layout).ok_or("gets a packet of no flow")?;
+    let key = headers.packet.flow_key(headers.layout).ok_or(NoRecording::NoFlow)?;
     let recorded = function.recorded(&key);
-    let (flow, record) = recorded.ok_or("has recorded nothing for the packet's flow")?;
+    let (flow, record) = recorded.ok_or(NoRecording::Nothing)?;
     Ok((flow, record.clone()))
 }
 
@@ -108,8 +109,8 @@ fn apply(
     headers: &mut Headers<'_>,
     may: &Profile,
     record: &Recorded,
-) -> Result<Verdict, &'static str> {
-    const NEVER: &str = "has recorded an action that it does not declare";
+) -> Result<Verdict, NoRecording> {
+    const NEVER: NoRecording = NoRecording::Undeclared;
     let all = HeaderMask { care: u128::MAX, present: headers.layout.presence() };
     let mut verdict = Verdict::Forward;
     for action in &record.headers {
@@ -117,20 +118,20 @@ fn apply(
             HeaderAction::Forward => {}
             HeaderAction::Drop(_) if !may.drops => return Err(NEVER),
             HeaderAction::Drop(_) if !findings.path.effects.splices.is_empty() => {
-                return Err("drops packets whose length it has changed");
+                return Err(NoRecording::DropsChanged);
             }
             HeaderAction::Drop(reason) => return Ok(Verdict::Drop(*reason)),
             HeaderAction::Output(_) if !may.redirects => return Err(NEVER),
             HeaderAction::Output(port) => verdict = Verdict::Port(*port),
             HeaderAction::Modify(field, _) if !may.may_write(*field) => return Err(NEVER),
             HeaderAction::Modify(..) if !findings.path.effects.splices.is_empty() => {
-                return Err("changes headers that it has moved");
+                return Err(NoRecording::ChangesMoved);
             }
             HeaderAction::Modify(field, value) => {
                 let bits = bits(all, headers.outline, *field);
                 let assigned = bits
                     .and_then(|bits| headers.assign(&mut findings.guards, *field, bits, *value));
-                assigned.ok_or("has recorded a change that depends on more than the key")?;
+                assigned.ok_or(NoRecording::NotKey)?;
             }
             HeaderAction::Encap { at, bytes } if may.adds => {
                 splice(findings, headers, Splice::In { at: *at, bytes: bytes.as_slice().into() })?;
@@ -150,7 +151,7 @@ fn splice(
     findings: &mut Findings,
     headers: &Headers<'_>,
     splice: Splice,
-) -> Result<(), &'static str> {
+) -> Result<(), NoRecording> {
     let splices = &findings.path.effects.splices;
     let sum = |put_in: usize, one: &Splice| put_in + one.change().2;
     let (at, less, more) = splice.change();
@@ -158,7 +159,7 @@ fn splice(
     let longer = isize::try_from(findings.path.effects.longer()).unwrap_or(isize::MAX);
     let there = headers.outline.l4().saturating_add_signed(longer);
     if at.checked_add(less).is_none_or(|end| end > there) {
-        return Err("inserts or removes bytes behind the headers");
+        return Err(NoRecording::BehindHeaders);
     }
     let most = MOST.saturating_sub(u32::try_from(put_in).unwrap_or(u32::MAX));
     findings.guards.add(Guard { number: LENGTH, least: 0, most });

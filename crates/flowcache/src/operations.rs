@@ -1,18 +1,10 @@
 //! What operations of programs need, and what they can do.
 
-use braid_ir::model::{BinOp, Op, ValueId};
+use braid_ir::model::{Op, ValueId};
 
 /// Whether an operation only computes a value, and has no faults.
 pub(crate) fn is_harmless(op: &Op) -> bool {
-    match op {
-        Op::Bin { op, .. } => !matches!(op, BinOp::Div | BinOp::Rem),
-        Op::Not { .. }
-        | Op::Resize { .. }
-        | Op::Clamp { .. }
-        | Op::Cmp { .. }
-        | Op::Select { .. } => true,
-        _ => false,
-    }
+    op.is_arithmetic() && !op.divides()
 }
 
 /// Whether an operation only computes a value, and an operand is unknown. A selection does not

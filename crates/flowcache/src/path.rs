@@ -5,6 +5,7 @@ use crate::basis::{Basis, Changed, Part};
 use crate::dynamic::Dynamic;
 use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
+use crate::key::{SharedBytes, bytes};
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::residual::CounterListId;
@@ -16,67 +17,73 @@ use std::hash::{Hash, Hasher};
 
 /// A path through programs and native functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Path {
+pub struct Path {
     /// The number of the program. In chains with native functions, the number of the entry
     /// ([`crate::extractors::Extractors`]).
     pub(crate) entry: u32,
     /// The programs and native functions, in order. A path without native functions has one
     /// program.
-    pub(crate) subpaths: Vec<Subpath>,
+    pub subpaths: Vec<Subpath>,
     /// The edge counters of all programs on the path, in order. Each has the number of bytes by
     /// which packets are longer there than on arrival.
     pub(crate) counter_lists: Vec<(CounterListId, i32)>,
     /// Rules that are counted: function, rule set, rule.
-    pub(crate) rules: Vec<(u16, ParamId, u32)>,
-    pub(crate) guards: Vec<Guard>,
+    pub rules: Vec<(u16, ParamId, u32)>,
+    /// Conditions on packets.
+    pub guards: Vec<Guard>,
     pub(crate) searches: Vec<Search>,
     pub(crate) dynamic: Dynamic,
     /// Parameters that the records depend on.
-    pub(crate) bases: Vec<Basis>,
+    pub bases: Vec<Basis>,
     /// The places of the packets' headers.
-    pub(crate) outline: Outline,
+    pub outline: Outline,
     pub(crate) rewrite: Rewrite,
     /// The link addresses of packets with narrow records (in the packet's first two words), and the
     /// new bits of these words.
     pub(crate) link: Link,
     pub(crate) first: [u64; 2],
-    pub(crate) effects: SideEffects,
+    /// All changes besides rewrites.
+    pub effects: SideEffects,
 }
 
 /// A part of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Subpath {
+pub enum Subpath {
+    /// Through a program.
     Program(Through),
+    /// Through a native function.
     Native(Native),
 }
 
 /// A path through a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Through {
+pub struct Through {
     /// The program.
-    pub(crate) program: u32,
+    pub program: u32,
     /// The block where the path ends.
-    pub(crate) block: u32,
+    pub block: u32,
     /// Where the program's counters end among the counters of the path.
     counter_lists: usize,
 }
 
 /// The actions of a native function on the path's packets, according to its recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Native {
-    pub(crate) node: u16,
-    pub(crate) backward: bool,
+pub struct Native {
+    /// The function.
+    pub node: u16,
+    /// Whether the packets go backward through it.
+    pub backward: bool,
     /// The header rewrite that is applied before this function runs: all changes since the last
     /// function that reads headers. `None` if this function does not read headers.
     pub(crate) before: Option<Box<Rewrite>>,
     /// The payload access of each of its state functions, in order.
-    pub(crate) state: Vec<Payload>,
+    pub state: Vec<Payload>,
     /// How many guards it evaluates after each packet.
-    pub(crate) guards: usize,
+    pub guards: usize,
     /// Fields that it writes.
-    pub(crate) writes: Vec<Field>,
+    pub writes: Vec<Field>,
     /// The reason, if it drops the packets.
-    pub(crate) drops: Option<u32>,
+    pub drops: Option<u32>,
     /// The number of bytes by which the function makes the packets longer.
     pub(crate) longer: i64,
 }
@@ -176,7 +183,7 @@ impl Path {
 
     /// The subpaths in programs, with the edge counters of each.
     #[expect(clippy::indexing_slicing, reason = "the ends of subpaths in `counter_lists` rise")]
-    pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
+    pub fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
         let mut from = 0;
         self.subpaths.iter().filter_map(move |subpath| {
             let Subpath::Program(through) = subpath else { return None };
@@ -187,15 +194,34 @@ impl Path {
     }
 
     /// The native functions of the path.
-    pub(crate) fn natives(&self) -> impl Iterator<Item = &Native> {
+    pub fn natives(&self) -> impl Iterator<Item = &Native> {
         self.subpaths.iter().filter_map(|subpath| match subpath {
             Subpath::Program(_) => None,
             Subpath::Native(native) => Some(native),
         })
     }
 
+    /// Whether records of the path search the payload for patterns of a function.
+    #[must_use]
+    pub fn searches_for(&self, node: u16) -> bool {
+        self.searches.iter().any(|search| search.node == node)
+    }
+
+    /// The link addresses that packets must have.
+    #[must_use]
+    pub fn link(&self) -> SharedBytes {
+        let window = |[a, b]: [u64; 2]| bytes(&[a, b, 0, 0, 0, 0, 0, 0, 0, 0]);
+        SharedBytes { mask: window(self.link.mask), bytes: window(self.link.is) }
+    }
+
+    /// The amount by which the TTL decreases.
+    #[must_use]
+    pub fn ttl(&self) -> u8 {
+        self.rewrites().map(|rewrite| rewrite.ttl).sum()
+    }
+
     /// The header rewrites, in order.
-    pub(crate) fn rewrites(&self) -> impl Iterator<Item = &Rewrite> {
+    pub fn rewrites(&self) -> impl Iterator<Item = &Rewrite> {
         self.natives().filter_map(|native| native.before.as_deref()).chain([&self.rewrite])
     }
 }

@@ -9,7 +9,6 @@
 use crate::entry_use::EntryUse;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
-use crate::key::Bits;
 use crate::mutants::{Mutants, RecordMutant};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
@@ -17,7 +16,7 @@ use crate::value_dependency::Origin;
 use braid_ir::model::{BinOp, Op, ParamId, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
-use braid_packet::Field;
+use braid_packet::{Bits, Field};
 use braid_state::{Handle, KeyShape, TableRef};
 
 /// The largest number of registers of a script.

@@ -448,7 +448,7 @@ impl Records {
         self.counts.drain(&mut self.slabs, number);
     }
 
-    /// From now on, keeps the total packets and bytes of each record, for `listing::list`.
+    /// From now on, keeps the total packets and bytes of each record, for a listing.
     pub fn keep_totals(&mut self) {
         self.counts.keep_totals();
     }

@@ -5,14 +5,13 @@
 //! that operations and lookups can name them.
 
 use crate::host::Functions;
-use crate::key::Bits;
 use crate::path::Search;
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, Ty, ValueId, Word};
 use braid_ir::residual::RuleFields;
 use braid_ir::values::Values;
-use braid_packet::Field;
+use braid_packet::{Bits, Field};
 use braid_state::TableRef;
 
 /// A step of a script. `out` is the register that it assigns.

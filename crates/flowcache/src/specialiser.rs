@@ -13,6 +13,7 @@ use crate::absent_option;
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
 use crate::findings::{Findings, Image};
+use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
 use crate::key::{LENGTH, OPEN};
@@ -468,7 +469,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         self.findings.recording.assign(bits, id, value);
         if let ValueDependency::Number { number, shift: 0, add } = self.findings.dependency(id)
-            && Some(number) == bits.number()
+            && Some(number) == Number::of_bits(bits)
             && bits.at == self.headers.outline.ttl()
         {
             return self.headers.count_down(field, bits, value, add);

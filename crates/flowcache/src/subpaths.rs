@@ -16,6 +16,7 @@ use crate::goal::Goal;
 use crate::host::{Functions, Programs};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
+use crate::obstacle::{NoRecording, Stopped};
 use crate::path::Search;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::Specialiser;
@@ -33,32 +34,12 @@ pub(crate) type World<'a, P> = (&'a P, &'a Graph);
 /// The place where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
 pub(crate) struct Stop {
-    pub(crate) why: Why,
+    pub(crate) why: Stopped,
     /// The last program.
     pub(crate) program: u32,
     pub(crate) block: usize,
     /// The step. `None` stands for the end of the block.
     pub(crate) step: Option<usize>,
-}
-
-/// The reason why a specialisation stopped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Why {
-    /// A record cannot express a step or the end of a block, or cannot depend on it.
-    Step,
-    /// The end of a block is not the end of the packets' path.
-    GoesOn,
-    /// The end of the packets' path does not determine the number of functions that they visit.
-    Uneven,
-    /// No program exists yet for the packet at this function.
-    Unknown(u16),
-    /// Tags, events or copies of a program would be out of order with the effects of native
-    /// functions or of later programs.
-    Beside,
-    /// The packet's headers are at places that no record supports, or they change to other headers.
-    Headers,
-    /// A native function or a stream function gives this reason.
-    Function(u16, &'static str),
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -98,11 +79,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let last = self.findings.path.programs().last().map_or(0, |(last, _)| last.block as usize);
         self.found().map_err(|why| self.stop(why, last, None))?;
         let goal = Goal::of(&self.findings.path, at, world);
-        goal.ok_or_else(|| self.stop(Why::GoesOn, last, None))
+        goal.ok_or_else(|| self.stop(Stopped::GoesOn, last, None))
     }
 
     /// A stop in the current program.
-    fn stop(&self, why: Why, block: usize, step: Option<usize>) -> Stop {
+    fn stop(&self, why: Stopped, block: usize, step: Option<usize>) -> Stop {
         Stop { why, program: self.number, block, step }
     }
 
@@ -114,32 +95,32 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         memory: &mut [Word],
     ) -> Result<Option<At>, Stop> {
         if self.has_effects_of_programs() {
-            return Err(self.stop(Why::Beside, 0, None));
+            return Err(self.stop(Stopped::Beside, 0, None));
         }
         let effects = &self.findings.path.effects;
         if !effects.splices.is_empty() || !effects.outer.is_empty() {
-            return Err(self.stop(Why::Headers, 0, None));
+            return Err(self.stop(Stopped::Headers, 0, None));
         }
-        self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
+        self.headers.renew().ok_or_else(|| self.stop(Stopped::Headers, 0, None))?;
         let node = usize::from(point.node);
         if world.1.goes_to_stack(point.node, self.headers.layout.presence()) {
-            let why = Why::Function(point.node, "follows the connection in a TCP stack");
+            let why = Stopped::Function(point.node, NoRecording::Stack);
             return Err(self.stop(why, 0, None));
         }
         let is_native = self.functions.chain().nodes[node].model.native.is_some();
         if is_native && world.1.group(point.node).len() == 1 {
             if !fits(self.hops, 1) {
-                return Err(self.stop(Why::Uneven, 0, None));
+                return Err(self.stop(Stopped::Uneven, 0, None));
             }
             let at_hand = (&mut *self.findings, &mut self.headers);
             let place = (point, self.worker, self.now);
             let verdict = ask(at_hand, &*self.functions, place);
             let verdict =
-                verdict.map_err(|why| self.stop(Why::Function(point.node, why), 0, None))?;
+                verdict.map_err(|why| self.stop(Stopped::Function(point.node, why), 0, None))?;
             return Ok(Some(self.decided(point, verdict, world.1)));
         }
         let number = world.0.known(point, self.headers.layout.presence());
-        let number = number.ok_or_else(|| self.stop(Why::Unknown(point.node), 0, None))?;
+        let number = number.ok_or_else(|| self.stop(Stopped::Unknown(point.node), 0, None))?;
         self.by_program(number, world, memory)
     }
 
@@ -153,12 +134,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Option<At>, Stop> {
         let programs = world.0;
         let residual = programs.residual(number);
-        let residual = residual.ok_or_else(|| self.stop(Why::Uneven, 0, None))?;
-        let Residual { blocks, point, shape, values, .. } = residual;
+        let residual = residual.ok_or_else(|| self.stop(Stopped::Uneven, 0, None))?;
+        let Residual { blocks, point, shape, values, .. } = &**residual;
         (self.number, self.blocks) = (number as u32, blocks);
         (self.point, self.headers.shape) = (*point, *shape);
         if !programs.is_even(number, self.hops) {
-            return Err(self.stop(Why::Uneven, 0, None));
+            return Err(self.stop(Stopped::Uneven, 0, None));
         }
         self.findings.enter(values.len());
         self.findings.care |= shape.care;
@@ -178,14 +159,14 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             for (number, step) in block.steps.iter().enumerate() {
                 if !self.computes(values, step) {
                     let done = self.step(values, step);
-                    done.ok_or_else(|| self.stop(Why::Step, at, Some(number)))?;
+                    done.ok_or_else(|| self.stop(Stopped::Step, at, Some(number)))?;
                 }
             }
             let next = match &block.end {
                 End::Jump(target) => target,
                 End::Branch { cond, yes, no } => {
                     let fixed = self.findings.fix(values, *cond);
-                    fixed.ok_or_else(|| self.stop(Why::Step, at, None))?;
+                    fixed.ok_or_else(|| self.stop(Stopped::Step, at, None))?;
                     self.findings.pin(values, *cond);
                     if values.truth(*cond) { yes } else { no }
                 }
@@ -193,7 +174,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     self.counters(exit.counters);
                     return Ok(at);
                 }
-                End::Hold { .. } => return Err(self.stop(Why::Step, at, None)),
+                End::Hold { .. } => return Err(self.stop(Stopped::Step, at, None)),
             };
             self.pass(values, next);
             at = next.block.index();
@@ -244,23 +225,23 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     /// Completes the findings at the end of the packets' path, so that a record can be made from
     /// them.
-    fn found(&mut self) -> Result<(), Why> {
+    fn found(&mut self) -> Result<(), Stopped> {
         if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
-            return Err(Why::Beside);
+            return Err(Stopped::Beside);
         }
         let state = self.functions.state();
-        self.findings.count_dynamic(state).ok_or(Why::Step)?;
+        self.findings.count_dynamic(state).ok_or(Stopped::Step)?;
         let Findings { counters, depends_on, .. } = &mut *self.findings;
         let wire_len = self.headers.origin.wire_len;
-        counters.settle(state, depends_on, wire_len).ok_or(Why::Step)?;
+        counters.settle(state, depends_on, wire_len).ok_or(Stopped::Step)?;
         let entries = &self.findings.depends_on;
         let (count, is_sound) = (entries.len(), entries.iter().all(|(_, how)| how.is_consistent()));
         if !is_sound || !self.copies_are_alike() {
-            return Err(Why::Step);
+            return Err(Stopped::Step);
         }
-        self.findings.path.dynamic.depends_on(count).ok_or(Why::Step)?;
+        self.findings.path.dynamic.depends_on(count).ok_or(Stopped::Step)?;
         self.headers.forget_lost();
-        let HeaderChange { rewrite, bytes, sums } = self.headers.change().ok_or(Why::Step)?;
+        let HeaderChange { rewrite, bytes, sums } = self.headers.change().ok_or(Stopped::Step)?;
         let findings = &mut *self.findings;
         (findings.path.rewrite, findings.bytes, findings.sums) = (rewrite, bytes, sums);
         findings.path.effects.vlans = std::mem::take(&mut self.headers.vlans);

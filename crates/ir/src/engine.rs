@@ -84,9 +84,14 @@ pub trait Engine: Send {
         }
     }
 
-    /// As [`Engine::packet`]. Returns how the engine found the packet's way, as text, if it knows
-    /// several ways to do so.
-    fn explained(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) -> Option<String> {
+    /// As [`Engine::packet`]. Returns how the engine found the packet's way, if it knows several ways
+    /// to do so. This kind of engine defines its type.
+    fn explained(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+    ) -> Option<Box<dyn Any + Send>> {
         self.packet(ingress, packet, out);
         None
     }

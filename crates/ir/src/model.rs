@@ -265,6 +265,20 @@ pub enum CmpOp {
     Ge,
 }
 
+impl CmpOp {
+    /// The comparison with its operands exchanged.
+    #[must_use]
+    pub fn swapped(self) -> Self {
+        match self {
+            CmpOp::Eq | CmpOp::Ne => self,
+            CmpOp::Lt => CmpOp::Gt,
+            CmpOp::Le => CmpOp::Ge,
+            CmpOp::Gt => CmpOp::Lt,
+            CmpOp::Ge => CmpOp::Le,
+        }
+    }
+}
+
 /// The entry of a table that an operation refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Key {

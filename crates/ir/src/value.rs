@@ -1,17 +1,13 @@
 //! Values of parameters: sets, rule sets, route tables, backends, pools, patterns, strings, keys.
 
 use crate::ty::{ParamTy, Ty, Word};
+pub use braid_intervals::IntervalSet;
 
 /// The most members of a list, and the most backends that a parameter ever has: removed backends
 /// keep their numbers.
 pub const MAX_MEMBERS: usize = 65_536;
 /// The most rules of a rule set.
 pub const MAX_RULES: usize = 1 << 20;
-
-/// A set of unsigned integers as inclusive intervals. The intervals are sorted, disjoint and not
-/// adjacent.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct IntervalSet(Vec<(Word, Word)>);
 
 /// A parameter's value.
 #[derive(Clone, PartialEq, Debug)]
@@ -137,98 +133,6 @@ impl braid_externs::Backend for Backend {
 
     fn is_up(&self) -> bool {
         self.health == Health::Up
-    }
-}
-
-impl IntervalSet {
-    /// The set of all members of these inclusive intervals. They may overlap and come in any order.
-    /// An interval whose lower end is above its upper end is empty.
-    #[must_use]
-    pub fn new(intervals: impl IntoIterator<Item = (Word, Word)>) -> Self {
-        let mut all: Vec<_> = intervals.into_iter().filter(|(lo, hi)| lo <= hi).collect();
-        all.sort_unstable();
-        all.dedup_by(|(lo, hi), last| {
-            let meets = *lo <= last.1 || *lo - 1 == last.1;
-            if meets {
-                last.1 = last.1.max(*hi);
-            }
-            meets
-        });
-        Self(all)
-    }
-
-    /// The intervals in order.
-    #[must_use]
-    pub fn intervals(&self) -> &[(Word, Word)] {
-        &self.0
-    }
-
-    /// Whether `value` is a member.
-    #[must_use]
-    pub fn contains(&self, value: Word) -> bool {
-        let after = self.0.partition_point(|&(lo, _)| lo <= value);
-        let last = after.checked_sub(1).and_then(|at| self.0.get(at));
-        last.is_some_and(|&(_, hi)| value <= hi)
-    }
-
-    /// Whether there are no members.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The number of members, limited to the largest representable number.
-    #[must_use]
-    pub fn len(&self) -> Word {
-        self.0
-            .iter()
-            .fold(0, |sum: Word, &(lo, hi)| sum.saturating_add((hi - lo).saturating_add(1)))
-    }
-
-    /// The members of this set and of another one.
-    #[must_use]
-    pub fn union(&self, other: &Self) -> Self {
-        Self::new(self.0.iter().chain(&other.0).copied())
-    }
-
-    /// The members that another set has, too.
-    #[must_use]
-    pub fn intersection(&self, other: &Self) -> Self {
-        let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
-        let mut found = Vec::new();
-        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
-            found.push((x.0.max(y.0), x.1.min(y.1)));
-            if x.1 < y.1 {
-                a.next();
-            } else {
-                b.next();
-            }
-        }
-        Self::new(found)
-    }
-
-    /// The values from 0 to this one that are no members.
-    #[must_use]
-    pub fn complement(&self, max: Word) -> Self {
-        let mut found = Vec::new();
-        let mut next = Some(0);
-        for (low, high) in &self.0 {
-            if let Some(from) = next
-                && from < *low
-            {
-                found.push((from, low - 1));
-            }
-            next = high.checked_add(1);
-        }
-        if let Some(from) = next.filter(|from| *from <= max) {
-            found.push((from, max));
-        }
-        Self::new(found)
-    }
-
-    /// Members in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = Word> + '_ {
-        self.0.iter().flat_map(|&(lo, hi)| lo..=hi)
     }
 }
 

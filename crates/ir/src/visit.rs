@@ -1,7 +1,7 @@
 //! The values that an operation defines and uses, and the targets of a block, for passes over
 //! programs.
 
-use crate::model::{EventArg, Key, Op, StateId, Target, Term, ValueId};
+use crate::model::{BinOp, EventArg, Key, Op, StateId, Target, Term, ValueId};
 
 /// Visitors of an operation's values, by shared or by exclusive reference.
 macro_rules! visitors {
@@ -217,6 +217,27 @@ visitors!(visit_outs, visit_uses, &);
 visitors!(visit_outs_mut, visit_uses_mut, &mut);
 
 impl Op {
+    /// Whether the operation computes its result from values alone. Only divisions can fault.
+    #[must_use]
+    pub fn is_arithmetic(&self) -> bool {
+        matches!(
+            self,
+            Op::Const { .. }
+                | Op::Bin { .. }
+                | Op::Cmp { .. }
+                | Op::Not { .. }
+                | Op::Resize { .. }
+                | Op::Clamp { .. }
+                | Op::Select { .. }
+        )
+    }
+
+    /// Whether the operation divides, so that it can fault.
+    #[must_use]
+    pub fn divides(&self) -> bool {
+        matches!(self, Op::Bin { op: BinOp::Div | BinOp::Rem, .. })
+    }
+
     /// Whether the operation itself changes bytes of the packet. Native code may change all of it.
     #[must_use]
     pub fn changes_bytes(&self) -> bool {

@@ -14,7 +14,7 @@
 use crate::abi::{AddressGroups, Resources};
 use crate::facts::Facts;
 use braid_ir::model::{Op, ParamId, SetRef, Target, ValueId};
-use braid_ir::residual::{End, Fate, Residual, What};
+use braid_ir::residual::{End, Residual, What};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The largest product of the numbers of regions and blocks, which bounds the time of the analysis.
@@ -272,14 +272,8 @@ impl Finder<'_> {
                     return false;
                 }
             }
-            Op::InSet { set: SetRef::Const(_), .. }
-            | Op::Const { .. }
-            | Op::Bin { .. }
-            | Op::Cmp { .. }
-            | Op::Not { .. }
-            | Op::Resize { .. }
-            | Op::Clamp { .. }
-            | Op::Select { .. } => {}
+            Op::InSet { set: SetRef::Const(_), .. } => {}
+            op if op.is_arithmetic() => {}
             _ => return false,
         }
         step.what.uses().iter().all(|value| self.is_known(body, *value))
@@ -376,17 +370,7 @@ impl Finder<'_> {
 fn unlikely(residual: &Residual, facts: &Facts) -> Vec<bool> {
     let mut unlikely = vec![false; residual.blocks.len()];
     for (at, block) in facts.reached(residual).rev() {
-        let answers =
-            block.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })));
-        unlikely[at] = answers
-            || match &block.end {
-                End::Exit(exit) => matches!(
-                    exit.fate,
-                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
-                ),
-                End::Hold { .. } => false,
-                end => end.targets().iter().all(|target| unlikely[target.block.index()]),
-            };
+        unlikely[at] = block.is_unlikely(&unlikely);
     }
     unlikely
 }

@@ -15,6 +15,7 @@ mod list;
 
 mod access;
 mod amounts;
+mod bits;
 pub mod build;
 pub mod burst;
 pub mod bytes;
@@ -45,6 +46,7 @@ pub mod tunnel;
 mod window;
 mod wire;
 
+pub use bits::Bits;
 pub use build::{NewPayload, Shape, build_fresh, build_new, build_with_options};
 pub use burst::{BURST, Burst, Reached};
 pub use diff::{Difference, diff_fields};

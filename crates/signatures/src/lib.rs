@@ -21,7 +21,6 @@ pub mod limits;
 mod outcome;
 mod parse;
 mod prefilter;
-mod ranges;
 mod rule;
 mod set;
 mod stream;

@@ -2,7 +2,7 @@
 
 use crate::flow::Flow;
 use crate::limits::REGEX_CACHE;
-use crate::ranges::Ranges;
+use braid_intervals::IntervalSet;
 use regex_automata::Match;
 use regex_automata::meta::Regex;
 use regex_syntax::hir::{Hir, Look};
@@ -196,9 +196,9 @@ pub struct Content {
 #[derive(Clone, Debug)]
 pub struct Header {
     pub src: Addresses,
-    pub sports: Ranges,
+    pub sports: IntervalSet,
     pub dst: Addresses,
-    pub dports: Ranges,
+    pub dports: IntervalSet,
     /// `<>`.
     pub is_both_ways: bool,
 }
@@ -206,8 +206,8 @@ pub struct Header {
 /// Addresses of both versions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Addresses {
-    pub v4: Ranges,
-    pub v6: Ranges,
+    pub v4: IntervalSet,
+    pub v6: IntervalSet,
 }
 
 impl Addresses {

@@ -13,6 +13,7 @@ const DATA_PATH: &[&str] = &[
     "engine",
     "externs",
     "flowcache",
+    "intervals",
     "io",
     "ir",
     "jit",

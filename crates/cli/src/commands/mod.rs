@@ -19,6 +19,7 @@ mod ir;
 mod isolate;
 mod lsp;
 mod man;
+mod names;
 mod new;
 mod nfs;
 mod run;

@@ -1,7 +1,6 @@
 //! Describes values and steps of programs in words.
 
 use crate::symbolic::facts::allowed;
-use crate::symbolic::fold::mirrored;
 use crate::symbolic::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
@@ -103,7 +102,7 @@ impl OnWay<'_> {
                         return self.against(*a, self.allowed(*op, constant, *a));
                     }
                     if let Some(constant) = self.constant(*a) {
-                        return self.against(*b, self.allowed(mirrored(*op), constant, *b));
+                        return self.against(*b, self.allowed(op.swapped(), constant, *b));
                     }
                 }
                 Op::InSet { a, set: SetRef::Const(set), .. } => {

@@ -16,18 +16,12 @@ pub(super) fn changes_packet(what: &What) -> bool {
 pub(super) fn has_effect(step: &Step) -> bool {
     let results_only = match &step.what {
         What::Read { .. } | What::Classify { .. } => true,
+        What::Op(op) if op.is_arithmetic() => true,
         What::Op(op) => matches!(
             op,
-            Op::Const { .. }
-                | Op::ListLen { .. }
+            Op::ListLen { .. }
                 | Op::ListGet { .. }
                 | Op::BackendUp { .. }
-                | Op::Bin { .. }
-                | Op::Cmp { .. }
-                | Op::Not { .. }
-                | Op::Resize { .. }
-                | Op::Clamp { .. }
-                | Op::Select { .. }
                 | Op::InSet { .. }
                 | Op::Has { .. }
                 | Op::Load { .. }
@@ -51,17 +45,8 @@ pub(super) fn is_pure(step: &Step, changed: bool) -> bool {
         What::Classify { .. } => true,
         What::Op(op) => match op {
             Op::Load { .. } => !changed,
-            Op::Bin { .. }
-            | Op::Const { .. }
-            | Op::ListLen { .. }
-            | Op::Cmp { .. }
-            | Op::Not { .. }
-            | Op::Resize { .. }
-            | Op::Clamp { .. }
-            | Op::Select { .. }
-            | Op::InSet { .. }
-            | Op::Route { .. } => true,
-            _ => false,
+            Op::ListLen { .. } | Op::InSet { .. } | Op::Route { .. } => true,
+            op => op.is_arithmetic(),
         },
         _ => false,
     }

@@ -1,6 +1,5 @@
 //! Facts about values on a path: a set of possible values for each.
 
-use super::fold::mirrored;
 use super::range::{ends, full, is_full, one, only, shifted, union};
 use super::values::{Def, Pure, Values};
 use braid_ir::arith::binary;
@@ -215,7 +214,7 @@ impl Facts {
                     && self.learn_to(
                         values,
                         *b,
-                        &allowed(mirrored(*op), &left, values.ty(*b).width, truth),
+                        &allowed(op.swapped(), &left, values.ty(*b).width, truth),
                         depth,
                     )
             }

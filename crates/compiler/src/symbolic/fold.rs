@@ -4,17 +4,6 @@ use super::values::{Def, Pure, Values};
 use braid_ir::arith::{binary, compare};
 use braid_ir::model::{BinOp, CmpOp, Kind, Ty, ValueId, Word};
 
-/// The comparison with its operands exchanged.
-pub(crate) fn mirrored(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq | CmpOp::Ne => op,
-        CmpOp::Lt => CmpOp::Gt,
-        CmpOp::Le => CmpOp::Ge,
-        CmpOp::Gt => CmpOp::Lt,
-        CmpOp::Ge => CmpOp::Le,
-    }
-}
-
 fn commutes(op: BinOp) -> bool {
     use BinOp::*;
     matches!(op, AddSat | MulSat | AddWrap | MulWrap | And | Or | Xor | Min | Max)
@@ -103,7 +92,7 @@ impl Values {
         let bool = Ty::of(Kind::Bool);
         let (mut op, mut a, mut b) = (op, a, b);
         if self.known(b).is_none() && (self.known(a).is_some() || a > b) {
-            (op, a, b) = (mirrored(op), b, a);
+            (op, a, b) = (op.swapped(), b, a);
         }
         if let (Some(x), Some(y)) = (self.known(a), self.known(b)) {
             return self.truth(compare(op, x, y));

@@ -8,8 +8,8 @@
 use super::facts::{Facts, allowed};
 use super::range::{ends, full, is_full, one, shifted};
 use super::values::{Def, Pure, Values};
-use braid_ir::model::{BinOp, CmpOp, Kind, Op, Ty, ValueId};
-use braid_ir::residual::{Block, End, Fate, What};
+use braid_ir::model::{BinOp, CmpOp, Kind, Ty, ValueId};
+use braid_ir::residual::{Block, End};
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
@@ -116,17 +116,7 @@ fn conditions(values: &Values, blocks: &[Block], from: usize) -> Vec<(ValueId, b
     let (mut cold, mut length) = (vec![false; blocks.len()], vec![0_usize; blocks.len()]);
     for (at, block) in blocks.iter().enumerate().rev() {
         let targets = block.end.targets();
-        let answers =
-            block.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })));
-        cold[at] = answers
-            || match &block.end {
-                End::Exit(exit) => matches!(
-                    exit.fate,
-                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
-                ),
-                End::Hold { .. } => false,
-                _ => targets.iter().all(|target| cold[target.block.index()]),
-            };
+        cold[at] = block.is_unlikely(&cold);
         let rest = targets.iter().map(|target| length[target.block.index()]).max();
         length[at] = 1 + rest.unwrap_or(0);
     }

@@ -287,6 +287,26 @@ pub enum Fate {
     },
 }
 
+impl Block {
+    /// Whether every packet that reaches the block is dropped, consumed or answered. `unlikely` says
+    /// this of the blocks behind it.
+    #[must_use]
+    pub fn is_unlikely(&self, unlikely: &[bool]) -> bool {
+        self.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })))
+            || match &self.end {
+                End::Exit(exit) => matches!(
+                    exit.fate,
+                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
+                ),
+                End::Hold { .. } => false,
+                end => end
+                    .targets()
+                    .iter()
+                    .all(|target| unlikely.get(target.block.index()).is_some_and(|is| *is)),
+            }
+    }
+}
+
 impl HeaderMask {
     /// Whether a packet with these headers has this shape.
     #[must_use]

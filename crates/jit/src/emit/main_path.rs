@@ -160,23 +160,16 @@ impl Finder<'_> {
 
 /// Whether a step has no effect but to define values or to fault.
 fn is_pure(what: &What) -> bool {
-    matches!(
-        what,
-        What::Op(
-            Op::Const { .. }
-                | Op::Bin { .. }
-                | Op::Cmp { .. }
-                | Op::Not { .. }
-                | Op::Resize { .. }
-                | Op::Clamp { .. }
-                | Op::Select { .. }
-                | Op::InSet { .. }
+    let What::Op(op) = what else { return false };
+    op.is_arithmetic()
+        || matches!(
+            op,
+            Op::InSet { .. }
                 | Op::Has { .. }
                 | Op::Load { .. }
                 | Op::Route { .. }
                 | Op::ListGet { .. }
         )
-    )
 }
 
 /// Whether machine code probably performs a step without a host call. If the guess is wrong,

@@ -9,7 +9,7 @@ use super::{key, load, rules, set, step};
 use crate::abi::{Resource, Resources};
 use crate::error::Error;
 use crate::facts::Facts;
-use braid_ir::model::{BinOp, Op, SetRef, ValueId};
+use braid_ir::model::{Op, SetRef, ValueId};
 use braid_ir::residual::{Residual, RuleFields, Step, What};
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
@@ -104,18 +104,9 @@ impl<'a> Hint<'a> {
 /// Whether a step only defines a value and cannot fault.
 fn is_pure(what: &What) -> bool {
     match what {
-        What::Op(Op::Bin { op, .. }) => !matches!(op, BinOp::Div | BinOp::Rem),
         What::Op(Op::InSet { set, .. }) => matches!(set, SetRef::Const(_)),
-        What::Op(op) => matches!(
-            op,
-            Op::Const { .. }
-                | Op::Cmp { .. }
-                | Op::Not { .. }
-                | Op::Resize { .. }
-                | Op::Clamp { .. }
-                | Op::Select { .. }
-                | Op::Load { .. }
-        ),
+        What::Op(Op::Load { .. }) => true,
+        What::Op(op) => op.is_arithmetic() && !op.divides(),
         _ => false,
     }
 }

@@ -7,6 +7,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Event, Later, Outputs, Room, Watcher};
 use braid_ir::snapshot::Snapshot;
 use braid_packet::{Burst, Packet};
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -103,8 +104,9 @@ pub struct Traced {
     pub before: Later<Snapshot>,
     /// The packet as it entered.
     pub packet: Packet,
-    /// The path of the packet through the engine, if the engine reports one.
-    pub path: Option<String>,
+    /// The path of the packet through the engine
+    /// ([`Engine::explained`]).
+    pub path: Option<Box<dyn Any + Send>>,
     /// The packets that left because of it, each with its interface and its bytes.
     pub left: Vec<(u16, Vec<u8>)>,
     /// How long other packets waited while the state was copied (µs).

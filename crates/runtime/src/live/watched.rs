@@ -7,6 +7,7 @@ use crate::ctl::Sighting;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Later, Room};
 use braid_packet::Packet;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -106,7 +107,7 @@ impl Worker<'_> {
     fn traced(
         &mut self,
         mut traced: Traced,
-        path: Option<String>,
+        path: Option<Box<dyn Any + Send>>,
         left: Vec<(u16, bool, Vec<u8>)>,
     ) {
         traced.path = path;

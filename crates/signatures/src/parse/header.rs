@@ -2,8 +2,8 @@
 
 use super::fault::Fault;
 use crate::limits::{MAX_NESTED, MAX_RANGES};
-use crate::ranges::Ranges;
 use crate::rule::Addresses;
+use braid_intervals::IntervalSet;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ const PREDECLARED: &[(&str, &str)] = &[
 #[derive(Debug, Default)]
 pub struct Lists {
     /// What a list means as addresses, and as ports.
-    declared: HashMap<String, (Option<Addresses>, Option<Ranges>)>,
+    declared: HashMap<String, (Option<Addresses>, Option<IntervalSet>)>,
 }
 
 /// A kind of lists.
@@ -74,7 +74,7 @@ impl Lists {
     }
 
     /// The ports of a list.
-    pub fn ports(&self, text: &str) -> Result<Ranges, Fault> {
+    pub fn ports(&self, text: &str) -> Result<IntervalSet, Fault> {
         self.list(text, 0, "ports")
     }
 
@@ -144,8 +144,8 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
 
 impl List for Addresses {
     fn all() -> Self {
-        let v4 = Ranges::new(vec![(0, u32::MAX.into())]);
-        Self { v4, v6: Ranges::new(vec![(0, u128::MAX)]) }
+        let v4 = IntervalSet::new([(0, u32::MAX.into())]);
+        Self { v4, v6: IntervalSet::new([(0, u128::MAX)]) }
     }
 
     fn one(text: &str) -> Option<Self> {
@@ -167,12 +167,12 @@ impl List for Addresses {
             let host = 1_u128.checked_shl(free).map_or(u128::MAX, |size| size - 1);
             (is_v4, (address & !host, address | host))
         };
-        let (range, none) = (Ranges::new(vec![range]), Ranges::default());
+        let (range, none) = (IntervalSet::new([range]), IntervalSet::default());
         Some(if is_v4 { Self { v4: range, v6: none } } else { Self { v4: none, v6: range } })
     }
 
     fn union(all: &[Self]) -> Self {
-        let of = |of: fn(&Self) -> &Ranges| Ranges::union(all.iter().map(of));
+        let of = |of: fn(&Self) -> &IntervalSet| IntervalSet::union_of(all.iter().map(of));
         Self { v4: of(|one| &one.v4), v6: of(|one| &one.v6) }
     }
 
@@ -185,7 +185,7 @@ impl List for Addresses {
     }
 
     fn len(&self) -> usize {
-        self.v4.len() + self.v6.len()
+        self.v4.intervals().len() + self.v6.intervals().len()
     }
 
     fn named(lists: &Lists, name: &str, depth: usize) -> Option<Self> {
@@ -196,9 +196,9 @@ impl List for Addresses {
     }
 }
 
-impl List for Ranges {
+impl List for IntervalSet {
     fn all() -> Self {
-        Self::new(vec![(0, u16::MAX.into())])
+        Self::new([(0, u16::MAX.into())])
     }
 
     fn one(text: &str) -> Option<Self> {
@@ -209,11 +209,11 @@ impl List for Ranges {
             Some((first, last)) => (port(first)?, port(last)?),
             None => (port(text)?, port(text)?),
         };
-        (first <= last).then(|| Self::new(vec![(first.into(), last.into())]))
+        (first <= last).then(|| Self::new([(first.into(), last.into())]))
     }
 
     fn union(all: &[Self]) -> Self {
-        Self::union(all)
+        Self::union_of(all)
     }
 
     fn without(&self, other: &Self) -> Self {
@@ -225,7 +225,7 @@ impl List for Ranges {
     }
 
     fn len(&self) -> usize {
-        self.len()
+        self.intervals().len()
     }
 
     fn named(lists: &Lists, name: &str, depth: usize) -> Option<Self> {

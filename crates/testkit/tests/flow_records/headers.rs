@@ -62,13 +62,13 @@ fn tags_that_functions_change_in_turn_are_changed_once() {
 fn records_of_generated_chains_change_tags_publish_events_send_copies_and_run_natives() {
     let (mut pushed, mut popped, mut tagged, mut said, mut copied, mut native) = (0, 0, 0, 0, 0, 0);
     for template in generated_templates() {
-        pushed += if template.pushes.is_empty() { 0 } else { template.packets };
-        popped += if template.pops == 0 { 0 } else { template.packets };
-        tagged += if template.tags.is_empty() { 0 } else { template.packets };
+        let effects = &template.path.effects;
+        pushed += if effects.vlans.got.is_empty() { 0 } else { template.packets };
+        popped += if effects.vlans.lost == 0 { 0 } else { template.packets };
+        tagged += if effects.tags.is_empty() { 0 } else { template.packets };
         copied += if template.copies.is_empty() { 0 } else { template.packets };
-        let says = template.parts.iter().any(|part| !part.events.is_empty());
-        said += if says { template.packets } else { 0 };
-        let runs = template.parts.iter().any(|part| part.native.is_some());
+        said += if effects.publications.is_empty() { 0 } else { template.packets };
+        let runs = template.path.natives().next().is_some();
         native += if runs { template.packets } else { 0 };
     }
     let all = [pushed, popped, tagged, said, copied, native];

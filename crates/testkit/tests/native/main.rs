@@ -4,7 +4,10 @@
 mod in_stages;
 mod isolated;
 
-use braid_engine::{Compiled, FlowEnd, FlowNative, FlowTable, Options};
+use braid_engine::{
+    Compiled, FlowTable, NoRecording, Obstacle, Options, PacketPath, Reached, Reason, Splice,
+    Stopped, Taken,
+};
 use braid_io::{CaptureWriter, PacketSink as _, Precision};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, Outputs};
@@ -196,14 +199,14 @@ impl Outputs for Nobody {
 }
 
 /// The paths of packets of one flow, and the flow table after them.
-fn paths(chain: &Chain, packets: &[&str]) -> (Vec<String>, FlowTable) {
+fn paths(chain: &Chain, packets: &[&str]) -> (Vec<PacketPath>, FlowTable) {
     let options = Options { eager: true, ..Options::fused() };
     let engine = Compiled::new(chain.clone(), Extent::Chain, options);
     let mut engine = engine.unwrap_or_else(|why| panic!("{why}"));
     let path = |(at, text): (usize, &&str)| {
         let packet = packet(text).at(at as u64 * 1_000_000);
         let path = engine.packet_by_path(0, packet, &mut Nobody);
-        path.expect("records are made").to_string()
+        path.expect("records are made")
     };
     let paths = packets.iter().enumerate().map(path).collect();
     (paths, engine.flow_table().expect("records"))
@@ -215,23 +218,23 @@ fn paths_and_flows_name_native_functions() {
     let signatures = "signatures: patterns(\"signatures.txt\")";
     let blocking = format!("path lan <-> monitor5() <-> ids5({signatures}, block: true) <-> wan;");
     let (found, _) = paths(&five(&blocking), &packets);
-    assert_eq!(
-        found[2],
-        "miss: no record can be made: ids5 has recorded nothing for the packet's flow"
-    );
+    let Some(Reason::Impossible(Obstacle::Path(stopped))) = found[2].why else { panic!() };
+    assert_eq!(stopped, Stopped::Function(1, NoRecording::Nothing));
     let telling = format!("path lan <-> monitor5() <-> ids5({signatures}) <-> wan;");
     let (found, table) = paths(&five(&telling), &packets);
-    assert_eq!(found[2..], ["record (hit): made for this packet", "record (hit)"]);
-    let parts = &table.templates[0].parts;
-    let natives: Vec<_> = parts.iter().map(|part| (part.node, part.native.clone())).collect();
-    let runs = |payload| Some(FlowNative { state: vec![payload], guards: 0 });
-    assert_eq!(natives, [(0, runs(Payload::Ignore)), (1, runs(Payload::Read))]);
-    assert_eq!(table.templates[0].end, FlowEnd::Leave(1));
+    assert!(found[2..].iter().all(|path| path.taken == Taken::Hit));
+    assert!(matches!(found[2].why, Some(Reason::Made)) && found[3].why.is_none());
+    let natives = table.templates[0].path.natives();
+    let natives: Vec<_> = natives.map(|one| (one.node, one.state.clone(), one.guards)).collect();
+    assert_eq!(natives, [(0, vec![Payload::Ignore], 0), (1, vec![Payload::Read], 0)]);
+    assert_eq!(table.templates[0].reached, Reached::Interface(1));
     let (_, table) = paths(&wrapped("monitor() <-> wrap()"), &packets);
-    let splices: Vec<_> = table.templates[0].splices.iter().map(ToString::to_string).collect();
-    assert_eq!(splices, ["puts in at byte 14: de ad be ef", "puts in at byte 14: ca fe"]);
+    let put_in = |bytes: &[u8]| Splice::In { at: 14, bytes: bytes.into() };
+    let splices = &table.templates[0].path.effects.splices;
+    assert_eq!(*splices, [put_in(&[0xde, 0xad, 0xbe, 0xef]), put_in(&[0xca, 0xfe])]);
     let (found, _) = paths(&wrapped("wrap() <-> monitor()"), &packets);
-    assert_eq!(found[2], "miss: no record can be made: its headers are elsewhere");
+    let Some(Reason::Impossible(Obstacle::Path(stopped))) = found[2].why else { panic!() };
+    assert_eq!(stopped, Stopped::Headers);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The fields that packets of a flow share, by name.
 
-use braid_engine::SharedBytes;
+use braid_engine::{Path, SharedBytes};
 use braid_packet::field::Where;
 use braid_packet::rewrite::Outline;
 use braid_packet::show::format_field;
@@ -41,9 +41,9 @@ fn announced(field: Field, value: u16) -> impl Iterator<Item = Header> {
     HEADERS.iter().map(|(header, _)| *header).filter(move |header| is_with(*header))
 }
 
-/// The link addresses of a template's packets.
-pub fn link(bytes: &SharedBytes) -> Vec<Named> {
-    values(LINK.into_iter(), bytes)
+/// The link addresses of a path's packets.
+pub fn link(path: &Path) -> Vec<Named> {
+    values(LINK.into_iter(), &path.link())
 }
 
 /// The fields that a flow's packets have in common.

@@ -1,11 +1,12 @@
 //! `braid flows`: the flow records that the engine `fused` holds after a run over captures.
 
+mod bits;
+mod described;
 mod fields;
-mod names;
 mod text;
 mod value;
 
-use braid_engine::{FlowPage, FlowTable};
+use braid_engine::FlowTable;
 use braid_ir::chain::Chain;
 use braid_runtime::Run;
 use serde_json::Value;
@@ -14,7 +15,9 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Replay;
 use crate::engines;
 use crate::output::{Output, warn};
-use names::{Names, Shown};
+use described::{Listing, Shown};
+
+pub use bits::condition;
 
 /// Run a chain over captures with flow records, and show the records at the end: what each one does
 /// with its flow's packets, and which state and parameters it depends on
@@ -46,9 +49,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let table = table.ok_or_else(|| Failure::inconsistent("the engine keeps no flow records"))?;
     let shown = shown(args, &table);
     if output.json {
-        output.value(&value::value(&chain, &table, shown));
+        output.value(&value::value(&Listing::of(&chain, &table), shown));
     } else {
-        output.text(text::text(&chain, &table, shown));
+        output.text(text::text(&Listing::of(&chain, &table), shown));
     }
     Ok(Answer::Yes)
 }
@@ -57,21 +60,22 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
 /// the next page begins.
 pub fn page(
     chain: &Chain,
-    page: FlowPage,
+    page: &FlowTable,
     contains: Option<&str>,
     as_text: bool,
 ) -> (Value, Option<usize>) {
-    let FlowPage { mut table, next } = page;
+    let mut table = Listing::of(chain, page);
     if let Some(contains) = contains {
-        let names = Names(chain);
-        table.records.retain(|one| names.record_value(one).to_string().contains(contains));
+        let value = |one| table.names.record_value(&table, one).to_string();
+        let records = table.records.iter().copied().filter(|one| value(one).contains(contains));
+        table.records = records.collect();
     }
     let shown = Shown::Records(table.records.len());
     let flows = match as_text {
-        true => Value::from(text::text(chain, &table, shown)),
-        false => value::value(chain, &table, shown),
+        true => Value::from(text::text(&table, shown)),
+        false => value::value(&table, shown),
     };
-    (flows, next)
+    (flows, page.next)
 }
 
 fn shown(args: &Args, table: &FlowTable) -> Shown {

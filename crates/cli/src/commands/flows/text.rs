@@ -2,23 +2,21 @@
 
 use std::fmt::Write as _;
 
-use braid_engine::{
-    Change, Dependency, FlowEnd, FlowPart, FlowRecord, FlowTable, FlowTag, FlowTemplate, Missing,
-    Part, Update,
-};
-use braid_ir::chain::Chain;
+use braid_engine::{Change, Dependency, FlowRecord, FlowTemplate, Missing, Part, Splice, Update};
 use braid_ir::model::{Kind, Word};
-use braid_ir::residual::shape_words;
 use braid_ir::show::show_all;
 use braid_packet::{Field, ether_type};
 
+use super::described::{
+    Described, Listing, PathEnd, PathPart, Shown, VlanTag, payload_word, pushes, shape,
+};
 use super::fields::{self, Named, named};
-use super::names::{Names, Shown, payload_word};
+use crate::commands::names::Names;
 use crate::table::count;
 
 /// Formats the flow table.
-pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
-    let names = Names(chain);
+pub fn text(table: &Listing<'_>, shown: Shown) -> String {
+    let names = table.names;
     let mut text = summary(table);
     let most = match shown {
         Shown::Templates => 0,
@@ -26,15 +24,16 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
     };
     let mut told = 0;
     for template in &table.templates {
-        let own = table.records.iter().filter(|record| record.template == template.number);
-        let own: Vec<&FlowRecord> = own.take(most - told).collect();
+        let number = template.template.number;
+        let own = table.records.iter().filter(|record| record.template == number);
+        let own: Vec<_> = own.take(most - told).collect();
         if matches!(shown, Shown::Records(_)) && own.is_empty() {
             continue;
         }
         text.push('\n');
         names.template(&mut text, template);
         told += own.len();
-        own.iter().for_each(|record| names.record(&mut text, record));
+        own.iter().for_each(|record| names.record(&mut text, table, record));
     }
     if matches!(shown, Shown::Records(_)) && told < table.records.len() {
         let _ = writeln!(text, "\nand {} more records", count((table.records.len() - told) as u64));
@@ -43,7 +42,7 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
 }
 
 /// How packets were processed, and what happened to records.
-fn summary(table: &FlowTable) -> String {
+fn summary(table: &Listing<'_>) -> String {
     let (flows, records) = (table.flows, table.flows.records);
     let templates = table.templates.len() as u64;
     format!(
@@ -68,7 +67,8 @@ fn summary(table: &FlowTable) -> String {
 }
 
 impl Names<'_> {
-    fn template(self, text: &mut String, template: &FlowTemplate) {
+    fn template(self, text: &mut String, described: &Described<'_>) {
+        let (template, path) = (described.template, &described.template.path);
         let _ = writeln!(
             text,
             "template {}: {}{}, {}, {} bytes",
@@ -79,23 +79,24 @@ impl Names<'_> {
             count(template.bytes)
         );
         let way = if template.point.backward { "backward" } else { "forward" };
-        let (at, shape) = (self.name(template.point.node), shape_words(template.shape));
+        let (at, shape) = (self.name(template.point.node), shape(template));
         let program = template.program.map(|number| format!("program {number}, "));
         let program = program.unwrap_or_default();
         let _ = writeln!(text, "  enters {at} {way}: {program}{shape}");
-        template.parts.iter().for_each(|part| self.part(text, template, part));
-        let batches: Vec<String> = template.batches.iter().map(|group| self.group(group)).collect();
-        if template.batches.iter().any(|group| group.len() > 1) {
+        described.parts.iter().for_each(|part| self.part(text, template, part));
+        let batches: Vec<String> =
+            described.batches.iter().map(|group| self.group(group)).collect();
+        if described.batches.iter().any(|group| group.len() > 1) {
             let at_once = batches.join(", then those of ");
             let _ = writeln!(text, "  at the same time could run the state functions of {at_once}");
         }
-        for (field, value) in fields::link(&template.link) {
+        for (field, value) in fields::link(path) {
             let _ = writeln!(text, "  if {field} == {value}");
         }
-        for guard in &template.guards {
-            let _ = writeln!(text, "  if {guard}");
+        for condition in &described.conditions {
+            let _ = writeln!(text, "  if {condition}");
         }
-        for basis in &template.depends_on {
+        for basis in &path.bases {
             let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
             let _ = match basis.part {
                 Part::Whole => writeln!(text, "  depends on {name}"),
@@ -103,37 +104,14 @@ impl Names<'_> {
                 Part::Backend(number) => writeln!(text, "  depends on {name}: number {number}"),
             };
         }
-        if template.pops > 0 {
-            let _ = writeln!(text, "  pops {}", many(template.pops as u64, "VLAN tag"));
-        }
-        if !template.pushes.is_empty() {
-            let pushes: Vec<String> = template.pushes.iter().map(tag).collect();
-            let _ = writeln!(text, "  pushes {}", pushes.join(", "));
-        }
-        for (tag, value) in &template.tags {
-            let _ = writeln!(text, "  tag {tag} = {value}");
-        }
-        let mut writes: Vec<String> = template.writes.iter().map(|field| (*field).into()).collect();
-        writes.extend(template.adds.iter().map(|field| format!("{field} + an amount")));
-        if template.ttl > 0 {
-            writes.push(format!("ip.ttl - {}", template.ttl));
-        }
-        if !writes.is_empty() {
-            let _ = writeln!(text, "  writes {}", writes.join(", "));
-        }
-        for splice in &template.splices {
-            let _ = writeln!(text, "  {splice}");
-        }
-        for outer in &template.outer {
-            let _ = writeln!(text, "  puts into {outer}");
-        }
+        changes(text, described);
         for copy in &template.copies {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }
-        let _ = writeln!(text, "  {}", self.end(&template.end));
+        let _ = writeln!(text, "  {}", self.end(&described.end));
     }
 
-    fn part(self, text: &mut String, template: &FlowTemplate, part: &FlowPart) {
+    fn part(self, text: &mut String, template: &FlowTemplate, part: &PathPart<'_>) {
         let way = if part.backward { "backward" } else { "forward" };
         let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
         for row in &part.rows {
@@ -151,7 +129,7 @@ impl Names<'_> {
         if guards > 0 {
             let _ = writeln!(text, "    evaluates {} after each packet", many(guards, "guard"));
         }
-        for (_, param, rule) in template.rules.iter().filter(|(node, ..)| *node == part.node) {
+        for (_, param, rule) in template.path.rules.iter().filter(|(node, ..)| *node == part.node) {
             let _ = writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
         }
     }
@@ -161,19 +139,19 @@ impl Names<'_> {
         group.iter().map(|node| self.name(*node)).collect::<Vec<_>>().join(" and ")
     }
 
-    fn end(self, end: &FlowEnd) -> String {
+    fn end(self, end: &PathEnd<'_>) -> String {
         match end {
-            FlowEnd::Leave(interface) => format!("leaves by {}", self.interface(*interface)),
-            FlowEnd::Drop { node, row, reason } => {
+            PathEnd::Leave(interface) => format!("leaves by {}", self.interface(*interface)),
+            PathEnd::Drop(node, row, reason) => {
                 let row = self.row(*node, *row).0;
                 format!("dropped by {}, row {row}: {reason}", self.name(*node))
             }
-            FlowEnd::Consume(node) => format!("taken by {}", self.name(*node)),
+            PathEnd::Consume(node) => format!("taken by {}", self.name(*node)),
         }
     }
 
-    fn record(self, text: &mut String, record: &FlowRecord) {
-        let _ = writeln!(text, "  {}", flow(&fields::key(record.outline, &record.key)));
+    fn record(self, text: &mut String, table: &Listing<'_>, record: &FlowRecord) {
+        let _ = writeln!(text, "  {}", flow(&table.key(record)));
         let taken = match record.seen_ns {
             Some(at) => format!("last at {}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
             None => "not taken yet".into(),
@@ -181,7 +159,7 @@ impl Names<'_> {
         let (packets, bytes) = (many(record.packets, "packet"), count(record.bytes));
         let _ = writeln!(text, "    {packets}, {bytes} bytes, {taken}");
         let set = |(field, value): Named| format!("{field} = {value}");
-        let mut writes: Vec<String> = record.writes.iter().copied().map(named).map(set).collect();
+        let mut writes: Vec<String> = table.assigned(record).map(named).map(set).collect();
         let add = |(field, amount): &(Field, u32)| format!("{} + {amount}", field.info().name);
         writes.extend(record.adds.iter().map(add));
         for (sum, name) in record.sums.iter().zip(["IPv4", "transport"]) {
@@ -235,6 +213,45 @@ impl Names<'_> {
     }
 }
 
+/// Tags, bytes and outer headers that packets get and lose, and what the records write.
+fn changes(text: &mut String, described: &Described<'_>) {
+    let path = &described.template.path;
+    let effects = &path.effects;
+    if effects.vlans.lost > 0 {
+        let _ = writeln!(text, "  pops {}", many(effects.vlans.lost as u64, "VLAN tag"));
+    }
+    let pushes: Vec<String> = pushes(described.template).map(tag).collect();
+    if !pushes.is_empty() {
+        let _ = writeln!(text, "  pushes {}", pushes.join(", "));
+    }
+    for (tag, value) in &effects.tags {
+        let _ = writeln!(text, "  tag {tag} = {value}");
+    }
+    let writes = described.writes.iter().map(|(field, _)| field.info().name.to_owned());
+    let adds = path.rewrites().flat_map(|rewrite| rewrite.adds.iter());
+    let adds = adds.map(|add| format!("{} + an amount", add.field.info().name));
+    let ttl = path.ttl();
+    let ttl = (ttl > 0).then(|| format!("ip.ttl - {ttl}"));
+    let writes: Vec<String> = writes.chain(adds).chain(ttl).collect();
+    if !writes.is_empty() {
+        let _ = writeln!(text, "  writes {}", writes.join(", "));
+    }
+    for splice in &effects.splices {
+        let _ = match splice {
+            Splice::In { at, bytes } => writeln!(text, "  puts in at byte {at}: {}", hex(bytes)),
+            Splice::Out { at, len } => writeln!(text, "  takes out bytes {at}..{}", at + len),
+        };
+    }
+    for outer in &effects.outer {
+        let _ = writeln!(text, "  puts into {}", outer.names());
+    }
+}
+
+/// `de ad be ef`
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+}
+
 /// The bounds of a slot within which the packets count.
 fn bounds(one: &Dependency, slot: u32) -> String {
     let Some(bound) = one.bounds.iter().find(|bound| bound.slot == slot) else {
@@ -255,8 +272,7 @@ fn many(number: u64, what: &str) -> String {
 }
 
 /// `vlan 5 pcp 1`
-fn tag(tag: &FlowTag) -> String {
-    let FlowTag { tpid, id, pcp, dei } = *tag;
+fn tag(VlanTag { tpid, id, pcp, dei }: VlanTag) -> String {
     let mut text = format!("vlan {id}");
     if tpid != ether_type::VLAN {
         let _ = write!(text, " tpid {tpid:#06x}");

@@ -1,27 +1,29 @@
 //! Flow records as JSON.
 
-use braid_engine::{
-    Basis, Change, Dependency, FlowEnd, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
-    FlowTemplate, Missing, Part, Splice, Update,
-};
-use braid_ir::chain::Chain;
-use braid_ir::model::{Kind, Word};
-use braid_ir::residual::shape_words;
+use std::sync::Arc;
+
+use braid_engine::{Basis, Change as Sum, Dependency, FlowRecord, Missing, Part, Splice, Update};
+use braid_ir::model::{Kind, ParamId, Word};
 use braid_packet::Field;
+use braid_packet::tunnel::Change;
 use braid_runtime::json::scalar;
 use serde_json::{Map, Value, json};
 
+use super::bits::Condition;
+use super::described::{
+    Described, Listing, PathEnd, PathPart, Shown, VlanTag, payload_word, pushes, shape,
+};
 use super::fields::{self, Named, named};
-use super::names::{Names, Shown, payload_word};
+use crate::commands::names::Names;
 
 /// Formats the flow table.
-pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
-    let names = Names(chain);
+pub fn value(table: &Listing<'_>, shown: Shown) -> Value {
+    let names = table.names;
     let (flows, records) = (table.flows, table.flows.records);
     let templates: Vec<Value> =
         table.templates.iter().map(|template| names.template_value(template)).collect();
     let mut value = json!({
-        "chain": chain.name,
+        "chain": names.0.name,
         "hits": flows.hits,
         "guard_failures": flows.guard_failures,
         "misses": flows.misses,
@@ -36,7 +38,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     });
     if let Shown::Records(most) = shown {
         let records = table.records.iter().take(most);
-        value["records"] = records.map(|record| names.record_value(record)).collect();
+        value["records"] = records.map(|record| names.record_value(table, record)).collect();
         value["left_out"] = json!(table.records.len() - most);
     }
     value
@@ -57,9 +59,11 @@ fn direction(backward: bool) -> &'static str {
 }
 
 impl Names<'_> {
-    fn template_value(self, template: &FlowTemplate) -> Value {
-        let rule = |(node, param, rule): &(u16, braid_ir::model::ParamId, u32)| json!({ "function": self.name(*node), "rules": self.param(*node, *param), "rule": rule });
-        let part = |part: &FlowPart| {
+    fn template_value(self, described: &Described<'_>) -> Value {
+        let Described { template, .. } = *described;
+        let (path, effects) = (&template.path, &template.path.effects);
+        let rule = |(node, param, rule): &(u16, ParamId, u32)| json!({ "function": self.name(*node), "rules": self.param(*node, *param), "rule": rule });
+        let part = |part: &PathPart<'_>| {
             let rows = part.rows.iter().map(|row| {
                 let (label, text) = self.row(part.node, *row);
                 json!({ "row": label, "text": text })
@@ -78,46 +82,47 @@ impl Names<'_> {
                 "native": native,
             })
         };
-        let guard = |guard: &FlowGuard| {
+        let guard = |one: &Condition| {
             json!({
-                "text": guard.to_string(),
-                "field": guard.field,
-                "mask": guard.mask,
-                "least": guard.least,
-                "most": guard.most,
+                "text": one.to_string(),
+                "field": one.field,
+                "mask": one.mask,
+                "least": one.least,
+                "most": one.most,
             })
         };
-        let tag =
-            |(name, value): &(String, u128)| json!({ "tag": name, "value": value.to_string() });
+        let tag = |(name, value): &(Arc<str>, Word)| json!({ "tag": &**name, "value": value.to_string() });
         let splice = |splice: &Splice| match splice {
             Splice::In { at, bytes } => json!({ "at": at, "in": bytes }),
             Splice::Out { at, len } => json!({ "at": at, "out": len }),
         };
-        let push = |tag: &FlowTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
+        let push = |tag: VlanTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
+        let adds = path.rewrites().flat_map(|rewrite| rewrite.adds.iter());
+        let sums = [0, 1].map(|at| path.rewrites().any(|rewrite| rewrite.sums[at]));
         json!({
             "template": template.number,
             "program": template.program,
             "enters": self.name(template.point.node),
             "direction": direction(template.point.backward),
-            "shape": shape_words(template.shape),
-            "functions": template.parts.iter().map(part).collect::<Value>(),
-            "batches": template.batches.iter().map(|group| self.names(group)).collect::<Value>(),
-            "rules": template.rules.iter().map(rule).collect::<Value>(),
-            "link": object(fields::link(&template.link)),
-            "guards": template.guards.iter().map(guard).collect::<Value>(),
-            "depends_on": template.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
+            "shape": shape(template),
+            "functions": described.parts.iter().map(part).collect::<Value>(),
+            "batches": described.batches.iter().map(|group| self.names(group)).collect::<Value>(),
+            "rules": path.rules.iter().map(rule).collect::<Value>(),
+            "link": object(fields::link(path)),
+            "guards": described.conditions.iter().map(guard).collect::<Value>(),
+            "depends_on": path.bases.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
             "outdated": template.is_outdated,
-            "writes": template.writes,
-            "adds": template.adds,
-            "pops": template.pops,
-            "pushes": template.pushes.iter().map(push).collect::<Value>(),
-            "tags": template.tags.iter().map(tag).collect::<Value>(),
-            "splices": template.splices.iter().map(splice).collect::<Value>(),
-            "outer": template.outer,
-            "ttl": template.ttl,
-            "checksums": { "ip": template.sums[0], "transport": template.sums[1] },
+            "writes": described.writes.iter().map(|(field, _)| field.info().name).collect::<Value>(),
+            "adds": adds.map(|add| add.field.info().name).collect::<Value>(),
+            "pops": effects.vlans.lost,
+            "pushes": pushes(template).map(push).collect::<Value>(),
+            "tags": effects.tags.iter().map(tag).collect::<Value>(),
+            "splices": effects.splices.iter().map(splice).collect::<Value>(),
+            "outer": effects.outer.iter().map(Change::names).collect::<Value>(),
+            "ttl": path.ttl(),
+            "checksums": { "ip": sums[0], "transport": sums[1] },
             "copies": template.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),
-            "end": self.end_value(&template.end),
+            "end": self.end_value(&described.end),
             "records": template.records,
             "packets": template.packets,
             "bytes": template.bytes,
@@ -139,29 +144,29 @@ impl Names<'_> {
         nodes.iter().map(|node| self.name(*node)).collect()
     }
 
-    fn end_value(self, end: &FlowEnd) -> Value {
+    fn end_value(self, end: &PathEnd<'_>) -> Value {
         match end {
-            FlowEnd::Leave(interface) => {
+            PathEnd::Leave(interface) => {
                 json!({ "what": "leave", "interface": self.interface(*interface) })
             }
-            FlowEnd::Drop { node, row, reason } => json!({
+            PathEnd::Drop(node, row, reason) => json!({
                 "what": "drop",
                 "function": self.name(*node),
                 "row": self.row(*node, *row).0,
                 "reason": reason,
             }),
-            FlowEnd::Consume(node) => json!({ "what": "consume", "function": self.name(*node) }),
+            PathEnd::Consume(node) => json!({ "what": "consume", "function": self.name(*node) }),
         }
     }
 
-    pub fn record_value(self, record: &FlowRecord) -> Value {
+    pub fn record_value(self, table: &Listing<'_>, record: &FlowRecord) -> Value {
         let add =
             |(field, amount): &(Field, u32)| (field.info().name.to_owned(), amount.to_string());
         let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
         json!({
             "template": record.template,
-            "key": object(fields::key(record.outline, &record.key)),
-            "writes": object(record.writes.iter().copied().map(named)),
+            "key": object(table.key(record)),
+            "writes": object(table.assigned(record).map(named)),
             "adds": object(record.adds.iter().map(add)),
             "checksums": { "ip": record.sums[0], "transport": record.sums[1] },
             "packets": record.packets,
@@ -180,8 +185,8 @@ impl Names<'_> {
         let change = |Update { slot, change }: &Update| {
             let name = self.slot(entry.node, &entry.table, *slot);
             match change {
-                Change::Time => json!({ "slot": name, "change": "time" }),
-                Change::Add { packets, bytes, wraps } => {
+                Sum::Time => json!({ "slot": name, "change": "time" }),
+                Sum::Add { packets, bytes, wraps } => {
                     let bound = one.bounds.iter().find(|bound| bound.slot == *slot);
                     json!({
                         "slot": name, "change": "add", "for_packet": packets, "for_byte": bytes,

@@ -161,10 +161,10 @@ impl Operator for Surroundings<'_> {
         contains: Option<&str>,
         as_text: bool,
     ) -> (Value, Option<usize>) {
-        match page.downcast() {
-            Ok(page) => flows::page(chain, *page, contains, as_text),
+        match page.downcast_ref() {
+            Some(page) => flows::page(chain, page, contains, as_text),
             // No other engine has records.
-            Err(_) => (Value::Null, None),
+            None => (Value::Null, None),
         }
     }
 

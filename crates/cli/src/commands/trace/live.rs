@@ -1,6 +1,7 @@
 //! The walk of a packet of a live run. It is made again by the reference engine, from a copy of the
 //! state that the chain had before the packet.
 
+use braid_engine::PacketPath;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_packet::Packet;
@@ -8,6 +9,7 @@ use braid_runtime::live::Traced;
 use serde_json::{Value, json};
 
 use super::steps::{Recorder, text, value};
+use super::why;
 use crate::engines;
 
 /// What left, each with its interface and its bytes.
@@ -41,7 +43,8 @@ pub fn traced(number: u64, traced: Traced, as_text: bool) -> Result<Value, Strin
             "this is a bug: the packet left differently from the engine `reference`:\n{text}"
         ));
     }
-    let path = path.unwrap_or_default();
+    let path = path.and_then(|path| path.downcast::<PacketPath>().ok());
+    let path = path.map_or_else(String::new, |path| why::line(&path, &chain));
     if as_text {
         let mut text = text(number, &walk, &chain);
         if !path.is_empty() {

@@ -3,6 +3,7 @@
 mod live;
 mod steps;
 mod watch;
+mod why;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -81,13 +82,13 @@ fn show(args: &Args, (walk, path): (&Walk, Option<&PacketPath>), chain: &Chain, 
     if output.json {
         let mut value = value(args.packet, walk, chain);
         if let Some(path) = path {
-            value["path"] = json!({ "taken": path.taken.name(), "why": path.why });
+            value["path"] = json!({ "taken": why::taken(path), "why": why::why(path, chain) });
         }
         output.value(&value);
     } else {
         output.text(text(args.packet, walk, chain));
         if let Some(path) = path {
-            output.text(format!("with flow records\n  {path}\n"));
+            output.text(format!("with flow records\n  {}\n", why::line(path, chain)));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use crate::commands::names::Names;
 use crate::table::printable;
-use braid_ir::chain::{Chain, Node};
-use braid_ir::model::{Dest, Granularity, Kind, Model, QueueId, RowId, StateId, Word};
+use braid_ir::chain::Chain;
+use braid_ir::model::{Dest, Granularity, Kind, RowId, StateId, Word};
 use braid_ir::show::{field_kind, show_all};
 use braid_packet::show::format_field;
 use braid_packet::{Field, Header, Packet};
@@ -157,12 +158,12 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
             Step::Enter { node, .. } => entered = Some(*node),
             // What handlers, timers and ended entries do, perhaps of another function.
             Step::State { node, .. } | Step::Row { node, .. } if Some(*node) != entered => {
-                let _ = writeln!(text, "  {}: {}", names.name(*node), names.step(step).1);
+                let _ = writeln!(text, "  {}: {}", names.name(*node), step_line(names, step).1);
                 continue;
             }
             _ => {}
         }
-        let _ = match names.step(step) {
+        let _ = match step_line(names, step) {
             (true, line) => writeln!(text, "{line}"),
             (false, line) => writeln!(text, "  {line}"),
         };
@@ -192,7 +193,7 @@ fn told_once(steps: &[Step]) -> Vec<&Step> {
 /// Formats the walk as JSON.
 pub fn value(number: u64, walk: &Walk, chain: &Chain) -> Value {
     let names = Names(chain);
-    let steps: Vec<Value> = walk.steps.iter().map(|step| names.value(step)).collect();
+    let steps: Vec<Value> = walk.steps.iter().map(|step| step_value(names, step)).collect();
     json!({
         "packet": number,
         "time_ns": walk.time_ns,
@@ -203,214 +204,181 @@ pub fn value(number: u64, walk: &Walk, chain: &Chain) -> Value {
     })
 }
 
-/// Names for a chain's numbers.
-struct Names<'c>(&'c Chain);
-
-impl<'c> Names<'c> {
-    fn node(&self, node: u16) -> Option<&'c Node> {
-        self.0.nodes.get(usize::from(node))
-    }
-
-    fn name(&self, node: u16) -> &'c str {
-        self.node(node).map_or("?", |node| &node.name)
-    }
-
-    fn interface(&self, at: u16) -> &'c str {
-        self.0.interfaces.get(usize::from(at)).map_or("?", |interface| &interface.name)
-    }
-
-    fn row(&self, node: u16, row: RowId) -> (&'c str, &'c str) {
-        let decl = self.node(node).and_then(|node| node.model.rows.get(row.index()));
-        decl.map_or(("?", ""), |decl| (&decl.label, &decl.text))
-    }
-
-    fn queue(&self, node: u16, queue: QueueId) -> &'c str {
-        let decl = self.node(node).and_then(|node| node.model.queues.get(queue.index()));
-        decl.map_or("?", |decl| &decl.name)
-    }
-
-    fn dest(&self, node: u16, dest: Dest) -> String {
-        match dest {
-            Dest::Onward => "onward".into(),
-            Dest::Back => "back".into(),
-            Dest::Port(port) => {
-                let name = self.node(node).and_then(|node| node.model.ports.get(port.index()));
-                name.cloned().unwrap_or_default()
-            }
+/// The line of a step, and whether it starts at the margin.
+fn step_line(names: Names<'_>, step: &Step) -> (bool, String) {
+    let line = match step {
+        Step::Enter { node, packet, backward } => {
+            let model = names.node(*node).map_or("?", |node| &node.model.name);
+            let way = if *backward { "backward" } else { "forward" };
+            return (true, format!("{} ({model}) {way}\n  {packet}", names.name(*node)));
         }
-    }
-
-    /// The line of a step, and whether it starts at the margin.
-    fn step(&self, step: &Step) -> (bool, String) {
-        let line = match step {
-            Step::Enter { node, packet, backward } => {
-                let model = self.node(*node).map_or("?", |node| &node.model.name);
-                let way = if *backward { "backward" } else { "forward" };
-                return (true, format!("{} ({model}) {way}\n  {packet}", self.name(*node)));
-            }
-            Step::Leave { interface, packet } => {
-                return (true, format!("leaves by {}\n  {packet}", self.interface(*interface)));
-            }
-            Step::Lost { reason } => return (true, format!("lost: {reason}")),
-            Step::Has { header, present, .. } => {
-                format!("has {}: {}", header.name(), if *present { "yes" } else { "no" })
-            }
-            Step::Read { field, value, .. } => match value {
-                Some(value) => {
-                    format!("reads {} = {}", field.info().name, format_field(*field, *value))
-                }
-                None => format!("reads {}: not captured", field.info().name),
-            },
-            Step::Write { field, value, .. } => {
-                format!("writes {} = {}", field.info().name, format_field(*field, *value))
-            }
-            Step::Vlan { pushed: Some(id), .. } => format!("adds VLAN tag {id}"),
-            Step::Vlan { pushed: None, .. } => "removes the outermost VLAN tag".into(),
-            Step::State { node, state, key, what } => self.state(*node, *state, key, what),
-            Step::Row { node, row } => match self.row(*node, *row) {
-                (label, "") => format!("row {label}"),
-                (label, text) => format!("row {label}: {text}"),
-            },
-            Step::Send { node, dest, packet, created } => {
-                let what = if *created { "sends a new packet" } else { "sends a copy" };
-                format!("{what} {}: {packet}", self.dest(*node, *dest))
-            }
-            Step::Verdict { node, verdict } => self.verdict(*node, verdict),
-            Step::Stands { node } => format!("the verdict of {} stands", self.name(*node)),
-        };
-        (false, line)
-    }
-
-    /// `map[17, 10.0.0.1, 53] found: 1024`
-    fn state(&self, node: u16, state: StateId, key: &[Word], what: &What) -> String {
-        let (name, keys, slots) = self.table(node, state, key);
-        let place = match key {
-            [] => name.to_owned(),
-            key => format!("{name}[{}]", show(key, &keys)),
-        };
-        let of = |values: &[Word]| show(values, &slots);
-        let what = match what {
-            What::Exists(true) => "exists".into(),
-            What::Exists(false) => "does not exist".into(),
-            What::Get(values, true) => format!("is {}", of(values)),
-            What::Get(values, false) => format!("has no entry, default {}", of(values)),
-            What::Assigned(values) => format!("becomes {}", of(values)),
-            What::Created(values) => format!("is created: {}", of(values)),
-            What::Refused => "is refused".into(),
-            What::Deleted => "is deleted".into(),
-            What::Ended => "ends (expired or evicted)".into(),
-        };
-        format!("state {place} {what}")
-    }
-
-    /// The name of a table, and the kinds of its key parts and slots.
-    fn table(&self, node: u16, state: StateId, key: &[Word]) -> (&'c str, Vec<Kind>, Vec<Kind>) {
-        let model: Option<&'c Model> = self.node(node).map(|node| &*node.model);
-        let Some(decl) = model.and_then(|model| model.state.get(state.index())) else {
-            return ("?", Vec::new(), Vec::new());
-        };
-        let slots = decl.slots.iter().map(|(_, ty)| ty.kind).collect();
-        (&decl.name, key_kinds(&decl.granularity, key), slots)
-    }
-
-    fn verdict(&self, node: u16, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Output { ports, .. } => {
-                let ports: Vec<String> = ports.iter().map(|port| self.dest(node, *port)).collect();
-                format!("output {}", ports.join(", "))
-            }
-            Verdict::Drop { reason, .. } => format!("drop: {}", printable(reason)),
-            Verdict::Consume { .. } => "consumed".into(),
-            Verdict::Hold { queue, until_ns, .. } => {
-                format!("held in {} until {until_ns} ns", self.queue(node, *queue))
-            }
-            Verdict::Fault(fault) => format!("drop at row fault: {}", fault.reason()),
+        Step::Leave { interface, packet } => {
+            return (true, format!("leaves by {}\n  {packet}", names.interface(*interface)));
         }
-    }
-
-    fn value(&self, step: &Step) -> Value {
-        match step {
-            Step::Enter { node, packet, backward } => {
-                let model = self.node(*node).map(|node| node.model.name.as_str());
-                json!({ "what": "enter", "function": self.name(*node), "model": model,
-                    "backward": backward, "packet": packet })
-            }
-            Step::Has { node, header, present } => {
-                json!({ "what": "has", "function": self.name(*node), "header": header.name(),
-                    "present": present })
-            }
-            Step::Read { node, field, value } => {
-                let value = value.map(|value| format_field(*field, value));
-                json!({ "what": "read", "function": self.name(*node), "field": field.info().name,
-                    "value": value })
-            }
-            Step::Write { node, field, value } => {
-                json!({ "what": "write", "function": self.name(*node), "field": field.info().name,
-                    "value": format_field(*field, *value) })
-            }
-            Step::Vlan { node, pushed } => {
-                json!({ "what": "vlan", "function": self.name(*node), "pushed": pushed })
-            }
-            Step::State { node, state, key, what } => self.state_value(*node, *state, key, what),
-            Step::Row { node, row } => {
-                let (label, text) = self.row(*node, *row);
-                json!({ "what": "row", "function": self.name(*node), "row": label, "text": text })
-            }
-            Step::Send { node, dest, packet, created } => {
-                json!({ "what": "send", "function": self.name(*node), "packet": packet,
-                    "port": self.dest(*node, *dest), "created": created })
-            }
-            Step::Verdict { node, verdict } => self.verdict_value(*node, verdict),
-            Step::Stands { node } => json!({ "what": "stands", "function": self.name(*node) }),
-            Step::Leave { interface, packet } => {
-                json!({ "what": "leave", "interface": self.interface(*interface),
-                    "packet": packet })
-            }
-            Step::Lost { reason } => json!({ "what": "lost", "reason": reason }),
+        Step::Lost { reason } => return (true, format!("lost: {reason}")),
+        Step::Has { header, present, .. } => {
+            format!("has {}: {}", header.name(), if *present { "yes" } else { "no" })
         }
-    }
+        Step::Read { field, value, .. } => match value {
+            Some(value) => {
+                format!("reads {} = {}", field.info().name, format_field(*field, *value))
+            }
+            None => format!("reads {}: not captured", field.info().name),
+        },
+        Step::Write { field, value, .. } => {
+            format!("writes {} = {}", field.info().name, format_field(*field, *value))
+        }
+        Step::Vlan { pushed: Some(id), .. } => format!("adds VLAN tag {id}"),
+        Step::Vlan { pushed: None, .. } => "removes the outermost VLAN tag".into(),
+        Step::State { node, state, key, what } => state_line(names, *node, *state, key, what),
+        Step::Row { node, row } => match names.row(*node, *row) {
+            (label, "") => format!("row {label}"),
+            (label, text) => format!("row {label}: {text}"),
+        },
+        Step::Send { node, dest, packet, created } => {
+            let what = if *created { "sends a new packet" } else { "sends a copy" };
+            format!("{what} {}: {packet}", names.dest(*node, *dest))
+        }
+        Step::Verdict { node, verdict } => verdict_line(names, *node, verdict),
+        Step::Stands { node } => format!("the verdict of {} stands", names.name(*node)),
+    };
+    (false, line)
+}
 
-    fn state_value(&self, node: u16, state: StateId, key: &[Word], what: &What) -> Value {
-        let (name, keys, slots) = self.table(node, state, key);
-        let (access, values) = match what {
-            What::Exists(true) => ("exists", None),
-            What::Exists(false) => ("absent", None),
-            What::Get(values, true) => ("read", Some(values)),
-            What::Get(values, false) => ("read_default", Some(values)),
-            What::Assigned(values) => ("assigned", Some(values)),
-            What::Created(values) => ("created", Some(values)),
-            What::Refused => ("refused", None),
-            What::Deleted => ("deleted", None),
-            What::Ended => ("ended", None),
-        };
-        let values = values.map(|values| list(values, &slots));
-        json!({ "what": "state", "function": self.name(node), "table": name,
-            "key": list(key, &keys), "access": access, "values": values })
-    }
+/// `map[17, 10.0.0.1, 53] found: 1024`
+fn state_line(names: Names<'_>, node: u16, state: StateId, key: &[Word], what: &What) -> String {
+    let (name, keys, slots) = table_and_kinds(names, node, state, key);
+    let place = match key {
+        [] => name.to_owned(),
+        key => format!("{name}[{}]", show(key, &keys)),
+    };
+    let of = |values: &[Word]| show(values, &slots);
+    let what = match what {
+        What::Exists(true) => "exists".into(),
+        What::Exists(false) => "does not exist".into(),
+        What::Get(values, true) => format!("is {}", of(values)),
+        What::Get(values, false) => format!("has no entry, default {}", of(values)),
+        What::Assigned(values) => format!("becomes {}", of(values)),
+        What::Created(values) => format!("is created: {}", of(values)),
+        What::Refused => "is refused".into(),
+        What::Deleted => "is deleted".into(),
+        What::Ended => "ends (expired or evicted)".into(),
+    };
+    format!("state {place} {what}")
+}
 
-    fn verdict_value(&self, node: u16, verdict: &Verdict) -> Value {
-        let function = self.name(node);
-        match verdict {
-            Verdict::Output { ports, row } => {
-                let ports: Vec<String> = ports.iter().map(|port| self.dest(node, *port)).collect();
-                json!({ "what": "output", "function": function, "ports": ports,
-                    "row": self.row(node, *row).0 })
-            }
-            Verdict::Drop { reason, row } => {
-                json!({ "what": "drop", "function": function, "reason": reason,
-                    "row": self.row(node, *row).0 })
-            }
-            Verdict::Consume { row } => {
-                json!({ "what": "consume", "function": function, "row": self.row(node, *row).0 })
-            }
-            Verdict::Hold { queue, until_ns, row } => {
-                json!({ "what": "hold", "function": function, "queue": self.queue(node, *queue),
-                    "until_ns": until_ns, "row": self.row(node, *row).0 })
-            }
-            Verdict::Fault(fault) => {
-                json!({ "what": "drop", "function": function, "reason": fault.reason(),
-                    "row": "fault" })
-            }
+/// The name of a table, and the kinds of its key parts and slots.
+fn table_and_kinds<'c>(
+    names: Names<'c>,
+    node: u16,
+    state: StateId,
+    key: &[Word],
+) -> (&'c str, Vec<Kind>, Vec<Kind>) {
+    let model = names.node(node).map(|node| &*node.model);
+    let Some(decl) = model.and_then(|model| model.state.get(state.index())) else {
+        return ("?", Vec::new(), Vec::new());
+    };
+    let slots = decl.slots.iter().map(|(_, ty)| ty.kind).collect();
+    (&decl.name, key_kinds(&decl.granularity, key), slots)
+}
+
+fn verdict_line(names: Names<'_>, node: u16, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Output { ports, .. } => {
+            let ports: Vec<&str> = ports.iter().map(|port| names.dest(node, *port)).collect();
+            format!("output {}", ports.join(", "))
+        }
+        Verdict::Drop { reason, .. } => format!("drop: {}", printable(reason)),
+        Verdict::Consume { .. } => "consumed".into(),
+        Verdict::Hold { queue, until_ns, .. } => {
+            format!("held in {} until {until_ns} ns", names.queue(node, *queue))
+        }
+        Verdict::Fault(fault) => format!("drop at row fault: {}", fault.reason()),
+    }
+}
+
+fn step_value(names: Names<'_>, step: &Step) -> Value {
+    match step {
+        Step::Enter { node, packet, backward } => {
+            let model = names.node(*node).map(|node| node.model.name.as_str());
+            json!({ "what": "enter", "function": names.name(*node), "model": model,
+                "backward": backward, "packet": packet })
+        }
+        Step::Has { node, header, present } => {
+            json!({ "what": "has", "function": names.name(*node), "header": header.name(),
+                "present": present })
+        }
+        Step::Read { node, field, value } => {
+            let value = value.map(|value| format_field(*field, value));
+            json!({ "what": "read", "function": names.name(*node), "field": field.info().name,
+                "value": value })
+        }
+        Step::Write { node, field, value } => {
+            json!({ "what": "write", "function": names.name(*node), "field": field.info().name,
+                "value": format_field(*field, *value) })
+        }
+        Step::Vlan { node, pushed } => {
+            json!({ "what": "vlan", "function": names.name(*node), "pushed": pushed })
+        }
+        Step::State { node, state, key, what } => state_value(names, *node, *state, key, what),
+        Step::Row { node, row } => {
+            let (label, text) = names.row(*node, *row);
+            json!({ "what": "row", "function": names.name(*node), "row": label, "text": text })
+        }
+        Step::Send { node, dest, packet, created } => {
+            json!({ "what": "send", "function": names.name(*node), "packet": packet,
+                "port": names.dest(*node, *dest), "created": created })
+        }
+        Step::Verdict { node, verdict } => verdict_value(names, *node, verdict),
+        Step::Stands { node } => json!({ "what": "stands", "function": names.name(*node) }),
+        Step::Leave { interface, packet } => {
+            json!({ "what": "leave", "interface": names.interface(*interface),
+                "packet": packet })
+        }
+        Step::Lost { reason } => json!({ "what": "lost", "reason": reason }),
+    }
+}
+
+fn state_value(names: Names<'_>, node: u16, state: StateId, key: &[Word], what: &What) -> Value {
+    let (name, keys, slots) = table_and_kinds(names, node, state, key);
+    let (access, values) = match what {
+        What::Exists(true) => ("exists", None),
+        What::Exists(false) => ("absent", None),
+        What::Get(values, true) => ("read", Some(values)),
+        What::Get(values, false) => ("read_default", Some(values)),
+        What::Assigned(values) => ("assigned", Some(values)),
+        What::Created(values) => ("created", Some(values)),
+        What::Refused => ("refused", None),
+        What::Deleted => ("deleted", None),
+        What::Ended => ("ended", None),
+    };
+    let values = values.map(|values| list(values, &slots));
+    json!({ "what": "state", "function": names.name(node), "table": name,
+        "key": list(key, &keys), "access": access, "values": values })
+}
+
+fn verdict_value(names: Names<'_>, node: u16, verdict: &Verdict) -> Value {
+    let function = names.name(node);
+    match verdict {
+        Verdict::Output { ports, row } => {
+            let ports: Vec<&str> = ports.iter().map(|port| names.dest(node, *port)).collect();
+            json!({ "what": "output", "function": function, "ports": ports,
+                "row": names.row(node, *row).0 })
+        }
+        Verdict::Drop { reason, row } => {
+            json!({ "what": "drop", "function": function, "reason": reason,
+                "row": names.row(node, *row).0 })
+        }
+        Verdict::Consume { row } => {
+            json!({ "what": "consume", "function": function, "row": names.row(node, *row).0 })
+        }
+        Verdict::Hold { queue, until_ns, row } => {
+            json!({ "what": "hold", "function": function, "queue": names.queue(node, *queue),
+                "until_ns": until_ns, "row": names.row(node, *row).0 })
+        }
+        Verdict::Fault(fault) => {
+            json!({ "what": "drop", "function": function, "reason": fault.reason(),
+                "row": "fault" })
         }
     }
 }

@@ -1,27 +1,7 @@
-//! The parts that the text and the JSON of `braid flows` share: the choice of records to show, and
-//! the names for a chain's numbers.
+//! Names for the numbers of functions, interfaces and the parts of models.
 
-use braid_engine::Payload;
 use braid_ir::chain::{Chain, Interface, Node};
-use braid_ir::model::RowId;
-
-/// The choice of records to show.
-#[derive(Clone, Copy)]
-pub enum Shown {
-    /// No records, only record templates.
-    Templates,
-    /// At most this many records.
-    Records(usize),
-}
-
-/// The strongest access of a state function to the payload (SpeedyBox §IV-A2), as a word.
-pub fn payload_word(payload: Payload) -> &'static str {
-    match payload {
-        Payload::Ignore => "ignore",
-        Payload::Read => "read",
-        Payload::Write => "write",
-    }
-}
+use braid_ir::model::{Dest, EventId, ParamId, QueueId, RowId, StateId};
 
 /// Names for a chain's numbers.
 #[derive(Clone, Copy)]
@@ -62,8 +42,43 @@ impl<'c> Names<'c> {
         decl.and_then(|decl| decl.slots.get(slot as usize)).map_or("", |(name, _)| name)
     }
 
+    /// An event's name.
+    pub fn event(self, node: u16, event: EventId) -> &'c str {
+        let decl = self.node(node).and_then(|node| node.model.events.get(event.index()));
+        decl.map_or("?", |decl| &decl.name)
+    }
+
+    /// A queue's name.
+    pub fn queue(self, node: u16, queue: QueueId) -> &'c str {
+        let decl = self.node(node).and_then(|node| node.model.queues.get(queue.index()));
+        decl.map_or("?", |decl| &decl.name)
+    }
+
+    /// A port's name.
+    pub fn dest(self, node: u16, dest: Dest) -> &'c str {
+        match dest {
+            Dest::Onward => "onward",
+            Dest::Back => "back",
+            Dest::Port(port) => {
+                let name = self.node(node).and_then(|node| node.model.ports.get(port.index()));
+                name.map_or("", |name| name)
+            }
+        }
+    }
+
+    /// A reason for drops.
+    pub fn reason(self, node: u16, reason: usize) -> Option<&'c str> {
+        self.node(node)?.model.reasons.get(reason).map(String::as_str)
+    }
+
+    /// The name of a table: `nat.map`
+    pub fn table(self, node: u16, state: StateId) -> String {
+        let decl = self.node(node).and_then(|node| node.model.state.get(state.index()));
+        format!("{}.{}", self.name(node), decl.map_or("?", |decl| &decl.name))
+    }
+
     /// The name of a parameter.
-    pub fn param(self, node: u16, param: braid_ir::model::ParamId) -> &'c str {
+    pub fn param(self, node: u16, param: ParamId) -> &'c str {
         let decl = self.node(node).and_then(|node| node.model.params.get(param.index()));
         decl.map_or("?", |decl| &decl.name)
     }
