@@ -37,7 +37,7 @@ fn play(set: &Signatures, turns: &[&[u8]], step: usize, is_closed: bool) -> (Vec
     if is_closed {
         inspection.close(&mut said.by(set), FLOW);
     }
-    (said.sids(&set), said.counts)
+    (said.sids(set), said.counts)
 }
 
 /// The sids that alert on a connection that ends, however it is cut.

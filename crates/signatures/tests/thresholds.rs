@@ -46,7 +46,7 @@ fn oracle(kind: &str, count: usize, length: u64, times: &[(u64, [u8; 2])]) -> Ve
     let numbers = (0..times.len()).map(number_in_window);
     let alerts = numbers.map(|number: usize| match kind {
         "limit" => number <= count,
-        "threshold" => number % count == 0,
+        "threshold" => number.is_multiple_of(count),
         "both" => number == count,
         _ => number > count,
     });
