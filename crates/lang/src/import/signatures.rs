@@ -78,7 +78,7 @@ mod tests {
         let places = errors.errors.iter().map(|error| (error.line, error.column));
         assert_eq!(places.collect::<Vec<_>>(), [(2, 1), (3, 44), (4, 31)]);
         let error = &errors.errors[1];
-        assert_eq!(error.expected, "what is supported (dsize: this option)");
+        assert_eq!(error.expected, "what is supported (dsize: the size of segments)");
         assert_eq!(error.found, "`dsize:5; sid:3;)`");
     }
 
