@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text options requests streams state chain engines pairs; do
+for target in language capture packet files ir_text options requests streams signatures state chain engines pairs; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -99,6 +99,14 @@ for policy in 0 1 2 3; do
     printf '\x00\x02\x10\x00\x00\x02\x01\x12\x20\x11\x00\x02\x00\x10\x11\x21\x05\x02\x00\x10\x1a\x21\x04\x02\x00\x11\x16\x21\x02\x02' \
         >> "fuzz/corpus/streams/$policy"
 done
+
+# Signatures, a zero byte, and parts behind their lengths: of the client, of the server, and so on.
+signatures() { printf '%s\n\0'"$2" "$3" > "fuzz/corpus/signatures/$1"; }
+signatures http '\x16GET /a HTTP/1.1\r\n\r\n' 'alert http any any -> any any (http.uri; content:"/a"; sid:1;)'
+signatures bits '\x03abc\x01b' 'alert tcp any any -> any any (content:"a"; flowbits:set,x; sid:1;)
+alert tcp any any -> any any (content:"b"; flowbits:isset,x; flowbits:unset,x; sid:2;)'
+signatures numbers '\x05\x01\x02abc' 'alert udp any any -> any any (byte_jump:1,0; content:"b"; distance:0; dsize:>2; sid:1;)
+alert tcp any any -> any any (byte_extract:1,0,n; byte_test:1,>,n,1; threshold:type both,track by_src,count 1,seconds 9; sid:2;)'
 
 # The IR's text form: what the compiler prints for small models.
 for file in crates/lang/tests/lower/*.ir; do

@@ -18,8 +18,10 @@ pub struct Graph {
     groups: Vec<Vec<u16>>,
     /// Whether each function is native code.
     native: Vec<bool>,
-    /// Whether each function is a stream function.
-    stream: Vec<bool>,
+    /// The headers of the packets that go to the stack of each function ([`Model::stacked`]).
+    ///
+    /// [`Model::stacked`]: crate::model::Model::stacked
+    stacked: Vec<&'static [Header]>,
 }
 
 impl Graph {
@@ -53,8 +55,8 @@ impl Graph {
             }
         }
         let native = chain.nodes.iter().map(|node| node.model.native.is_some()).collect();
-        let stream = chain.nodes.iter().map(|node| node.model.is_stream()).collect();
-        Ok(Self { entries, ports, group_of, groups, native, stream })
+        let stacked = chain.nodes.iter().map(|node| node.model.stacked()).collect();
+        Ok(Self { entries, ports, group_of, groups, native, stacked })
     }
 
     /// The first target of packets that enter at an interface.
@@ -82,9 +84,15 @@ impl Graph {
     /// Whether a packet with these headers goes to a TCP stack in a function. No residual program
     /// covers the function for such a packet.
     #[must_use]
-    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn goes_to_stack(&self, node: u16, presence: u128) -> bool {
-        self.stream[usize::from(node)] && presence & Header::Tcp.bit() != 0
+        self.stacked(node).iter().any(|header| presence & header.bit() != 0)
+    }
+
+    /// The headers of the packets that go to the stack of a function.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
+    pub fn stacked(&self, node: u16) -> &'static [Header] {
+        self.stacked[usize::from(node)]
     }
 
     /// The target of a packet that leaves a function. Within a group, the packet passes the other

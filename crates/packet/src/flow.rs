@@ -100,22 +100,28 @@ impl FlowKey {
     /// Whether the key decides a field's value, if the field's header is there.
     #[must_use]
     pub fn has_field(field: Field) -> bool {
-        let key = |version| Self { version, src: 0, dst: 0, proto: proto::TCP, sport: 0, dport: 0 };
-        [4, 6].iter().any(|version| key(*version).get(field).is_some())
+        let key = |version, proto| Self { version, src: 0, dst: 0, proto, sport: 0, dport: 0 };
+        let keys = [(4, proto::TCP), (6, proto::TCP), (4, proto::UDP)];
+        keys.iter().any(|(version, proto)| key(*version, *proto).get(field).is_some())
     }
 
-    /// The value of a field in the packets of a TCP flow with this key. `None` for fields that the
-    /// key does not decide, and for those of the other IP version.
+    /// The value of a field in the packets of a TCP or UDP flow with this key. `None` for fields that
+    /// the key does not decide, and for those of the other IP version or protocol.
     #[must_use]
     pub fn get(self, field: Field) -> Option<u128> {
         let of = |version, value| (self.version == version).then_some(value);
+        let with = |proto, port: u16| (self.proto == proto).then_some(port.into());
         match field {
             Field::InetVersion => Some(self.version.into()),
             Field::InetSrc => Some(self.src),
             Field::InetDst => Some(self.dst),
             Field::InetProto => Some(self.proto.into()),
-            Field::InetSport | Field::L4Sport | Field::TcpSport => Some(self.sport.into()),
-            Field::InetDport | Field::L4Dport | Field::TcpDport => Some(self.dport.into()),
+            Field::InetSport | Field::L4Sport => Some(self.sport.into()),
+            Field::InetDport | Field::L4Dport => Some(self.dport.into()),
+            Field::TcpSport => with(proto::TCP, self.sport),
+            Field::TcpDport => with(proto::TCP, self.dport),
+            Field::UdpSport => with(proto::UDP, self.sport),
+            Field::UdpDport => with(proto::UDP, self.dport),
             Field::IpSrc => of(4, self.src),
             Field::IpDst => of(4, self.dst),
             Field::Ip6Src => of(6, self.src),

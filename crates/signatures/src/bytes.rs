@@ -4,16 +4,18 @@
 //! kept. So the rules may change in between.
 
 use crate::eval::Work;
+use crate::flowbits::Bits;
 use crate::http::{Chunk, Framing, Http, Messages, Method, State};
 use crate::inspection::Inspection;
 use crate::limits::{
     BODY_DEPTH, MAX_DONE, MAX_HEAD, MAX_PIPELINED, RAW_BODY_DEPTH, STREAM_DEPTH, STREAM_WORK,
 };
 use crate::outcome::Done;
-use crate::stream::Direction;
+use crate::stream::{Direction, Passed};
+use crate::wire::{list, number, read_bool, read_list, read_number, take};
 
 /// The version of the form.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 impl Inspection {
     /// The inspection as bytes.
@@ -38,6 +40,7 @@ fn write(inspection: &Inspection) -> Vec<u8> {
         number(direction.is_over.into(), out);
         number(direction.work.0, out);
         list(&direction.kept, out);
+        direction.passed.put(out);
     }
     for messages in [&inspection.http.requests, &inspection.http.responses] {
         let (kind, first, second) = state(messages.state);
@@ -57,6 +60,7 @@ fn write(inspection: &Inspection) -> Vec<u8> {
     list(&methods.collect::<Vec<u8>>(), out);
     let done = inspection.done.0.iter().flat_map(|key| key.to_le_bytes());
     list(&done.collect::<Vec<u8>>(), out);
+    inspection.bits.put(out);
     std::mem::take(out)
 }
 
@@ -77,10 +81,11 @@ fn read(mut bytes: &[u8]) -> Option<Inspection> {
     let done = read_list(from, MAX_DONE * 8)?.chunks(8);
     let done = done.map(|key| key.try_into().ok().map(u64::from_le_bytes));
     let done: Vec<u64> = done.collect::<Option<_>>()?;
+    let bits = Bits::read(from)?;
     let next = [client.0, server.0];
     let (client, server) = (client.1, server.1);
     let is_sorted = done.is_sorted_by(|a, b| a < b);
-    let read = Inspection { client, server, http, done: Done(done), next };
+    let read = Inspection { client, server, http, done: Done(done), bits, next };
     (from.is_empty() && is_sorted).then_some(read)
 }
 
@@ -91,6 +96,7 @@ fn direction(from: &mut &[u8], from_client: bool) -> Option<(u64, Direction)> {
     direction.is_over = read_bool(from)?;
     direction.work = Work(read_number(from).filter(|work| *work <= STREAM_WORK)?);
     direction.kept = read_list(from, STREAM_DEPTH)?.to_vec();
+    direction.passed = Passed::read(from, direction.kept.len())?;
     Some((next, direction))
 }
 
@@ -143,36 +149,4 @@ fn read_state(kind: u8, first: u64, second: u64) -> Option<State> {
         9 => chunked(Chunk::Trailer(small(first)?, small(second)?)),
         _ => None,
     }
-}
-
-fn number(number: u64, out: &mut Vec<u8>) {
-    out.extend(number.to_le_bytes());
-}
-
-fn list(bytes: &[u8], out: &mut Vec<u8>) {
-    number(bytes.len() as u64, out);
-    out.extend(bytes);
-}
-
-fn take<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
-    let (taken, rest) = from.split_at_checked(count)?;
-    *from = rest;
-    Some(taken)
-}
-
-fn read_number(from: &mut &[u8]) -> Option<u64> {
-    take(from, 8)?.try_into().ok().map(u64::from_le_bytes)
-}
-
-fn read_bool(from: &mut &[u8]) -> Option<bool> {
-    match read_number(from)? {
-        0 => Some(false),
-        1 => Some(true),
-        _ => None,
-    }
-}
-
-fn read_list<'a>(from: &mut &'a [u8], most: usize) -> Option<&'a [u8]> {
-    let len = usize::try_from(read_number(from)?).ok().filter(|len| *len <= most)?;
-    take(from, len)
 }

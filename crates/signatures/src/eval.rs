@@ -5,6 +5,7 @@
 //! satisfies them all.
 
 use crate::limits::RULE_WORK;
+use crate::number::Found;
 use crate::rule::{Content, Expression, Test, What};
 use memchr::memmem;
 
@@ -54,20 +55,81 @@ pub fn all(each: impl Iterator<Item = Result<bool, Exhausted>>) -> Result<bool, 
     Ok(true)
 }
 
-/// Whether the tests hold.
-pub fn holds(tests: &[Test], buffer: &[u8], work: &mut RuleWork<'_>) -> Result<bool, Exhausted> {
-    // The ends of matches from which the next relative test may count, in order.
-    let mut ends: Vec<usize> = vec![0];
-    for test in tests {
+/// Whether the tests hold, with matches from this place of the buffer on.
+pub fn holds(
+    tests: &[Test],
+    buffer: &[u8],
+    first: usize,
+    work: &mut RuleWork<'_>,
+) -> Result<bool, Exhausted> {
+    hold(tests, (buffer, first), vec![first], Found::default(), work)
+}
+
+/// Whether tests hold behind others. `ends`: the ends of matches from which the next relative test may
+/// count, in order.
+fn hold(
+    tests: &[Test],
+    (buffer, first): (&[u8], usize),
+    mut ends: Vec<usize>,
+    found: Found,
+    work: &mut RuleWork<'_>,
+) -> Result<bool, Exhausted> {
+    for (at, test) in tests.iter().enumerate() {
         let holds = match &test.what {
-            What::Length(least, most) => (*least..=*most).contains(&buffer.len()),
+            What::Length(least, most) => {
+                (*least..=*most).contains(&buffer.len()) != test.is_negated
+            }
             What::DataAt(count) if test.is_relative => {
                 ends.retain(|end| (end.saturating_add(*count) <= buffer.len()) != test.is_negated);
                 !ends.is_empty()
             }
             What::DataAt(count) => (*count < buffer.len()) != test.is_negated,
-            What::Content(content) => content_holds(content, test, buffer, &mut ends, work)?,
-            What::Regex(regex) => regex_holds(regex, test, buffer, &mut ends, work)?,
+            What::Content(content) => {
+                content_holds(content, test, (buffer, first), &mut ends, work)?
+            }
+            What::Regex(regex) => regex_holds(regex, test, (buffer, first), &mut ends, work)?,
+            What::Compare(number, comparison, value) => {
+                let holds = |from: usize| {
+                    let value = u64::try_from(value.get(&found)).ok();
+                    let number = number.read(buffer, from, &found);
+                    number
+                        .zip(value)
+                        .is_some_and(|((number, _), value)| comparison.holds(number, value))
+                };
+                work.spend(ends.len(), 1)?;
+                if test.is_relative {
+                    ends.retain(|end| holds(*end));
+                    !ends.is_empty()
+                } else {
+                    holds(0)
+                }
+            }
+            What::Jump(number, jump) => {
+                let starts = starts(test, ends);
+                work.spend(starts.len(), 1)?;
+                let to = starts.into_iter().filter_map(|from| {
+                    let (number, end) = number.read(buffer, from, &found)?;
+                    jump.target(buffer, end, number)
+                });
+                ends = to.collect();
+                ends.sort_unstable();
+                ends.dedup();
+                !ends.is_empty()
+            }
+            What::Extract(number, scale, name) => {
+                let behind = tests.get(at + 1..).unwrap_or_default();
+                // Each place has a number of its own.
+                for from in starts(test, ends) {
+                    work.spend(1, 1)?;
+                    let Some((number, end)) = number.read(buffer, from, &found) else { continue };
+                    let (mut found, end) = (found, usize::try_from(end).unwrap_or(usize::MAX));
+                    found.get_mut(*name).into_iter().for_each(|of| *of = scale.apply(number));
+                    if hold(behind, (buffer, first), vec![end], found, work)? {
+                        return Ok(true);
+                    }
+                }
+                return Ok(false);
+            }
         };
         if !holds {
             return Ok(false);
@@ -76,10 +138,15 @@ pub fn holds(tests: &[Test], buffer: &[u8], work: &mut RuleWork<'_>) -> Result<b
     Ok(true)
 }
 
+/// The places from which a test counts.
+fn starts(test: &Test, ends: Vec<usize>) -> Vec<usize> {
+    if test.is_relative { ends } else { vec![0] }
+}
+
 fn content_holds(
     content: &Content,
     test: &Test,
-    buffer: &[u8],
+    (buffer, first): (&[u8], usize),
     ends: &mut Vec<usize>,
     work: &mut RuleWork<'_>,
 ) -> Result<bool, Exhausted> {
@@ -87,7 +154,8 @@ fn content_holds(
     if !test.is_relative {
         let from = usize::try_from(content.from).unwrap_or(0);
         let until = content.room.map_or(buffer.len(), |room| from.saturating_add(room));
-        let window = from..until.min(buffer.len());
+        let first = if test.is_negated { 0 } else { first };
+        let window = from.max(first)..until.min(buffer.len());
         work.spend(window.len(), weight(content))?;
         let mut found = occurrences(content, buffer, window);
         if test.is_negated {
@@ -197,12 +265,13 @@ fn weight(content: &Content) -> usize {
 fn regex_holds(
     regex: &Expression,
     test: &Test,
-    buffer: &[u8],
+    (buffer, first): (&[u8], usize),
     ends: &mut Vec<usize>,
     work: &mut RuleWork<'_>,
 ) -> Result<bool, Exhausted> {
     let mut starts = if test.is_relative { std::mem::take(ends) } else { vec![0] };
     let behind = |start: usize| buffer.get(start..).unwrap_or_default();
+    let first = if test.is_relative { 0 } else { first };
     if test.is_negated {
         let found = without_match(regex, starts, behind, work)?;
         let holds = !found.is_empty();
@@ -221,12 +290,12 @@ fn regex_holds(
         let bytes = behind(start);
         work.spend(regex.reach(bytes.len()), regex.weight)?;
         if !test.feeds {
-            if regex.is_match(bytes) {
+            if regex.is_match(bytes, first) {
                 return Ok(true);
             }
             continue;
         }
-        for one in regex.find_iter(bytes) {
+        for one in regex.find_iter(bytes, first) {
             work.spend(regex.look_ahead(bytes.len() - one.start()), regex.weight)?;
             found.push(start + one.end());
         }
@@ -247,7 +316,7 @@ fn without_match<'a>(
     let mut matches = |start: usize| {
         let bytes = behind(start);
         work.spend(regex.reach(bytes.len()), regex.weight)?;
-        Ok(regex.is_match(bytes))
+        Ok(regex.is_match(bytes, 0))
     };
     if !regex.is_free {
         let mut found = Vec::new();

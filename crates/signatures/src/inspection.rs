@@ -1,8 +1,9 @@
 //! The inspection of a connection.
 
 use crate::flow::Flow;
+use crate::flowbits::Bits;
 use crate::http::Http;
-use crate::outcome::{Alert, Context, Counts, Done};
+use crate::outcome::{Context, Done, Rules};
 use crate::rule::Stage;
 use crate::set::Signatures;
 use crate::stream::Direction;
@@ -14,6 +15,7 @@ pub struct Inspection {
     pub(crate) server: Direction,
     pub(crate) http: Http,
     pub(crate) done: Done,
+    pub(crate) bits: Bits,
     /// The offsets of the next bytes of the client and of the server.
     pub(crate) next: [u64; 2],
 }
@@ -25,6 +27,7 @@ impl Default for Inspection {
             server: Direction::new(false),
             http: Http::default(),
             done: Done::default(),
+            bits: Bits::default(),
             next: [0; 2],
         }
     }
@@ -35,19 +38,18 @@ impl Inspection {
     /// offset behind the last byte says that bytes are missing.
     pub fn data(
         &mut self,
-        set: &Signatures,
+        rules: &mut Rules<'_>,
         (flow, from_client): (Flow, bool),
         (offset, bytes): (u64, &[u8]),
-        counts: &mut Counts,
-        alerts: &mut Vec<Alert>,
     ) {
-        let Self { client, server, http, done, next } = self;
-        let context = &mut Context { set, flow, done, counts, alerts };
+        let Self { client, server, http, done, bits, next } = self;
+        let set = rules.set;
+        let context = &mut Context { rules, flow, done, bits, before: *next };
         let direction = if from_client { client } else { server };
         let [of_client, of_server] = next;
         let next = if from_client { of_client } else { of_server };
         if offset != *next && !(direction.is_over && http.is_over(from_client)) {
-            context.counts.gaps += 1;
+            context.rules.counts.gaps += 1;
             direction.finish(context);
             http.finish(from_client, context);
         }
@@ -64,17 +66,11 @@ impl Inspection {
     }
 
     /// The connection is over. `flow` is from its client.
-    pub fn close(
-        &mut self,
-        set: &Signatures,
-        flow: Flow,
-        counts: &mut Counts,
-        alerts: &mut Vec<Alert>,
-    ) {
-        let Self { client, server, http, done, .. } = self;
+    pub fn close(&mut self, rules: &mut Rules<'_>, flow: Flow) {
+        let Self { client, server, http, done, bits, next } = self;
         for (from_client, direction) in [(true, client), (false, server)] {
             let flow = if from_client { flow } else { flow.reversed() };
-            let context = &mut Context { set, flow, done, counts, alerts };
+            let context = &mut Context { rules, flow, done, bits, before: *next };
             direction.finish(context);
             http.finish(from_client, context);
         }
@@ -90,7 +86,7 @@ impl Inspection {
     #[must_use]
     pub fn memory(&self) -> usize {
         let done = 8 * self.done.0.capacity();
-        self.client.memory() + self.server.memory() + self.http.memory() + done
+        self.client.memory() + self.server.memory() + self.http.memory() + done + self.bits.memory()
     }
 }
 

@@ -1,9 +1,11 @@
-//! Signatures in Suricata's language, over the streams and HTTP messages of TCP connections.
+//! Signatures in Suricata's language, over the streams and HTTP messages of TCP connections, and over
+//! the datagrams of UDP.
 //!
 //! [`load`] reads the lines of a rule file. It refuses each line that it does not support, by the
 //! name of the option. An [`Inspection`] takes the bytes of a connection as they come and says which
-//! rules alert. `docs/rule-files.md` defines what bytes a rule sees. The alerts do not depend on how
-//! the streams were cut into segments.
+//! rules alert, and [`Datagrams`] does so for a flow of datagrams. `docs/rule-files.md` defines what
+//! bytes a rule sees. The alerts of rules without flowbits do not depend on how the streams were cut
+//! into segments.
 //!
 //! Rule files and streams may be hostile, so everything has a limit ([`limits`]).
 #![forbid(unsafe_code)]
@@ -13,21 +15,31 @@
 )]
 
 mod bytes;
+mod counts;
+mod datagram;
 mod eval;
 mod flow;
+mod flowbits;
 mod http;
 mod inspection;
 pub mod limits;
+mod number;
 mod outcome;
 mod parse;
 mod prefilter;
 mod rule;
 mod set;
 mod stream;
+mod threshold;
+mod whole;
+mod wire;
 
+pub use counts::Counts;
+pub use datagram::Datagrams;
 pub use flow::Flow;
 pub use inspection::Inspection;
-pub use outcome::{Alert, Counts};
+pub use outcome::{Alert, Rules};
 pub use parse::{Cause, Loaded, Refused, load};
 pub use rule::Signature;
 pub use set::Signatures;
+pub use threshold::Thresholds;

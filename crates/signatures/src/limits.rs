@@ -43,6 +43,8 @@ pub const RULE_WORK: u64 = 2 << 20;
 pub const STREAM_WORK: u64 = 128 << 20;
 /// The work that all rules may take in an HTTP message, for its head and again for its body.
 pub const MESSAGE_WORK: u64 = 32 << 20;
+/// The work that all rules may take in a datagram.
+pub const DATAGRAM_WORK: u64 = 16 << 20;
 /// A rule that does not hold is evaluated this often with each segment, and then only when the
 /// stream has grown by one part in [`LATER`].
 pub const TRIES: u8 = 32;
@@ -50,3 +52,12 @@ pub const TRIES: u8 = 32;
 pub const LATER: usize = 8;
 /// The most rules that a connection remembers because they have alerted.
 pub const MAX_DONE: usize = 4_096;
+/// The most windows of thresholds that are open for a set of rules. Beyond that, the oldest one is
+/// forgotten.
+pub const MAX_WINDOWS: usize = 65_536;
+/// The most bits of a connection that are set.
+pub const MAX_BITS: usize = 1_024;
+/// The most bytes of the name of a bit.
+pub const MAX_BIT_NAME: usize = 256;
+/// The most numbers that a rule finds and names.
+pub const MAX_VARIABLES: usize = 8;

@@ -1,8 +1,12 @@
-//! What an inspection finds, and what it could not see.
+//! What an inspection finds, and what it needs beside the bytes.
 
+use crate::counts::Counts;
 use crate::flow::Flow;
+use crate::flowbits::{Bits, Lengths};
 use crate::limits::MAX_DONE;
+use crate::rule::Rule;
 use crate::set::Signatures;
+use crate::threshold::Thresholds;
 
 /// A rule holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,21 +15,6 @@ pub struct Alert {
     pub rule: u32,
     /// Whether the client has sent the bytes.
     pub from_client: bool,
-}
-
-/// What inspections have not seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Directions whose bytes behind missing ones are not inspected.
-    pub gaps: u64,
-    /// Directions whose bytes behind the depth are not inspected.
-    pub depths: u64,
-    /// Directions and messages whose inspection would have taken too long.
-    pub exhausted: u64,
-    /// Directions whose HTTP ended at a malformed message.
-    pub malformed: u64,
-    /// Alerts that were left out, because their connection had too many of different rules.
-    pub left_out: u64,
 }
 
 /// The rules about streams that have alerted, by key, in order.
@@ -49,12 +38,42 @@ impl Done {
     }
 }
 
-/// What an inspection needs beside the bytes.
-pub struct Context<'a> {
+/// The rules by which connections are inspected, and what is common to all connections.
+pub struct Rules<'a> {
+    /// The rules.
     pub set: &'a Signatures,
+    /// How often rules have held lately.
+    pub thresholds: &'a mut Thresholds,
+    /// The time (nanoseconds since the epoch).
+    pub now: u64,
+    /// What inspections have not seen.
+    pub counts: &'a mut Counts,
+    /// What inspections have found.
+    pub alerts: &'a mut Vec<Alert>,
+}
+
+/// What an inspection needs beside the bytes.
+pub struct Context<'a, 'b> {
+    pub rules: &'a mut Rules<'b>,
     /// From the sender of the bytes.
     pub flow: Flow,
     pub done: &'a mut Done,
-    pub counts: &'a mut Counts,
-    pub alerts: &'a mut Vec<Alert>,
+    pub bits: &'a mut Bits,
+    /// What had come before the bytes.
+    pub before: Lengths,
+}
+
+impl Context<'_, '_> {
+    /// A rule holds for a message, or for the first time for a stream. It alerts if its threshold
+    /// lets it.
+    pub fn alert(&mut self, number: u32, rule: &Rule, from_client: bool) {
+        let Rules { thresholds, now, counts, alerts, .. } = &mut *self.rules;
+        let alerts_now = rule.threshold.is_none_or(|threshold| {
+            let rule = (rule.signature.key(), &threshold);
+            thresholds.alerts(rule, &self.flow, *now, counts)
+        });
+        if alerts_now {
+            alerts.push(Alert { rule: number, from_client });
+        }
+    }
 }

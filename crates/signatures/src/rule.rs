@@ -1,10 +1,13 @@
 //! Rules: their headers, and the tests of their buffers.
 
 use crate::flow::Flow;
+use crate::flowbits::BitsOfRule;
 use crate::limits::REGEX_CACHE;
+use crate::number::{Comparison, Jump, NumberAt, Scale, Value};
+use crate::threshold::Threshold;
 use braid_intervals::IntervalSet;
-use regex_automata::Match;
 use regex_automata::meta::Regex;
+use regex_automata::{Input, Match};
 use regex_syntax::hir::{Hir, Look};
 
 /// What an alert says of its rule.
@@ -38,8 +41,14 @@ pub struct Rule {
     pub header: Header,
     /// The end that sends the bytes that the rule sees: `None` for both.
     pub from_client: Option<bool>,
+    /// Of datagrams: whether both ends must have sent one, or must not.
+    pub is_established: Option<bool>,
     pub stage: Stage,
     pub buffers: Vec<Tested>,
+    pub bits: BitsOfRule,
+    /// It only writes bits (`noalert`).
+    pub is_silent: bool,
+    pub threshold: Option<Threshold>,
 }
 
 /// When a rule is evaluated.
@@ -53,6 +62,8 @@ pub enum Stage {
     Head,
     /// When the body of an HTTP message has come.
     Body,
+    /// On a datagram.
+    Datagram,
 }
 
 /// The tests of a buffer, in order.
@@ -65,7 +76,7 @@ pub struct Tested {
 /// What a test looks at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Buffer {
-    /// The bytes of the stream. For rules about HTTP: of the message.
+    /// The bytes of the stream, or of the datagram. For rules about HTTP: of the message.
     Raw,
     Method,
     Uri,
@@ -116,6 +127,17 @@ pub struct Test {
     pub feeds: bool,
 }
 
+impl Test {
+    /// Whether a later test may count from where it ends.
+    pub fn has_end(&self) -> bool {
+        let has_end = matches!(
+            self.what,
+            What::Content(_) | What::Regex(_) | What::Jump(..) | What::Extract(..)
+        );
+        has_end && !self.is_negated
+    }
+}
+
 /// What a test looks for.
 #[derive(Clone, Debug)]
 pub enum What {
@@ -125,6 +147,12 @@ pub enum What {
     DataAt(usize),
     /// The length of the buffer.
     Length(usize, usize),
+    /// A number in the buffer compares so with another one.
+    Compare(NumberAt, Comparison, Value),
+    /// The next relative test counts from where the number leads.
+    Jump(NumberAt, Jump),
+    /// The number gets a name, by its place. The next relative test counts from its end.
+    Extract(NumberAt, Scale, usize),
 }
 
 /// A regular expression.
@@ -154,12 +182,14 @@ impl Expression {
         }
     }
 
-    pub fn is_match(&self, bytes: &[u8]) -> bool {
-        self.regex.is_match(bytes)
+    /// Whether it matches, from this place on.
+    pub fn is_match(&self, bytes: &[u8], from: usize) -> bool {
+        self.regex.is_match(Input::new(bytes).range(from.min(bytes.len())..))
     }
 
-    pub fn find_iter(&self, bytes: &[u8]) -> impl Iterator<Item = Match> {
-        self.regex.find_iter(bytes)
+    /// Its matches from this place on, one behind the other.
+    pub fn find_iter<'a>(&'a self, bytes: &'a [u8], from: usize) -> impl Iterator<Item = Match> {
+        self.regex.find_iter(Input::new(bytes).range(from.min(bytes.len())..))
     }
 
     /// The most bytes that a search reads in a text of this length.

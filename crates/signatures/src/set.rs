@@ -19,6 +19,7 @@ struct Compiled {
     /// Rules about the heads of HTTP messages, and about whole ones.
     heads: Prefilter,
     bodies: Prefilter,
+    datagrams: Prefilter,
     /// The buffers in which contents preselect rules about HTTP messages.
     of_heads: BTreeSet<Buffer>,
     of_bodies: BTreeSet<Buffer>,
@@ -27,7 +28,9 @@ struct Compiled {
 impl Signatures {
     /// # Errors
     /// The automata cannot be built.
-    pub(crate) fn new(lines: Vec<String>, rules: Vec<Rule>) -> Result<Self, String> {
+    pub(crate) fn new(lines: Vec<String>, mut rules: Vec<Rule>) -> Result<Self, String> {
+        // Rules are evaluated in the order of their numbers.
+        rules.sort_by_key(|rule| rule.bits.rank());
         let of = |stages: &[Stage]| {
             let numbered = (0..).zip(&rules);
             let numbered = numbered.filter(|(_, rule)| stages.contains(&rule.stage));
@@ -35,12 +38,14 @@ impl Signatures {
         };
         let streams = of(&[Stage::Stream, Stage::StreamEnd])?;
         let (heads, bodies) = (of(&[Stage::Head])?, of(&[Stage::Body])?);
+        let datagrams = of(&[Stage::Datagram])?;
         let buffers = |stage: Stage| {
             let rules = rules.iter().filter(|rule| rule.stage == stage);
             rules.flat_map(|rule| rule.buffers.iter().map(|of| of.buffer)).collect()
         };
         let (of_heads, of_bodies) = (buffers(Stage::Head), buffers(Stage::Body));
-        let made = Compiled { lines, rules, streams, heads, bodies, of_heads, of_bodies };
+        let made =
+            Compiled { lines, rules, streams, heads, bodies, datagrams, of_heads, of_bodies };
         Ok(Self(Arc::new(made)))
     }
 
@@ -50,7 +55,8 @@ impl Signatures {
         &self.0.lines
     }
 
-    /// What the rules say of themselves, in their order.
+    /// What the rules say of themselves: first the ones that set bits, then the ones that ask for bits,
+    /// then all others, each in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Signature> {
         self.0.rules.iter().map(|rule| &rule.signature)
     }
@@ -79,6 +85,22 @@ impl Signatures {
 
     pub(crate) fn streams(&self) -> &Prefilter {
         &self.0.streams
+    }
+
+    /// Whether there are rules about datagrams.
+    #[must_use]
+    pub fn has_datagrams(&self) -> bool {
+        !self.0.datagrams.is_empty()
+    }
+
+    /// Whether what holds for one connection may count for others: there are thresholds.
+    #[must_use]
+    pub fn has_thresholds(&self) -> bool {
+        self.0.rules.iter().any(|rule| rule.threshold.is_some())
+    }
+
+    pub(crate) fn datagrams(&self) -> &Prefilter {
+        &self.0.datagrams
     }
 
     /// The rules about HTTP messages for a stage, and the buffers that preselect them.

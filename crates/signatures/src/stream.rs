@@ -5,9 +5,10 @@
 //! small segments. All others are evaluated when the last byte has come.
 
 use crate::eval::{self, Work};
-use crate::limits::{LATER, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
-use crate::outcome::{Alert, Context};
-use crate::rule::{Buffer, Stage};
+use crate::limits::{LATER, MAX_DONE, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
+use crate::outcome::Context;
+use crate::rule::{Buffer, Rule, Stage};
+use crate::wire::{list, number, read_list, read_number};
 
 /// A direction.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +19,7 @@ pub struct Direction {
     /// No more bytes are taken: the depth is reached, or bytes are missing.
     pub is_over: bool,
     pub work: Work,
+    pub passed: Passed,
     /// How many bytes the automaton has seen, the patterns that it has found, and the rules that
     /// these select.
     scanned: usize,
@@ -48,6 +50,7 @@ impl Direction {
             kept: Vec::new(),
             is_over: false,
             work: Work(STREAM_WORK),
+            passed: Passed::default(),
             scanned: 0,
             found: Vec::new(),
             candidates: Vec::new(),
@@ -55,7 +58,7 @@ impl Direction {
     }
 
     /// The next bytes have come.
-    pub fn data(&mut self, bytes: &[u8], context: &mut Context<'_>) {
+    pub fn data(&mut self, bytes: &[u8], context: &mut Context<'_, '_>) {
         if self.is_over {
             return;
         }
@@ -64,13 +67,13 @@ impl Direction {
         self.select(context);
         self.evaluate(Stage::Stream, context);
         if bytes.len() > room {
-            context.counts.depths += 1;
+            context.rules.counts.depths += 1;
             self.finish(context);
         }
     }
 
     /// No more bytes are inspected.
-    pub fn finish(&mut self, context: &mut Context<'_>) {
+    pub fn finish(&mut self, context: &mut Context<'_, '_>) {
         if !self.kept.is_empty() {
             self.select(context);
             self.evaluate(Stage::StreamEnd, context);
@@ -92,19 +95,21 @@ impl Direction {
 
     pub fn memory(&self) -> usize {
         let candidates = size_of::<Candidate>() * self.candidates.capacity();
-        self.kept.capacity() + 4 * self.found.capacity() + candidates
+        let passed = size_of::<(u64, usize)>() * self.passed.0.capacity();
+        self.kept.capacity() + 4 * self.found.capacity() + candidates + passed
     }
 
     /// Selects the rules whose content occurs in the new bytes.
-    fn select(&mut self, context: &Context<'_>) {
-        let rules = context.set.streams();
+    fn select(&mut self, context: &Context<'_, '_>) {
+        let set = context.rules.set;
+        let rules = set.streams();
         let applies = |number: &u32| {
-            let rule = context.set.rule(*number);
-            rule.is_some_and(|rule| {
-                rule.applies(&context.flow, self.from_client)
-                    && !context.done.has(rule.signature.key())
+            set.rule(*number).is_some_and(|rule| {
+                let is_over = rule.bits.writes.is_empty() && context.done.has(rule.signature.key());
+                !is_over && rule.applies(&context.flow, self.from_client)
             })
         };
+        let before = self.candidates.len();
         if self.scanned == 0 {
             let always = rules.always().iter().copied().filter(applies);
             self.candidates.extend(always.map(Candidate::new));
@@ -118,47 +123,129 @@ impl Direction {
                 self.candidates.extend(selected.map(Candidate::new));
             }
         }
+        if self.candidates.len() != before {
+            self.candidates.sort_unstable_by_key(|one| one.rule);
+        }
         self.scanned = self.kept.len();
     }
 
-    /// Evaluates the selected rules. The rules that hold alert.
-    fn evaluate(&mut self, stage: Stage, context: &mut Context<'_>) {
-        let Self { kept, work, candidates, from_client, .. } = self;
-        let (mut is_used_up, mut held) = (false, Vec::new());
+    /// Evaluates the selected rules, in their order. The rules that hold alert.
+    fn evaluate(&mut self, stage: Stage, context: &mut Context<'_, '_>) {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let mut is_used_up = false;
         candidates.retain_mut(|one| {
-            let Some(rule) = context.set.rule(one.rule) else { return false };
-            let is_early = stage == Stage::Stream && kept.len() < one.next;
-            if rule.stage > stage || is_early || is_used_up {
+            let Some(rule) = context.rules.set.rule(one.rule) else { return false };
+            if rule.stage > stage || is_used_up {
                 return true;
             }
-            if work.is_used_up() {
+            if rule.bits.writes.is_empty() && context.done.has(rule.signature.key()) {
+                // The other direction has alerted.
+                return false;
+            }
+            let since = context.bits.allow(&rule.bits, self.from_client);
+            let Some(since) = since.and_then(|since| usize::try_from(since).ok()) else {
+                return true;
+            };
+            if stage == Stage::Stream && self.kept.len() < one.next {
+                return true;
+            }
+            if self.work.is_used_up() {
                 is_used_up = true;
                 return true;
             }
-            let mut work = work.of_rule();
-            let tests = rule.buffers.iter().map(|of| eval::holds(&of.tests, kept, &mut work));
-            match eval::all(tests) {
-                Ok(true) => held.push(one.rule),
-                Ok(false) => {
-                    one.tries = one.tries.saturating_add(1);
-                    let wait = if one.tries > TRIES { kept.len() / LATER } else { 0 };
-                    one.next = kept.len() + wait;
-                    return true;
-                }
-                Err(_) => context.counts.exhausted += 1,
-            }
-            false
+            self.candidate(one, (rule, since), context)
         });
-        held.sort_unstable();
-        for rule in held {
-            let Some(signature) = context.set.get(rule) else { continue };
-            if context.done.add(signature.key(), context.counts) {
-                context.alerts.push(Alert { rule, from_client: *from_client });
-            }
-        }
+        self.candidates = candidates;
         if is_used_up {
-            context.counts.exhausted += 1;
+            context.rules.counts.exhausted += 1;
             self.leave();
         }
+    }
+
+    /// Evaluates a rule whose bits are as it asks behind this number of bytes. Returns whether it may hold with
+    /// later bytes.
+    fn candidate(
+        &mut self,
+        one: &mut Candidate,
+        (rule, since): (&Rule, usize),
+        context: &mut Context<'_, '_>,
+    ) -> bool {
+        let (kept, from) = (self.kept.as_slice(), self.passed.of(rule).max(since));
+        let mut work = self.work.of_rule();
+        let tests = rule.buffers.iter().map(|of| eval::holds(&of.tests, kept, from, &mut work));
+        match eval::all(tests) {
+            Ok(true) => {}
+            Ok(false) => {
+                one.tries = one.tries.saturating_add(1);
+                let wait = if one.tries > TRIES { kept.len() / LATER } else { 0 };
+                one.next = kept.len() + wait;
+                return true;
+            }
+            Err(_) => {
+                context.rules.counts.exhausted += 1;
+                return false;
+            }
+        }
+        let counts = &mut *context.rules.counts;
+        context.bits.write(&rule.bits, context.before, counts);
+        if !rule.is_silent && context.done.add(rule.signature.key(), counts) {
+            context.alert(one.rule, rule, self.from_client);
+        }
+        !rule.bits.writes.is_empty() && self.passed.pass(rule, self.kept.len(), context)
+    }
+}
+
+/// How many bytes rules that write bits have passed over, by the rules' keys, in order. Such a rule has
+/// held for these bytes, and it may hold again for the bytes behind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Passed(Vec<(u64, usize)>);
+
+impl Passed {
+    /// The bytes that a rule has passed over.
+    fn of(&self, rule: &Rule) -> usize {
+        if rule.bits.writes.is_empty() {
+            return 0;
+        }
+        let key = rule.signature.key();
+        let at = self.0.binary_search_by_key(&key, |(key, _)| *key);
+        at.ok().and_then(|at| self.0.get(at)).map_or(0, |(_, len)| *len)
+    }
+
+    /// A rule passes over the bytes up to here. Without room it is left out, and false is returned.
+    fn pass(&mut self, rule: &Rule, len: usize, context: &mut Context<'_, '_>) -> bool {
+        let key = rule.signature.key();
+        match self.0.binary_search_by_key(&key, |(key, _)| *key) {
+            Ok(at) => self.0.get_mut(at).into_iter().for_each(|(_, passed)| *passed = len),
+            Err(_) if self.0.len() >= MAX_DONE => {
+                context.rules.counts.left_out += 1;
+                return false;
+            }
+            Err(at) => self.0.insert(at, (key, len)),
+        }
+        true
+    }
+
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let mut all = Vec::new();
+        for (key, len) in &self.0 {
+            number(*key, &mut all);
+            number(*len as u64, &mut all);
+        }
+        list(&all, out);
+    }
+
+    /// Reads what a direction with this number of bytes has written.
+    pub fn read(from: &mut &[u8], most: usize) -> Option<Self> {
+        let all = &mut read_list(from, 16 * MAX_DONE)?;
+        let mut passed = Self::default();
+        while !all.is_empty() {
+            let key = read_number(all)?;
+            let len = usize::try_from(read_number(all)?).ok().filter(|len| *len <= most)?;
+            if passed.0.last().is_some_and(|(last, _)| *last >= key) {
+                return None;
+            }
+            passed.0.push((key, len));
+        }
+        Some(passed)
     }
 }

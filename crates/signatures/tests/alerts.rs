@@ -1,7 +1,10 @@
 //! Alerts of rules on streams and HTTP messages, worked out by hand. Each stream is given whole, byte
 //! by byte, and in random parts: the alerts must be the same.
 
+mod support;
+
 use braid_signatures::{Counts, Flow, Inspection, Signatures, load};
+use support::Said;
 
 /// A connection from 10.0.0.1:1000 to 192.0.2.1:80.
 const FLOW: Flow = Flow { version: 4, src: 0x0a00_0001, dst: 0xc000_0201, sport: 1000, dport: 80 };
@@ -14,14 +17,14 @@ fn set(text: &str) -> Signatures {
 
 /// The bytes that each end sends, in turn. The client begins.
 fn play(set: &Signatures, turns: &[&[u8]], step: usize, is_closed: bool) -> (Vec<u32>, Counts) {
-    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-    let (mut alerts, mut offsets) = (Vec::new(), [0_u64; 2]);
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
+    let mut offsets = [0_u64; 2];
     for (at, turn) in turns.iter().enumerate() {
         let from_client = at % 2 == 0;
         let flow = if from_client { FLOW } else { FLOW.reversed() };
         for part in turn.chunks(step) {
             let offset = &mut offsets[usize::from(from_client)];
-            inspection.data(set, (flow, from_client), (*offset, part), &mut counts, &mut alerts);
+            inspection.data(&mut said.by(set), (flow, from_client), (*offset, part));
             *offset += part.len() as u64;
             // What is written reads back.
             let read = Inspection::from_bytes(&inspection.to_bytes()).expect("whole");
@@ -32,12 +35,9 @@ fn play(set: &Signatures, turns: &[&[u8]], step: usize, is_closed: bool) -> (Vec
         }
     }
     if is_closed {
-        inspection.close(set, FLOW, &mut counts, &mut alerts);
+        inspection.close(&mut said.by(set), FLOW);
     }
-    let sids = alerts.iter().filter_map(|alert| set.get(alert.rule)).map(|of| of.sid);
-    let mut sids: Vec<u32> = sids.collect();
-    sids.sort_unstable();
-    (sids, counts)
+    (said.sids(set), said.counts)
 }
 
 /// The sids that alert on a connection that ends, however it is cut.
@@ -108,6 +108,76 @@ fn contents_hold_where_they_may_be() {
         ("", "a", true),
     ] {
         assert_eq!(holds(options, bytes.as_bytes()), wanted, "{options} on {bytes}");
+    }
+}
+
+#[test]
+fn numbers_are_compared_and_lead_elsewhere() {
+    for (options, bytes, wanted) in [
+        ("byte_test:2,>,0x0102,1;", "_\x01\x03", true),
+        ("byte_test:2,>,0x0103,1;", "_\x01\x03", false),
+        ("byte_test:2,=,0x0301,1,little;", "_\x01\x03", true),
+        ("byte_test:1,!=,1,0;", "\x01", false),
+        ("byte_test:1,!=,1,0;", "\x02", true),
+        ("byte_test:1,>=,2,0; byte_test:1,<=,2,0;", "\x02", true),
+        ("byte_test:1,&,6,0;", "\x04", true),
+        ("byte_test:1,!&,6,0;", "\x04", false),
+        ("byte_test:1,!&,6,0;", "\x08", true),
+        ("byte_test:1,^,6,0;", "\x06", false),
+        ("byte_test:1,=,5,0,bitmask 0x70;", "\x5f", true),
+        // Without the bytes, a negated test does not hold either.
+        ("byte_test:2,!&,6,0;", "\x08", false),
+        (r#"content:"n="; byte_test:3,>,100,0,relative,string,dec;"#, "n=123", true),
+        (r#"content:"n="; byte_test:3,>,100,0,relative,string,dec;"#, "n=99_", false),
+        (r#"content:"n="; byte_test:3,>,100,0,relative,string,dec;"#, "n=1 n=345", true),
+        (r#"content:"n="; byte_test:3,>,100,0,relative,string,dec;"#, "n=34", false),
+        (r#"content:"n"; byte_test:1,=,1,-2,relative;"#, "\x01n", true),
+        // A length leads to what follows.
+        (r#"content:"n"; byte_jump:1,0,relative; content:"x"; within:1;"#, "n\x02abx", true),
+        (r#"content:"n"; byte_jump:1,0,relative; content:"x"; within:1;"#, "n\x01abx", false),
+        (r#"content:"n"; byte_jump:1,0,relative; content:"x"; within:1;"#, "n\x05n\x01_x", true),
+        (
+            r#"content:"n"; byte_jump:1,0,relative,align; content:"x"; within:1;"#,
+            "n\x01abcdx",
+            true,
+        ),
+        (
+            r#"content:"n"; byte_jump:1,0,relative,multiplier 2; content:"x"; within:1;"#,
+            "n\x01abx",
+            true,
+        ),
+        (
+            r#"content:"n"; byte_jump:1,0,relative,post_offset -1; content:"x"; within:1;"#,
+            "n\x02axb",
+            true,
+        ),
+        (r#"byte_jump:1,1,from_beginning; content:"x"; within:1;"#, "_\x03_x", true),
+        (r#"byte_jump:1,0; content:"x"; within:1;"#, "\x02__x", true),
+        (r#"byte_jump:1,0,string,hex; isdataat:!2,relative;"#, "a0123456789x", true),
+        (r#"byte_jump:1,0,from_end,post_offset -4; content:"x"; within:1;"#, "\x01_x__", true),
+        // It does not lead out of the bytes.
+        ("byte_jump:1,0;", "\x02__", false),
+        ("byte_jump:1,0;", "\x02___", true),
+        ("byte_jump:1,0,post_offset -9;", "\x02___", false),
+        // Each place has its own number.
+        ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x05", true),
+        ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x06", false),
+        ("byte_extract:1,0,n,multiplier 2; byte_test:1,=,n,1;", "\x05\x0a", true),
+        ("byte_extract:1,0,n; byte_test:1,=,7,n;", "\x02_\x07", true),
+        ("byte_extract:1,0,n; byte_jump:1,n; content:\"x\"; within:1;", "\x02_\x01_x", true),
+        (
+            r#"content:"n"; byte_extract:1,0,l,relative; byte_test:1,>,l,0,relative;"#,
+            "n21n12",
+            true,
+        ),
+        (
+            r#"content:"n"; byte_extract:1,0,l,relative; byte_test:1,>,l,0,relative;"#,
+            "n21n21",
+            false,
+        ),
+    ] {
+        let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(c).expect("a byte")).collect();
+        assert_eq!(holds(options, &bytes), wanted, "{options} on {bytes:?}");
     }
 }
 
@@ -298,14 +368,12 @@ alert tcp any any -> any any (content:"a"; content:!"z"; sid:2;)
 alert tcp any any -> any any (content:"c"; sid:3;)
 "#;
     let set = set(rules);
-    let (mut inspection, mut counts, mut alerts) = Default::default();
-    let inspection: &mut Inspection = &mut inspection;
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
     let mut sids = |offset: u64, bytes: &[u8], from_client: bool| {
         let flow = if from_client { FLOW } else { FLOW.reversed() };
-        inspection.data(&set, (flow, from_client), (offset, bytes), &mut counts, &mut alerts);
-        let sids =
-            alerts.drain(..).filter_map(|alert: braid_signatures::Alert| set.get(alert.rule));
-        (sids.map(|of| of.sid).collect::<Vec<_>>(), counts.gaps)
+        said.alerts.clear();
+        inspection.data(&mut said.by(&set), (flow, from_client), (offset, bytes));
+        (said.sids(&set), said.counts.gaps)
     };
     assert_eq!(sids(0, b"a", true), (vec![], 0));
     assert_eq!(sids(2, b"bc", true), (vec![2], 1));
@@ -317,11 +385,10 @@ alert tcp any any -> any any (content:"c"; sid:3;)
 fn other_rules_see_the_bytes_that_are_kept() {
     let first = set(r#"alert tcp any any -> any any (content:"abc"; sid:1;)"#);
     let second = set(r#"alert tcp any any -> any any (content:"bcd"; sid:2;)"#);
-    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-    let mut alerts = Vec::new();
-    inspection.data(&first, (FLOW, true), (0, b"xabc"), &mut counts, &mut alerts);
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
+    inspection.data(&mut said.by(&first), (FLOW, true), (0, b"xabc"));
     inspection.changed();
-    inspection.data(&second, (FLOW, true), (4, b"d"), &mut counts, &mut alerts);
-    let rules: Vec<u32> = alerts.iter().map(|alert| alert.rule).collect();
+    inspection.data(&mut said.by(&second), (FLOW, true), (4, b"d"));
+    let rules: Vec<u32> = said.alerts.iter().map(|alert| alert.rule).collect();
     assert_eq!(rules, [0, 0]);
 }

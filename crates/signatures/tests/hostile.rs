@@ -1,7 +1,10 @@
 //! Hostile rule files, streams and saved inspections: no panic, bounded work and memory.
 
+mod support;
+
 use braid_signatures::{Counts, Flow, Inspection, limits, load};
 use proptest::prelude::*;
+use support::Said;
 
 const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 3, dport: 80 };
 
@@ -44,6 +47,17 @@ const PIECES: &[&str] = &[
     "flow:to_server; ",
     ";",
     "isdataat:16777216,relative; ",
+    "byte_test:1,>,5,0,relative; ",
+    "byte_jump:4,-9,relative,align,multiplier 65535; ",
+    "byte_jump:8,0,from_end,post_offset -1; ",
+    "byte_extract:2,0,x,relative; ",
+    "byte_test:4,!&,x,x; ",
+    "flowbits:set,x; ",
+    "flowbits:toggle,y; ",
+    "flowbits:isnotset,x|y; ",
+    "flowbits:noalert; ",
+    "threshold:type both,track by_src,count 2,seconds 60; ",
+    "detection_filter:track by_rule,count 1,seconds 4294967295; ",
     "18446744073709551615",
     "4294967296",
 ];
@@ -86,16 +100,16 @@ proptest! {
         let wrapped = format!("alert tcp any any -> any any (content:\"a\"; {text} sid:9;)");
         for text in [text.as_str(), &wrapped] {
             let set = load(text).set;
-            let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-            let (mut alerts, mut offsets) = (Vec::new(), [0; 2]);
+            let (mut inspection, mut said) = (Inspection::default(), Said::default());
+            let mut offsets = [0; 2];
             for (at, stream) in streams.iter().enumerate() {
                 let offset = &mut offsets[at % 2];
                 let bytes = (*offset, stream.as_bytes());
-                inspection.data(&set, (FLOW, at % 2 == 0), bytes, &mut counts, &mut alerts);
+                inspection.data(&mut said.by(&set), (FLOW, at % 2 == 0), bytes);
                 *offset += stream.len() as u64;
             }
-            inspection.close(&set, FLOW, &mut counts, &mut alerts);
-            prop_assert!(alerts.iter().all(|alert| set.get(alert.rule).is_some()));
+            inspection.close(&mut said.by(&set), FLOW);
+            prop_assert!(said.alerts.iter().all(|alert| set.get(alert.rule).is_some()));
         }
     }
 
@@ -106,15 +120,15 @@ proptest! {
             alert http any any -> any any (file_data; content:\"cde\"; endswith; sid:3;)\n";
         let set = load(rules).set;
         let play = |step: usize, from_client: bool| {
-            let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-            let (mut alerts, mut offset) = (Vec::new(), 0);
+            let (mut inspection, mut said) = (Inspection::default(), Said::default());
+            let mut offset = 0;
             for part in stream.as_bytes().chunks(step) {
-                inspection.data(&set, (FLOW, from_client), (offset, part), &mut counts, &mut alerts);
+                inspection.data(&mut said.by(&set), (FLOW, from_client), (offset, part));
                 inspection = Inspection::from_bytes(&inspection.to_bytes()).expect("whole");
                 offset += part.len() as u64;
             }
-            inspection.close(&set, FLOW, &mut counts, &mut alerts);
-            (alerts, counts)
+            inspection.close(&mut said.by(&set), FLOW);
+            (said.alerts, said.counts)
         };
         for from_client in [true, false] {
             prop_assert_eq!(play(step, from_client), play(usize::MAX, from_client));
@@ -124,11 +138,11 @@ proptest! {
     #[test]
     fn saved_inspections(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
         let set = load("alert http any any -> any any (content:\"a\"; sid:1;)\n\
-            alert tcp any any -> any any (content:\"GET\"; sid:2;)").set;
-        let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-        let mut alerts = Vec::new();
+            alert tcp any any -> any any (content:\"GET\"; flowbits:set,bit; sid:2;)\n\
+            alert tcp any any -> any any (content:\"P\"; flowbits:isset,bit; flowbits:unset,bit; sid:3;)").set;
+        let (mut inspection, mut said) = (Inspection::default(), Said::default());
         let request = b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab";
-        inspection.data(&set, (FLOW, true), (0, request), &mut counts, &mut alerts);
+        inspection.data(&mut said.by(&set), (FLOW, true), (0, request));
         let mut bytes = inspection.to_bytes();
         let at = at.index(bytes.len());
         match cut {
@@ -138,8 +152,8 @@ proptest! {
         // What is read can be used.
         if let Some(mut read) = Inspection::from_bytes(&bytes) {
             prop_assert!(memory_is_bounded(&read));
-            read.data(&set, (FLOW, true), (request.len() as u64, b"cde\r\n0\r\n\r\n"), &mut counts, &mut alerts);
-            read.close(&set, FLOW, &mut counts, &mut alerts);
+            read.data(&mut said.by(&set), (FLOW, true), (request.len() as u64, b"cde\r\n0\r\n\r\n"));
+            read.close(&mut said.by(&set), FLOW);
         }
     }
 }
@@ -151,33 +165,29 @@ fn memory_is_bounded_for_long_streams() {
         alert tcp any any -> any any (content:\"no such\"; sid:2;)",
     )
     .set;
-    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-    let mut alerts = Vec::new();
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
     let head = b"POST / HTTP/1.1\r\nContent-Length: 10000000\r\n\r\n";
     let mut offset = 0;
     for part in [&head[..]].into_iter().chain(std::iter::repeat_n(&[b'x'; 997][..], 1_000)) {
-        inspection.data(&set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+        inspection.data(&mut said.by(&set), (FLOW, true), (offset, part));
         offset += part.len() as u64;
         assert!(memory_is_bounded(&inspection), "{}", inspection.memory());
     }
-    assert_eq!((counts.depths, counts.malformed), (1, 0));
+    assert_eq!((said.counts.depths, said.counts.malformed), (1, 0));
 }
 
 /// Single bytes. Each one makes rules worth another look.
 /// Gives a stream to rules in segments of this length. Returns the sids of their alerts and the counts.
 fn alerts_of(rules: &str, bytes: &[u8], step: usize) -> (Vec<u32>, Counts) {
     let set = load(rules).set;
-    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-    let (mut alerts, mut offset) = (Vec::new(), 0);
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
+    let mut offset = 0;
     for part in bytes.chunks(step) {
-        inspection.data(&set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+        inspection.data(&mut said.by(&set), (FLOW, true), (offset, part));
         offset += part.len() as u64;
     }
-    inspection.close(&set, FLOW, &mut counts, &mut alerts);
-    let sids = alerts.iter().filter_map(|alert| set.get(alert.rule));
-    let mut sids: Vec<u32> = sids.map(|of| of.sid).collect();
-    sids.sort_unstable();
-    (sids, counts)
+    inspection.close(&mut said.by(&set), FLOW);
+    (said.sids(&set), said.counts)
 }
 
 /// Rules that take much work on these streams, in front of a rule that takes little.
@@ -191,6 +201,11 @@ fn rule_that_takes_much_work_does_not_hide_other_rules() {
         ("content:\"|0a|\"; pcre:\"/^.*evil/Rs\";", &lines),
         ("content:\"a\"; pcre:\"/a(.*z)?/Rs\"; content:\"q\"; distance:0;", &letters),
         ("pcre:\"/^SSH-1/\";", &letters),
+        ("content:\"a\"; byte_extract:1,0,n,relative; content:\"zz\"; distance:0;", &letters),
+        (
+            "content:\"a\"; byte_extract:1,0,n,relative; byte_extract:1,0,m; content:\"zz\";",
+            &letters,
+        ),
         ("pcre:\"/[a-d].{400}[e-h].{400}[^a-z]/s\";", &letters),
     ] {
         let rules = format!("alert tcp any any -> any any ({weak} sid:1;)\n{other}");
@@ -227,13 +242,12 @@ fn work_is_bounded_and_counted() {
     });
     let set = load(&rules.collect::<String>()).set;
     assert_eq!(set.len(), 200);
-    let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-    let mut alerts = Vec::new();
+    let (mut inspection, mut said) = (Inspection::default(), Said::default());
     let names: String = (1..=200).map(|sid| format!("b{sid}")).collect();
-    inspection.data(&set, (FLOW, true), (0, names.as_bytes()), &mut counts, &mut alerts);
+    inspection.data(&mut said.by(&set), (FLOW, true), (0, names.as_bytes()));
     let start = names.len() as u64;
     for offset in start..start + limits::STREAM_DEPTH as u64 {
-        inspection.data(&set, (FLOW, true), (offset, b"a"), &mut counts, &mut alerts);
+        inspection.data(&mut said.by(&set), (FLOW, true), (offset, b"a"));
     }
-    assert_eq!((counts.exhausted, counts.depths), (1, 0));
+    assert_eq!((said.counts.exhausted, said.counts.depths), (1, 0));
 }

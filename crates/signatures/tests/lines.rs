@@ -37,14 +37,16 @@ fn what_is_not_supported_is_refused_by_name() {
     for (options, name) in [
         ("flow:not_established;", "flow"),
         ("flow:stateless;", "flow"),
-        ("flowbits:set,x;", "flowbits"),
-        ("flowbits:noalert;", "flowbits"),
         ("dsize:>5;", "dsize"),
         ("flags:S;", "flags"),
-        ("content:\"a\"; byte_test:1,>,5,0;", "byte_test"),
-        ("content:\"a\"; byte_jump:1,0;", "byte_jump"),
-        ("threshold:type limit, track by_src, count 1, seconds 60;", "threshold"),
-        ("noalert;", "noalert"),
+        ("content:\"a\"; byte_test:1,>,5,0,dce;", "byte_test"),
+        ("content:\"a\"; byte_test:1,>,len,0;", "byte_test"),
+        ("content:\"a\"; byte_test:5,>,5,0,string;", "byte_test"),
+        ("content:\"a\"; byte_jump:1,0,dce;", "byte_jump"),
+        ("byte_extract:1,0,len; http.uri; byte_test:1,>,len,0;", "byte_test"),
+        ("byte_math:bytes 1, offset 0, oper +, rvalue 1, result x;", "byte_math"),
+        ("threshold:type backoff, track by_src, count 1, seconds 60;", "threshold"),
+        ("threshold:type limit, track by_flow, count 1, seconds 60;", "threshold"),
         ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
         ("pcre:\"/(?=a)/\";", "pcre"),
         ("content:\"a\"; depth:5; distance:1;", "distance"),
@@ -59,14 +61,41 @@ fn what_is_not_supported_is_refused_by_name() {
         assert_eq!(refused, Some((name.to_owned(), Cause::Unsupported)), "{options}");
     }
     for (line, name) in [
-        ("alert udp any any -> any any (sid:1;)", "udp"),
+        ("alert udp any any -> any any (http.uri; content:\"a\"; sid:1;)", "udp"),
+        ("alert udp any any -> any any (flow:only_stream; sid:1;)", "flow"),
         ("alert ip any any -> any any (sid:1;)", "ip"),
         ("alert tcp-pkt any any -> any any (sid:1;)", "tcp-pkt"),
         ("pass tcp any any -> any any (sid:1;)", "pass"),
         ("alert tcp any any => any any (sid:1;)", "=>"),
+        ("drop tcp any any -> any any (noalert; sid:1;)", "noalert"),
+        (
+            "drop tcp any any -> any any (threshold:type limit,track by_src,count 1,seconds 1; sid:1;)",
+            "threshold",
+        ),
     ] {
         let refused = load(line).refused;
         assert_eq!((refused[0].name.as_str(), refused[0].cause), (name, Cause::Unsupported));
+    }
+}
+
+#[test]
+fn wrong_numbers_in_bytes_are_wrong() {
+    for (options, name) in [
+        ("byte_test:1,>,5;", "byte_test"),
+        ("byte_test:1,=>,5,0;", "byte_test"),
+        ("byte_test:9,>,5,0;", "byte_test"),
+        ("byte_test:0,>,5,0;", "byte_test"),
+        ("byte_test:24,>,5,0,string,dec;", "byte_test"),
+        ("byte_test:1,>,5,0,dec;", "byte_test"),
+        ("byte_test:1,>,-5,0;", "byte_test"),
+        ("byte_test:1,>,18446744073709551616,0;", "byte_test"),
+        ("byte_test:1,>,5,0,bitmask 0x0;", "byte_test"),
+        ("byte_jump:1,0,multiplier 0;", "byte_jump"),
+        ("byte_jump:1,0,post_offset 99999999999;", "byte_jump"),
+        ("byte_extract:1,0,5;", "byte_extract"),
+        ("byte_extract:1,0,a; byte_extract:1,1,a;", "byte_extract"),
+    ] {
+        assert_eq!(refused(options), Some((name.to_owned(), Cause::Wrong)), "{options}");
     }
 }
 
@@ -85,6 +114,26 @@ fn what_is_no_rule_is_wrong() {
         ("pcre:\"abc\";", "pcre"),
         ("pcre:\"/a/UH\";", "pcre"),
         ("flow:to_server,to_client;", "flow"),
+        ("threshold:type limit, track by_src, count 1;", "threshold"),
+        ("threshold:track by_src, count 1, seconds 1;", "threshold"),
+        ("threshold:type limit, track by_me, count 1, seconds 1;", "threshold"),
+        ("threshold:type limit, track by_src, count 0, seconds 1;", "threshold"),
+        ("threshold:type limit, track by_src, count 1, count 2, seconds 1;", "threshold"),
+        ("threshold:type limit, track by_src, count 1, seconds 4294967296;", "threshold"),
+        ("detection_filter:type limit, track by_src, count 1, seconds 1;", "detection_filter"),
+        (
+            "threshold:type both,track by_src,count 1,seconds 1; \
+             detection_filter:track by_src,count 1,seconds 1;",
+            "detection_filter",
+        ),
+        ("flow:established,not_established;", "flow"),
+        ("dsize:<0;", "dsize"),
+        ("dsize:a;", "dsize"),
+        ("flowbits:set;", "flowbits"),
+        ("flowbits:set,a|b;", "flowbits"),
+        ("flowbits:isset,a|;", "flowbits"),
+        ("flowbits:noalert,a;", "flowbits"),
+        ("flowbits:shine,a;", "flowbits"),
         ("sid:x;", "sid"),
         ("rev:99999999999;", "rev"),
         ("priority:0;", "priority"),

@@ -1,8 +1,11 @@
 //! Generated rules on generated streams, cut at random, against an oracle. The oracle has the whole
-//! stream, tries all places of all contents one after the other, and shares no code with the matcher.
+//! stream, tries all places of all tests one after the other, and shares no code with the matcher.
+
+mod support;
 
 use braid_signatures::{Counts, Flow, Inspection, load};
 use proptest::prelude::*;
+use support::Said;
 
 const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 3, dport: 4 };
 
@@ -55,17 +58,59 @@ impl Content {
     }
 }
 
-/// Whether contents hold, the first of them behind a match that ends at `last`.
-fn hold(contents: &[Content], bytes: &[u8], last: i64) -> bool {
-    let Some((first, rest)) = contents.split_first() else { return true };
-    let mut places = (0..bytes.len() as i64).filter(|start| first.is_at(bytes, *start, last));
-    match first.is_negated {
-        true => places.next().is_none() && hold(rest, bytes, last),
-        false => places.any(|start| hold(rest, bytes, start + first.text.len() as i64)),
+/// A test as the oracle sees it.
+#[derive(Clone, Debug)]
+enum Test {
+    Content(Content),
+    /// The byte at this place, from the end of the match before if that is true, is less than.
+    Less(bool, i64, u8),
+    /// The byte leads so much further, times two, and rounded up to a multiple of four if that is true.
+    Jump(bool, i64, bool),
+}
+
+impl Test {
+    fn written(&self) -> String {
+        let relative = |is_relative: &bool| if *is_relative { ",relative" } else { "" };
+        match self {
+            Self::Content(content) => content.written(),
+            Self::Less(of, at, than) => format!("byte_test:1,<,{than},{at}{};", relative(of)),
+            Self::Jump(of, at, is_aligned) => {
+                let align = if *is_aligned { ",align" } else { "" };
+                format!("byte_jump:1,{at}{},multiplier 2{align};", relative(of))
+            }
+        }
     }
 }
 
-fn contents() -> impl Strategy<Value = Vec<Content>> {
+/// Whether tests hold, the first of them behind a match that ends at `last`.
+fn hold(tests: &[Test], bytes: &[u8], last: i64) -> bool {
+    let Some((first, rest)) = tests.split_first() else { return true };
+    let byte = |is_relative: bool, at: i64| {
+        let at = if is_relative { last + at } else { at };
+        Some((at, *bytes.get(usize::try_from(at).ok()?)?))
+    };
+    match first {
+        Test::Content(first) => {
+            let mut places =
+                (0..bytes.len() as i64).filter(|start| first.is_at(bytes, *start, last));
+            match first.is_negated {
+                true => places.next().is_none() && hold(rest, bytes, last),
+                false => places.any(|start| hold(rest, bytes, start + first.text.len() as i64)),
+            }
+        }
+        Test::Less(of, at, than) => {
+            byte(*of, *at).is_some_and(|(_, byte)| byte < *than) && hold(rest, bytes, last)
+        }
+        Test::Jump(of, at, is_aligned) => byte(*of, *at).is_some_and(|(at, byte)| {
+            let by = 2 * i64::from(byte);
+            let by = if *is_aligned { (by + 3) / 4 * 4 } else { by };
+            let to = at + 1 + by;
+            to < bytes.len() as i64 && hold(rest, bytes, to)
+        }),
+    }
+}
+
+fn tests() -> impl Strategy<Value = Vec<Test>> {
     let place = (any::<bool>(), -3..5_i64, prop::option::of(0..4_i64));
     let content = ("[abAB]{1,3}", any::<(bool, bool)>(), prop::option::of(place), 0..8);
     let content = content.prop_map(|(text, (is_negated, is_nocase), place, end)| {
@@ -74,9 +119,16 @@ fn contents() -> impl Strategy<Value = Vec<Content>> {
             let from = if is_relative { from } else { from.max(0) };
             (is_relative, from, room.map(|room| room + len))
         });
-        Content { text, is_negated: is_negated && end < 4, is_nocase, place, is_at_end: end == 7 }
+        let is_negated = is_negated && end < 4;
+        Test::Content(Content { text, is_negated, is_nocase, place, is_at_end: end == 7 })
     });
-    prop::collection::vec(content, 1..5)
+    let at = (any::<bool>(), -3..5_i64);
+    let at = at.prop_map(|(of, at)| (of, if of { at } else { at.max(0) })).boxed();
+    let less = (at.clone(), prop::sample::select(vec![1, 3, b'a', b'b']));
+    let less = less.prop_map(|((of, at), than)| Test::Less(of, at, than));
+    let jump = (at, any::<bool>());
+    let jump = jump.prop_map(|((of, at), is_aligned)| Test::Jump(of, at, is_aligned));
+    prop::collection::vec(prop_oneof![4 => content, 1 => less, 1 => jump], 1..5)
 }
 
 proptest! {
@@ -84,32 +136,32 @@ proptest! {
 
     #[test]
     fn rules_alert_as_the_oracle_says_however_streams_are_cut(
-        rules in prop::collection::vec(contents(), 1..6),
-        bytes in "[abAB_]{1,24}",
+        rules in prop::collection::vec(tests(), 1..6),
+        bytes in "[abAB_\\x00-\\x04]{1,24}",
         cuts in prop::collection::vec(1..6_usize, 24),
     ) {
-        let lines = rules.iter().enumerate().map(|(at, contents)| {
-            let contents: String = contents.iter().map(Content::written).collect();
-            format!("alert tcp any any -> any any ({contents} sid:{};)\n", at + 1)
+        let lines = rules.iter().enumerate().map(|(at, tests)| {
+            let tests: String = tests.iter().map(Test::written).collect();
+            format!("alert tcp any any -> any any ({tests} sid:{};)\n", at + 1)
         });
         let loaded = load(&lines.collect::<String>());
         prop_assert_eq!(&loaded.refused, &[]);
         let wanted = rules.iter().enumerate().filter(|(_, of)| hold(of, bytes.as_bytes(), 0));
         let wanted: Vec<u32> = wanted.map(|(at, _)| at as u32).collect();
 
-        let (mut inspection, mut counts) = (Inspection::default(), Counts::default());
-        let (mut alerts, mut offset) = (Vec::new(), 0);
+        let (mut inspection, mut said) = (Inspection::default(), Said::default());
+        let mut offset = 0;
         let mut rest = bytes.as_bytes();
         for cut in cuts {
             let (part, behind) = rest.split_at(cut.min(rest.len()));
-            inspection.data(&loaded.set, (FLOW, true), (offset, part), &mut counts, &mut alerts);
+            inspection.data(&mut said.by(&loaded.set), (FLOW, true), (offset, part));
             offset += part.len() as u64;
             rest = behind;
         }
-        inspection.close(&loaded.set, FLOW, &mut counts, &mut alerts);
-        let mut found: Vec<u32> = alerts.iter().map(|alert| alert.rule).collect();
+        inspection.close(&mut said.by(&loaded.set), FLOW);
+        let mut found: Vec<u32> = said.alerts.iter().map(|alert| alert.rule).collect();
         found.sort_unstable();
         prop_assert_eq!(found, wanted);
-        prop_assert_eq!(counts, Counts::default());
+        prop_assert_eq!(said.counts, Counts::default());
     }
 }

@@ -7,7 +7,6 @@ use braid_externs::patterns::Scan;
 use braid_ir::model::{ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
-use braid_signatures::Counts;
 use braid_tcp::{Direction, Pair};
 use smallvec::SmallVec;
 
@@ -67,8 +66,8 @@ impl Follower {
         &mut self,
         data: &Data<'_>,
         function: &Function,
-        params: &[ParamValue],
-        (matches, counts): (&mut Matches, &mut Counts),
+        matches: &mut Matches,
+        inspected: &mut Inspected<'_>,
         run: &mut Run<'_>,
     ) {
         if self.part != Part::Follows {
@@ -80,9 +79,8 @@ impl Follower {
             Direction::Backward => (StreamEvent::Server, data.flow.reversed()),
         };
         if !function.inspected.is_empty() {
-            let mut inspected = Inspected::by(function, params, counts);
             let (from_client, bytes) = (event == StreamEvent::Client, (data.offset, data.bytes));
-            let end = self.inspections.data((flow, from_client), bytes, &mut inspected, run);
+            let end = self.inspections.data((flow, from_client), bytes, inspected, run);
             self.ended(end);
         }
         if self.part != Part::Follows || !function.events.contains(&event) {
@@ -96,7 +94,7 @@ impl Follower {
         scans.resize(function.scanned.len(), first);
         matches.clear();
         matches.extend(function.scanned.iter().zip(scans).map(|(param, state)| {
-            let found = match params.get(param.index()) {
+            let found = match inspected.params.get(param.index()) {
                 Some(ParamValue::Patterns(set)) => set.scan(state, data.bytes),
                 _ => None,
             };

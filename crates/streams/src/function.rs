@@ -1,6 +1,9 @@
 //! A function that takes the events of a stack.
 
-use braid_ir::model::{Model, ParamId, StreamEvent};
+use crate::inspections::{Inspected, Lately};
+use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
+use braid_ir::value::ParamValue;
+use braid_signatures::Counts;
 
 /// A function that takes events.
 #[derive(Clone, Debug)]
@@ -30,5 +33,21 @@ impl Function {
         let events = model.streams.iter().map(|(event, _)| *event).collect();
         let reasons = model.reasons.clone();
         Self { scanned, inspected, searched_names, reasons, events, changes: 0 }
+    }
+    /// The reason with a name.
+    pub fn reason(&self, name: &str) -> Option<ReasonId> {
+        let named = (0..).map(ReasonId).zip(&self.reasons);
+        named.into_iter().find(|(_, one)| *one == name).map(|(reason, _)| reason)
+    }
+
+    /// What inspections for the function need.
+    pub fn inspected<'a>(
+        &'a self,
+        params: &'a [ParamValue],
+        lately: &'a mut Lately,
+        now: u64,
+        counts: &'a mut Counts,
+    ) -> Inspected<'a> {
+        Inspected { of: &self.inspected, params, lately, now, counts, changes: self.changes }
     }
 }

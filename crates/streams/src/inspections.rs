@@ -1,30 +1,67 @@
 //! The inspections of a connection for the signatures of a function, and the programs that run for
 //! their alerts.
 
-use crate::function::Function;
 use crate::program::{self, End, View};
 use braid_ir::model::{ParamId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
-use braid_signatures::{Alert, Counts, Flow, Inspection, Signatures};
+use braid_signatures::{Alert, Counts, Flow, Inspection, Rules, Signatures, Thresholds};
 
 /// One inspection for each parameter with signatures.
 #[derive(Clone, Debug, Default)]
 pub struct Inspections(pub Vec<Inspection>);
 
+/// How often the signatures of a function have held lately, one for each parameter.
+#[derive(Debug, Default)]
+pub struct Lately(pub Vec<Thresholds>);
+
+impl Lately {
+    /// The thresholds of a parameter, by its number among those of the function.
+    fn of(&mut self, number: usize) -> Option<&mut Thresholds> {
+        if self.0.len() <= number {
+            self.0.resize_with(number + 1, Thresholds::default);
+        }
+        self.0.get_mut(number)
+    }
+}
+
 /// What inspections need of their function and their stack.
 pub struct Inspected<'a> {
-    of: &'a [ParamId],
-    params: &'a [ParamValue],
-    counts: &'a mut Counts,
+    /// The parameters with signatures.
+    pub of: &'a [ParamId],
+    pub params: &'a [ParamValue],
+    pub lately: &'a mut Lately,
+    /// The time of the packet (nanoseconds since the epoch).
+    pub now: u64,
+    pub counts: &'a mut Counts,
     /// The number of changes of the function's parameters.
     pub changes: u64,
 }
 
-impl<'a> Inspected<'a> {
-    /// For a function with these parameters.
-    pub fn by(function: &'a Function, params: &'a [ParamValue], counts: &'a mut Counts) -> Self {
-        Self { of: &function.inspected, params, counts, changes: function.changes }
+impl Inspected<'_> {
+    /// Whether there are signatures about datagrams.
+    pub fn has_datagrams(&self) -> bool {
+        let mut sets = self.of.iter().filter_map(|param| signatures(*param, self.params));
+        sets.any(Signatures::has_datagrams)
+    }
+
+    /// Inspects by the signatures of a parameter, by its number among those of the function, and runs
+    /// a program for each alert until one of them gives up or resets the connection.
+    pub fn by(
+        &mut self,
+        number: usize,
+        inspect: impl FnOnce(&mut Rules<'_>),
+        run: &mut dyn FnMut(&Signatures, Alert) -> End,
+    ) -> End {
+        let set = self.of.get(number).and_then(|param| signatures(*param, self.params));
+        let (Some(set), Some(thresholds)) = (set, self.lately.of(number)) else {
+            return End::Forward;
+        };
+        let mut alerts = Vec::new();
+        let (now, counts) = (self.now, &mut *self.counts);
+        inspect(&mut Rules { set, thresholds, now, counts, alerts: &mut alerts });
+        let mut ends = alerts.into_iter().map(|alert| run(set, alert));
+        ends.find(|end| *end != End::Forward).unwrap_or(End::Forward)
     }
 }
 
@@ -42,17 +79,13 @@ impl Inspections {
         run: &mut Run<'_>,
     ) -> End {
         self.0.resize(inspected.of.len(), Inspection::default());
-        let mut alerts = Vec::new();
-        for (param, inspection) in inspected.of.iter().zip(&mut self.0) {
-            let Some(set) = signatures(*param, inspected.params) else { continue };
-            let from = (of(flow), from_client);
-            inspection.data(set, from, (offset, bytes), inspected.counts, &mut alerts);
-            for alert in alerts.drain(..) {
-                let view = View { len: bytes.len() as u64, offset, ..View::of(flow) };
-                let end = said(set, alert, view, run);
-                if end != End::Forward {
-                    return end;
-                }
+        for (number, inspection) in self.0.iter_mut().enumerate() {
+            let from = (self::flow(flow), from_client);
+            let inspect = |rules: &mut Rules<'_>| inspection.data(rules, from, (offset, bytes));
+            let view = View { len: bytes.len() as u64, offset, ..View::of(flow) };
+            let end = inspected.by(number, inspect, &mut |set, alert| said(set, alert, view, run));
+            if end != End::Forward {
+                return end;
             }
         }
         End::Forward
@@ -61,14 +94,13 @@ impl Inspections {
     /// The connection is over. `flow` is from its client. The ends of programs do not matter any
     /// more.
     pub fn close(&mut self, flow: FlowKey, inspected: &mut Inspected<'_>, run: &mut Run<'_>) {
-        let mut alerts = Vec::new();
-        for (param, inspection) in inspected.of.iter().zip(&mut self.0) {
-            let Some(set) = signatures(*param, inspected.params) else { continue };
-            inspection.close(set, of(flow), inspected.counts, &mut alerts);
-            for alert in alerts.drain(..) {
+        for (number, inspection) in self.0.iter_mut().enumerate() {
+            let inspect = |rules: &mut Rules<'_>| inspection.close(rules, self::flow(flow));
+            inspected.by(number, inspect, &mut |set, alert| {
                 let flow = if alert.from_client { flow } else { flow.reversed() };
                 said(set, alert, View::of(flow), run);
-            }
+                End::Forward
+            });
         }
         self.0 = Vec::new();
     }
@@ -92,7 +124,7 @@ fn signatures(param: ParamId, params: &[ParamValue]) -> Option<&Signatures> {
 }
 
 /// Runs the program for an alert.
-fn said(set: &Signatures, alert: Alert, view: View<'_>, run: &mut Run<'_>) -> End {
+pub fn said(set: &Signatures, alert: Alert, view: View<'_>, run: &mut Run<'_>) -> End {
     let Some(signature) = set.get(alert.rule) else { return End::Forward };
     let alert = program::Alert {
         sid: signature.sid,
@@ -105,7 +137,8 @@ fn said(set: &Signatures, alert: Alert, view: View<'_>, run: &mut Run<'_>) -> En
     run(StreamEvent::Alert, &View { alert: Some(alert), ..view })
 }
 
-fn of(flow: FlowKey) -> Flow {
+/// The ends of a flow.
+pub fn flow(flow: FlowKey) -> Flow {
     let FlowKey { version, src, dst, sport, dport, .. } = flow;
     Flow { version, src, dst, sport, dport }
 }

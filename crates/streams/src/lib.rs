@@ -1,5 +1,5 @@
 //! TCP stacks for chains: what a packet brings for the connections of stream functions, and which of
-//! their programs run.
+//! their programs run. Alerts of signatures about datagrams run programs, too.
 //!
 //! A [`Stack`] follows the connections of one function, or once for several functions that see the
 //! same packets (Microboxes, Liu et al., SIGCOMM 2018, §3.2 and §4). Packets pass through it
@@ -13,6 +13,7 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+mod datagrams;
 mod events;
 mod follower;
 mod function;

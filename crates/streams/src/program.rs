@@ -1,7 +1,8 @@
-//! What a program for an event of a TCP connection sees, and how it ends.
+//! What a program for an event of a TCP connection, or for an alert on a datagram, sees, and how it
+//! ends.
 
 use braid_ir::model::{MESSAGE_WORDS, ParamId, ReasonId, StreamField, Word};
-use braid_packet::{Field, FlowKey, Header};
+use braid_packet::{Field, FlowKey, Header, proto};
 
 /// For each parameter whose patterns are searched: the lowest number of a pattern with a match that
 /// ends in the bytes that have come.
@@ -97,8 +98,14 @@ impl View<'_> {
         match header {
             Header::Ip4 => self.flow.version == 4,
             Header::Ip6 => self.flow.version == 6,
-            _ => Header::Tcp.implies().contains(&header) || header == Header::Tcp,
+            Header::Tcp | Header::Udp => header == self.transport(),
+            _ => self.transport().implies().contains(&header),
         }
+    }
+
+    /// The header of the packets with the ports.
+    fn transport(&self) -> Header {
+        if self.flow.proto == proto::UDP { Header::Udp } else { Header::Tcp }
     }
 
     /// The lowest number of a pattern of a parameter that has a match.

@@ -3,6 +3,7 @@
 //!
 //! The bytes are the same whether the function has its stack for itself or shares it.
 
+use crate::datagrams::Flows;
 use crate::follower::{Follower, Part, Scans};
 use crate::function::Function;
 use crate::inspections::Inspections;
@@ -10,7 +11,7 @@ use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{ParamId, ReasonId};
 use braid_ir::value::ParamValue;
-use braid_signatures::Inspection;
+use braid_signatures::{Inspection, Thresholds};
 use braid_tcp::{Direction, Reader, Restored, Stored, put_bytes};
 
 /// The parts that followers name by number: the parameters whose patterns are searched or whose
@@ -34,6 +35,11 @@ impl Stack {
         let Some(of) = self.functions.get(function) else { return out };
         put_names(&of.searched_names, &mut out);
         put_names(&of.reasons, &mut out);
+        let lately = self.lately.get(function).map(|lately| lately.0.as_slice());
+        let lately = lately.unwrap_or_default();
+        (lately.len() as u64).put(&mut out);
+        lately.iter().for_each(|one| put_bytes(&one.to_bytes(), &mut out));
+        self.flows.get(function).into_iter().for_each(|flows| flows.put(&mut out));
         self.monitor.save(&mut out);
         for connection in self.monitor.connections() {
             let known = self.places.get(&connection).and_then(|at| self.known.get(*at));
@@ -75,6 +81,13 @@ impl Stack {
     ) -> Option<()> {
         let (count, of) = (self.functions.len(), self.functions.get(function)?);
         let names = Names { searched: names(from)?, reasons: names(from)? };
+        let lately = (0..from.len_of_list()?).map(|_| Thresholds::from_bytes(from.bytes()?));
+        let lately = lately.collect::<Option<Vec<_>>>()?;
+        let is_same = names.searched == of.searched_names;
+        if is_same && let Some(place) = self.lately.get_mut(function) {
+            place.0 = lately;
+        }
+        *self.flows.get_mut(function)? = Flows::get(from, of, &names.reasons, is_same)?;
         for Restored { connection, flow, is_same } in self.monitor.restore(from)? {
             let Some((follower, is_aborted)) = follower(&names, of, params, from)? else {
                 continue;
@@ -160,10 +173,9 @@ fn follower(
         LEFT => Part::Left,
         RESET => {
             let name = names.reasons.get(usize::try_from(u32::get(from)?).ok()?)?;
-            let reason = (0..).map(ReasonId).zip(&function.reasons).find(|(_, one)| *one == name);
             // A function that does not reset for this reason any more has nothing to do with the
             // connection.
-            reason.map_or(Part::Left, |(reason, _)| Part::Reset(reason))
+            function.reason(name).map_or(Part::Left, Part::Reset)
         }
         FOLLOWS => {
             is_aborted = bool::get(from)?;

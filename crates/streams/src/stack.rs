@@ -1,19 +1,23 @@
 //! A TCP stack for stream functions.
 
+use crate::datagrams::Flows;
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Part};
 use crate::function::Function;
-use crate::inspections::Inspected;
+use crate::inspections::Lately;
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
-use braid_packet::{FlowKey, Layout, Packet};
+use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use braid_signatures::Counts;
-use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Seq};
+use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Pair, Progress, Seq};
 use foldhash::fast::RandomState;
 use slab::Slab;
 use std::collections::HashMap;
+
+/// The flag FIN of TCP.
+const FIN: Word = 1;
 
 /// The results of [`braid_ir::model::Op::Stream`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,6 +68,8 @@ struct Brought {
     connection: Option<ConnectionId>,
     /// The place of what the stack keeps of the connection.
     known: Option<usize>,
+    /// If it has a FIN: how far its connection was before.
+    before: Option<Pair<Progress>>,
     events: Vec<Event>,
     forgotten: Vec<ConnectionId>,
 }
@@ -83,6 +89,10 @@ pub struct Stack {
     owed: Vec<(usize, FlowKey, Follower)>,
     /// What inspections by signatures have not seen.
     inspected: Counts,
+    /// For each function: how often its signatures have held lately.
+    pub(crate) lately: Vec<Lately>,
+    /// For each function: the flows of datagrams that it inspects.
+    pub(crate) flows: Vec<Flows>,
     /// The results of searches, whose memory is used again.
     matches: Matches,
 }
@@ -93,9 +103,12 @@ impl Stack {
     pub fn new<'a>(models: impl IntoIterator<Item = &'a Model>) -> Self {
         let options =
             Options { is_inline: true, checksums: Checksums::Learned, ..Options::default() };
+        let functions: Vec<Function> = models.into_iter().map(Function::of).collect();
         Self {
             monitor: Monitor::new(options),
-            functions: models.into_iter().map(Function::of).collect(),
+            lately: functions.iter().map(|_| Lately::default()).collect(),
+            flows: functions.iter().map(|_| Flows::default()).collect(),
+            functions,
             known: Slab::new(),
             places: HashMap::default(),
             brought: Brought::default(),
@@ -109,6 +122,7 @@ impl Stack {
     #[must_use]
     pub fn problems(&self) -> Vec<Noted> {
         let counts = self.monitor.counts();
+        let sum = |of: fn(&Flows) -> u64| self.flows.iter().map(of).sum::<u64>();
         let all = [
             (counts.wrong_checksums, "does not follow packets with a wrong checksum"),
             (
@@ -124,6 +138,11 @@ impl Stack {
             (self.inspected.malformed, "does not inspect HTTP behind malformed messages"),
             (self.inspected.exhausted, "gives up inspections that take too long"),
             (self.inspected.left_out, "leaves out alerts of connections with too many"),
+            (self.inspected.windows, "forgets how often signatures have held for old addresses"),
+            (sum(|flows| flows.forgotten), "has no memory for flows of datagrams"),
+            (sum(|flows| flows.fragments), "does not inspect IP fragments of datagrams"),
+            (sum(|flows| flows.cut), "inspects only the bytes of datagrams that the capture has"),
+            (self.inspected.bits, "does not set all bits of connections with too many"),
         ];
         let noted = all.into_iter().filter(|(times, _)| *times > 0);
         let noted = noted.map(|(times, what)| Noted {
@@ -152,12 +171,21 @@ impl Stack {
         (function, params): (usize, &[ParamValue]),
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) -> Answer {
+        if layout.has(Header::Udp) {
+            return self.datagram(packet, layout, (function, params), run);
+        }
         if self.brought.number != Some(number) {
             self.take(packet, layout);
             self.brought.number = Some(number);
         }
-        let Some(of) = self.functions.get(function) else { return Answer::default() };
-        let mut inspected = Inspected::by(of, params, &mut self.inspected);
+        let now = packet.time_ns;
+        let (Some(of), Some(lately)) =
+            (self.functions.get(function), self.lately.get_mut(function))
+        else {
+            return Answer::default();
+        };
+        let counts = &mut self.inspected;
+        let mut inspected = of.inspected(params, lately, now, counts);
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
@@ -176,7 +204,7 @@ impl Stack {
         if self.brought.events.is_empty() {
             return Answer::default();
         }
-        self.publish(packet.payload(layout), function, params, run);
+        self.publish((packet.payload(layout), now), function, params, run);
         let known = of_packet.and_then(|at| self.known.get(at));
         match known.and_then(|known| known.followers.get(function)).map(|one| one.part) {
             Some(Part::Reset(reason)) => self.reset(packet, layout, reason),
@@ -195,11 +223,37 @@ impl Stack {
         self.packet(number, packet, function, run)
     }
 
+    /// Gives a datagram to one of the functions.
+    fn datagram(
+        &mut self,
+        packet: &Packet,
+        layout: &Layout,
+        (function, params): (usize, &[ParamValue]),
+        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+    ) -> Answer {
+        let Self { functions, lately, flows, inspected: counts, .. } = self;
+        let (Some(of), Some(lately), Some(flows)) =
+            (functions.get(function), lately.get_mut(function), flows.get_mut(function))
+        else {
+            return Answer::default();
+        };
+        let mut inspected = of.inspected(params, lately, packet.time_ns, counts);
+        let reset = flows.packet((packet, layout), &mut inspected, run);
+        reset.map_or_else(Answer::default, |(reason, is_new)| Answer {
+            verdict: verdict(reason),
+            is_new,
+            ..Answer::default()
+        })
+    }
+
     /// Takes a packet, and forgets what the packet before has brought.
     fn take(&mut self, packet: &Packet, layout: &Layout) {
         self.forget();
+        self.brought.events.clear();
+        let has_fin = packet.get(layout, Field::TcpFlags).is_some_and(|flags| flags & FIN != 0);
+        let flow = has_fin.then(|| packet.flow_key(layout)).flatten();
+        self.brought.before = flow.and_then(|flow| self.monitor.progress(flow));
         let Brought { events, forgotten, .. } = &mut self.brought;
-        events.clear();
         let mut collector = Collector { payload: packet.payload(layout), events, forgotten };
         let connection = self.monitor.packet(packet, layout, &mut collector);
         let known = connection.and_then(|it| self.places.get(&it).copied());
@@ -248,13 +302,17 @@ impl Stack {
     /// Runs a function's programs for what the packet has brought.
     fn publish(
         &mut self,
-        payload: &[u8],
+        (payload, now): (&[u8], u64),
         at: usize,
         params: &[ParamValue],
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
-        let Self { monitor, functions, known, brought, matches, inspected: counts, .. } = self;
-        let Some(function) = functions.get(at) else { return };
+        let Self { monitor, functions, known, brought, matches, inspected: counts, lately, .. } =
+            self;
+        let (Some(function), Some(lately)) = (functions.get(at), lately.get_mut(at)) else {
+            return;
+        };
+        let mut inspected = function.inspected(params, lately, now, counts);
         for Event { flow, what, known: place, .. } in &brought.events {
             let Some(of) = place.and_then(|place| known.get_mut(place)) else { continue };
             let Some(follower) = of.followers.get_mut(at) else { continue };
@@ -272,16 +330,13 @@ impl Stack {
                         Bytes::Waited(bytes) => bytes,
                     };
                     let data = Data { flow: *flow, direction: *direction, offset: *offset, bytes };
-                    follower.data(&data, function, params, (matches, counts), run);
+                    follower.data(&data, function, matches, &mut inspected, run);
                 }
-                What::Close => {
-                    let mut inspected = Inspected::by(function, params, counts);
-                    follower.close(*flow, &mut inspected, run);
-                }
+                What::Close => follower.close(*flow, &mut inspected, run),
             }
-            let now = follower.memory();
-            if now != memory {
-                of.memory = of.memory + now - memory;
+            let changed = follower.memory();
+            if changed != memory {
+                of.memory = of.memory + changed - memory;
                 monitor.charge(*flow, of.memory);
             }
         }
@@ -304,11 +359,13 @@ impl Stack {
         if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at)) {
             known.aborted = Some(client);
         }
-        // The receiver does not get the packet, so it still waits for the packet's first new byte.
+        // The receiver does not get the packet, so it still waits for the packet's first new byte, or
+        // for its FIN.
         let first = self.brought.events.iter().filter(of_it).find_map(|event| match event.what {
             What::Data(of, offset, _) | What::Gap(of, offset) if of == direction => Some(offset),
             _ => None,
         });
+        let first = first.or_else(|| Some(self.brought.before?.of(direction).frontier));
         let (from, to) = (reached.of(direction), reached.of(direction.reversed()));
         let number = |seq: Option<Seq>| seq.map_or(0, |Seq(number)| number.into());
         Answer {

@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// How far both streams are.
-    fn progress(&self) -> Pair<Progress> {
+    pub fn progress(&self) -> Pair<Progress> {
         // A FIN has a number of its own.
         let next = |stream: &Stream| stream.frontier() + u64::from(stream.is_complete());
         let progress = |side: &Side| Progress { base: side.base, frontier: next(&side.stream) };

@@ -190,6 +190,13 @@ impl Monitor {
         reached
     }
 
+    /// How far both directions of a connection have been delivered, for a flow in any direction. `None`
+    /// if there is no such connection.
+    pub fn progress(&mut self, flow: FlowKey) -> Option<Pair<Progress>> {
+        let at = self.table.get(&flow.bidirectional()).copied()?;
+        self.connections.get(at).map(|connection| connection.progress())
+    }
+
     /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes). It
     /// counts towards the limit until the sink learns that the connection is forgotten.
     pub fn charge(&mut self, flow: FlowKey, bytes: usize) {

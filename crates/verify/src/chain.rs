@@ -8,6 +8,7 @@ use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Op, RIGHT};
 use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
+use braid_packet::Header;
 
 use crate::check::{Found, Verdict, check};
 use crate::headers;
@@ -127,9 +128,11 @@ fn jobs(
             }
             if graph.goes_to_stack(point.node, *presence) {
                 let name = &chain.nodes[usize::from(point.node)].name;
+                let which = graph.stacked(point.node).contains(&Header::Udp);
+                let which = if which { "TCP and UDP" } else { "TCP" };
                 report
                     .not_covered
-                    .insert(format!("TCP packets go to the stack of {name} as they are"));
+                    .insert(format!("{which} packets go to the stack of {name} as they are"));
                 continue;
             }
             let residual = programs(point, *presence);

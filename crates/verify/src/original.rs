@@ -6,7 +6,6 @@ use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{RIGHT, RowId, Target, Term as Ending};
 use braid_ir::residual::{Counter, Point};
-use braid_packet::Header;
 
 use crate::ends::{Done, Path, Stop};
 use crate::join::{Arrival, merge, queue_has_room};
@@ -120,16 +119,13 @@ impl Walk<'_> {
             && self.terms.decided(left) != Some(false)
             && visits < self.most
         {
-            // Programs leave TCP packets to the stack of a stream function.
-            let left = match self.graph.goes_to_stack(point.node, Header::Tcp.bit()) {
-                true => {
-                    let packet = &stop.state.packet;
-                    let has = self.kind.has(self.terms, packet, Header::Tcp);
-                    let lacks = self.terms.not(has);
-                    self.terms.both(left, lacks)
-                }
-                false => left,
-            };
+            // Programs leave packets to the stack of a stream function.
+            let mut left = left;
+            for header in self.graph.stacked(point.node) {
+                let has = self.kind.has(self.terms, &stop.state.packet, *header);
+                let lacks = self.terms.not(has);
+                left = self.terms.both(left, lacks);
+            }
             // A function that sends packets is the last function of a program that reaches it.
             let quiet = self.terms.not(stop.state.world.sends);
             let guard = self.terms.both(left, quiet);

@@ -296,8 +296,10 @@ impl Walk<'_> {
 
     /// The function's TCP stack reads all of TCP, and keeps what it knows of each connection.
     fn stream(&mut self) {
-        let of_tcp = |header: Header| header == Header::Tcp || options::NAMED.contains(&header);
-        let fields = FIELDS.iter().filter(|info| of_tcp(info.header)).map(|info| info.field);
+        let stacked = self.model.stacked();
+        let is_read =
+            |header: Header| stacked.contains(&header) || options::NAMED.contains(&header);
+        let fields = FIELDS.iter().filter(|info| is_read(info.header)).map(|info| info.field);
         self.profile.reads.extend(fields);
         self.profile.tests.extend(options::NAMED);
         self.profile.reads_payload = true;

@@ -3,7 +3,8 @@
 //! A TCP stack follows connections, and runs the programs of a stream function for what a packet
 //! brings. A packet may bring something in both directions of its connection: an acknowledgement
 //! may give up missing bytes of the other direction, and then later ones are delivered. So the
-//! stand-in for a stream function does this for each TCP packet:
+//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the function
+//! has a program for alerts:
 //!
 //! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
 //! - It runs any of the function's programs, each once for the packet's direction and once for the
@@ -27,13 +28,14 @@ const CONNECTIONS: &str = "the connections";
 const UNKNOWN: &str = "unknown values";
 
 /// The fields of the two ends of a flow.
-const ENDS: [(Field, Field); 6] = [
+const ENDS: [(Field, Field); 7] = [
     (Field::InetSrc, Field::InetDst),
     (Field::IpSrc, Field::IpDst),
     (Field::Ip6Src, Field::Ip6Dst),
     (Field::InetSport, Field::InetDport),
     (Field::L4Sport, Field::L4Dport),
     (Field::TcpSport, Field::TcpDport),
+    (Field::UdpSport, Field::UdpDport),
 ];
 
 /// Whether a table with this name is hidden.

@@ -7,7 +7,6 @@ use braid_ir::chain::{Chain, Node, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, Model, RIGHT, Term};
 use braid_ir::residual::{Extent, Point};
-use braid_packet::Header;
 use std::collections::{HashMap, HashSet};
 
 /// The largest number of functions on a path.
@@ -89,8 +88,8 @@ impl<'a> Points<'a> {
     /// Whether packets with these headers go to a TCP stack at a point. Programs end in front of it.
     /// The presence of every header that the function there consults is known.
     pub(super) fn goes_to_stack(&self, number: usize, headers: &mut Headers) -> bool {
-        self.graph.goes_to_stack(self.order[number].node, Header::Tcp.bit())
-            && headers.has(Header::Tcp) == Ok(true)
+        let mut stacked = self.graph.stacked(self.order[number].node).iter();
+        stacked.any(|header| headers.has(*header) == Ok(true))
     }
 
     /// The number of a point, if the program covers the link from the point `number` to it.

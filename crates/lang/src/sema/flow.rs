@@ -25,7 +25,8 @@ pub fn has_bytes(lower: &mut Lower<'_>, span: Span) -> bool {
 }
 
 /// The headers that a stream function can test.
-pub const HEADERS: [Header; 5] = [Header::Ip4, Header::Ip6, Header::Inet, Header::L4, Header::Tcp];
+pub const HEADERS: [Header; 6] =
+    [Header::Ip4, Header::Ip6, Header::Inet, Header::L4, Header::Tcp, Header::Udp];
 
 /// Whether a stream function can test a header, because the flow of its connection decides it.
 pub fn knows_header(lower: &Lower<'_>, header: Header) -> bool {

@@ -99,7 +99,7 @@ fn programs(
         match item {
             NfItem::OnStream { what, from, body, .. } => {
                 let Some(events) = events(&mut lower, what, from.as_ref()) else { continue };
-                nf::begin(&mut lower, Mode::Stream(events[0]), of_stream());
+                nf::begin(&mut lower, Mode::Stream(events[0]), of_event(events[0]));
                 lower.block(body);
                 lower.b.end(Term::Return);
                 let program = nf::end_program(&mut lower);
@@ -121,10 +121,11 @@ fn programs(
     nf::finish(lower.model)
 }
 
-/// The facts at the start of a program for an event: the packets of a TCP flow have these headers.
-fn of_stream() -> Facts {
+/// The facts at the start of a program for an event: the packets of a TCP flow have these headers. An
+/// alert may be about a datagram of UDP instead.
+fn of_event(event: StreamEvent) -> Facts {
     let mut facts = Facts::start();
-    facts.learn(Header::Tcp);
+    facts.learn(if event == StreamEvent::Alert { Header::L4 } else { Header::Tcp });
     facts
 }
 
@@ -162,9 +163,10 @@ fn events(
     Some(found)
 }
 
-/// Builds the packet program: TCP packets go to the stack. When a connection is reset, both ends get
-/// a RST. Its later packets are dropped, and their senders get a RST again, because the first one may
-/// have been lost.
+/// Builds the packet program: TCP packets go to the stack, and so do UDP packets if there is a program
+/// for alerts. When a connection is reset, both ends get a RST. Its later packets are dropped, and their
+/// senders get a RST again, because the first one may have been lost. The packets of a flow of UDP
+/// are only dropped.
 fn packet_program(lower: &mut Lower<'_>) {
     nf::begin(lower, Mode::Packet, Facts::start());
     let row = RowId(u32::try_from(lower.model.rows.len()).unwrap_or(u32::MAX));
@@ -172,10 +174,15 @@ fn packet_program(lower: &mut Lower<'_>) {
     lower.model.rows.push(RowDecl { label, text: String::new(), line: 0 });
     lower.b.op(Op::Count { row });
     if lower.model.is_stream() {
-        let (tcp, onward) = (lower.b.block(), lower.b.block());
-        let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Tcp });
-        lower.b.branch_on_header(has, Header::Tcp, tcp, onward);
-        lower.b.start(tcp);
+        let (stack, onward) = (lower.b.block(), lower.b.block());
+        let has_alerts = lower.model.stream(StreamEvent::Alert).is_some();
+        let others = if has_alerts { lower.b.block() } else { onward };
+        branch_on(lower, Header::Tcp, stack, others);
+        if has_alerts {
+            lower.b.start(others);
+            branch_on(lower, Header::Udp, stack, onward);
+        }
+        lower.b.start(stack);
         let (verdict, is_new) = (lower.b.value(U32), lower.b.value(BOOL));
         let (seq, ack) = (lower.b.value(U32), lower.b.value(U32));
         lower.b.op(Op::Stream { verdict, is_new, seq, ack });
@@ -184,6 +191,11 @@ fn packet_program(lower: &mut Lower<'_>) {
             let goes_on = is(lower, verdict, 0);
             lower.b.branch(goes_on, onward, stopped);
             lower.b.start(stopped);
+            if has_alerts {
+                let tcp = lower.b.block();
+                branch_on(lower, Header::Tcp, tcp, ended);
+                lower.b.start(tcp);
+            }
             let (both, again) = (lower.b.block(), lower.b.block());
             lower.b.branch(is_new, both, again);
             lower.b.start(both);
@@ -202,6 +214,12 @@ fn packet_program(lower: &mut Lower<'_>) {
     }
     lower.b.end(Term::Output { ports: vec![Dest::Onward], row });
     lower.model.packet = nf::end_program(lower);
+}
+
+/// Branches on whether the packet has a header.
+fn branch_on(lower: &mut Lower<'_>, header: Header, yes: BlockId, no: BlockId) {
+    let has = lower.b.emit(BOOL, |out| Op::Has { out, header });
+    lower.b.branch_on_header(has, header, yes, no);
 }
 
 /// Whether a value of 32 bits is this number.
@@ -245,15 +263,13 @@ fn reset_again(lower: &mut Lower<'_>, done: BlockId) {
 /// Sends packets of the shape that fits the packet's IP version, and goes on in `done`.
 fn resets(lower: &mut Lower<'_>, done: BlockId, send: impl Fn(&mut Lower<'_>, Shape)) {
     let (ip4, ip6) = (lower.b.block(), lower.b.block());
-    let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip4 });
-    lower.b.branch_on_header(has, Header::Ip4, ip4, ip6);
+    branch_on(lower, Header::Ip4, ip4, ip6);
     lower.b.start(ip4);
     send(lower, Shape::Tcp4);
     lower.b.jump(done, Vec::new());
     lower.b.start(ip6);
-    let has = lower.b.emit(BOOL, |out| Op::Has { out, header: Header::Ip6 });
     let there = lower.b.block();
-    lower.b.branch_on_header(has, Header::Ip6, there, done);
+    branch_on(lower, Header::Ip6, there, done);
     lower.b.start(there);
     send(lower, Shape::Tcp6);
     lower.b.jump(done, Vec::new());

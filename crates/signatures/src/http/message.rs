@@ -2,12 +2,13 @@
 
 use super::body::{Framing, Method, Next};
 use super::head::{Head, Line, Malformed};
-use crate::eval::{self, Work};
+use crate::eval::Work;
 use crate::limits::{BODY_DEPTH, MAX_HEAD, MESSAGE_WORK, RAW_BODY_DEPTH};
-use crate::outcome::{Alert, Context};
+use crate::outcome::Context;
 use crate::rule::{Buffer, Stage};
+use crate::whole;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 /// The most bytes of a method.
 const MAX_METHOD: usize = 24;
@@ -59,7 +60,7 @@ impl Messages {
         &mut self,
         mut bytes: &[u8],
         methods: &mut VecDeque<Method>,
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) {
         while !bytes.is_empty() && self.state != State::Over {
             let taken = match self.state {
@@ -69,7 +70,7 @@ impl Messages {
             match taken {
                 Ok(taken) => bytes = bytes.get(taken..).unwrap_or_default(),
                 Err(Malformed) => {
-                    context.counts.malformed += 1;
+                    context.rules.counts.malformed += 1;
                     if matches!(self.state, State::Body(_)) {
                         self.evaluate_all(context);
                     }
@@ -80,11 +81,11 @@ impl Messages {
     }
 
     /// No more bytes come.
-    pub fn finish(&mut self, context: &mut Context<'_>) {
+    pub fn finish(&mut self, context: &mut Context<'_, '_>) {
         match self.state {
             State::Body(_) => self.evaluate_all(context),
             // The head is not complete.
-            _ if !self.raw.is_empty() => context.counts.malformed += 1,
+            _ if !self.raw.is_empty() => context.rules.counts.malformed += 1,
             _ => {}
         }
         self.leave();
@@ -105,7 +106,7 @@ impl Messages {
         &mut self,
         bytes: &[u8],
         methods: &mut VecDeque<Method>,
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) -> Result<usize, Malformed> {
         if self.raw.is_empty() {
             let empty = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
@@ -138,7 +139,7 @@ impl Messages {
     fn begin(
         &mut self,
         methods: &mut VecDeque<Method>,
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) -> Result<(), Malformed> {
         let head = Head::parse(&self.raw, self.is_request)?;
         let message = Message { head: &head, raw: &self.raw, body: &[] };
@@ -184,7 +185,7 @@ impl Messages {
         &mut self,
         mut framing: Framing,
         bytes: &[u8],
-        context: &mut Context<'_>,
+        context: &mut Context<'_, '_>,
     ) -> Result<usize, Malformed> {
         let next = framing.next(bytes)?;
         self.state = State::Body(framing);
@@ -201,7 +202,7 @@ impl Messages {
     }
 
     /// Keeps bytes of a body up to the depth, and then evaluates the rules.
-    fn keep(&mut self, bytes: &[u8], is_data: bool, context: &mut Context<'_>) {
+    fn keep(&mut self, bytes: &[u8], is_data: bool, context: &mut Context<'_, '_>) {
         if self.is_evaluated {
             return;
         }
@@ -220,13 +221,13 @@ impl Messages {
     }
 
     /// The message is complete.
-    fn end(&mut self, context: &mut Context<'_>) {
+    fn end(&mut self, context: &mut Context<'_, '_>) {
         self.evaluate_all(context);
         *self = Self { state: State::Head, ..Self::new(self.is_request) };
     }
 
     /// Evaluates the rules about whole messages.
-    fn evaluate_all(&mut self, context: &mut Context<'_>) {
+    fn evaluate_all(&mut self, context: &mut Context<'_, '_>) {
         if self.is_evaluated {
             return;
         }
@@ -261,44 +262,14 @@ impl<'a> Message<'a> {
     }
 
     /// Evaluates the rules of a stage. The rules that hold alert.
-    fn evaluate(&self, stage: Stage, is_request: bool, context: &mut Context<'_>) {
-        let (rules, buffers) = context.set.messages(stage);
+    fn evaluate(&self, stage: Stage, is_request: bool, context: &mut Context<'_, '_>) {
+        let (rules, buffers) = context.rules.set.messages(stage);
         if rules.is_empty() {
             return;
         }
         let seen = buffers.iter().filter_map(|of| Some((*of, self.buffer(*of, is_request)?)));
         let seen: Vec<(Buffer, Cow<'_, [u8]>)> = seen.collect();
-        let mut selected: BTreeSet<u32> = rules.always().iter().copied().collect();
-        for (buffer, bytes) in &seen {
-            let patterns: BTreeSet<u32> = rules.patterns(bytes).collect();
-            for pattern in patterns {
-                selected.extend(rules.selected(pattern, *buffer));
-            }
-        }
-        let mut work = Work(MESSAGE_WORK);
-        for number in selected {
-            let Some(rule) = context.set.rule(number) else { continue };
-            if !rule.applies(&context.flow, is_request) {
-                continue;
-            }
-            if work.is_used_up() {
-                context.counts.exhausted += 1;
-                return;
-            }
-            let mut of_rule = work.of_rule();
-            let each = rule.buffers.iter().map(|of| {
-                let at = seen.binary_search_by_key(&of.buffer, |(buffer, _)| *buffer);
-                let bytes = at.ok().and_then(|at| seen.get(at));
-                bytes.map_or(Ok(false), |(_, bytes)| eval::holds(&of.tests, bytes, &mut of_rule))
-            });
-            match eval::all(each) {
-                Ok(true) => {
-                    context.alerts.push(Alert { rule: number, from_client: is_request });
-                }
-                Ok(false) => {}
-                Err(_) => context.counts.exhausted += 1,
-            }
-        }
+        whole::evaluate(rules, &seen, (is_request, true), Work(MESSAGE_WORK), context);
     }
 }
 

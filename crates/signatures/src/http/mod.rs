@@ -32,7 +32,7 @@ impl Default for Http {
 
 impl Http {
     /// The next bytes of an end have come.
-    pub fn data(&mut self, from_client: bool, bytes: &[u8], context: &mut Context<'_>) {
+    pub fn data(&mut self, from_client: bool, bytes: &[u8], context: &mut Context<'_, '_>) {
         let Self { requests, responses, methods } = self;
         if from_client {
             requests.data(bytes, methods, context);
@@ -46,13 +46,13 @@ impl Http {
         if methods.len() > MAX_PIPELINED {
             // Which response belongs to which request is not known any more.
             methods.clear();
-            context.counts.malformed += 1;
+            context.rules.counts.malformed += 1;
             responses.leave();
         }
     }
 
     /// No more bytes of an end come.
-    pub fn finish(&mut self, from_client: bool, context: &mut Context<'_>) {
+    pub fn finish(&mut self, from_client: bool, context: &mut Context<'_, '_>) {
         self.of(from_client).finish(context);
     }
 

@@ -81,7 +81,7 @@ impl Lists {
     fn list<T: List>(&self, text: &str, depth: usize, what: &str) -> Result<T, Fault> {
         let found = self.parts::<T>(text, depth, what)?;
         if found.is_empty() {
-            return Err(Fault::wrong(what, format!("`{text}` has no {what}")));
+            return Err(Fault::unsupported(what, format!("`{text}` has no {what}")));
         }
         Ok(found)
     }

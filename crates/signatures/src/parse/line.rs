@@ -4,6 +4,7 @@ use super::fault::Fault;
 use super::names::Names;
 use super::options::Options;
 use crate::limits::MAX_TESTS;
+use crate::number::Value;
 use crate::rule::{Buffer, Header, Rule, Stage, Test, Tested, What};
 
 /// Reads a rule.
@@ -25,9 +26,10 @@ pub fn rule(text: &str, names: &Names) -> Result<Rule, Fault> {
         "pass" | "log" => return Err(Fault::unsupported(action, "this action")),
         _ => return Err(Fault::wrong(action, "an action is alert, drop or reject")),
     };
-    let is_http = match *protocol {
-        "tcp" | "tcp-stream" => false,
-        "http" | "http1" => true,
+    let protocol = match *protocol {
+        "tcp" | "tcp-stream" => Protocol::Tcp,
+        "http" | "http1" => Protocol::Http,
+        "udp" => Protocol::Udp,
         _ => return Err(Fault::unsupported(protocol, "this protocol")),
     };
     let is_both_ways = match *arrow {
@@ -45,7 +47,15 @@ pub fn rule(text: &str, names: &Names) -> Result<Rule, Fault> {
     let begin = text.len() - rest.len() + 1;
     let mut options = Options::read(inner, begin, names)?;
     options.signature.is_drop = is_drop;
-    finish(header, options, is_http)
+    finish(header, options, protocol)
+}
+
+/// What a rule is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Protocol {
+    Tcp,
+    Http,
+    Udp,
 }
 
 /// Words, in which lists in brackets may have spaces.
@@ -63,14 +73,10 @@ fn words(head: &str) -> Vec<&str> {
 }
 
 /// A rule of its parts.
-fn finish(header: Header, options: Options, is_http: bool) -> Result<Rule, Fault> {
-    let Options { signature, tests, from_client, .. } = options;
-    if signature.sid == 0 {
-        return Err(Fault::wrong("sid", "a rule has a sid from 1 on"));
-    }
-    if tests.len() > MAX_TESTS {
-        return Err(Fault::wrong("content", format!("a rule has at most {MAX_TESTS} tests")));
-    }
+fn finish(header: Header, options: Options, protocol: Protocol) -> Result<Rule, Fault> {
+    verify(&options, protocol)?;
+    let Options { signature, tests, from_client, bits, is_silent, threshold, .. } = options;
+    let is_established = options.is_established.filter(|_| protocol == Protocol::Udp);
     let mut buffers: Vec<Tested> = Vec::new();
     let mut is_monotone = true;
     for (buffer, test, is_plain) in tests {
@@ -82,16 +88,63 @@ fn finish(header: Header, options: Options, is_http: bool) -> Result<Rule, Fault
     }
     for of in &mut buffers {
         is_monotone &= !link(&mut of.tests);
+        known(&of.tests)?;
     }
-    let is_message = is_http || buffers.iter().any(|of| of.buffer != Buffer::Raw);
+    let has_buffer = buffers.iter().any(|of| of.buffer != Buffer::Raw);
+    let is_message = protocol == Protocol::Http || has_buffer;
     let from_client = side(&buffers, from_client)?;
     let stage = match (is_message, is_monotone) {
+        _ if protocol == Protocol::Udp => Stage::Datagram,
         (false, true) => Stage::Stream,
         (false, false) => Stage::StreamEnd,
         (true, _) if buffers.iter().all(|of| of.buffer.is_of_head()) => Stage::Head,
         (true, _) => Stage::Body,
     };
-    Ok(Rule { signature, header, from_client, stage, buffers })
+    Ok(Rule {
+        signature,
+        header,
+        from_client,
+        is_established,
+        stage,
+        buffers,
+        bits,
+        is_silent,
+        threshold,
+    })
+}
+
+/// Verifies that options fit together.
+fn verify(options: &Options, protocol: Protocol) -> Result<(), Fault> {
+    let Options { signature, tests, is_silent, threshold, .. } = options;
+    if signature.sid == 0 {
+        return Err(Fault::wrong("sid", "a rule has a sid from 1 on"));
+    }
+    let why = "packets would be dropped without an alert, by a rule with the action drop or reject";
+    if signature.is_drop && *is_silent {
+        return Err(Fault::unsupported("noalert", why));
+    }
+    if signature.is_drop && threshold.is_some_and(|of| of.is_limiting()) {
+        return Err(Fault::unsupported("threshold", why));
+    }
+    if tests.len() > MAX_TESTS {
+        return Err(Fault::wrong("content", format!("a rule has at most {MAX_TESTS} tests")));
+    }
+    if protocol == Protocol::Udp {
+        if tests.iter().any(|(buffer, ..)| *buffer != Buffer::Raw) {
+            return Err(Fault::unsupported("udp", "buffers of HTTP in datagrams"));
+        }
+        return match options.is_of_stream {
+            true => Err(Fault::unsupported("flow", "streams of datagrams")),
+            false => Ok(()),
+        };
+    }
+    if let Some(at) = options.size_at {
+        return Err(Fault::unsupported("dsize", "the size of segments").at(at));
+    }
+    match options.is_established {
+        Some(false) => Err(Fault::unsupported("flow", "`not_established` in a TCP connection")),
+        _ => Ok(()),
+    }
 }
 
 /// Notes for each test whether a later one counts from its end. Returns whether that depends on how
@@ -100,7 +153,7 @@ fn link(tests: &mut [Test]) -> bool {
     let mut is_fed = false;
     let mut is_open = false;
     for test in tests.iter_mut().rev() {
-        if !test.is_negated && matches!(test.what, What::Content(_) | What::Regex(_)) {
+        if test.has_end() {
             test.feeds = is_fed;
             is_open |= is_fed && matches!(test.what, What::Regex(_));
             is_fed = false;
@@ -108,6 +161,30 @@ fn link(tests: &mut [Test]) -> bool {
         is_fed |= test.is_relative;
     }
     is_open
+}
+
+/// Verifies that the tests of a buffer use only numbers that were found in the same buffer before.
+fn known(tests: &[Test]) -> Result<(), Fault> {
+    let mut found = Vec::new();
+    for test in tests {
+        let (name, used) = match &test.what {
+            What::Compare(number, _, value) => ("byte_test", vec![number.at, *value]),
+            What::Jump(number, _) => ("byte_jump", vec![number.at]),
+            What::Extract(number, ..) => ("byte_extract", vec![number.at]),
+            _ => continue,
+        };
+        let is_known = |value: &Value| match value {
+            Value::Fixed(_) => true,
+            Value::Found(at) => found.contains(at),
+        };
+        if !used.iter().all(is_known) {
+            return Err(Fault::unsupported(name, "a number from another buffer"));
+        }
+        if let What::Extract(.., at) = test.what {
+            found.push(at);
+        }
+    }
+    Ok(())
 }
 
 /// The end whose bytes the rule sees, by its flow and by its buffers.

@@ -2,11 +2,14 @@
 
 mod content;
 mod fault;
+mod flowbits;
 mod header;
 mod line;
 mod names;
+mod number;
 mod options;
 mod pcre;
+mod threshold;
 
 use crate::limits::{MAX_LINE, MAX_NAMES, MAX_REGEXES, MAX_RULES};
 use crate::rule::{Rule, What};

@@ -2,9 +2,11 @@
 
 use super::fault::Fault;
 use super::names::Names;
-use super::{content, pcre};
+use super::{content, flowbits, number, pcre, threshold};
+use crate::flowbits::BitsOfRule;
 use crate::limits::MAX_PLACE;
 use crate::rule::{Buffer, Content, Signature, Test, What};
+use crate::threshold::Threshold;
 use std::str::FromStr;
 
 /// The priority of rules that give none, as in Suricata.
@@ -14,6 +16,11 @@ const PRIORITY: u8 = 3;
 pub struct Options {
     pub signature: Signature,
     pub from_client: Option<bool>,
+    pub is_established: Option<bool>,
+    /// `flow:only_stream`.
+    pub is_of_stream: bool,
+    /// The place of a `dsize`.
+    pub size_at: Option<usize>,
     /// Each with its buffer, and whether more bytes cannot make it false.
     pub tests: Vec<(Buffer, Test, bool)>,
     /// The buffer of the tests that follow (a sticky buffer).
@@ -24,6 +31,11 @@ pub struct Options {
     /// The options about the place of the last content.
     places: Vec<&'static str>,
     flow: [bool; 2],
+    /// Of the numbers that were found.
+    names: number::Names,
+    pub bits: BitsOfRule,
+    pub is_silent: bool,
+    pub threshold: Option<Threshold>,
 }
 
 /// The buffers that options name, as modifiers of a content and as sticky buffers.
@@ -69,11 +81,18 @@ impl Options {
                 is_drop: false,
             },
             from_client: None,
+            is_established: None,
+            is_of_stream: false,
+            size_at: None,
             tests: Vec::new(),
             sticky: Buffer::Raw,
             open: None,
             places: Vec::new(),
             flow: [false; 2],
+            names: Vec::new(),
+            bits: BitsOfRule::default(),
+            is_silent: false,
+            threshold: None,
         };
         let (mut class, mut given) = (None, None);
         for (at, option) in split(text) {
@@ -88,6 +107,9 @@ impl Options {
                     given = Some(priority(value).map_err(|fault| fault.at(place))?);
                 }
                 _ => options.option(name, value).map_err(|fault| fault.at(place))?,
+            }
+            if name == "dsize" {
+                options.size_at = Some(place);
             }
         }
         if options.flow == [true, true] {
@@ -112,7 +134,16 @@ impl Options {
             ("content" | "uricontent", Some(value)) => self.content(name, value)?,
             ("pcre", Some(value)) => self.pcre(value)?,
             ("isdataat", Some(value)) => self.data_at(value)?,
+            ("byte_test" | "byte_jump" | "byte_extract", Some(value)) => {
+                self.number(name, value)?
+            }
+            ("dsize", Some(value)) => self.size(value)?,
             ("urilen", Some(value)) => self.uri_length(value)?,
+            ("threshold" | "detection_filter", Some(value)) => self.threshold(name, value)?,
+            ("flowbits", Some(value)) => {
+                flowbits::read(value, &mut self.bits, &mut self.is_silent)?
+            }
+            ("noalert", None) => self.is_silent = true,
             ("nocase" | "startswith" | "endswith" | "rawbytes", None) => self.modifier(name)?,
             ("fast_pattern", _) => {
                 self.last(name)?;
@@ -130,7 +161,18 @@ impl Options {
     fn flow(&mut self, value: &str) -> Result<(), Fault> {
         for word in value.split(',').map(str::trim) {
             let from_client = match word {
-                "established" | "only_stream" => continue,
+                "established" | "not_established" => {
+                    let is_established = word == "established";
+                    if self.is_established.is_some_and(|other| other != is_established) {
+                        return Err(Fault::wrong("flow", "it is established, or it is not"));
+                    }
+                    self.is_established = Some(is_established);
+                    continue;
+                }
+                "only_stream" => {
+                    self.is_of_stream = true;
+                    continue;
+                }
                 "to_server" | "from_client" => true,
                 "to_client" | "from_server" => false,
                 _ => return Err(Fault::unsupported("flow", format!("`{word}`"))),
@@ -139,6 +181,14 @@ impl Options {
             let [client, server] = &mut self.flow;
             *(if from_client { client } else { server }) = true;
         }
+        Ok(())
+    }
+
+    fn threshold(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        if self.threshold.is_some() {
+            return Err(Fault::wrong(name, "a rule has one threshold or one detection_filter"));
+        }
+        self.threshold = Some(threshold::read(name, value)?);
         Ok(())
     }
 
@@ -193,12 +243,25 @@ impl Options {
                 _ => return Err(Fault::unsupported("isdataat", format!("`{word}`"))),
             }
         }
-        let last = self.tests.last().map(|(buffer, ..)| *buffer);
-        let buffer = last.filter(|_| is_relative).unwrap_or(self.sticky);
+        let buffer = self.buffer_of_next(is_relative);
         self.add(buffer, What::DataAt(count as usize), is_relative, !is_negated);
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = is_negated;
         }
+        Ok(())
+    }
+
+    /// The buffer of a test that has no place for a modifier: of the test before, if it counts from
+    /// there.
+    fn buffer_of_next(&self, is_relative: bool) -> Buffer {
+        let last = self.tests.last().map(|(buffer, ..)| *buffer);
+        last.filter(|_| is_relative).unwrap_or(self.sticky)
+    }
+
+    fn number(&mut self, name: &str, value: &str) -> Result<(), Fault> {
+        let read = number::read(name, value, &mut self.names)?;
+        let buffer = self.buffer_of_next(read.is_relative);
+        self.add(buffer, read.what, read.is_relative, read.is_plain);
         Ok(())
     }
 
@@ -210,20 +273,23 @@ impl Options {
             "raw" => Buffer::RawUri,
             _ => return Err(Fault::wrong("urilen", "`norm` or `raw`")),
         };
-        let range = range.trim();
-        let count = |text: &str| number::<usize>("urilen", text.trim());
-        let (least, most) = if let Some((least, most)) = range.split_once("<>") {
-            (count(least)?.saturating_add(1), count(most)?.saturating_sub(1))
-        } else if let Some(least) = range.strip_prefix('>') {
-            (count(least)?.saturating_add(1), usize::MAX)
-        } else if let Some(most) = range.strip_prefix('<') {
-            let most = count(most)?.checked_sub(1);
-            (0, most.ok_or_else(|| Fault::wrong("urilen", "no length is below 0"))?)
-        } else {
-            (count(range)?, count(range)?)
-        };
+        let (least, most) = lengths("urilen", range)?;
         self.add(buffer, What::Length(least, most), false, false);
         self.open = None;
+        Ok(())
+    }
+
+    /// `dsize:10`, `!10`, `<10`, `>10`, `10<>20`: the bytes of a datagram.
+    fn size(&mut self, value: &str) -> Result<(), Fault> {
+        let (is_negated, range) = match value.strip_prefix('!') {
+            Some(range) => (true, range),
+            None => (false, value),
+        };
+        let (least, most) = lengths("dsize", range)?;
+        self.add(Buffer::Raw, What::Length(least, most), false, false);
+        if let Some((_, test, _)) = self.tests.last_mut() {
+            test.is_negated = is_negated;
+        }
         Ok(())
     }
 
@@ -321,6 +387,23 @@ impl Options {
     }
 }
 
+/// The least and the largest length of `10`, `<10`, `>10` or `10<>20`.
+fn lengths(name: &str, range: &str) -> Result<(usize, usize), Fault> {
+    let range = range.trim();
+    let count = |text: &str| number::<usize>(name, text.trim());
+    if let Some((least, most)) = range.split_once("<>") {
+        return Ok((count(least)?.saturating_add(1), count(most)?.saturating_sub(1)));
+    }
+    if let Some(least) = range.strip_prefix('>') {
+        return Ok((count(least)?.saturating_add(1), usize::MAX));
+    }
+    if let Some(most) = range.strip_prefix('<') {
+        let most = count(most)?.checked_sub(1);
+        return Ok((0, most.ok_or_else(|| Fault::wrong(name, "no length is below 0"))?));
+    }
+    Ok((count(range)?, count(range)?))
+}
+
 /// A priority, from 1 to 255.
 pub fn priority(text: &str) -> Result<u8, Fault> {
     let priority: u8 = number("priority", text.trim())?;
@@ -330,7 +413,7 @@ pub fn priority(text: &str) -> Result<u8, Fault> {
     }
 }
 
-fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
+pub fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| is_number);
     number.ok_or_else(|| {

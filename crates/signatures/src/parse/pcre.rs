@@ -316,7 +316,7 @@ mod tests {
 
     /// Whether an expression matches a text. `None` if it is refused.
     fn matches(expression: &str, text: &str) -> Option<bool> {
-        pcre(&format!("\"{expression}\"")).ok().map(|pcre| pcre.regex.is_match(text.as_bytes()))
+        pcre(&format!("\"{expression}\"")).ok().map(|pcre| pcre.regex.is_match(text.as_bytes(), 0))
     }
 
     #[test]

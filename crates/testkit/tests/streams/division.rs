@@ -7,6 +7,7 @@ use braid_compiler::sharding::{
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{BinOp, Op, ParamTy, Sum};
+use braid_ir::value::ParamValue;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
 use braid_testkit::harness::{self, Engine as Kind, Form, USERS, by_sender, roomy, settled};
@@ -73,8 +74,14 @@ fn conflict(divided: &Chain, found: &Sharding, seed: u64) -> Option<String> {
 fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
     let alone = |placement| matches!(placement, Placement::Local | Placement::Replicated);
     let mut params = chain.nodes.iter().flat_map(|node| &node.model.params);
+    let mut values = chain.nodes.iter().flat_map(|node| &node.params);
+    let counts = |value: &ParamValue| match value {
+        ParamValue::Signatures(set) => set.has_thresholds(),
+        _ => false,
+    };
     found.tables.iter().all(|table| alone(table.placement) && table.exceptions.is_empty())
         && !params.any(|param| matches!(param.ty, ParamTy::Pool(..)))
+        && !values.any(counts)
 }
 
 #[test]

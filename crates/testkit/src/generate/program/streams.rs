@@ -58,6 +58,18 @@ alert tcp any any -> any any (flow:to_server; content:"x"; content:!"z"; sid:3;)
 alert tcp any any -> any any (pcre:"/(zz|ab)+/"; content:"x"; distance:0; sid:4;)
 alert http any any -> any any (msg:"get"; http.method; content:"GET"; sid:5;)
 drop tcp any any <> 10.0.0.2 any (msg:"evil"; content:"aba"; sid:6;)
+alert tcp any any -> any any (content:"x"; flowbits:toggle,x; flowbits:noalert; sid:7;)
+alert tcp any any -> any any (content:"a"; flowbits:isset,x; sid:8;)
+alert tcp any any -> any any (content:"b"; flowbits:isnotset,x; flowbits:set,b; sid:9;)
+alert udp any any -> any any (content:"a"; flowbits:isnotset,a; flowbits:set,a; sid:12;)
+alert udp any any -> any any (flow:established; dsize:>3; content:"b"; sid:13;)
+drop udp any any -> any any (byte_test:1,&,1,0; content:"evil"; sid:14;)
+"#;
+
+/// More of them. With these, what holds for one connection counts for others.
+const THRESHOLDS: &str = r#"
+alert tcp any any -> any any (content:"a"; threshold:type both,track by_src,count 2,seconds 2; sid:10;)
+alert http any any -> any any (content:"a"; detection_filter:track by_dst,count 1,seconds 1; sid:11;)
 "#;
 
 /// The program of a seed.
@@ -88,7 +100,8 @@ pub fn program(seed: u64) -> Program {
         if inspects.one_in(2) {
             inspecting(number, &mut inspects, &mut text);
             path.push(format!("g{number}(rules: signatures(\"alerts.rules\"))"));
-            files.insert("alerts.rules".to_owned(), SIGNATURES.to_owned());
+            let more = if inspects.one_in(3) { THRESHOLDS } else { "" };
+            files.insert("alerts.rules".to_owned(), [SIGNATURES, more].concat());
         }
     }
     path.push("wan".to_owned());
@@ -112,7 +125,7 @@ fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
     text.line("alerts += 1;");
     text.line(&format!(
         "emit ALERT{number} {{ sid: alert.sid, rev: alert.rev, priority: alert.priority, message: \
-         alert.message, client: alert.from_client, src: inet.src, dport: tcp.dport }};"
+         alert.message, client: alert.from_client, src: inet.src, dport: l4.dport }};"
     ));
     let end = *rng.pick(&["bypass;", "reset \"alerts\";", "forward;"]);
     text.line(&format!("if alert.drop or alerts > {} {{ {end} }}", 1 + rng.below(4)));

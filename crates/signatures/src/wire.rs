@@ -1,0 +1,33 @@
+//! Numbers and lists as bytes, for what is saved.
+
+pub fn number(number: u64, out: &mut Vec<u8>) {
+    out.extend(number.to_le_bytes());
+}
+
+pub fn list(bytes: &[u8], out: &mut Vec<u8>) {
+    number(bytes.len() as u64, out);
+    out.extend(bytes);
+}
+
+pub fn take<'a>(from: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = from.split_at_checked(count)?;
+    *from = rest;
+    Some(taken)
+}
+
+pub fn read_number(from: &mut &[u8]) -> Option<u64> {
+    take(from, 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+pub fn read_bool(from: &mut &[u8]) -> Option<bool> {
+    match read_number(from)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+pub fn read_list<'a>(from: &mut &'a [u8], most: usize) -> Option<&'a [u8]> {
+    let len = usize::try_from(read_number(from)?).ok().filter(|len| *len <= most)?;
+    take(from, len)
+}

@@ -1,0 +1,79 @@
+#![no_main]
+//! Reads a file of signatures, and lets them inspect bytes as a connection and as datagrams. What is
+//! saved after each part must go on as what was not, and memory must stay within its limit.
+
+use braid_signatures::{
+    Alert, Counts, Datagrams, Flow, Inspection, Rules, Signatures, Thresholds, limits, load,
+};
+use libfuzzer_sys::fuzz_target;
+
+const FLOW: Flow = Flow { version: 4, src: 1, dst: 2, sport: 1000, dport: 80 };
+/// Two directions with their bytes, heads and bodies, in vectors that may have twice the room.
+const MEMORY: usize = 4
+    * (limits::STREAM_DEPTH + limits::MAX_HEAD + limits::RAW_BODY_DEPTH + limits::BODY_DEPTH)
+    + (1 << 20);
+
+/// What the rules say. With `is_saved`, everything is saved and read again after each part.
+fn play(set: &Signatures, parts: &[&[u8]], is_saved: bool) -> (Vec<Alert>, Counts) {
+    let (mut thresholds, mut counts, mut alerts) = Default::default();
+    let (mut inspection, mut datagrams) = (Inspection::default(), Datagrams::default());
+    let mut offsets = [0; 2];
+    for (number, part) in parts.iter().enumerate() {
+        let from_client = number % 2 == 0;
+        let flow = if from_client { FLOW } else { FLOW.reversed() };
+        let now = number as u64 * 1_000_000_000;
+        let rules = &mut Rules {
+            set,
+            thresholds: &mut thresholds,
+            now,
+            counts: &mut counts,
+            alerts: &mut alerts,
+        };
+        let offset = &mut offsets[usize::from(from_client)];
+        inspection.data(rules, (flow, from_client), (*offset, part));
+        *offset += part.len() as u64;
+        datagrams.datagram(rules, (flow, from_client, number > 0), part);
+        if is_saved {
+            inspection = Inspection::from_bytes(&inspection.to_bytes()).expect("whole");
+            datagrams = Datagrams::from_bytes(&datagrams.to_bytes()).expect("whole");
+            thresholds = Thresholds::from_bytes(&thresholds.to_bytes()).expect("whole");
+        }
+        assert!(inspection.memory() <= MEMORY);
+    }
+    let now = u64::MAX;
+    let (thresholds, counts_now) = (&mut thresholds, &mut counts);
+    let rules =
+        &mut Rules { set, thresholds, now, counts: counts_now, alerts: &mut alerts };
+    inspection.close(rules, FLOW);
+    (alerts, counts)
+}
+
+/// The parts, each behind a byte with its length.
+fn parts(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut parts = Vec::new();
+    while let Some((len, rest)) = bytes.split_first() {
+        let (part, behind) = rest.split_at(rest.len().min(usize::from(*len)));
+        parts.push(part);
+        bytes = behind;
+    }
+    parts
+}
+
+// A file of signatures, a zero byte, and the parts.
+fuzz_target!(|bytes: &[u8]| {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    let parts = parts(bytes.get(end + 1..).unwrap_or_default());
+    let loaded = load(&text);
+    for refused in &loaded.refused {
+        assert!(!refused.name.is_empty() && refused.at <= refused.text.len());
+    }
+    let again = load(&loaded.set.lines().join("\n"));
+    assert_eq!((again.set == loaded.set, again.refused.len()), (true, 0));
+    let found = play(&loaded.set, &parts, false);
+    assert!(found.0.iter().all(|alert| loaded.set.get(alert.rule).is_some()));
+    // What is read again forgets how often rules were tried, and which have taken too long.
+    if parts.len() <= usize::from(limits::TRIES) && found.1.exhausted == 0 {
+        assert_eq!(play(&loaded.set, &parts, true), found);
+    }
+});
