@@ -32,6 +32,7 @@ mod mutants;
 mod native_functions;
 mod ops;
 mod options;
+mod passing;
 mod prefetch;
 mod program;
 mod programs;

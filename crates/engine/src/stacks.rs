@@ -1,7 +1,7 @@
 //! The TCP stacks of stream functions. Functions that see the same packets share a stack, in each
 //! worker.
 
-use crate::streams::Passing;
+use crate::passing::Passing;
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
 use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};

@@ -197,7 +197,8 @@ impl Literals {
         best: &mut Option<u32>,
     ) -> StateID {
         for &byte in bytes {
-            if state == self.root && self.is_skipped[usize::from(byte)] {
+            let is_skipped = self.is_skipped.get(usize::from(byte)).copied().unwrap_or(false);
+            if is_skipped && state == self.root {
                 continue;
             }
             state = automaton.next_state(Anchored::No, state, byte);
