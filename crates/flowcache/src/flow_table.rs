@@ -482,7 +482,7 @@ fn counted(residual: &Residual, counter_lists: &[(CounterListId, i32)]) -> Vec<F
     let counter_lists =
         counter_lists.iter().map(|(counters, _)| &residual.counter_lists[counters.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
-    for one in counter_lists.flatten() {
+    for one in counter_lists.flatten().filter(|one| one.counter != Counter::Background) {
         let known = parts.iter().position(|part| part.node == one.node);
         let at = known.unwrap_or_else(|| {
             parts.push(FlowPart {
@@ -499,6 +499,7 @@ fn counted(residual: &Residual, counter_lists: &[(CounterListId, i32)]) -> Vec<F
             Counter::Forward => {}
             Counter::Backward => parts[at].backward = true,
             Counter::Row(row) => parts[at].rows.push(row),
+            Counter::Background => {}
         }
     }
     parts.sort_by_key(|part| part.node);
