@@ -118,7 +118,7 @@ impl Draft {
     }
 
     /// Adds a step with results of these types. `faults` says whether the step may end with a
-    /// fault. In handlers no step does, because a branch leads past it ([`super::handlers`]).
+    /// fault. In handlers no step does, because a branch leads past it ([`super::faults`]).
     pub(super) fn act(
         &mut self,
         visit: &Visit<'_>,
