@@ -85,11 +85,30 @@ fn check_warns_of_a_handler_that_nothing_publishes_for() {
 }
 
 #[test]
-fn such_a_chain_runs_on_one_worker_with_the_reason() {
+fn handlers_divide_like_the_functions_whose_packets_they_see() {
     let folder = folder();
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--workers", "2", "--json"];
+    let summary = folder.braid(&args).code(0).json();
+    assert_eq!(summary["packets_out"]["wan"], 2, "{summary}");
+    folder.braid(&["check", "chain.braid", "--workers", "2"]).code(0).says("2 workers");
+}
+
+#[test]
+fn chain_with_events_of_timers_runs_on_one_worker_with_the_reason() {
+    let folder = folder();
+    let timer = "every 1 s { emit SEEN { src: 10.0.0.1 }; }\n  match";
+    folder.write("chain.braid", &CHAIN.replacen("match", timer, 1));
     let args = ["run", "chain.braid", "--in", "in.pcap", "--workers", "2"];
-    folder.braid(&args).code(0).warns("gate takes events");
-    folder.braid(&["check", "chain.braid", "--workers", "2"]).says("gate takes events");
+    let reason = "gate takes events that counter publishes without a packet";
+    folder.braid(&args).code(0).warns(reason);
+    folder.braid(&["check", "chain.braid", "--workers", "2"]).says(reason);
+}
+
+#[test]
+fn verify_proves_programs_with_handlers() {
+    let folder = folder();
+    let summary = folder.braid(&["verify", "chain.braid", "--json"]).code(0).json();
+    assert_eq!(summary["verdict"], "proven", "{summary}");
 }
 
 #[test]

@@ -136,7 +136,9 @@ fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
     if !matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_)) {
         return false;
     }
-    let mut ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
+    let handlers = model.handlers.iter().map(|(_, program)| program);
+    let programs = handlers.chain([&model.packet]);
+    let mut ops = programs.flat_map(|program| &program.blocks).flat_map(|block| &block.ops);
     let mut slots = model.state.iter().flat_map(|decl| &decl.default).flatten();
     slots.any(|slot| *slot == Setting::Param(param))
         || ops.any(|op| match *op {

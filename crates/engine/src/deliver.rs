@@ -32,10 +32,10 @@ fn deliver_all(functions: &mut Functions, out: &mut dyn Outputs) {
     // A residual program goes on with the entries that it has found.
     let run = functions.touched.run;
     for published in std::mem::take(&mut functions.scratch.published) {
-        let Published { node, shard, event, fields, made } = published;
+        let Published { node, worker, event, fields, made } = published;
         out.event(made);
         for taker in takers(functions, node, event) {
-            handle(functions, taker, shard, &fields, out);
+            handle(functions, taker, worker, &fields, out);
         }
         deliver(functions, out);
     }

@@ -164,6 +164,12 @@ impl Exec<'_, '_> {
             Op::StateDelete { state, key } => {
                 context.with_key(values, parts(key), |context, key| context.delete(*state, key));
             }
+            Op::Emit { event, args } if !context.subscriptions.stays_outside(node, *event) => {
+                // The program itself has the handlers.
+                let made = context.event(values, *event, args);
+                context.out.event(made);
+                return Ok(());
+            }
             op => context.common(Some(&mut self.work), values, op)?,
         }
         deliver_now(self.functions, self.out);

@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 pub(crate) struct ExecContext<'a> {
     /// The function's position in the chain.
     pub(crate) node: u16,
+    /// The worker that runs the program. Timers and expiry programs run on the worker of their shard.
+    pub(crate) worker: u16,
     /// The shard of the function's state that the worker uses.
     pub(crate) shard: u16,
     /// The time (ns).
@@ -174,6 +176,7 @@ impl Functions {
         let instance = &mut self.instances[usize::from(node)];
         ExecContext {
             node,
+            worker: shard,
             shard,
             now: self.now,
             model: &config.model,
@@ -224,6 +227,6 @@ impl Functions {
         out: &'a mut dyn Outputs,
     ) -> ExecContext<'a> {
         let shard = self.instances[usize::from(node)].shard(worker);
-        self.context(node, shard, Role::Packet, out)
+        ExecContext { worker, ..self.context(node, shard, Role::Packet, out) }
     }
 }

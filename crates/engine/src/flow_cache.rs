@@ -78,7 +78,7 @@ impl braid_flowcache::Functions for Functions {
 
     fn is_taken(&self, node: u16, event: EventId) -> bool {
         let is_forgotten = self.mutants.has(DeliveryMutant::TakenRecorded);
-        !self.subscriptions.of(node, event).is_empty() && !is_forgotten
+        self.subscriptions.stays_outside(node, event) && !is_forgotten
     }
 
     #[inline(always)]

@@ -161,6 +161,7 @@ pub(crate) fn on_ending(
 ) {
     let mut nested = ExecContext {
         node: context.node,
+        worker: shard,
         shard,
         now: context.now,
         model: context.model,

@@ -283,7 +283,8 @@ impl ExecContext<'_> {
         }
     }
 
-    fn emit(&mut self, values: &Values<'_>, event: EventId, args: &[EventArg]) {
+    /// The event that a program publishes.
+    pub(crate) fn event(&self, values: &Values<'_>, event: EventId, args: &[EventArg]) -> Event {
         let decl = &self.model.events[event.index()];
         let value = |arg: &EventArg| match arg {
             EventArg::Value(id) => EventValue::Scalar(values.ty(*id).kind, values.get(*id)),
@@ -298,13 +299,17 @@ impl ExecContext<'_> {
             }),
         };
         let names = decl.fields.iter().map(|(name, _)| name.clone());
-        let made = Event {
+        Event {
             time_ns: self.now,
             node: self.node,
             name: decl.name.clone(),
             ancestors: decl.ancestor_names(),
             fields: names.zip(args.iter().map(value)).collect(),
-        };
+        }
+    }
+
+    fn emit(&mut self, values: &Values<'_>, event: EventId, args: &[EventArg]) {
+        let made = self.event(values, event, args);
         if self.subscriptions.is_empty() {
             return self.out.event(made);
         }
@@ -313,8 +318,8 @@ impl ExecContext<'_> {
             _ => 0,
         };
         let fields = args.iter().map(word).collect();
-        let (node, shard) = (self.node, self.shard);
-        self.scratch.published.push(Published { node, shard, event, fields, made });
+        let (node, worker) = (self.node, self.worker);
+        self.scratch.published.push(Published { node, worker, event, fields, made });
     }
 }
 

@@ -265,7 +265,7 @@ fn goes_backward(residual: &Residual, node: u16, counters: CounterListId) -> boo
         counters.iter().filter(|one| one.node == node).find_map(|one| match one.counter {
             Counter::Forward => Some(false),
             Counter::Backward => Some(true),
-            Counter::Row(RowId(_)) => None,
+            Counter::Row(RowId(_)) | Counter::Background => None,
         })
     };
     let own = residual.counter_lists.get(counters.0 as usize).and_then(|own| says(own));

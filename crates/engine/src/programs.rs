@@ -186,6 +186,10 @@ impl Program {
                 Counter::Forward => &mut counters.forward,
                 Counter::Backward => &mut counters.backward,
                 Counter::Row(row) => &mut counters.rows[row.index()],
+                Counter::Background => {
+                    counters.background_faults += packets;
+                    continue;
+                }
             };
             traffic.packets += packets;
             traffic.bytes = traffic.bytes.wrapping_add(bytes);

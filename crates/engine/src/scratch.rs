@@ -36,8 +36,8 @@ pub(crate) struct Scratch {
 /// An event that a program has published, and that its handlers have not had yet.
 pub(crate) struct Published {
     pub(crate) node: u16,
-    /// The shard in which the program ran.
-    pub(crate) shard: u16,
+    /// The worker that ran the program.
+    pub(crate) worker: u16,
     pub(crate) event: EventId,
     /// Its fields. Texts are 0.
     pub(crate) fields: Vec<Word>,

@@ -186,6 +186,12 @@ impl Findings {
         self.recording.enter(values);
     }
 
+    /// Marks a value as equal to another one, if that one equals bits of the key.
+    pub(crate) fn is_key_of(&mut self, value: ValueId, of: ValueId) {
+        let key = self.keys.iter().find(|(known, _)| *known == of).copied();
+        self.keys.extend(key.map(|(_, bits)| (value, bits)));
+    }
+
     /// Pins a value: it decides about the path, or becomes a part of the record template.
     pub(crate) fn pin(&mut self, values: &Values<'_>, id: ValueId) {
         self.recording.pin(id, values.get(id));

@@ -150,14 +150,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             recording.set_source(*param, *source);
         }
         for (param, arg) in params.iter().zip(&target.args) {
-            self.is_key_of(*param, *arg);
+            self.findings.is_key_of(*param, *arg);
         }
-    }
-
-    /// Marks a value as equal to another one, if that one equals bits of the key.
-    fn is_key_of(&mut self, value: ValueId, of: ValueId) {
-        let key = self.findings.keys.iter().find(|(known, _)| *known == of).copied();
-        self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
     /// The number of bytes by which the packet is longer than on arrival.
@@ -185,6 +179,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.depend_on_operands(node, values, op);
         let done = self.functions.compute(node, values, op).is_some();
         self.findings.set_dependency(out, ValueDependency::Fixed);
+        if let Op::Resize { out, a } = *op
+            && values.width(out) >= values.width(a)
+        {
+            self.findings.is_key_of(out, a);
+        }
         self.findings.recording.operation(node, values, op);
         done
     }

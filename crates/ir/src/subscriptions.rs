@@ -5,19 +5,15 @@
 //! Types of two functions are the same if they have the same name. They must then have the same
 //! fields and ancestors.
 
+mod inlining;
+mod subscriber;
+
+pub use subscriber::Subscriber;
+
 use crate::chain::Chain;
 use crate::model::{Ancestor, EventDecl, EventId, EventTy, Model, Op, Program, StateDecl};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter::once;
-
-/// A handler that takes an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Subscriber {
-    /// The function, by number.
-    pub node: u16,
-    /// The handler's place in [`Model::handlers`].
-    pub handler: usize,
-}
 
 /// Which handlers run for the events of each function.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,6 +21,8 @@ pub struct Subscriptions {
     /// For each function and each of its event types, the handlers in the order of the functions.
     /// Empty if there are none at all.
     of: Vec<Vec<Vec<Subscriber>>>,
+    /// For each function and each of its event types, whether programs contain the handlers.
+    inlined: Vec<Vec<bool>>,
 }
 
 /// A function that publishes an event, which makes the next function run.
@@ -99,11 +97,12 @@ impl Subscriptions {
         if of.iter().flatten().all(Vec::is_empty) {
             of.clear();
         }
-        let found = Self { of };
-        match found.circle(models) {
-            Some(circle) => Err(Problem::Circle(circle)),
-            None => Ok(found),
+        let mut found = Self { of, inlined: Vec::new() };
+        if let Some(circle) = found.circle(models) {
+            return Err(Problem::Circle(circle));
         }
+        found.inlined = inlining::inlined(models, &found.of);
+        Ok(found)
     }
 
     /// The handlers that run for an event of a function, in their order.
@@ -111,6 +110,24 @@ impl Subscriptions {
     pub fn of(&self, node: u16, event: EventId) -> &[Subscriber] {
         let of_node = self.of.get(usize::from(node));
         of_node.and_then(|of_node| of_node.get(event.index())).map_or(&[], Vec::as_slice)
+    }
+
+    /// The handlers that a residual program contains behind the step that publishes the event, in
+    /// their order.
+    #[must_use]
+    pub fn inlined(&self, node: u16, event: EventId) -> &[Subscriber] {
+        let of_node = self.inlined.get(usize::from(node));
+        match of_node.and_then(|of_node| of_node.get(event.index())) {
+            Some(true) => self.of(node, event),
+            Some(false) | None => &[],
+        }
+    }
+
+    /// Whether handlers of an event stay outside of residual programs. The engine runs them behind
+    /// the step that publishes the event.
+    #[must_use]
+    pub fn stays_outside(&self, node: u16, event: EventId) -> bool {
+        self.of(node, event).len() > self.inlined(node, event).len()
     }
 
     /// Whether no function of the chain takes events.

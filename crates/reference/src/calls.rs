@@ -251,13 +251,13 @@ pub(super) fn publish(
 /// runs to its end, with the handlers of the events that it publishes, before the next one starts.
 fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
     for Subscriber { node, handler } in env.others.takers(env.node, event) {
-        let worker = u16::try_from(env.shard).unwrap_or(u16::MAX);
         // Events do not go round in circles, so the function is not at work.
         let Some((instance, others)) = env.others.again().take(node) else { continue };
         let model = instance.model.clone();
         let env = Env {
             node,
-            shard: instance.shard(worker),
+            worker: env.worker,
+            shard: instance.shard(env.worker),
             now: env.now,
             instance,
             others,

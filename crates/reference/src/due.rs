@@ -98,6 +98,7 @@ impl Reference {
         let (instance, others) = all.take(node).expect("it is a function of the chain");
         Env {
             node,
+            worker: u16::try_from(shard).unwrap_or(u16::MAX),
             shard,
             now: self.now,
             instance,

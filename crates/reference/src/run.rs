@@ -17,6 +17,8 @@ use braid_packet::{Packet, crypt};
 pub(super) struct Env<'a> {
     /// The function.
     pub(super) node: u16,
+    /// The worker that runs the program. Timers and expiry programs run on the worker of their shard.
+    pub(super) worker: u16,
     /// The worker's shard of its state.
     pub(super) shard: usize,
     /// The current time.
@@ -47,6 +49,7 @@ impl Env<'_> {
     pub(super) fn nested(&mut self) -> Env<'_> {
         Env {
             node: self.node,
+            worker: self.worker,
             shard: self.shard,
             now: self.now,
             instance: self.instance,

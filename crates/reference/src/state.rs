@@ -57,7 +57,8 @@ fn run_expire(env: &mut Env<'_>, state: StateId, entry: Entry) {
     if let Some((_, program)) = model.expire.iter().find(|(of, _)| *of == state) {
         // The program runs in the shard where the entry was created, in whatever shard it ends. So
         // its pool members return to that shard.
-        let nested = Env { shard: entry.shard, ..env.nested() };
+        let worker = u16::try_from(entry.shard).unwrap_or(u16::MAX);
+        let nested = Env { worker, shard: entry.shard, ..env.nested() };
         in_background(nested, Role::Expire(entry.slots, entry.key.to_vec()), program);
     }
 }

@@ -72,6 +72,7 @@ impl Reference {
         let shard = instance.shard(walk.worker);
         let env = Env {
             node,
+            worker: walk.worker,
             shard,
             now: self.now,
             instance,

@@ -118,11 +118,99 @@ fn workers_of_chains_with_limits_are_equal_to_shards() {
     }
 }
 
+/// Two functions that count in handlers what others of their own kind publish.
+const HANDLERS: &str = "
+event SEEN extends EVENT { src: u128 }
+event OFTEN extends SEEN;
+event DROPS extends EVENT { src: u128 }
+
+nf source() {
+  state known: u8 per inet.src = 0;
+  match {
+    has inet => {
+      known += 1;
+      if known > 1 { emit OFTEN { src: inet.src }; }
+      output;
+    }
+    else => output;
+  }
+}
+nf gate(most: u32) {
+  state seen: u32 per (u128) = 0;
+  on SEEN {
+    seen[event.src] += 1;
+    if seen[event.src] > most { emit DROPS { src: event.src }; }
+  }
+  match {
+    has inet and seen[inet.src] > most => drop \"often\";
+    else => output;
+  }
+}
+nf ledger() {
+  state drops: u32 KEY = 0;
+  on DROPS { drops[INDEX] += 1; }
+  match {
+    has inet and drops[OWN] > 9 => drop \"full\";
+    else => output;
+  }
+}
+chain handlers {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  path lan <-> source() <-> gate(most: 2) <-> ledger() <-> wan;
+  workers 3;
+}
+";
+
+/// The chain of handlers. The ledger counts for each source, or in one entry for all.
+fn handlers(alone: bool) -> Chain {
+    let source = match alone {
+        true => HANDLERS.replace("KEY", "global").replace("[INDEX]", "").replace("[OWN]", ""),
+        false => HANDLERS
+            .replace("KEY", "per (u128)")
+            .replace("INDEX", "event.src")
+            .replace("OWN", "inet.src"),
+    };
+    let unit = harness::unit("test.braid", &source, &BTreeMap::new(), Form::AsWritten);
+    unit.unwrap_or_else(|errors| panic!("{errors}")).chains.pop().expect("a chain")
+}
+
+#[test]
+fn handlers_run_on_the_worker_of_the_packet_and_do_what_one_worker_does() {
+    let (divided, found) = divide(handlers(false)).expect("a chain with a graph");
+    assert_eq!(found.verdict, Verdict::Split, "{found:?}");
+    assert!(found.tables.iter().all(|table| table.placement == Placement::Local), "{found:?}");
+    let mut wrong = 0;
+    for seed in budget::seeds(6) {
+        for kind in Kind::drawn(seed, seed == 0).into_iter().chain([USERS[0]]) {
+            let differs = differs_from_shards(&divided, kind, seed, 300);
+            assert!(differs.is_none(), "seed {seed}: {}", differs.unwrap_or_default());
+        }
+        let one = Generated { seed, chain: handlers(false), found: found.clone() };
+        assert_eq!(differs_from_one(&divided, &one), None, "seed {seed}");
+        assert_eq!(conflict(&one, &divided.steering), None, "seed {seed}");
+        // Under another steering, handlers change entries that packets do not find.
+        let other = Chain { steering: Steering::by_connection(), ..divided.clone() };
+        wrong += usize::from(differs_from_one(&other, &one).is_some());
+    }
+    assert!(wrong > 0, "another steering makes no difference");
+}
+
+#[test]
+fn table_that_only_handlers_change_belongs_to_one_worker() {
+    let found = sharding(&handlers(true)).expect("a chain with a graph");
+    assert_eq!(found.verdict, Verdict::OneWorker, "{found:?}");
+    let owned = found.tables.iter().filter(|table| table.placement == Placement::Owner);
+    assert_eq!(owned.map(|table| &*table.table).collect::<Vec<_>>(), ["drops"], "{found:?}");
+}
+
 /// Whether functions of a chain have something of their own on each worker besides tables.
 fn is_apart(chain: &Chain) -> bool {
     let apart = |model: &Model| {
         let pool = |ty: &ParamTy| matches!(ty, ParamTy::Pool(..));
-        let blocks = model.packet.blocks.iter().flat_map(|block| &block.ops);
+        let handlers = model.handlers.iter().map(|(_, program)| program);
+        let programs = handlers.chain([&model.packet]);
+        let blocks = programs.flat_map(|program| &program.blocks).flat_map(|block| &block.ops);
         let is_random = |op: &Op| matches!(op, Op::Extern { name, .. } if name == "random");
         model.params.iter().any(|param| pool(&param.ty))
             || !model.timers.is_empty()

@@ -1,6 +1,7 @@
 //! Tests events between functions: all engines deliver them as the reference engine does, and the
-//! comparison finds each mutant of the delivery.
+//! comparison finds each mutant of handlers.
 
+use braid_compiler::synth::SynthMutant;
 use braid_engine::{Compiled, DELIVERY_MUTANTS, DeliveryMutant};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Model, Op};
@@ -37,6 +38,8 @@ struct Seen {
     /// Events that a handler took, and handlers that ran.
     taken: usize,
     handled: usize,
+    /// Events that a handler took outside of programs.
+    outside: usize,
     /// Events that a handler took whose type extends the handler's.
     inherited: usize,
     /// Events of functions that publish in handlers only.
@@ -56,6 +59,7 @@ impl Seen {
                 let takers = subscriptions.of(event.node, id);
                 self.taken += usize::from(!takers.is_empty());
                 self.handled += takers.len();
+                self.outside += usize::from(subscriptions.stays_outside(event.node, id));
                 for taker in takers {
                     let model = &chain.nodes[usize::from(taker.node)].model;
                     let (taken, _) = model.handlers[taker.handler];
@@ -94,6 +98,7 @@ fn engines_deliver_events_as_the_reference_does() {
     let least = usize::try_from(count).expect("a small number") / 4;
     assert!(seen.chains > least, "{seen:?}");
     assert!(seen.taken > 10 * least && seen.handled > seen.taken, "{seen:?}");
+    assert!(seen.outside > least && seen.taken > seen.outside + 10 * least, "{seen:?}");
     assert!(seen.inherited > least && seen.nested > least, "{seen:?}");
 }
 
@@ -112,26 +117,44 @@ fn subscriptions_of_generated_chains_reach_only_other_functions() {
     }
 }
 
+/// A mutant of the handlers in programs, or of the delivery to those outside.
+#[derive(Clone, Copy, Debug)]
+enum Mutant {
+    Program(SynthMutant),
+    Delivery(DeliveryMutant),
+}
+
+/// All mutants.
+fn mutants() -> Vec<Mutant> {
+    let programs = [
+        SynthMutant::HandlersReversed,
+        SynthMutant::NestedLater,
+        SynthMutant::HandlerFaultDrops,
+        SynthMutant::OtherInstance,
+    ];
+    let deliveries = DELIVERY_MUTANTS.into_iter().map(Mutant::Delivery);
+    programs.into_iter().map(Mutant::Program).chain(deliveries).collect()
+}
+
 /// Whether a mutant makes a difference on an engine.
 fn is_found(
-    mutant: DeliveryMutant,
+    mutant: Mutant,
     engine: Engine,
     chain: &Chain,
     (stimuli, expected): &(Vec<Stimulus>, Trace),
 ) -> bool {
     let (extent, options) = engine.options();
-    let wrong = Compiled::with_delivery_mutant(chain.clone(), extent, options, mutant);
+    let chain = chain.clone();
+    let wrong = match mutant {
+        Mutant::Program(mutant) => Compiled::with_mutant(chain, extent, options, mutant),
+        Mutant::Delivery(mutant) => Compiled::with_delivery_mutant(chain, extent, options, mutant),
+    };
     let mut wrong = wrong.expect("an engine");
     engine.difference_of(&mut wrong, stimuli, expected).is_some()
 }
 
 /// Removes the mutants that make a difference.
-fn hunt(
-    left: &mut Vec<DeliveryMutant>,
-    chain: &Chain,
-    traffic: &(Vec<Stimulus>, Trace),
-    place: &str,
-) {
+fn hunt(left: &mut Vec<Mutant>, chain: &Chain, traffic: &(Vec<Stimulus>, Trace), place: &str) {
     let engine = ENGINES.iter().find(|engine| engine.has_records()).expect("one with records");
     left.retain(|mutant| {
         let found = is_found(*mutant, engine.eagerly(), chain, traffic);
@@ -143,14 +166,14 @@ fn hunt(
 }
 
 #[test]
-fn generated_chains_and_cases_find_each_mutant_of_delivery() {
-    let mut left = DELIVERY_MUTANTS.to_vec();
+fn generated_chains_and_cases_find_each_mutant_of_events() {
+    let mut left = mutants();
     for seed in 0..braid_cases::at_least(60).into() {
         let chain = compile(&program(seed));
         let traffic = recorded(&chain, seed, STIMULI);
         hunt(&mut left, &chain, &traffic, &format!("seed {seed}"));
     }
-    // Handlers of handlers of handlers are rare in generated chains.
+    // Some are rare in generated chains.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let cases = list(&folder).expect("folders of cases").into_iter();
     for case in cases.filter(|case| case.folder.iter().any(|part| part == "events")) {

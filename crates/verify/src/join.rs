@@ -1,9 +1,9 @@
 //! Joins paths: several jumps to one block, and one state for all of them.
 
 use braid_ir::chain::Chain;
-use braid_ir::model::QueueId;
+use braid_ir::model::{QueueId, Target};
 
-use crate::ops::State;
+use crate::ops::{Run, State};
 use crate::term::{Sort, Term, Terms};
 
 /// A jump to a block: its condition, state and arguments.
@@ -34,6 +34,26 @@ pub(crate) fn merge(
         }
     }
     Some((guard, state, args))
+}
+
+/// Lets a program's run go on in another block, if a condition holds.
+pub(crate) fn go(
+    run: &mut Run<'_>,
+    cond: Option<Term>,
+    target: &Target,
+    arrivals: &mut [Vec<Arrival>],
+) -> Result<(), String> {
+    let guard = match cond {
+        Some(cond) => run.terms.both(run.guard, cond),
+        None => run.guard,
+    };
+    if run.terms.decided(guard) == Some(false) {
+        return Ok(());
+    }
+    let args = run.all(&target.args)?;
+    let place = arrivals.get_mut(target.block.index()).ok_or("a jump to no block")?;
+    place.push(Arrival { guard, state: run.state.clone(), args });
+    Ok(())
 }
 
 /// Whether a queue has room.

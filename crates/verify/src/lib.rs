@@ -7,6 +7,7 @@ pub mod chain;
 pub mod check;
 mod ends;
 pub mod example;
+mod handlers;
 pub mod headers;
 mod join;
 mod logic;

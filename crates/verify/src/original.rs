@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{RIGHT, RowId, Target, Term as Ending};
+use braid_ir::model::{Op, RIGHT, RowId, Term as Ending};
 use braid_ir::residual::{Counter, Point};
 
 use crate::ends::{Done, Path, Stop};
-use crate::join::{Arrival, merge, queue_has_room};
+use crate::handlers::deliver;
+use crate::join::{Arrival, go, merge, queue_has_room};
 use crate::ops::{Run, State};
 use crate::packet::Kind;
 use crate::term::{Term, Terms};
@@ -179,6 +180,9 @@ impl Walk<'_> {
                     count_fault(run.terms, run.chain, point.node, &mut state);
                     ends.push((fails, state, Done::Fault(fault)));
                 }
+                if let Op::Emit { event, args } = op {
+                    deliver(&mut run, *event, args)?;
+                }
             }
             leave(&mut run, &block.term, point, &mut arrivals, &mut ends)?;
             values = run.values;
@@ -205,23 +209,21 @@ fn leave(
     ends: &mut Vec<(Term, State, Done)>,
 ) -> Result<(), String> {
     let done = match end {
-        Ending::Jump(target) => return go(run, run.guard, target, arrivals),
+        Ending::Jump(target) => return go(run, None, target, arrivals),
         Ending::Branch { cond, yes, no } => {
             let cond = run.value(*cond)?;
             let cond = run.terms.truth(cond);
             let not = run.terms.not(cond);
-            let (on, off) = (run.terms.both(run.guard, cond), run.terms.both(run.guard, not));
-            go(run, on, yes, arrivals)?;
-            return go(run, off, no, arrivals);
+            go(run, Some(cond), yes, arrivals)?;
+            return go(run, Some(not), no, arrivals);
         }
         Ending::Hold { queue, delay, full, .. } => {
             let room = queue_has_room(run.terms, point.node, *queue);
             let not = run.terms.not(room);
-            let (waits, full_when) =
-                (run.terms.both(run.guard, room), run.terms.both(run.guard, not));
+            let waits = run.terms.both(run.guard, room);
             let delay = run.value(*delay)?;
             ends.push((waits, run.state.clone(), Done::Hold(*queue, delay)));
-            return go(run, full_when, full, arrivals);
+            return go(run, Some(not), full, arrivals);
         }
         Ending::Output { ports, .. } => Done::Output(ports.clone()),
         Ending::Drop { reason, row } => Done::Drop(*row, *reason),
@@ -232,21 +234,6 @@ fn leave(
         }
     };
     ends.push((run.guard, run.state.clone(), done));
-    Ok(())
-}
-
-fn go(
-    run: &mut Run<'_>,
-    guard: Term,
-    target: &Target,
-    arrivals: &mut [Vec<Arrival>],
-) -> Result<(), String> {
-    if run.terms.decided(guard) == Some(false) {
-        return Ok(());
-    }
-    let args = run.all(&target.args)?;
-    let place = arrivals.get_mut(target.block.index()).ok_or("a jump to no block")?;
-    place.push(Arrival { guard, state: run.state.clone(), args });
     Ok(())
 }
 

@@ -516,9 +516,13 @@ impl Keep {
                     let label = node.model.rows.get(row.index()).map(|row| row.label.as_str());
                     format!("packets at row {}", label.unwrap_or("?"))
                 }
+                Counter::Background => "faults of handlers".to_owned(),
             };
             let packets = terms.eq(mine.0, theirs.0);
             found.push((format!("{name} of {}", node.name), packets));
+            if counter == Counter::Background {
+                continue;
+            }
             let bytes = terms.eq(mine.1, theirs.1);
             found.push((format!("bytes, {name} of {}", node.name), bytes));
         }

@@ -17,7 +17,7 @@ pub(super) fn adds_up(model: &Model, state: StateId) -> bool {
     let alone = !tied && decl.lives_with.is_none();
     let begins = decl.default.iter().flatten().zip(&decl.slots);
     let mut begins = begins.filter(|(_, (_, ty))| ty.kind != Kind::Time);
-    let quiet = model.timers.is_empty() && model.expire.is_empty();
+    let quiet = model.timers.is_empty() && model.expire.is_empty() && model.handlers.is_empty();
     alone
         && quiet
         && begins.all(|(setting, _)| *setting == Setting::Const(0))

@@ -14,6 +14,7 @@
 //! - `judge` finds for each table whether one claim holds for all uses of its entries. If no claim
 //!   does, `usage` finds out whether workers can share the table by other means.
 //! - `shadow` makes packet functions that stand for stream functions in all of this.
+//! - `handlers` makes sure that the programs contain all handlers of events.
 
 mod assigned;
 mod candidates;
@@ -21,6 +22,7 @@ mod claims;
 mod conditions;
 mod created;
 mod facts;
+mod handlers;
 mod judge;
 mod mutants;
 mod place;
@@ -111,12 +113,7 @@ fn best(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Best, String> {
     if let Some(node) = chain.nodes.iter().find(|node| node.model.native.is_some()) {
         return Err(format!("{} is native code, whose state Braid cannot follow", node.name));
     }
-    if let Some(node) = chain.nodes.iter().find(|node| !node.model.handlers.is_empty()) {
-        return Err(format!(
-            "{} takes events, and the worker of the state that its handlers change is not known",
-            node.name
-        ));
-    }
+    handlers::follow_packets(chain)?;
     let mut programs = Programs::new(chain, bug)?;
     let all = candidates(chain, &programs.graph);
     let best = search(chain, &mut programs, &all, true)?;

@@ -188,7 +188,9 @@ fn rules(chain: &Chain, steering: &Steering) -> Vec<Rule> {
 fn pools(chain: &Chain) -> Vec<PoolShare> {
     let mut found = Vec::new();
     for node in &chain.nodes {
-        let ops = node.model.packet.blocks.iter().flat_map(|block| &block.ops);
+        let handlers = node.model.handlers.iter().map(|(_, program)| program);
+        let programs = handlers.chain([&node.model.packet]);
+        let ops = programs.flat_map(|program| &program.blocks).flat_map(|block| &block.ops);
         let taken: BTreeSet<ParamId> = ops
             .filter_map(|op| match op {
                 Op::Take { pool, .. } | Op::TakeThis { pool, .. } => Some(*pool),

@@ -149,9 +149,11 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
 /// The programs of a model, whether they run in the background, and the table whose entries they see
 /// end.
 fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
+    let handlers = model.handlers.iter().map(|(_, program)| (program, false, None));
     let timers = model.timers.iter().map(|timer| (&timer.body, true, None));
     let expiries = model.expire.iter().map(|(state, program)| (program, true, Some(*state)));
-    std::iter::once((&model.packet, false, None)).chain(timers).chain(expiries).collect()
+    let packet = std::iter::once((&model.packet, false, None));
+    packet.chain(handlers).chain(timers).chain(expiries).collect()
 }
 
 /// The relation of a value of a program to the table.

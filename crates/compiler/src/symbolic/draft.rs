@@ -1,7 +1,7 @@
 //! The program under construction. All parts of the symbolic execution add values, steps and ends
 //! to it.
 
-use super::build::{Blocks, Path};
+use super::build::{Blocks, Edge, Path, Slot};
 use super::cells::Cell;
 use super::headers::Entering;
 use super::mutants::{self, SynthMutant};
@@ -118,7 +118,7 @@ impl Draft {
     }
 
     /// Adds a step with results of these types. `faults` says whether the step may end with a
-    /// fault.
+    /// fault. In handlers no step does, because a branch leads past it ([`super::faults`]).
     pub(super) fn act(
         &mut self,
         visit: &Visit<'_>,
@@ -128,7 +128,7 @@ impl Draft {
         make: impl FnOnce(&[ValueId]) -> What,
     ) -> Vec<ValueId> {
         let outs: Vec<ValueId> = types.iter().map(|ty| self.values.fresh(*ty, Def::Step)).collect();
-        let fault = faults.then(|| {
+        let fault = (faults && visit.event.is_none()).then(|| {
             let counter = Counter::Row(visit.fault_row());
             let mut counters = path.state.counters();
             let length = path.state.waiting.length();
@@ -141,8 +141,16 @@ impl Draft {
         outs
     }
 
-    /// Ends the path with a fault.
-    pub(super) fn fault(&mut self, visit: &Visit<'_>, path: &mut Path, fault: Fault) -> Flow {
+    /// Ends the path with a fault. In a handler, the fault ends only the handler.
+    pub(super) fn fault(&mut self, visit: &mut Visit<'_>, path: &mut Path, fault: Fault) -> Flow {
+        let node = visit.node();
+        if let Some(event) = &mut visit.event
+            && !self.has_mutant(SynthMutant::HandlerFaultDrops)
+        {
+            path.state.count(node, Counter::Background);
+            event.ended.push(Edge { from: path.at, slot: Slot::Open, state: path.state.clone() });
+            return Flow::Ended;
+        }
         let row = visit.fault_row();
         path.state.count(visit.node(), Counter::Row(row));
         self.blocks.exit(path, Fate::Fault { node: visit.node(), fault });

@@ -2,6 +2,7 @@
 
 use super::build::Path;
 use super::draft::{Draft, Flow};
+use super::faults::lead_off;
 use super::fields::rule_fields;
 use super::mutants::SynthMutant;
 use super::packet::packet_op;
@@ -30,7 +31,18 @@ pub(super) fn execute_op(
     path: &mut Path,
     op: &Op,
 ) -> Flow {
-    let flow = match op {
+    let flow = match visit.event {
+        Some(_) => lead_off(draft, visit, path, op),
+        None => Flow::Next,
+    };
+    match flow {
+        Flow::Next => run(draft, visit, path, op).unwrap_or_else(Flow::Needs),
+        flow => flow,
+    }
+}
+
+fn run(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) -> Result<Flow, Header> {
+    match op {
         Op::Const { .. }
         | Op::Param { .. }
         | Op::Not { .. }
@@ -80,6 +92,12 @@ pub(super) fn execute_op(
             effect(draft, visit, path, op);
             Ok(Flow::Next)
         }
+        Op::LoadEvent { out, field } => {
+            if let Some(value) = visit.field(*field) {
+                draft.bind(path, *out, value);
+            }
+            Ok(Flow::Next)
+        }
         // Packet programs have none of these operations, the function has no residual program, or
         // the program ends in front of the function for these packets.
         Op::Expiring { .. }
@@ -87,10 +105,8 @@ pub(super) fn execute_op(
         | Op::Native { .. }
         | Op::Stream { .. }
         | Op::LoadStream { .. }
-        | Op::LoadEvent { .. }
         | Op::StreamMatch { .. } => Ok(Flow::Next),
-    };
-    flow.unwrap_or_else(Flow::Needs)
+    }
 }
 
 /// Operations on values alone.
@@ -224,7 +240,7 @@ fn list_op(
 /// Reads a column of a member of a list or of backends.
 fn list_get(
     draft: &mut Draft,
-    visit: &Visit<'_>,
+    visit: &mut Visit<'_>,
     path: &mut Path,
     out: ValueId,
     param: ParamId,

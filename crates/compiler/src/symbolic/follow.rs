@@ -13,11 +13,12 @@ use super::reads::{consulted, entry_fields, live};
 use super::split::{resolve, split};
 use super::state::State;
 use super::terms::term;
-use super::visit::Visit;
+use super::visit::{Fields, Visit};
 use super::vlan::settle_unlike;
 use super::write::leave;
-use braid_ir::model::{BlockId, Term};
+use braid_ir::model::{BlockId, Op, Term};
 use braid_ir::residual::{End, Fate, Site};
+use braid_ir::subscriptions::{Subscriber, Subscriptions};
 use std::collections::BTreeMap;
 
 /// The largest number of model blocks that are followed for single paths, over all paths of a
@@ -28,17 +29,22 @@ const MOST_AHEAD: usize = 100_000;
 
 /// A running symbolic execution.
 pub(super) struct Synth<'a> {
-    draft: Draft,
-    points: Points<'a>,
+    pub(super) draft: Draft,
+    pub(super) points: Points<'a>,
     /// The largest number of functions that a packet visits.
     visits: u32,
     /// The number of model blocks that may still be followed for single paths.
     ahead: usize,
+    pub(super) subscriptions: Subscriptions,
+    /// Handlers that a mutant runs later, each with its event's fields.
+    pub(super) postponed: Vec<(Subscriber, Fields)>,
 }
 
 impl<'a> Synth<'a> {
     pub(super) fn new(draft: Draft, points: Points<'a>) -> Self {
-        Self { draft, points, visits: 0, ahead: MOST_AHEAD }
+        // Engines refuse chains whose subscriptions are inconsistent.
+        let subscriptions = Subscriptions::new(points.chain).unwrap_or_default();
+        Self { draft, points, visits: 0, ahead: MOST_AHEAD, subscriptions, postponed: Vec::new() }
     }
 
     /// Follows all paths of all packets of the shape.
@@ -143,6 +149,8 @@ impl<'a> Synth<'a> {
             tag_changes: self.points.tag_changes(number),
             model: &node.model,
             params: &node.params,
+            program: &node.model.packet,
+            event: None,
             entry: first.state.headers,
             live: live(&node.model.packet),
             inbox: BTreeMap::new(),
@@ -152,26 +160,31 @@ impl<'a> Synth<'a> {
             self.visits = self.visits.max(edge.state.visits);
             visit.send(BlockId(0), edge);
         }
+        self.blocks(&mut visit);
+        self.draft.entering.asked |= visit.entry.asked;
+    }
+
+    /// Follows the paths that wait at the blocks of a program.
+    pub(super) fn blocks(&mut self, visit: &mut Visit<'_>) {
         while let Some((block, edges)) = visit.inbox.pop_first() {
             let mut here = Vec::with_capacity(edges.len());
             for edge in edges {
-                here.extend(self.thread(&mut visit, edge, block));
+                here.extend(self.thread(visit, edge, block));
             }
             let live = visit.live[block.index()].clone();
             for group in groups(&mut self.draft, here) {
                 if let Some(path) = join(&mut self.draft, group, &live) {
-                    self.block(&mut visit, path, block);
+                    self.block(visit, path, block);
                 }
             }
         }
-        self.draft.entering.asked |= visit.entry.asked;
     }
 
     /// Follows a single path while its blocks need no steps and all their conditions are decided.
     /// The path meets other paths only after those blocks. `None` if the path has moved on to a
     /// later block.
     fn thread(&mut self, visit: &mut Visit<'_>, mut edge: Edge, from: BlockId) -> Option<Edge> {
-        let program = &visit.model.packet;
+        let program = visit.program;
         let mut block = from;
         loop {
             let code = &program.blocks[block.index()];
@@ -183,15 +196,19 @@ impl<'a> Synth<'a> {
             // Removes values that no later block uses. Otherwise each block would copy them.
             edge.state.keep_values(&visit.live[block.index()]);
             let stats = self.draft.stats;
+            let ended = visit.event.as_ref().map_or(0, |event| event.ended.len());
             let scratch = self.draft.blocks.add(Vec::new());
             let mut path = Path { at: scratch, state: edge.state.clone() };
             let free = code.ops.iter().enumerate().all(|(number, op)| {
-                self.draft.values.site = site(visit.node(), block, number);
+                self.draft.values.site = visit.site(block, number);
                 execute_op(&mut self.draft, visit, &mut path, op) == Flow::Next
                     && self.draft.blocks.all.len() == scratch + 1
                     && self.draft.blocks.all[scratch].steps.is_empty()
             });
             self.draft.blocks.all.truncate(scratch);
+            if let Some(event) = &mut visit.event {
+                event.ended.truncate(ended);
+            }
             let next = match &code.term {
                 Term::Jump(target) if free => Some(target),
                 Term::Branch { cond, yes, no } if free => {
@@ -223,11 +240,11 @@ impl<'a> Synth<'a> {
     /// Executes a block for one path.
     fn block(&mut self, visit: &mut Visit<'_>, path: Path, block: BlockId) {
         self.draft.stats.followed += 1;
-        let code = &visit.model.packet.blocks[block.index()];
+        let code = &visit.program.blocks[block.index()];
         let mut open = vec![(path, 0)];
         'paths: while let Some((mut path, from)) = open.pop() {
             for (number, op) in code.ops.iter().enumerate().skip(from) {
-                self.draft.values.site = site(visit.node(), block, number);
+                self.draft.values.site = visit.site(block, number);
                 loop {
                     match execute_op(&mut self.draft, visit, &mut path, op) {
                         Flow::Next => break,
@@ -247,14 +264,15 @@ impl<'a> Synth<'a> {
                         }
                     }
                 }
+                if let Op::Emit { event, args } = op
+                    && !self.deliver(visit, &mut path, *event, args)
+                {
+                    continue 'paths;
+                }
             }
-            self.draft.values.site = site(visit.node(), block, code.ops.len());
+            self.draft.values.site = visit.site(block, code.ops.len());
             self.draft.entering.asked |= path.state.headers.asked;
             term(&mut self.draft, &mut self.points, visit, path, &code.term);
         }
     }
-}
-
-fn site(node: u16, block: BlockId, op: usize) -> Site {
-    Site { node, block: block.0, op: u32::try_from(op).unwrap_or(u32::MAX) }
 }

@@ -9,7 +9,8 @@
 //! `follow` is on top: it leads paths (`build`) through points and through the blocks of a function
 //! (`visit`). For each operation it asks `exec`, and for each end of a block `terms`. All of them
 //! add to one program under construction (`draft`). A packet's bytes lag behind the values of its
-//! fields; `write` brings them up to date.
+//! fields; `write` brings them up to date. `handlers` lets the handlers of an event follow where it
+//! is published; `faults` keeps their faults from ending the packet.
 
 mod announce;
 mod arriving;
@@ -20,10 +21,12 @@ mod emit;
 mod enter;
 mod exec;
 pub(crate) mod facts;
+mod faults;
 mod fields;
 pub(crate) mod fold;
 mod follow;
 mod guard;
+mod handlers;
 mod headers;
 mod join;
 mod keys;

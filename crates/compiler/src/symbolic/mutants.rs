@@ -47,6 +47,14 @@ pub enum SynthMutant {
     PlaceSwapped,
     /// A string that is looked up counts as long as its words.
     LengthLost,
+    /// The handlers of an event run in the opposite order of their functions.
+    HandlersReversed,
+    /// The events of handlers are handled after all handlers of the event before.
+    NestedLater,
+    /// The fault of a handler drops the packet.
+    HandlerFaultDrops,
+    /// A handler works on the state of another instance of its function.
+    OtherInstance,
 }
 
 /// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.
@@ -73,7 +81,7 @@ impl std::str::FromStr for SynthMutant {
 
 /// All mutants.
 #[cfg(feature = "mutants")]
-pub const SYNTH_MUTANTS: [SynthMutant; 21] = [
+pub const SYNTH_MUTANTS: [SynthMutant; 25] = [
     SynthMutant::StaleBinding,
     SynthMutant::LostDecrement,
     SynthMutant::WrongMerge,
@@ -95,4 +103,8 @@ pub const SYNTH_MUTANTS: [SynthMutant; 21] = [
     SynthMutant::TunnelFieldsKept,
     SynthMutant::PlaceSwapped,
     SynthMutant::LengthLost,
+    SynthMutant::HandlersReversed,
+    SynthMutant::NestedLater,
+    SynthMutant::HandlerFaultDrops,
+    SynthMutant::OtherInstance,
 ];

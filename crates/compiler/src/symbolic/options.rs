@@ -68,7 +68,7 @@ fn push_option(
 /// Overwrites a TCP option with NOPs.
 fn pop_option(
     draft: &mut Draft,
-    visit: &Visit<'_>,
+    visit: &mut Visit<'_>,
     path: &mut Path,
     option: Header,
 ) -> Result<Flow, Header> {

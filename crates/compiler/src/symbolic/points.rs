@@ -21,7 +21,7 @@ pub fn fits(model: &Model) -> bool {
 
 /// The points of a program.
 pub(super) struct Points<'a> {
-    chain: &'a Chain,
+    pub(super) chain: &'a Chain,
     graph: &'a Graph,
     order: Vec<Point>,
     place: HashMap<Point, usize>,

@@ -9,7 +9,7 @@ use super::values::Def;
 use super::visit::Visit;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Granularity, Key, Kind, Op, StateId, Ty, ValueId};
-use braid_ir::residual::{Counter, End, Fate, What};
+use braid_ir::residual::{End, What};
 use braid_packet::Header;
 
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
@@ -93,7 +93,7 @@ fn assigned(
 }
 
 /// Looks up an entry. Returns two values: whether it exists, and its handle.
-fn find(
+pub(super) fn find(
     draft: &mut Draft,
     visit: &Visit<'_>,
     path: &mut Path,
@@ -123,7 +123,7 @@ fn find(
 /// The slots of an entry. For a missing entry, the table's default.
 fn get(
     draft: &mut Draft,
-    visit: &Visit<'_>,
+    visit: &mut Visit<'_>,
     path: &mut Path,
     state: StateId,
     key: Vec<ValueId>,
@@ -159,11 +159,8 @@ fn get(
     let values = read(draft, visit, &mut there, memo, &types, entry);
     match default {
         None => {
-            let row = visit.fault_row();
             let mut gone = draft.blocks.open(gone);
-            gone.state.count(visit.node(), Counter::Row(row));
-            let fate = Fate::Fault { node: visit.node(), fault: Fault::NoEntry };
-            draft.blocks.exit(&gone, fate);
+            draft.fault(visit, &mut gone, Fault::NoEntry);
             *path = there;
             bind_all(draft, path, outs, values)
         }

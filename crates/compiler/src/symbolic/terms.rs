@@ -50,6 +50,7 @@ pub(super) fn term(
             visit.send(full.block, Edge { from: path.at, slot: Slot::Full, state: path.state });
         }
         Term::Resubmit { .. } => leave(draft, &mut path, Fate::Resubmit { node }),
+        Term::Return if let Some(event) = &mut visit.event => event.ended.push(path.edge()),
         // Not in packet programs.
         Term::Return | Term::Reset { .. } | Term::Bypass { .. } => {
             draft.blocks.exit(&path, Fate::Consume { node })

@@ -1,13 +1,13 @@
-//! The visit of a function by all packets of a program: the function, and the paths that wait at
-//! its blocks.
+//! The visit of a function by all packets of a program, or by the paths that publish an event which
+//! the function takes: the program that runs, and the paths that wait at its blocks.
 
 use super::build::{Edge, Path};
 use super::headers::Headers;
 use super::reads::TagChanges;
 use braid_ir::model::{
-    BlockId, Model, ParamId, RowId, Setting, StateId, Target, Ty, ValueId, Word,
+    BlockId, Model, ParamId, Program, RowId, Setting, StateId, Target, Ty, ValueId, Word,
 };
-use braid_ir::residual::Point;
+use braid_ir::residual::{Point, Site};
 use braid_ir::value::ParamValue;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,6 +20,10 @@ pub(super) struct Visit<'a> {
     pub(super) tag_changes: TagChanges,
     pub(super) model: &'a Model,
     pub(super) params: &'a [ParamValue],
+    /// The packet program or a handler.
+    pub(super) program: &'a Program,
+    /// The event, if a handler runs.
+    pub(super) event: Option<Handled>,
     /// The headers of the packets on entry, as far as they are known.
     pub(super) entry: Headers,
     /// For each block, the values that it or a later block uses and that are defined before it.
@@ -28,7 +32,31 @@ pub(super) struct Visit<'a> {
     pub(super) inbox: BTreeMap<BlockId, Vec<Edge>>,
 }
 
+/// The values of an event's fields. Texts have none.
+pub(super) type Fields = Vec<Option<ValueId>>;
+
+/// The event that a handler runs for.
+pub(super) struct Handled {
+    pub(super) fields: Fields,
+    /// The number of the handler's first block in a [`Site`].
+    pub(super) first_block: u32,
+    /// The paths that have come to the end of the handler.
+    pub(super) ended: Vec<Edge>,
+}
+
 impl Visit<'_> {
+    /// A field of the event that a handler runs for.
+    pub(super) fn field(&self, field: u32) -> Option<ValueId> {
+        *self.event.as_ref()?.fields.get(field as usize)?
+    }
+
+    /// The site of an operation.
+    pub(super) fn site(&self, block: BlockId, op: usize) -> Site {
+        let first = self.event.as_ref().map_or(0, |event| event.first_block);
+        let op = u32::try_from(op).unwrap_or(u32::MAX);
+        Site { node: self.node(), block: first.saturating_add(block.0), op }
+    }
+
     pub(super) fn node(&self) -> u16 {
         self.point.node
     }
@@ -55,7 +83,7 @@ impl Visit<'_> {
 
     /// The type of a value of the model.
     pub(super) fn ty(&self, value: ValueId) -> Ty {
-        self.model.packet.values[value.index()]
+        self.program.values[value.index()]
     }
 
     /// The row for packets that end with a fault: the last one.
@@ -67,7 +95,7 @@ impl Visit<'_> {
     /// Gives a block its arguments.
     pub(super) fn pass(&self, path: &mut Path, target: &Target) {
         let args: Vec<ValueId> = target.args.iter().map(|arg| path.state.env[arg]).collect();
-        let params = &self.model.packet.blocks[target.block.index()].params;
+        let params = &self.program.blocks[target.block.index()].params;
         for (param, arg) in params.iter().zip(args) {
             path.state.env.insert(*param, arg);
         }

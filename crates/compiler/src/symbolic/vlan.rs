@@ -36,7 +36,7 @@ fn forget_behind(path: &mut Path) {
 /// Adds an outermost tag.
 pub(super) fn push_vlan(
     draft: &mut Draft,
-    visit: &Visit<'_>,
+    visit: &mut Visit<'_>,
     path: &mut Path,
     id: ValueId,
 ) -> Result<Flow, Header> {
@@ -135,7 +135,7 @@ fn undo_pop(draft: &mut Draft, path: &mut Path, id: ValueId) {
 /// Removes the outermost tag.
 pub(super) fn pop_vlan(
     draft: &mut Draft,
-    visit: &Visit<'_>,
+    visit: &mut Visit<'_>,
     path: &mut Path,
 ) -> Result<Flow, Header> {
     if !path.state.headers.has(Header::Vlan)? {

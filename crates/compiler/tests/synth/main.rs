@@ -1,6 +1,7 @@
 //! Synthesis: residual programs of small models and of the library's chains.
 
 mod common;
+mod handlers;
 mod library;
 #[cfg(feature = "mutants")]
 mod mutants;

@@ -49,6 +49,41 @@ chain c {
   path lan <-> o <-> wan;
 }";
 
+/// Two instances of a function handle an event, may fault, and publish an event for a third function.
+const EVENTS: &str = "
+event SEEN extends EVENT { src: ip4, ttl: u8 }
+event AGAIN extends EVENT { src: ip4 }
+nf source() {
+  match {
+    has ip => { emit SEEN { src: ip.src, ttl: ip.ttl }; output; }
+    else => output;
+  }
+}
+nf gate() {
+  state limit: u8 per (ip4) = 0;
+  on SEEN {
+    emit AGAIN { src: event.src };
+    limit[event.src] = 100 / event.ttl;
+  }
+  match {
+    has ip and limit[ip.src] > 3 => drop;
+    else => output;
+  }
+}
+nf last() {
+  state seen: u8 per (ip4) = 0;
+  on AGAIN { seen[event.src] += 1; }
+  match {
+    has ip and seen[ip.src] > 3 => drop;
+    else => output;
+  }
+}
+chain c {
+  interface lan;
+  interface wan;
+  path lan <-> source() <-> gate() <-> gate() <-> last() <-> wan;
+}";
+
 /// Keeps only the mutants that do not change a chain's program.
 fn sift(chain: &Chain, shape: u128, unseen: &mut Vec<SynthMutant>) {
     let graph = Graph::new(chain).expect("a graph");
@@ -69,6 +104,8 @@ fn each_bug_makes_some_program_another() {
     let chain = compile(CHECKSUM, &Default::default(), Form::AsWritten).expect("compiles");
     sift(&chain, shapes[0], &mut unseen);
     let chain = compile(OPTIONS, &Default::default(), Form::AsWritten).expect("compiles");
+    sift(&chain, shapes[1], &mut unseen);
+    let chain = compile(EVENTS, &Default::default(), Form::AsWritten).expect("compiles");
     sift(&chain, shapes[1], &mut unseen);
     for seed in 0..braid_cases::at_least(200).into() {
         let source = program(seed);

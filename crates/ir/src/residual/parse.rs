@@ -391,6 +391,7 @@ impl Reader<'_> {
             let counter = match self.scan.peek_word() {
                 "forward" => Counter::Forward,
                 "backward" => Counter::Backward,
+                "background" => Counter::Background,
                 _ => Counter::Row(RowId(self.scan.id("row")?)),
             };
             if !matches!(counter, Counter::Row(_)) {

@@ -74,13 +74,13 @@ pub struct Step {
     pub fault: Option<CounterListId>,
 }
 
-/// The operation of a function's packet program that a step comes from. A terminator has the number
-/// of operations in the block.
+/// The operation of a function that a step comes from. A terminator has the number of operations in
+/// the block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Site {
     /// The function.
     pub node: u16,
-    /// The block.
+    /// The block of the packet program. The blocks of handlers follow, in the order of the handlers.
     pub block: u32,
     /// The operation.
     pub op: u32,
@@ -115,6 +115,8 @@ pub enum Counter {
     Backward,
     /// Packets at a row.
     Row(RowId),
+    /// Faults of handlers. They end the handler alone, and the packet goes on.
+    Background,
 }
 
 /// The work of a step.

@@ -111,6 +111,7 @@ impl Text<'_> {
                 Counter::Forward => "forward".to_owned(),
                 Counter::Backward => "backward".to_owned(),
                 Counter::Row(row) => row.to_string(),
+                Counter::Background => "background".to_owned(),
             };
             let length = if one.length == 0 { String::new() } else { format!("{:+}", one.length) };
             format!("{}:{counter}{length}", self.name(one.node))

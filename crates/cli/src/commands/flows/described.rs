@@ -181,14 +181,14 @@ fn counted<'t>(residual: &Residual, counter_lists: &[(CounterListId, i32)]) -> V
     let counter_lists =
         counter_lists.iter().map(|(counters, _)| &residual.counter_lists[counters.0 as usize]);
     let mut parts: Vec<PathPart<'t>> = Vec::new();
-    for one in counter_lists.flatten() {
+    for one in counter_lists.flatten().filter(|one| one.counter != Counter::Background) {
         let known = parts.iter().position(|part| part.node == one.node);
         let at = known.unwrap_or_else(|| {
             parts.push(PathPart::new(one.node, false));
             parts.len() - 1
         });
         match one.counter {
-            Counter::Forward => {}
+            Counter::Forward | Counter::Background => {}
             Counter::Backward => parts[at].backward = true,
             Counter::Row(row) => parts[at].rows.push(row),
         }

@@ -113,10 +113,18 @@ fn take(rng: &mut Rng, draft: &mut Draft, family: usize, later: Option<usize>) {
 state sizes: {{ last: u16, sum: u32 }} per (u128), idle 60 ms, capacity 3, full evict_oldest;
 state noted: u32 global = 0;"
     ));
+    // Engines run the handlers of such a function outside of programs.
+    let ties = rng.one_in(10);
+    if ties {
+        draft.own.push(
+            "state bound: u8 per (u128) = 0, lives with sizes, capacity 3, full evict_oldest;"
+                .to_owned(),
+        );
+    }
     let depth = rng.below(DEPTHS);
-    handler(rng, draft, &name(family, depth), later);
+    handler(rng, draft, &name(family, depth), later, ties);
     if depth > 0 && rng.one_in(2) {
-        handler(rng, draft, &name(family, depth - 1), later);
+        handler(rng, draft, &name(family, depth - 1), later, ties);
     }
     let mut used = test(format!("taken[inet.src] > {}", rng.below(3)), &[Header::Inet]);
     used.lines.push(format!("if taken[inet.src] > {} {{ drop \"taken\"; }}", rng.range(2, 9)));
@@ -124,11 +132,17 @@ state noted: u32 global = 0;"
     let mut used = test("exists sizes[inet.src]".to_owned(), &[Header::Inet]);
     used.lines.push("inet.ttl = u8(sizes[inet.src].sum);".to_owned());
     used.lines.push("if noted > 20 { noted = 0; }".to_owned());
+    if ties {
+        used.lines.push("if bound[inet.src] > 3 { drop \"bound\"; }".to_owned());
+    }
     draft.uses.push(used);
 }
 
-fn handler(rng: &mut Rng, draft: &mut Draft, event: &str, later: Option<usize>) {
+fn handler(rng: &mut Rng, draft: &mut Draft, event: &str, later: Option<usize>, ties: bool) {
     let mut lines = Vec::new();
+    if ties {
+        lines.push("if exists sizes[event.src] { bound[event.src] += 1; }".to_owned());
+    }
     for _ in 0..1 + rng.below(4) {
         lines.push(match rng.below(11) {
             0 => "taken[event.src] = u32(event.size);".to_owned(),
