@@ -104,10 +104,10 @@ impl Stacks {
     /// What the stacks could not follow, with the numbers of their functions.
     pub(crate) fn problems(&self) -> impl Iterator<Item = (u16, Noted)> {
         let places = (0..).zip(&self.places).filter_map(|(node, place)| Some((node, (*place)?)));
-        places.flat_map(|(node, (group, _))| {
+        places.flat_map(|(node, (group, at))| {
             let stacks = self.all.iter().skip(group * self.workers).take(self.workers);
             let mut problems = Problems::default();
-            stacks.flatten().for_each(|stack| problems.append(stack.problems()));
+            stacks.flatten().for_each(|stack| problems.append(stack.problems(at)));
             problems.all().to_vec().into_iter().map(move |noted| (node, noted))
         })
     }

@@ -50,7 +50,7 @@ pub(super) fn problems(nodes: &[Instance]) -> Vec<(u16, Noted)> {
         found.extend(natives.flat_map(|native| native.problems()).map(|noted| (node, noted)));
         let mut of_stacks = Problems::default();
         let stacks = instance.shards.iter().filter_map(|shard| shard.stack.as_ref());
-        stacks.for_each(|stack| of_stacks.append(stack.problems()));
+        stacks.for_each(|stack| of_stacks.append(stack.problems(0)));
         found.extend(of_stacks.all().iter().cloned().map(|noted| (node, noted)));
     }
     found

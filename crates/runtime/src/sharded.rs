@@ -6,8 +6,10 @@ use crate::share::{Divided, Share, What};
 use crate::steer::{Steerer, workers};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
+use braid_ir::native::{Noted, Problems, Profile};
 use braid_ir::snapshot::{ImportError, Snapshot, part, unite};
 use braid_packet::{Burst, Packet};
+use std::collections::BTreeMap;
 
 /// The engines of a chain's workers.
 pub struct Sharded {
@@ -156,5 +158,22 @@ impl Engine for Sharded {
             engine.import(part(&snapshot, worker, &self.steerer.chain))?;
         }
         self.steerer.resume(snapshot)
+    }
+
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        let mut all: BTreeMap<u16, Problems> = BTreeMap::new();
+        for (node, noted) in self.engines.iter().flat_map(|engine| engine.problems()) {
+            all.entry(node).or_default().append([noted]);
+        }
+        let listed = |(node, problems): (u16, Problems)| {
+            problems.all().to_vec().into_iter().map(move |noted| (node, noted))
+        };
+        all.into_iter().flat_map(listed).collect()
+    }
+
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        let mut all: Vec<_> = self.engines.iter().flat_map(|engine| engine.observed()).collect();
+        all.sort_by_key(|(node, _)| *node);
+        all
     }
 }

@@ -16,6 +16,8 @@ use hashlink::LinkedHashMap;
 
 /// The most flows that a function knows. Beyond that, the one that was idle for longest is forgotten.
 pub const MAX_FLOWS: usize = 65_536;
+/// The most memory of the flows of a function. Beyond that, likewise.
+pub const MAX_MEMORY: usize = 64 << 20;
 /// A flow without datagrams for this time is forgotten (nanoseconds).
 pub const IDLE_NS: u64 = 300_000_000_000;
 /// The length of a UDP header.
@@ -40,6 +42,8 @@ struct Flow {
 #[derive(Debug, Default)]
 pub struct Flows {
     all: LinkedHashMap<FlowKey, Flow, RandomState>,
+    /// The memory of all flows (bytes).
+    memory: usize,
     /// Flows that were forgotten although they were not idle.
     pub forgotten: u64,
     /// IP fragments of datagrams.
@@ -77,8 +81,13 @@ impl Flows {
         if flow.part == Part::Left || !is_inspected {
             return None;
         }
-        let bytes = bytes(packet, layout);
+        let (bytes, memory) = (bytes(packet, layout), flow.memory());
         let end = flow.inspect(from, bytes, inspected, run);
+        let changed = flow.memory();
+        self.memory = self.memory + changed - memory;
+        while self.memory > MAX_MEMORY && self.all.len() > 1 {
+            self.forget_oldest(now);
+        }
         self.cut += u64::from(layout.payload_truncated());
         match end {
             End::Reset(reason) => Some((reason, true)),
@@ -89,25 +98,34 @@ impl Flows {
     /// The flow of a datagram. If none is known and one may begin, it does.
     fn flow(&mut self, from: FlowKey, now: u64, begins: bool) -> Option<&mut Flow> {
         let key = from.bidirectional();
-        let is_idle = |flow: &Flow| now.saturating_sub(flow.last_ns) > IDLE_NS;
-        if self.all.get(&key).is_some_and(is_idle) {
-            self.all.remove(&key);
+        if self.all.get(&key).is_some_and(|flow| flow.is_idle(now))
+            && let Some(flow) = self.all.remove(&key)
+        {
+            self.memory -= flow.memory();
         }
         if !self.all.contains_key(&key) {
             if !begins {
                 return None;
             }
-            if self.all.len() >= MAX_FLOWS
-                && let Some((_, oldest)) = self.all.pop_front()
-            {
-                self.forgotten += u64::from(!is_idle(&oldest));
+            if self.all.len() >= MAX_FLOWS {
+                self.forget_oldest(now);
             }
-            self.all.insert(key, Flow::new(from));
+            let new = Flow::new(from);
+            self.memory += new.memory();
+            self.all.insert(key, new);
         }
         let flow = self.all.to_back(&key)?;
         flow.last_ns = flow.last_ns.max(now);
         flow.is_answered |= from != flow.client;
         Some(flow)
+    }
+
+    /// Forgets the flow that was idle for longest.
+    fn forget_oldest(&mut self, now: u64) {
+        if let Some((_, oldest)) = self.all.pop_front() {
+            self.memory -= oldest.memory();
+            self.forgotten += u64::from(!oldest.is_idle(now));
+        }
     }
 
     /// Writes the flows.
@@ -158,6 +176,7 @@ impl Flows {
                 inspections.clear();
             }
             let flow = Flow { client, last_ns, is_answered, part, inspections };
+            flows.memory += flow.memory();
             let is_there = flows.all.insert(client.bidirectional(), flow).is_some();
             if is_there || flows.all.len() > MAX_FLOWS {
                 return None;
@@ -171,6 +190,17 @@ impl Flow {
     fn new(client: FlowKey) -> Self {
         let (part, inspections) = (Part::Follows, Vec::new());
         Self { client, last_ns: 0, is_answered: false, part, inspections }
+    }
+
+    fn is_idle(&self, now: u64) -> bool {
+        now.saturating_sub(self.last_ns) > IDLE_NS
+    }
+
+    /// Its memory (bytes).
+    fn memory(&self) -> usize {
+        let inspections = self.inspections.iter().map(Datagrams::memory).sum::<usize>();
+        let places = self.inspections.capacity() * size_of::<Datagrams>();
+        size_of::<(FlowKey, Self)>() + places + inspections
     }
 
     /// Inspects a datagram.

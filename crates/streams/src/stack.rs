@@ -87,8 +87,8 @@ pub struct Stack {
     /// Ends of connections that functions have not learned of: the function, the client's flow, and
     /// what is kept for the function.
     owed: Vec<(usize, FlowKey, Follower)>,
-    /// What inspections by signatures have not seen.
-    inspected: Counts,
+    /// For each function: what inspections by its signatures have not seen.
+    inspected: Vec<Counts>,
     /// For each function: how often its signatures have held lately.
     pub(crate) lately: Vec<Lately>,
     /// For each function: the flows of datagrams that it inspects.
@@ -106,6 +106,7 @@ impl Stack {
         let functions: Vec<Function> = models.into_iter().map(Function::of).collect();
         Self {
             monitor: Monitor::new(options),
+            inspected: functions.iter().map(|_| Counts::default()).collect(),
             lately: functions.iter().map(|_| Lately::default()).collect(),
             flows: functions.iter().map(|_| Flows::default()).collect(),
             functions,
@@ -113,16 +114,17 @@ impl Stack {
             places: HashMap::default(),
             brought: Brought::default(),
             owed: Vec::new(),
-            inspected: Counts::default(),
             matches: Matches::new(),
         }
     }
 
-    /// What the stack could not follow, so that functions have missed bytes, and what it did not verify.
+    /// What a function has missed because the stack could not follow it or signatures could not
+    /// inspect it, and what the stack did not verify.
     #[must_use]
-    pub fn problems(&self) -> Vec<Noted> {
+    pub fn problems(&self, function: usize) -> Vec<Noted> {
+        let (inspected, flows) = (self.inspected.get(function), self.flows.get(function));
+        let (Some(inspected), Some(flows)) = (inspected, flows) else { return Vec::new() };
         let counts = self.monitor.counts();
-        let sum = |of: fn(&Flows) -> u64| self.flows.iter().map(of).sum::<u64>();
         let all = [
             (counts.wrong_checksums, "does not follow packets with a wrong checksum"),
             (
@@ -133,16 +135,16 @@ impl Stack {
             (counts.cut, "does not follow bytes that the capture lacks"),
             (counts.given_up, "has no memory for connections"),
             (counts.memory_gaps, "has no memory for bytes that wait"),
-            (self.inspected.gaps, "does not inspect streams behind missing bytes"),
-            (self.inspected.depths, "inspects only the first bytes of long streams"),
-            (self.inspected.malformed, "does not inspect HTTP behind malformed messages"),
-            (self.inspected.exhausted, "gives up inspections that take too long"),
-            (self.inspected.left_out, "leaves out alerts of connections with too many"),
-            (self.inspected.windows, "forgets how often signatures have held for old addresses"),
-            (sum(|flows| flows.forgotten), "has no memory for flows of datagrams"),
-            (sum(|flows| flows.fragments), "does not inspect IP fragments of datagrams"),
-            (sum(|flows| flows.cut), "inspects only the bytes of datagrams that the capture has"),
-            (self.inspected.bits, "does not set all bits of connections with too many"),
+            (inspected.gaps, "does not inspect streams behind missing bytes"),
+            (inspected.depths, "inspects only the first bytes of long streams"),
+            (inspected.malformed, "does not inspect HTTP behind malformed messages"),
+            (inspected.exhausted, "gives up inspections that take too long"),
+            (inspected.left_out, "leaves out alerts of connections with too many"),
+            (inspected.windows, "forgets how often signatures have held for old addresses"),
+            (flows.forgotten, "has no memory for flows of datagrams"),
+            (flows.fragments, "does not inspect IP fragments of datagrams"),
+            (flows.cut, "inspects only the bytes of datagrams that the capture has"),
+            (inspected.bits, "does not set all bits of connections with too many"),
         ];
         let noted = all.into_iter().filter(|(times, _)| *times > 0);
         let noted = noted.map(|(times, what)| Noted {
@@ -179,12 +181,13 @@ impl Stack {
             self.brought.number = Some(number);
         }
         let now = packet.time_ns;
-        let (Some(of), Some(lately)) =
-            (self.functions.get(function), self.lately.get_mut(function))
-        else {
+        let (Some(of), Some(lately), Some(counts)) = (
+            self.functions.get(function),
+            self.lately.get_mut(function),
+            self.inspected.get_mut(function),
+        ) else {
             return Answer::default();
         };
-        let counts = &mut self.inspected;
         let mut inspected = of.inspected(params, lately, now, counts);
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
@@ -231,10 +234,12 @@ impl Stack {
         (function, params): (usize, &[ParamValue]),
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) -> Answer {
-        let Self { functions, lately, flows, inspected: counts, .. } = self;
-        let (Some(of), Some(lately), Some(flows)) =
-            (functions.get(function), lately.get_mut(function), flows.get_mut(function))
-        else {
+        let (Some(of), Some(lately), Some(flows), Some(counts)) = (
+            self.functions.get(function),
+            self.lately.get_mut(function),
+            self.flows.get_mut(function),
+            self.inspected.get_mut(function),
+        ) else {
             return Answer::default();
         };
         let mut inspected = of.inspected(params, lately, packet.time_ns, counts);
@@ -307,9 +312,10 @@ impl Stack {
         params: &[ParamValue],
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
-        let Self { monitor, functions, known, brought, matches, inspected: counts, lately, .. } =
-            self;
-        let (Some(function), Some(lately)) = (functions.get(at), lately.get_mut(at)) else {
+        let Self { monitor, functions, known, brought, matches, inspected, lately, .. } = self;
+        let (Some(function), Some(lately), Some(counts)) =
+            (functions.get(at), lately.get_mut(at), inspected.get_mut(at))
+        else {
             return;
         };
         let mut inspected = function.inspected(params, lately, now, counts);

@@ -5,9 +5,10 @@ mod breaks;
 mod division;
 
 use braid_ir::chain::Chain;
-use braid_ir::engine::Event;
+use braid_ir::engine::{Engine, Event};
 use braid_packet::build::build_fresh;
 use braid_packet::{Field, Link, Packet, Shape};
+use braid_runtime::Sharded;
 use braid_testkit::generate::program::Program;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
@@ -76,16 +77,55 @@ fn packets_that_no_function_can_follow_are_told() {
         "does not follow packets with a wrong checksum, 2 times",
         "does not follow IP fragments",
         "does not follow bytes that the capture lacks",
-    ];
-    let mut engines = vec![harness::reference(&chain)];
-    engines
-        .extend(ENGINES.iter().filter(|one| !one.has_machine_code()).map(|one| one.make(&chain)));
-    for mut engine in engines {
-        record(engine.as_mut(), &stimuli, Detail::End);
-        for node in 0..2 {
-            let problems = engine.problems().into_iter().filter(|(of, _)| *of == node);
-            let texts: Vec<_> = problems.map(|(_, noted)| noted.to_string()).collect();
-            assert_eq!(texts, expected);
-        }
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for (name, told) in told(&chain, &stimuli) {
+        assert_eq!(told, [expected.clone(), expected.clone()], "{name}");
     }
+}
+
+#[test]
+fn each_function_tells_what_its_own_signatures_have_missed() {
+    let source = "chain c { interface in; interface out;
+        udp = signature_ids(rules: signatures(\"udp.signatures\"));
+        tcp = signature_ids(rules: signatures(\"tcp.signatures\"));
+        path in <-> udp <-> tcp <-> out; }";
+    let rule = |protocol: &str, sid: u32| {
+        format!("alert {protocol} any any -> any any (content:\"x\"; sid:{sid};)\n")
+    };
+    let files = [("udp.signatures", rule("udp", 1)), ("tcp.signatures", rule("tcp", 2))];
+    let files = files.map(|(name, text)| (name.to_owned(), text)).into();
+    let chain = harness::compile(source, &files, Form::AsWritten).expect("compiles");
+    let fields = [(Field::IpSrc, 1), (Field::IpDst, 2)];
+    let whole = build_fresh(Link::Ethernet, 1, Shape::Udp4, &fields, b"some bytes").expect("UDP");
+    let mut data = whole.data().to_vec();
+    // The flag "more fragments".
+    data[20] ^= 0x20;
+    let stimuli = [Stimulus::Packet(0, Packet::new(Link::Ethernet, 1, data))];
+    let expected = [vec!["does not inspect IP fragments of datagrams".to_owned()], Vec::new()];
+    for (name, told) in told(&chain, &stimuli) {
+        assert_eq!(told, expected, "{name}");
+    }
+}
+
+/// What the two functions of a chain tell of their traffic, for each engine, and for engines of two
+/// workers.
+fn told(chain: &Chain, stimuli: &[Stimulus]) -> Vec<(String, [Vec<String>; 2])> {
+    let engines = ENGINES.iter().filter(|one| !one.has_machine_code());
+    let one = engines.map(|one| (one.to_string(), one.make(chain)));
+    let divided = Chain { workers: 2, ..chain.clone() };
+    let make = |chain: Chain| Ok::<_, String>(harness::reference(&chain));
+    let two: Box<dyn Engine> = Box::new(Sharded::new(&divided, make).expect("engines of workers"));
+    let alone =
+        [("reference".to_owned(), harness::reference(chain)), ("two workers".to_owned(), two)];
+    let each = one.chain(alone).map(|(name, mut engine)| {
+        record(engine.as_mut(), stimuli, Detail::End);
+        let of = |node: u16| {
+            let problems = engine.problems().into_iter().filter(move |(of, _)| *of == node);
+            problems.map(|(_, noted)| noted.to_string()).collect()
+        };
+        (name, [of(0), of(1)])
+    });
+    each.collect()
 }
