@@ -12,7 +12,7 @@ use crate::dynamic::{Dynamic, Expr, MOST, Operation};
 use crate::host::State;
 use arrayvec::ArrayVec;
 use braid_ir::arith::{binary, compare};
-use braid_ir::model::Word;
+use braid_ir::model::{BinOp, Word};
 use braid_packet::Packet;
 use std::sync::Arc;
 
@@ -108,6 +108,13 @@ impl Computed {
     /// Whether there is nothing to test or to assign.
     pub(crate) fn is_empty(&self) -> bool {
         self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
+    }
+
+    /// Whether it divides, so that packets may fault.
+    pub(crate) fn divides(&self) -> bool {
+        let divides =
+            |step: &Operation| matches!(step, Operation::Bin(BinOp::Div | BinOp::Rem, ..));
+        self.steps.iter().any(divides)
     }
 
     /// A value of a packet, by its number.

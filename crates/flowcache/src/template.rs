@@ -62,7 +62,7 @@ pub(crate) struct More {
     /// Whether there are tests, or events to publish before the packet changes.
     pub(crate) asks: bool,
     pub(crate) searches: Vec<Search>,
-    dynamic: Computed,
+    pub(crate) dynamic: Computed,
     effects: SideEffects,
     pub(crate) goal: Goal,
 }

@@ -26,7 +26,11 @@ pub(super) fn follow_packets(chain: &Chain) -> Result<(), String> {
         let programs = of.model.handlers.iter().map(|(_, program)| program);
         for event in programs.chain([&of.model.packet]).flat_map(published) {
             if subscriptions.stays_outside(node, event) {
-                return Err(format!("{} publishes events with many handlers", name(node)));
+                return Err(format!(
+                    "the handlers of events that {} publishes are too large for its programs, or \
+                     are those of a function with entries that live with others",
+                    name(node)
+                ));
             }
         }
     }

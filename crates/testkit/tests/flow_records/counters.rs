@@ -118,3 +118,32 @@ fn records_that_would_leave_much_to_compute_are_made_for_long_chains_only() {
         assert_eq!((flows.records.made, flows.hits > 10), (made, made > 0), "{flows:?}");
     }
 }
+
+#[test]
+fn packets_that_divide_by_zero_do_not_take_records_of_others() {
+    let chain = chain(
+        "nf sizes() {
+           state sum: u32 per (ip4) = 0;
+           match {
+             has ip => { sum[ip.src] += 100 / (u32(pkt.len) % 3); output; }
+             else => output;
+           }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           path lan <-> sizes() <-> wan;
+         }",
+        &[],
+    );
+    let mut all = Vec::new();
+    for host in 1..=9 {
+        for at in 0..12 {
+            let payload = "x".repeat(18 + (host + at) % 3);
+            all.push(enter(0, 0, &format!("udp 10.0.0.{host}:9 > 192.0.2.1:9 \"{payload}\"")));
+        }
+    }
+    let (trace, flows) = same(&chain, &all);
+    assert_eq!(left(&trace, Field::IpSrc).iter().flatten().count(), 9 * 8, "a third faults");
+    assert!(flows.scripted > 0 && flows.hits > 9 * 4, "{flows:?}");
+}
