@@ -288,7 +288,7 @@ fn regex_holds(
     let mut found = Vec::new();
     for start in starts {
         let bytes = behind(start);
-        work.spend(regex.reach(bytes.len()), regex.weight)?;
+        work.spend(regex.reach(bytes.len().saturating_sub(first)), regex.weight)?;
         if !test.feeds {
             if regex.is_match(bytes, first) {
                 return Ok(true);

@@ -32,6 +32,11 @@ pub enum Write {
 }
 
 impl BitsOfRule {
+    /// Whether the rule neither asks nor writes.
+    pub fn is_empty(&self) -> bool {
+        self.asks.is_empty() && self.writes.is_empty()
+    }
+
     /// When the rule comes among rules for the same bytes: rules that only set bits come first, then
     /// rules that set and ask, then rules that ask, as in Suricata.
     pub fn rank(&self) -> u8 {

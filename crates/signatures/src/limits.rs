@@ -46,7 +46,8 @@ pub const MESSAGE_WORK: u64 = 32 << 20;
 /// The work that all rules may take in a datagram.
 pub const DATAGRAM_WORK: u64 = 16 << 20;
 /// A rule that does not hold is evaluated this often with each segment, and then only when the
-/// stream has grown by one part in [`LATER`].
+/// stream has grown by one part in [`LATER`]. A rule with bits is evaluated with each segment, as
+/// long as half of the direction's work is left.
 pub const TRIES: u8 = 32;
 /// See [`TRIES`].
 pub const LATER: usize = 8;
