@@ -4,6 +4,7 @@
 //! several places, so the evaluation keeps all of them: the tests hold if some choice of places
 //! satisfies them all.
 
+use crate::flowbits::BitsOfRule;
 use crate::limits::RULE_WORK;
 use crate::number::Found;
 use crate::rule::{Content, Expression, Test, What};
@@ -27,6 +28,11 @@ impl Work {
     /// Whether it does not suffice for another rule.
     pub fn is_used_up(self) -> bool {
         self.0 < RULE_WORK
+    }
+
+    /// Takes the work to look up the bits of a rule.
+    pub fn look_up(&mut self, bits: &BitsOfRule) {
+        self.0 = self.0.saturating_sub(bits.names() as u64);
     }
 
     /// The work of the next rule.
@@ -96,7 +102,8 @@ fn hold(
                         .zip(value)
                         .is_some_and(|((number, _), value)| comparison.holds(number, value))
                 };
-                work.spend(ends.len(), 1)?;
+                let places = if test.is_relative { ends.len() } else { 1 };
+                work.spend(places, number.format.len)?;
                 if test.is_relative {
                     ends.retain(|end| holds(*end));
                     !ends.is_empty()
@@ -106,7 +113,7 @@ fn hold(
             }
             What::Jump(number, jump) => {
                 let starts = starts(test, ends);
-                work.spend(starts.len(), 1)?;
+                work.spend(starts.len(), number.format.len)?;
                 let to = starts.into_iter().filter_map(|from| {
                     let (number, end) = number.read(buffer, from, &found)?;
                     jump.target(buffer, end, number)
@@ -120,7 +127,7 @@ fn hold(
                 let behind = tests.get(at + 1..).unwrap_or_default();
                 // Each place has a number of its own.
                 for from in starts(test, ends) {
-                    work.spend(1, 1)?;
+                    work.spend(1, number.format.len)?;
                     let Some((number, end)) = number.read(buffer, from, &found) else { continue };
                     let (mut found, end) = (found, usize::try_from(end).unwrap_or(usize::MAX));
                     found.get_mut(*name).into_iter().for_each(|of| *of = scale.apply(number));

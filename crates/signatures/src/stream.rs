@@ -149,6 +149,7 @@ impl Direction {
                 is_used_up = true;
                 return true;
             }
+            self.work.look_up(&rule.bits);
             let since = context.bits.allow(&rule.bits, self.from_client);
             let Some(since) = since.and_then(|since| usize::try_from(since).ok()) else {
                 return true;

@@ -100,6 +100,20 @@ fn wrong_numbers_in_bytes_are_wrong() {
 }
 
 #[test]
+fn names_of_bits_are_bounded() {
+    let names = |count: usize| (0..count).map(|at| format!("b{at}")).collect::<Vec<_>>().join("|");
+    let fits = format!("flowbits:set,x; flowbits:isset,{}; flowbits:noalert;", names(63));
+    assert_eq!(refused(&fits), None);
+    for options in [
+        format!("flowbits:isset,{};", names(65)),
+        format!("flowbits:isset,{}; flowbits:isnotset,a|b;", names(63)),
+        format!("flowbits:isset,{}; flowbits:set,a;", names(64)),
+    ] {
+        assert_eq!(refused(&options), Some(("flowbits".to_owned(), Cause::Wrong)), "{options}");
+    }
+}
+
+#[test]
 fn what_is_no_rule_is_wrong() {
     for (options, name) in [
         ("content:abc;", "content"),
