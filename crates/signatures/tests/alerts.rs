@@ -163,6 +163,10 @@ fn numbers_are_compared_and_lead_elsewhere() {
         ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x05", true),
         ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x06", false),
         ("byte_extract:1,0,n,multiplier 2; byte_test:1,=,n,1;", "\x05\x0a", true),
+        ("byte_extract:1,0,n,align 2; byte_test:1,=,n,1;", "\x05\x06", true),
+        ("byte_extract:1,0,n,align 4; byte_test:1,=,n,1;", "\x05\x08", true),
+        ("byte_extract:1,0,n,multiplier 3,align 4; byte_test:1,=,n,1;", "\x03\x0c", true),
+        ("byte_extract:1,0,n,align 2; byte_test:1,=,n,1;", "\x06\x06", true),
         ("byte_extract:1,0,n; byte_test:1,=,7,n;", "\x02_\x07", true),
         ("byte_extract:1,0,n; byte_jump:1,n; content:\"x\"; within:1;", "\x02_\x01_x", true),
         (
