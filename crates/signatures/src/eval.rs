@@ -85,31 +85,26 @@ fn hold(
             What::Length(least, most) => {
                 (*least..=*most).contains(&buffer.len()) != test.is_negated
             }
-            What::DataAt(count) if test.is_relative => {
-                ends.retain(|end| (end.saturating_add(*count) <= buffer.len()) != test.is_negated);
-                !ends.is_empty()
+            What::DataAt(count) => {
+                let count = count.saturating_add(usize::from(!test.is_relative));
+                let has = |end: &usize| end.saturating_add(count) <= buffer.len();
+                work.spend(ends.len(), 1)?;
+                retain(test, &mut ends, |end| has(end) != test.is_negated)
             }
-            What::DataAt(count) => (*count < buffer.len()) != test.is_negated,
             What::Content(content) => {
                 content_holds(content, test, (buffer, first), &mut ends, work)?
             }
             What::Regex(regex) => regex_holds(regex, test, (buffer, first), &mut ends, work)?,
             What::Compare(number, comparison, value) => {
-                let holds = |from: usize| {
+                let holds = |from: &usize| {
+                    let number = number.read(buffer, *from, &found);
                     let value = u64::try_from(value.get(&found)).ok();
-                    let number = number.read(buffer, from, &found);
-                    number
-                        .zip(value)
-                        .is_some_and(|((number, _), value)| comparison.holds(number, value))
+                    let both = number.zip(value);
+                    both.is_some_and(|((number, _), value)| comparison.holds(number, value))
                 };
                 let places = if test.is_relative { ends.len() } else { 1 };
                 work.spend(places, number.format.len)?;
-                if test.is_relative {
-                    ends.retain(|end| holds(*end));
-                    !ends.is_empty()
-                } else {
-                    holds(0)
-                }
+                retain(test, &mut ends, holds)
             }
             What::Jump(number, jump) => {
                 let starts = starts(test, ends);
@@ -143,6 +138,15 @@ fn hold(
         }
     }
     Ok(true)
+}
+
+/// Whether a test holds from the start, or if it is relative, from one of the ends. Only these ends stay.
+fn retain(test: &Test, ends: &mut Vec<usize>, holds: impl Fn(&usize) -> bool) -> bool {
+    if !test.is_relative {
+        return holds(&0);
+    }
+    ends.retain(holds);
+    !ends.is_empty()
 }
 
 /// The places from which a test counts.
