@@ -4,6 +4,7 @@
 //! several places, so the evaluation keeps all of them: the tests hold if some choice of places
 //! satisfies them all.
 
+use crate::flowbits::BitsOfRule;
 use crate::limits::RULE_WORK;
 use crate::number::Found;
 use crate::rule::{Content, Expression, Test, What};
@@ -27,6 +28,11 @@ impl Work {
     /// Whether it does not suffice for another rule.
     pub fn is_used_up(self) -> bool {
         self.0 < RULE_WORK
+    }
+
+    /// Takes the work to look up the bits of a rule.
+    pub fn look_up(&mut self, bits: &BitsOfRule) {
+        self.0 = self.0.saturating_sub(bits.names() as u64);
     }
 
     /// The work of the next rule.
@@ -79,34 +85,30 @@ fn hold(
             What::Length(least, most) => {
                 (*least..=*most).contains(&buffer.len()) != test.is_negated
             }
-            What::DataAt(count) if test.is_relative => {
-                ends.retain(|end| (end.saturating_add(*count) <= buffer.len()) != test.is_negated);
-                !ends.is_empty()
+            What::DataAt(count) => {
+                let count = count.saturating_add(usize::from(!test.is_relative));
+                let has = |end: &usize| end.saturating_add(count) <= buffer.len();
+                work.spend(ends.len(), 1)?;
+                retain(test, &mut ends, |end| has(end) != test.is_negated)
             }
-            What::DataAt(count) => (*count < buffer.len()) != test.is_negated,
             What::Content(content) => {
                 content_holds(content, test, (buffer, first), &mut ends, work)?
             }
             What::Regex(regex) => regex_holds(regex, test, (buffer, first), &mut ends, work)?,
             What::Compare(number, comparison, value) => {
-                let holds = |from: usize| {
+                let holds = |from: &usize| {
+                    let number = number.read(buffer, *from, &found);
                     let value = u64::try_from(value.get(&found)).ok();
-                    let number = number.read(buffer, from, &found);
-                    number
-                        .zip(value)
-                        .is_some_and(|((number, _), value)| comparison.holds(number, value))
+                    let both = number.zip(value);
+                    both.is_some_and(|((number, _), value)| comparison.holds(number, value))
                 };
-                work.spend(ends.len(), 1)?;
-                if test.is_relative {
-                    ends.retain(|end| holds(*end));
-                    !ends.is_empty()
-                } else {
-                    holds(0)
-                }
+                let places = if test.is_relative { ends.len() } else { 1 };
+                work.spend(places, number.format.len)?;
+                retain(test, &mut ends, holds)
             }
             What::Jump(number, jump) => {
                 let starts = starts(test, ends);
-                work.spend(starts.len(), 1)?;
+                work.spend(starts.len(), number.format.len)?;
                 let to = starts.into_iter().filter_map(|from| {
                     let (number, end) = number.read(buffer, from, &found)?;
                     jump.target(buffer, end, number)
@@ -120,7 +122,7 @@ fn hold(
                 let behind = tests.get(at + 1..).unwrap_or_default();
                 // Each place has a number of its own.
                 for from in starts(test, ends) {
-                    work.spend(1, 1)?;
+                    work.spend(1, number.format.len)?;
                     let Some((number, end)) = number.read(buffer, from, &found) else { continue };
                     let (mut found, end) = (found, usize::try_from(end).unwrap_or(usize::MAX));
                     found.get_mut(*name).into_iter().for_each(|of| *of = scale.apply(number));
@@ -136,6 +138,15 @@ fn hold(
         }
     }
     Ok(true)
+}
+
+/// Whether a test holds from the start, or if it is relative, from one of the ends. Only these ends stay.
+fn retain(test: &Test, ends: &mut Vec<usize>, holds: impl Fn(&usize) -> bool) -> bool {
+    if !test.is_relative {
+        return holds(&0);
+    }
+    ends.retain(holds);
+    !ends.is_empty()
 }
 
 /// The places from which a test counts.
@@ -288,7 +299,7 @@ fn regex_holds(
     let mut found = Vec::new();
     for start in starts {
         let bytes = behind(start);
-        work.spend(regex.reach(bytes.len()), regex.weight)?;
+        work.spend(regex.reach(bytes.len().saturating_sub(first)), regex.weight)?;
         if !test.feeds {
             if regex.is_match(bytes, first) {
                 return Ok(true);

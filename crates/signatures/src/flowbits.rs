@@ -32,6 +32,16 @@ pub enum Write {
 }
 
 impl BitsOfRule {
+    /// Whether the rule neither asks nor writes.
+    pub fn is_empty(&self) -> bool {
+        self.asks.is_empty() && self.writes.is_empty()
+    }
+
+    /// How many names it has.
+    pub fn names(&self) -> usize {
+        self.asks.iter().map(|ask| ask.names.len()).sum::<usize>() + self.writes.len()
+    }
+
     /// When the rule comes among rules for the same bytes: rules that only set bits come first, then
     /// rules that set and ask, then rules that ask, as in Suricata.
     pub fn rank(&self) -> u8 {

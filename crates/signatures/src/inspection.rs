@@ -93,3 +93,24 @@ impl Inspection {
 fn has_messages(set: &Signatures) -> bool {
     [Stage::Head, Stage::Body].iter().any(|stage| !set.messages(*stage).0.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Inspection;
+    use crate::limits::STREAM_WORK;
+    use crate::{Counts, Flow, Rules, Thresholds, load};
+
+    #[test]
+    fn each_name_of_a_bit_costs_work() {
+        let set = load("alert tcp any any -> any any (flowbits:isset,a|b|c; sid:1;)").set;
+        let flow = Flow { version: 4, src: 1, dst: 2, sport: 3, dport: 4 };
+        let (thresholds, counts, alerts) =
+            (&mut Thresholds::default(), &mut Counts::default(), &mut Vec::new());
+        let rules = &mut Rules { set: &set, thresholds, now: 0, counts, alerts };
+        let mut inspection = Inspection::default();
+        for segments in 1..5 {
+            inspection.data(rules, (flow, true), (segments - 1, b"x"));
+            assert_eq!(inspection.client.work.0, STREAM_WORK - 3 * segments);
+        }
+    }
+}

@@ -46,14 +46,15 @@ pub const MESSAGE_WORK: u64 = 32 << 20;
 /// The work that all rules may take in a datagram.
 pub const DATAGRAM_WORK: u64 = 16 << 20;
 /// A rule that does not hold is evaluated this often with each segment, and then only when the
-/// stream has grown by one part in [`LATER`].
+/// stream has grown by one part in [`LATER`]. A rule with bits is evaluated with each segment, as
+/// long as half of the direction's work is left.
 pub const TRIES: u8 = 32;
 /// See [`TRIES`].
 pub const LATER: usize = 8;
 /// The most rules that a connection remembers because they have alerted.
 pub const MAX_DONE: usize = 4_096;
-/// The most windows of thresholds that are open for a set of rules. Beyond that, the oldest one is
-/// forgotten.
+/// The most windows of thresholds that a set of rules keeps. Beyond that, the one that ends first is
+/// forgotten, whether it is still open or not.
 pub const MAX_WINDOWS: usize = 65_536;
 /// The most bits of a connection that are set.
 pub const MAX_BITS: usize = 1_024;

@@ -80,8 +80,8 @@ pub struct Jump {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale {
     pub multiplier: u16,
-    /// Rounded up to a multiple of four.
-    pub is_aligned: bool,
+    /// The number is rounded up to a multiple of it.
+    pub align: u8,
 }
 
 impl Value {
@@ -149,10 +149,8 @@ impl Comparison {
 impl Scale {
     pub fn apply(self, number: u64) -> u64 {
         let number = number.saturating_mul(self.multiplier.into());
-        match self.is_aligned {
-            true => number.div_ceil(4).saturating_mul(4),
-            false => number,
-        }
+        let align = u64::from(self.align.max(1));
+        number.div_ceil(align).saturating_mul(align)
     }
 }
 

@@ -261,6 +261,19 @@ impl Header {
 }
 
 impl Rule {
+    /// Whether it needs a match that lies behind the bytes for which it has held before.
+    pub fn has_match(&self) -> bool {
+        self.buffers.iter().any(|of| {
+            let ends = of.tests.iter().filter(|test| test.has_end());
+            let matches = ends.enumerate().filter(|(at, test)| {
+                // Behind another test, it counts from there.
+                *at == 0 || !test.is_relative
+            });
+            let mut matches = matches.map(|(_, test)| &test.what);
+            matches.any(|what| matches!(what, What::Content(_) | What::Regex(_)))
+        })
+    }
+
     /// Whether the rule is about the bytes of this direction.
     pub fn applies(&self, flow: &Flow, from_client: bool) -> bool {
         self.from_client.is_none_or(|client| client == from_client) && self.header.matches(flow)

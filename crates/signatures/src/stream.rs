@@ -2,7 +2,7 @@
 //!
 //! The bytes are kept up to a depth, so that rules see them whole, however they were cut. A rule that
 //! more bytes cannot make false is evaluated whenever bytes have come, unless there are very many
-//! small segments. All others are evaluated when the last byte has come.
+//! small segments and it has no bits. All others are evaluated when the last byte has come.
 
 use crate::eval::{self, Work};
 use crate::limits::{LATER, MAX_DONE, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
@@ -142,17 +142,18 @@ impl Direction {
                 // The other direction has alerted.
                 return false;
             }
-            let since = context.bits.allow(&rule.bits, self.from_client);
-            let Some(since) = since.and_then(|since| usize::try_from(since).ok()) else {
-                return true;
-            };
-            if stage == Stage::Stream && self.kept.len() < one.next {
+            if stage == Stage::Stream && self.is_later(one, rule) {
                 return true;
             }
             if self.work.is_used_up() {
                 is_used_up = true;
                 return true;
             }
+            self.work.look_up(&rule.bits);
+            let since = context.bits.allow(&rule.bits, self.from_client);
+            let Some(since) = since.and_then(|since| usize::try_from(since).ok()) else {
+                return true;
+            };
             self.candidate(one, (rule, since), context)
         });
         self.candidates = candidates;
@@ -162,19 +163,30 @@ impl Direction {
         }
     }
 
-    /// Evaluates a rule whose bits are as it asks behind this number of bytes. Returns whether it may hold with
-    /// later bytes.
+    /// Whether a rule waits for more bytes. A rule with bits does so only if the work gets short: other
+    /// rules depend on when it holds.
+    fn is_later(&self, one: &Candidate, rule: &Rule) -> bool {
+        let is_spaced = rule.bits.is_empty() || self.work.0 < STREAM_WORK / 2;
+        is_spaced && self.kept.len() < one.next
+    }
+
+    /// Evaluates a rule whose bits are as it asks behind this number of bytes. Returns whether it may
+    /// hold with later bytes.
     fn candidate(
         &mut self,
         one: &mut Candidate,
         (rule, since): (&Rule, usize),
         context: &mut Context<'_, '_>,
     ) -> bool {
-        let (kept, from) = (self.kept.as_slice(), self.passed.of(rule).max(since));
+        let passed = self.passed.of(rule);
+        if passed.is_some() && !rule.has_match() {
+            return false;
+        }
+        let (kept, from) = (self.kept.as_slice(), passed.unwrap_or(0).max(since));
         let mut work = self.work.of_rule();
         let tests = rule.buffers.iter().map(|of| eval::holds(&of.tests, kept, from, &mut work));
         match eval::all(tests) {
-            Ok(true) => {}
+            Ok(true) => (one.tries, one.next) = (0, 0),
             Ok(false) => {
                 one.tries = one.tries.saturating_add(1);
                 let wait = if one.tries > TRIES { kept.len() / LATER } else { 0 };
@@ -196,19 +208,19 @@ impl Direction {
 }
 
 /// How many bytes rules that write bits have passed over, by the rules' keys, in order. Such a rule has
-/// held for these bytes, and it may hold again for the bytes behind.
+/// held for these bytes, and it may hold again for a match in the bytes behind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Passed(Vec<(u64, usize)>);
 
 impl Passed {
-    /// The bytes that a rule has passed over.
-    fn of(&self, rule: &Rule) -> usize {
+    /// The bytes that a rule has passed over, if it has held.
+    fn of(&self, rule: &Rule) -> Option<usize> {
         if rule.bits.writes.is_empty() {
-            return 0;
+            return None;
         }
         let key = rule.signature.key();
         let at = self.0.binary_search_by_key(&key, |(key, _)| *key);
-        at.ok().and_then(|at| self.0.get(at)).map_or(0, |(_, len)| *len)
+        at.ok().and_then(|at| self.0.get(at)).map(|(_, len)| *len)
     }
 
     /// A rule passes over the bytes up to here. Without room it is left out, and false is returned.

@@ -1,13 +1,14 @@
 //! Thresholds: how often a rule holds within a time before it alerts, and how often it alerts then.
 //!
 //! A window of time begins when a rule holds for an address, and ends after the seconds that the rule
-//! gives. All connections with the rule count together.
+//! gives. All connections with the rule count together. A rule with another threshold begins a new
+//! window.
 
 use crate::counts::Counts;
 use crate::flow::Flow;
 use crate::limits::MAX_WINDOWS;
 use crate::wire::{number, read_number, take};
-use hashlink::LinkedHashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// `threshold` or `detection_filter`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +44,7 @@ pub enum Track {
 }
 
 /// What counts together.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Key {
     rule: u64,
     version: u8,
@@ -57,11 +58,20 @@ struct Window {
     until: u64,
     /// How often the rule has held in it.
     count: u32,
+    /// What the rule has asked for.
+    threshold: Threshold,
 }
 
-/// The windows of all rules of a set, in the order in which they have begun.
+/// The windows of all rules of a set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Thresholds(LinkedHashMap<Key, Window>);
+pub struct Thresholds {
+    windows: HashMap<Key, Window>,
+    /// Their ends, in order.
+    ends: BTreeSet<(u64, Key)>,
+}
+
+const KINDS: [Kind; 4] = [Kind::Limit, Kind::Threshold, Kind::Both, Kind::Filter];
+const TRACKS: [Track; 4] = [Track::Source, Track::Destination, Track::Pair, Track::Rule];
 
 impl Threshold {
     /// Whether a rule that holds again in a window does not alert.
@@ -78,6 +88,23 @@ impl Threshold {
         };
         Key { rule, version, addresses }
     }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        let kind = KINDS.iter().position(|kind| *kind == self.kind);
+        let track = TRACKS.iter().position(|track| *track == self.track);
+        for at in [kind, track].into_iter().flatten() {
+            number(at as u64, out);
+        }
+        number(self.count.into(), out);
+        number(self.seconds.into(), out);
+    }
+
+    fn read(from: &mut &[u8]) -> Option<Self> {
+        let kind = *KINDS.get(usize::try_from(read_number(from)?).ok()?)?;
+        let track = *TRACKS.get(usize::try_from(read_number(from)?).ok()?)?;
+        let mut small = || u32::try_from(read_number(from)?).ok();
+        Some(Self { kind, track, count: small()?, seconds: small()? })
+    }
 }
 
 impl Thresholds {
@@ -90,10 +117,11 @@ impl Thresholds {
         counts: &mut Counts,
     ) -> bool {
         let key = threshold.key(rule, flow);
-        let open = self.0.get(&key).filter(|window| now <= window.until).copied();
+        let of_rule = self.windows.get(&key);
+        let open = of_rule.filter(|of| now <= of.until && of.threshold == *threshold).copied();
         let mut window = open.unwrap_or_else(|| {
             let length = u64::from(threshold.seconds) * 1_000_000_000;
-            Window { until: now.saturating_add(length), count: 0 }
+            Window { until: now.saturating_add(length), count: 0, threshold: *threshold }
         });
         window.count = window.count.saturating_add(1);
         let alerts = match threshold.kind {
@@ -105,21 +133,31 @@ impl Thresholds {
         if alerts && threshold.kind == Kind::Threshold {
             window.count = 0;
         }
-        match (open, self.0.get_mut(&key)) {
-            (Some(_), Some(place)) => *place = window,
-            _ => self.begin(key, window, now, counts),
+        if open.is_none() && of_rule.is_none() {
+            self.make_room(now, counts);
         }
+        self.put_window(key, window);
         alerts
     }
 
-    /// Adds a window behind all others.
-    fn begin(&mut self, key: Key, window: Window, now: u64, counts: &mut Counts) {
-        self.0.insert(key, window);
-        if self.0.len() > MAX_WINDOWS
-            && let Some((_, oldest)) = self.0.pop_front()
-            && now <= oldest.until
+    /// Forgets the window that ends first, if there is no room for another one.
+    fn make_room(&mut self, now: u64, counts: &mut Counts) {
+        if self.windows.len() >= MAX_WINDOWS
+            && let Some((until, key)) = self.ends.pop_first()
         {
-            counts.windows += 1;
+            self.windows.remove(&key);
+            counts.windows += u64::from(now <= until);
+        }
+    }
+
+    /// Puts a window in the place of the one that is there.
+    fn put_window(&mut self, key: Key, window: Window) {
+        let before = self.windows.insert(key, window);
+        if before.is_none_or(|before| before.until != window.until) {
+            before.into_iter().for_each(|before| {
+                self.ends.remove(&(before.until, key));
+            });
+            self.ends.insert((window.until, key));
         }
     }
 
@@ -127,12 +165,15 @@ impl Thresholds {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for (Key { rule, version, addresses }, window) in &self.0 {
+        for (until, key) in &self.ends {
+            let Some(window) = self.windows.get(key) else { continue };
+            let Key { rule, version, addresses } = key;
             number(*rule, &mut out);
             out.push(*version);
             addresses.iter().for_each(|address| out.extend(address.to_le_bytes()));
-            number(window.until, &mut out);
+            number(*until, &mut out);
             number(window.count.into(), &mut out);
+            window.threshold.put(&mut out);
         }
         out
     }
@@ -149,11 +190,13 @@ impl Thresholds {
             let addresses = [address()?, address()?];
             let until = read_number(from)?;
             let count = u32::try_from(read_number(from)?).ok()?;
+            let threshold = Threshold::read(from)?;
             let key = Key { rule, version, addresses };
-            let is_there = read.0.insert(key, Window { until, count }).is_some();
-            if is_there || read.0.len() > MAX_WINDOWS {
+            let is_behind = read.ends.last().is_none_or(|last| *last < (until, key));
+            if !is_behind || read.windows.contains_key(&key) || read.windows.len() >= MAX_WINDOWS {
                 return None;
             }
+            read.put_window(key, Window { until, count, threshold });
         }
         Some(read)
     }

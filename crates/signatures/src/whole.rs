@@ -36,6 +36,7 @@ pub fn evaluate(
             context.rules.counts.exhausted += 1;
             return;
         }
+        work.look_up(&rule.bits);
         if context.bits.allow(&rule.bits, from_client).is_none() {
             continue;
         }

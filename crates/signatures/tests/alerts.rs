@@ -111,6 +111,12 @@ fn contents_hold_where_they_may_be() {
     }
 }
 
+/// Whether a rule with these options holds for bytes, which are written as characters.
+fn assert_holds(options: &str, bytes: &str, wanted: bool) {
+    let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(c).expect("a byte")).collect();
+    assert_eq!(holds(options, &bytes), wanted, "{options} on {bytes:?}");
+}
+
 #[test]
 fn numbers_are_compared_and_lead_elsewhere() {
     for (options, bytes, wanted) in [
@@ -159,10 +165,22 @@ fn numbers_are_compared_and_lead_elsewhere() {
         ("byte_jump:1,0;", "\x02__", false),
         ("byte_jump:1,0;", "\x02___", true),
         ("byte_jump:1,0,post_offset -9;", "\x02___", false),
+    ] {
+        assert_holds(options, bytes, wanted);
+    }
+}
+
+#[test]
+fn numbers_are_found_and_used() {
+    for (options, bytes, wanted) in [
         // Each place has its own number.
         ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x05", true),
         ("byte_extract:1,0,n; byte_test:1,=,n,1;", "\x05\x06", false),
         ("byte_extract:1,0,n,multiplier 2; byte_test:1,=,n,1;", "\x05\x0a", true),
+        ("byte_extract:1,0,n,align 2; byte_test:1,=,n,1;", "\x05\x06", true),
+        ("byte_extract:1,0,n,align 4; byte_test:1,=,n,1;", "\x05\x08", true),
+        ("byte_extract:1,0,n,multiplier 3,align 4; byte_test:1,=,n,1;", "\x03\x0c", true),
+        ("byte_extract:1,0,n,align 2; byte_test:1,=,n,1;", "\x06\x06", true),
         ("byte_extract:1,0,n; byte_test:1,=,7,n;", "\x02_\x07", true),
         ("byte_extract:1,0,n; byte_jump:1,n; content:\"x\"; within:1;", "\x02_\x01_x", true),
         (
@@ -176,8 +194,7 @@ fn numbers_are_compared_and_lead_elsewhere() {
             false,
         ),
     ] {
-        let bytes: Vec<u8> = bytes.chars().map(|c| u8::try_from(c).expect("a byte")).collect();
-        assert_eq!(holds(options, &bytes), wanted, "{options} on {bytes:?}");
+        assert_holds(options, bytes, wanted);
     }
 }
 

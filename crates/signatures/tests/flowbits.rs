@@ -109,6 +109,84 @@ fn bits_are_set_again_after_each_match_and_rules_alert_once() {
     assert_eq!(found, [vec![], vec![4], vec![], vec![], vec![], vec![4]]);
 }
 
+/// Packets with these texts, and others between them after the first `head`.
+fn spread<'a>(head: &[&'a str], between: usize, tail: &[&'a str]) -> Vec<&'a str> {
+    let between = std::iter::repeat_n("list files\n", between);
+    head.iter().copied().chain(between).chain(tail.iter().copied()).collect()
+}
+
+#[test]
+fn rules_with_bits_hold_at_once_behind_many_segments() {
+    let login = set(&[
+        r#"content:"LOGIN"; flowbits:set,in; noalert;"#,
+        r#"content:"LOGOUT"; flowbits:unset,in; noalert;"#,
+        r#"content:"secret"; flowbits:isset,in;"#,
+    ]);
+    let both = set(&[
+        r#"content:"USER root"; content:"230 ok"; flowbits:set,in; noalert;"#,
+        r#"content:"secret"; flowbits:isset,in;"#,
+    ]);
+    for between in [10, 33, 60, 200] {
+        let of = |set: &Signatures, packets: &[&str]| alerts(set, packets).concat();
+        let packets = spread(&["LOGIN", "LOGOUT"], between, &["LOGIN", "secret", "LOGOUT"]);
+        assert_eq!(of(&login, &packets), [3], "{between}");
+        let packets = spread(&["LOGIN", "LOGOUT", "LOGIN"], between, &["LOGOUT", "secret", "x"]);
+        assert_eq!(of(&login, &packets), [0; 0], "{between}");
+        // It asks long before it holds.
+        let packets = spread(&["secret", "LOGIN"], between, &["secret", "LOGOUT"]);
+        assert_eq!(of(&login, &packets), [3], "{between}");
+        let packets = spread(&["USER root"], between, &["230 ok", "secret"]);
+        assert_eq!(of(&both, &packets), [2], "{between}");
+    }
+}
+
+#[test]
+fn work_of_rules_that_write_bits_is_that_of_new_bytes() {
+    let rules = [r#"pcre:"/a/"; flowbits:set,x; noalert;"#, r#"content:"evil";"#];
+    let (set, mut said) = (set(&rules), Said::default());
+    let mut inspection = Inspection::default();
+    for offset in 0..20_000 {
+        inspection.data(&mut said.by(&set), (FLOW, true), (offset, b"a"));
+    }
+    inspection.data(&mut said.by(&set), (FLOW, true), (20_000, b"evil"));
+    assert_eq!((said.sids(&set), said.counts.exhausted), (vec![2], 0));
+}
+
+#[test]
+fn rules_with_bits_leave_work_to_others() {
+    let rules: Vec<String> = (0..50)
+        .map(|bit| format!("content:\"a\"; content:\"b{bit}\"; flowbits:set,x{bit};"))
+        .collect();
+    let mut rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    rules.push(r#"content:"evil";"#);
+    let (set, mut said) = (set(&rules), Said::default());
+    let names: String = (0..50).map(|bit| format!("b{bit}")).collect();
+    let mut inspection = Inspection::default();
+    inspection.data(&mut said.by(&set), (FLOW, true), (0, names.as_bytes()));
+    let (start, end) = (names.len() as u64, 20_000);
+    for offset in start..end {
+        inspection.data(&mut said.by(&set), (FLOW, true), (offset, b"b"));
+    }
+    inspection.data(&mut said.by(&set), (FLOW, true), (end, b"evil"));
+    assert_eq!((said.sids(&set), said.counts.exhausted), (vec![51], 0));
+}
+
+#[test]
+fn rules_without_a_match_write_once_a_direction() {
+    let rules = [
+        r#"byte_test:1,=,71,0; flowbits:toggle,one; noalert;"#,
+        r#"flow:to_server; flowbits:toggle,two; noalert;"#,
+        r#"byte_jump:1,1; content:"c"; within:1; flowbits:toggle,three; noalert;"#,
+        r#"content:"z"; flowbits:isset,one;"#,
+        r#"content:"z"; flowbits:isset,two;"#,
+        r#"content:"z"; flowbits:isset,three;"#,
+    ];
+    let set = set(&rules);
+    for packets in [&["G\x01_cdez"][..], &["G\x01_cde", "z"], &["G\x01_c", "d", "e", "z", "z"]] {
+        assert_eq!(alerts(&set, packets).concat(), [4, 5, 6], "{packets:?}");
+    }
+}
+
 #[test]
 fn one_of_several_bits_suffices() {
     let set = set(&[

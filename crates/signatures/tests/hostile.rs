@@ -2,7 +2,7 @@
 
 mod support;
 
-use braid_signatures::{Counts, Flow, Inspection, limits, load};
+use braid_signatures::{Counts, Datagrams, Flow, Inspection, limits, load};
 use proptest::prelude::*;
 use support::Said;
 
@@ -176,7 +176,6 @@ fn memory_is_bounded_for_long_streams() {
     assert_eq!((said.counts.depths, said.counts.malformed), (1, 0));
 }
 
-/// Single bytes. Each one makes rules worth another look.
 /// Gives a stream to rules in segments of this length. Returns the sids of their alerts and the counts.
 fn alerts_of(rules: &str, bytes: &[u8], step: usize) -> (Vec<u32>, Counts) {
     let set = load(rules).set;
@@ -215,6 +214,24 @@ fn rule_that_takes_much_work_does_not_hide_other_rules() {
             assert_eq!(sids, [2], "{weak} in steps of {step}: {counts:?}");
         }
     }
+}
+
+/// A datagram's counts of what rules have not seen.
+fn counts_of_datagram(rules: &str, bytes: &[u8]) -> Counts {
+    let loaded = load(rules);
+    assert_eq!(loaded.refused, []);
+    let mut said = Said::default();
+    Datagrams::default().datagram(&mut said.by(&loaded.set), (FLOW, true, false), bytes);
+    said.counts
+}
+
+#[test]
+fn bytes_of_numbers_cost_work() {
+    let test = "byte_test:23,>=,0,0,relative,string,dec; ".repeat(60);
+    let zeros = [b'0'; 2_000];
+    let digits = format!("alert udp any any -> any any (content:\"0\"; {test} sid:1;)");
+    assert_eq!(counts_of_datagram(&digits, &zeros).exhausted, 1);
+    assert_eq!(counts_of_datagram(&digits, &zeros[..1_000]).exhausted, 0);
 }
 
 #[test]

@@ -40,14 +40,14 @@ fn what_is_not_supported_is_refused_by_name() {
         ("dsize:>5;", "dsize"),
         ("flags:S;", "flags"),
         ("content:\"a\"; byte_test:1,>,5,0,dce;", "byte_test"),
-        ("content:\"a\"; byte_test:1,>,len,0;", "byte_test"),
         ("content:\"a\"; byte_test:5,>,5,0,string;", "byte_test"),
         ("content:\"a\"; byte_jump:1,0,dce;", "byte_jump"),
         ("byte_extract:1,0,len; http.uri; byte_test:1,>,len,0;", "byte_test"),
         ("byte_math:bytes 1, offset 0, oper +, rvalue 1, result x;", "byte_math"),
         ("threshold:type backoff, track by_src, count 1, seconds 60;", "threshold"),
         ("threshold:type limit, track by_flow, count 1, seconds 60;", "threshold"),
-        ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
+        ("byte_extract:1,0,len; content:\"a\"; content:\"b\"; distance:len;", "distance"),
+        ("byte_extract:1,0,len; isdataat:len;", "isdataat"),
         ("pcre:\"/(?=a)/\";", "pcre"),
         ("content:\"a\"; depth:5; distance:1;", "distance"),
         ("content:\"a\"; distance:0; depth:5;", "depth"),
@@ -93,11 +93,63 @@ fn wrong_numbers_in_bytes_are_wrong() {
         ("byte_jump:1,0,multiplier 0;", "byte_jump"),
         ("byte_jump:1,0,post_offset 99999999999;", "byte_jump"),
         ("byte_extract:1,0,5;", "byte_extract"),
+        ("byte_test:1,>,len,0;", "byte_test"),
+        ("byte_test:1,>,5,0,;", "byte_test"),
+        ("byte_test:1,>,0x+10,0;", "byte_test"),
+        ("byte_test:1,>,0x,0;", "byte_test"),
+        ("byte_test:1,>,5,0,bitmask 0x0x0xff;", "byte_test"),
+        ("byte_test:1,>,5,0,bitmask +ff;", "byte_test"),
+        ("byte_test:1,>,5,0,relative,relative;", "byte_test"),
+        ("byte_test:1,>,5,0,big,little;", "byte_test"),
+        ("byte_jump:1,0,from_end,from_beginning;", "byte_jump"),
+        ("byte_jump:1,0,align,align;", "byte_jump"),
+        ("byte_jump:1,0,multiplier 2,multiplier 2;", "byte_jump"),
+        ("byte_jump:1,0,post_offset +5;", "byte_jump"),
+        ("byte_extract:1,0,a,align;", "byte_extract"),
+        ("byte_extract:1,0,a,align 3;", "byte_extract"),
+        ("byte_extract:1,0,a,string,hex,dec;", "byte_extract"),
         ("byte_extract:1,0,a; byte_extract:1,1,a;", "byte_extract"),
     ] {
         assert_eq!(refused(options), Some((name.to_owned(), Cause::Wrong)), "{options}");
     }
 }
+
+#[test]
+fn names_of_bits_are_bounded() {
+    let names = |count: usize| (0..count).map(|at| format!("b{at}")).collect::<Vec<_>>().join("|");
+    let fits = format!("flowbits:set,x; flowbits:isset,{}; flowbits:noalert;", names(63));
+    assert_eq!(refused(&fits), None);
+    for options in [
+        format!("flowbits:isset,{};", names(65)),
+        format!("flowbits:isset,{}; flowbits:isnotset,a|b;", names(63)),
+        format!("flowbits:isset,{}; flowbits:set,a;", names(64)),
+    ] {
+        assert_eq!(refused(&options), Some(("flowbits".to_owned(), Cause::Wrong)), "{options}");
+    }
+}
+
+/// Options that need a value.
+const VALUED: &[&str] = &[
+    "msg",
+    "sid",
+    "classtype",
+    "priority",
+    "reference",
+    "flow",
+    "content",
+    "pcre",
+    "isdataat",
+    "byte_test",
+    "byte_jump",
+    "byte_extract",
+    "dsize",
+    "urilen",
+    "threshold",
+    "detection_filter",
+    "flowbits",
+    "offset",
+    "within",
+];
 
 #[test]
 fn what_is_no_rule_is_wrong() {
@@ -127,7 +179,13 @@ fn what_is_no_rule_is_wrong() {
             "detection_filter",
         ),
         ("flow:established,not_established;", "flow"),
+        ("flow:established,;", "flow"),
         ("dsize:<0;", "dsize"),
+        ("dsize:20<>10;", "dsize"),
+        ("urilen:10<>11;", "urilen"),
+        ("isdataat:+1;", "isdataat"),
+        ("content:\"a\"; offset:+1;", "offset"),
+        ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
         ("dsize:a;", "dsize"),
         ("flowbits:set;", "flowbits"),
         ("flowbits:set,a|b;", "flowbits"),
@@ -147,6 +205,24 @@ fn what_is_no_rule_is_wrong() {
         let found = refused(options).map(|(name, _)| name);
         assert_eq!(found.as_deref(), Some(name), "{options}");
     }
+}
+
+#[test]
+fn options_have_a_value_or_none() {
+    for name in VALUED {
+        for options in [format!("{name};"), format!("{name}:;")] {
+            let wanted = Some(((*name).to_owned(), Cause::Wrong));
+            assert_eq!(refused(&options), wanted, "{options}");
+        }
+    }
+    for name in ["noalert", "nocase", "endswith", "http_uri", "http.uri", "file_data"] {
+        let wanted = Some((name.to_owned(), Cause::Wrong));
+        assert_eq!(refused(&format!("content:\"a\"; {name}:1;")), wanted);
+    }
+}
+
+#[test]
+fn what_is_no_line_is_wrong() {
     for (line, name) in [
         ("alert tcp any any -> any any", "rule"),
         ("alert tcp any any -> any any (sid:1;", "rule"),
@@ -175,4 +251,23 @@ fn refusals_have_places_and_leave_the_other_rules() {
     let places = loaded.refused.iter().map(|of| (of.line, of.at, of.name.as_str()));
     assert_eq!(places.collect::<Vec<_>>(), [(3, 46, "dsize"), (4, 0, "sid")]);
     assert_eq!((loaded.rules, loaded.set.len()), (3, 1));
+}
+
+#[test]
+fn refusals_have_the_place_of_their_option() {
+    let tests = "content:\"a\"; ".repeat(64);
+    for (head, before, option) in [
+        ("drop tcp", "msg:\"a\"; ", "noalert;"),
+        ("drop tcp", "flowbits:set,a; ", "flowbits:noalert;"),
+        ("drop tcp", "", "threshold:type both,track by_src,count 1,seconds 1;"),
+        ("alert udp", "content:\"a\"; ", "flow:only_stream;"),
+        ("alert tcp", "flow:established; ", "flow:to_server,to_client;"),
+        ("alert tcp", "flow:to_server; ", "flow:to_client;"),
+        ("alert tcp", "content:\"a\"; ", "flow:not_established;"),
+        ("alert tcp", tests.as_str(), "isdataat:1;"),
+    ] {
+        let begin = format!("{head} any any -> any any ({before}");
+        let refused = load(&format!("{begin}{option} metadata:a; sid:1;)")).refused;
+        assert_eq!(refused[0].at, begin.len(), "{option}");
+    }
 }

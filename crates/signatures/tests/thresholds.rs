@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn oldest_window_is_forgotten_and_counted() {
+fn window_that_ends_first_is_forgotten_and_counted() {
     let set = rule("threshold: type limit, track by_src, count 1, seconds 60");
     let mut said = Said::default();
     let from = |number: usize| Flow { src: number as u128, ..flow(0, 1) };
@@ -120,6 +120,47 @@ fn oldest_window_is_forgotten_and_counted() {
     let later = limits::MAX_WINDOWS as u64 + 61 * SECOND;
     assert!(connection(&set, from(limits::MAX_WINDOWS + 1), later, &mut said));
     assert_eq!(said.counts.windows, 2);
+}
+
+#[test]
+fn closed_windows_give_way_to_open_ones() {
+    let rules = "alert tcp any any -> any any (content:\"a\"; \
+        threshold:type limit, track by_src, count 1, seconds 3600; sid:1;)\n\
+        alert tcp any any -> any any (content:\"b\"; \
+        threshold:type limit, track by_src, count 1, seconds 1; sid:2;)";
+    let set = load(rules).set;
+    let mut said = Said::default();
+    let alerts = |number: usize, text: &[u8], time: u64, said: &mut Said| {
+        (said.now, said.alerts) = (time, Vec::new());
+        let flow = Flow { src: number as u128, ..flow(0, 1) };
+        Inspection::default().data(&mut said.by(&set), (flow, true), (0, text));
+        said.alerts.len()
+    };
+    assert_eq!(alerts(0, b"a", 0, &mut said), 1);
+    for number in 1..=limits::MAX_WINDOWS + 10 {
+        assert_eq!(alerts(number, b"b", number as u64 * SECOND / 50, &mut said), 1);
+    }
+    assert_eq!((alerts(0, b"a", 3_000 * SECOND, &mut said), said.counts.windows), (0, 0));
+}
+
+#[test]
+fn another_threshold_begins_a_new_window() {
+    let one = rule("threshold: type limit, track by_src, count 1, seconds 100");
+    let mut said = Said::default();
+    for (other, wanted) in [
+        ("threshold: type limit, track by_src, count 3, seconds 1", [true, true, true, false]),
+        ("threshold: type limit, track by_src, count 2, seconds 100", [true, true, false, false]),
+        ("threshold: type both, track by_src, count 2, seconds 100", [false, true, false, false]),
+        ("detection_filter: track by_src, count 2, seconds 100", [false, false, true, true]),
+    ] {
+        said.thresholds = Thresholds::default();
+        assert!(connection(&one, flow(0, 1), 0, &mut said));
+        assert!(!connection(&one, flow(0, 1), 1, &mut said));
+        let other = rule(other);
+        said.thresholds = Thresholds::from_bytes(&said.thresholds.to_bytes()).expect("whole");
+        let found = [2, 3, 4, 5].map(|time| connection(&other, flow(0, 1), time, &mut said));
+        assert_eq!(found, wanted);
+    }
 }
 
 #[test]

@@ -9,10 +9,6 @@ use std::sync::Arc;
 pub fn read(value: &str, bits: &mut BitsOfRule, is_silent: &mut bool) -> Result<(), Fault> {
     let (what, names) = value.split_once(',').unwrap_or((value, ""));
     let (what, names) = (what.trim(), names.trim());
-    if bits.asks.len() + bits.writes.len() >= MAX_TESTS {
-        let why = format!("a rule names at most {MAX_TESTS} bits");
-        return Err(Fault::wrong("flowbits", why));
-    }
     let write = match what {
         "noalert" if names.is_empty() => {
             *is_silent = true;
@@ -21,7 +17,7 @@ pub fn read(value: &str, bits: &mut BitsOfRule, is_silent: &mut bool) -> Result<
         "isset" | "isnotset" => {
             let names = names.split('|').map(name).collect::<Result<_, _>>()?;
             bits.asks.push(Ask { is_set: what == "isset", names });
-            return Ok(());
+            return bounded(bits);
         }
         "set" => Write::Set,
         "unset" => Write::Unset,
@@ -32,7 +28,17 @@ pub fn read(value: &str, bits: &mut BitsOfRule, is_silent: &mut bool) -> Result<
         }
     };
     bits.writes.push((write, name(names)?));
-    Ok(())
+    bounded(bits)
+}
+
+fn bounded(bits: &BitsOfRule) -> Result<(), Fault> {
+    match bits.names() > MAX_TESTS {
+        true => {
+            let why = format!("a rule names at most {MAX_TESTS} bits");
+            Err(Fault::wrong("flowbits", why))
+        }
+        false => Ok(()),
+    }
 }
 
 fn name(text: &str) -> Result<Arc<str>, Fault> {

@@ -3,7 +3,6 @@
 use super::fault::Fault;
 use super::names::Names;
 use super::options::Options;
-use crate::limits::MAX_TESTS;
 use crate::number::Value;
 use crate::rule::{Buffer, Header, Rule, Stage, Test, Tested, What};
 
@@ -73,8 +72,11 @@ fn words(head: &str) -> Vec<&str> {
 }
 
 /// A rule of its parts.
-fn finish(header: Header, options: Options, protocol: Protocol) -> Result<Rule, Fault> {
-    verify(&options, protocol)?;
+fn finish(header: Header, options: Options<'_>, protocol: Protocol) -> Result<Rule, Fault> {
+    verify(&options, protocol).map_err(|fault| match options.place_of(&fault.name) {
+        Some(place) => fault.at(place),
+        None => fault,
+    })?;
     let Options { signature, tests, from_client, bits, is_silent, threshold, .. } = options;
     let is_established = options.is_established.filter(|_| protocol == Protocol::Udp);
     let mut buffers: Vec<Tested> = Vec::new();
@@ -114,7 +116,7 @@ fn finish(header: Header, options: Options, protocol: Protocol) -> Result<Rule, 
 }
 
 /// Verifies that options fit together.
-fn verify(options: &Options, protocol: Protocol) -> Result<(), Fault> {
+fn verify(options: &Options<'_>, protocol: Protocol) -> Result<(), Fault> {
     let Options { signature, tests, is_silent, threshold, .. } = options;
     if signature.sid == 0 {
         return Err(Fault::wrong("sid", "a rule has a sid from 1 on"));
@@ -126,9 +128,6 @@ fn verify(options: &Options, protocol: Protocol) -> Result<(), Fault> {
     if signature.is_drop && threshold.is_some_and(|of| of.is_limiting()) {
         return Err(Fault::unsupported("threshold", why));
     }
-    if tests.len() > MAX_TESTS {
-        return Err(Fault::wrong("content", format!("a rule has at most {MAX_TESTS} tests")));
-    }
     if protocol == Protocol::Udp {
         if tests.iter().any(|(buffer, ..)| *buffer != Buffer::Raw) {
             return Err(Fault::unsupported("udp", "buffers of HTTP in datagrams"));
@@ -138,8 +137,8 @@ fn verify(options: &Options, protocol: Protocol) -> Result<(), Fault> {
             false => Ok(()),
         };
     }
-    if let Some(at) = options.size_at {
-        return Err(Fault::unsupported("dsize", "the size of segments").at(at));
+    if options.place_of("dsize").is_some() {
+        return Err(Fault::unsupported("dsize", "the size of segments"));
     }
     match options.is_established {
         Some(false) => Err(Fault::unsupported("flow", "`not_established` in a TCP connection")),

@@ -30,7 +30,7 @@ struct Words {
     base: Option<u32>,
     mask: Option<u64>,
     multiplier: Option<u16>,
-    is_aligned: bool,
+    align: Option<u8>,
     origin: Option<Origin>,
     post_offset: Option<i32>,
 }
@@ -62,7 +62,8 @@ pub fn read(name: &str, value: &str, names: &mut Names) -> Result<Read, Fault> {
     let words = Words::read(name, parts)?;
     let number = NumberAt { format: words.format(name, len)?, at };
     let (is_relative, origin) = (words.is_relative, words.origin.unwrap_or(Origin::Number));
-    let scale = Scale { multiplier: words.multiplier.unwrap_or(1), is_aligned: words.is_aligned };
+    let (multiplier, align) = (words.multiplier.unwrap_or(1), words.align.unwrap_or(1));
+    let scale = Scale { multiplier, align };
     let what = match (comparison, variable) {
         (Some(comparison), _) => What::Compare(number, comparison, value),
         (None, Some(variable)) => What::Extract(number, scale, declare(name, variable, names)?),
@@ -80,21 +81,28 @@ pub fn value(name: &str, text: &str, names: &Names) -> Result<Value, Fault> {
         return Ok(Value::Found(at));
     }
     if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        return Err(Fault::unsupported(name, format!("`{text}` is no name of a byte_extract")));
+        return Err(Fault::wrong(name, format!("`{text}` is no name of a byte_extract")));
     }
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    let number = match digits.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => options::number(name, digits).ok(),
+    let number = match digits.starts_with("0x") {
+        true => hexadecimal(digits),
+        false => options::number(name, digits).ok(),
     };
     let number = number.map(|number: u64| match is_negative {
         true => -i128::from(number),
         false => number.into(),
     });
     number.map(Value::Fixed).ok_or_else(|| Fault::wrong(name, format!("`{text}` is no number")))
+}
+
+/// A hexadecimal number, with or without `0x`.
+fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
 }
 
 /// A name for a number that is found.
@@ -132,8 +140,20 @@ fn comparison(name: &str, text: &str) -> Result<Comparison, Fault> {
 impl Words {
     fn read<'a>(name: &str, parts: impl Iterator<Item = &'a str>) -> Result<Self, Fault> {
         let mut words = Self::default();
+        let mut kinds = Vec::new();
         for part in parts {
             let (word, of) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+            let kind = match word {
+                "" => return Err(Fault::wrong(name, "a word is missing")),
+                "big" | "little" => "big or little",
+                "hex" | "dec" | "oct" => "hex, dec or oct",
+                "from_beginning" | "from_end" => "from_beginning or from_end",
+                word => word,
+            };
+            if kinds.contains(&kind) {
+                return Err(Fault::wrong(name, format!("{kind} comes twice")));
+            }
+            kinds.push(kind);
             words.word(name, word, of.trim())?;
         }
         Ok(words)
@@ -150,8 +170,7 @@ impl Words {
             ("dec", "") => self.base = Some(10),
             ("oct", "") => self.base = Some(8),
             ("bitmask", mask) => {
-                let mask = u64::from_str_radix(mask.trim_start_matches("0x"), 16);
-                let mask = mask.ok().filter(|mask| *mask != 0);
+                let mask = hexadecimal(mask).filter(|mask| *mask != 0);
                 let wrong = || Fault::wrong(name, "a bitmask is a hexadecimal number");
                 self.mask = Some(mask.ok_or_else(wrong)?);
             }
@@ -162,11 +181,16 @@ impl Words {
                 }
                 self.multiplier = Some(by);
             }
-            ("align", "") if !is_test => self.is_aligned = true,
+            ("align", "") if name == "byte_jump" => self.align = Some(4),
+            ("align", "2") if name == "byte_extract" => self.align = Some(2),
+            ("align", "4") if name == "byte_extract" => self.align = Some(4),
+            ("align", _) if name == "byte_extract" => {
+                return Err(Fault::wrong(name, "it has align 2 or align 4"));
+            }
             ("from_beginning", "") if name == "byte_jump" => self.origin = Some(Origin::Start),
             ("from_end", "") if name == "byte_jump" => self.origin = Some(Origin::End),
             ("post_offset", by) if name == "byte_jump" => {
-                let by = by.parse().ok();
+                let by = options::signed(name, by).ok();
                 let by = by.filter(|by: &i32| by.unsigned_abs() <= MAX_PLACE);
                 let wrong = || Fault::wrong(name, "a post_offset is a number");
                 self.post_offset = Some(by.ok_or_else(wrong)?);

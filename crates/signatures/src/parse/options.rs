@@ -4,7 +4,7 @@ use super::fault::Fault;
 use super::names::Names;
 use super::{content, flowbits, number, pcre, threshold};
 use crate::flowbits::BitsOfRule;
-use crate::limits::MAX_PLACE;
+use crate::limits::{MAX_PLACE, MAX_TESTS};
 use crate::rule::{Buffer, Content, Signature, Test, What};
 use crate::threshold::Threshold;
 use std::str::FromStr;
@@ -13,14 +13,15 @@ use std::str::FromStr;
 const PRIORITY: u8 = 3;
 
 /// What the options of a rule say.
-pub struct Options {
+pub struct Options<'a> {
     pub signature: Signature,
     pub from_client: Option<bool>,
     pub is_established: Option<bool>,
     /// `flow:only_stream`.
     pub is_of_stream: bool,
-    /// The place of a `dsize`.
-    pub size_at: Option<usize>,
+    /// The names of the options that are there, with their places. A `flowbits:noalert` is also there as
+    /// `noalert`.
+    given: Vec<(&'a str, usize)>,
     /// Each with its buffer, and whether more bytes cannot make it false.
     pub tests: Vec<(Buffer, Test, bool)>,
     /// The buffer of the tests that follow (a sticky buffer).
@@ -68,9 +69,54 @@ const BUFFERS: &[(&str, &str, Buffer)] = &[
     ("", "http.server", Buffer::Field("server")),
 ];
 
-impl Options {
+/// Options that need a value.
+const VALUED: &[&str] = &[
+    "msg",
+    "sid",
+    "gid",
+    "rev",
+    "classtype",
+    "priority",
+    "reference",
+    "metadata",
+    "target",
+    "flow",
+    "content",
+    "uricontent",
+    "pcre",
+    "isdataat",
+    "byte_test",
+    "byte_jump",
+    "byte_extract",
+    "dsize",
+    "urilen",
+    "threshold",
+    "detection_filter",
+    "flowbits",
+    "offset",
+    "depth",
+    "distance",
+    "within",
+];
+
+/// Options without a value, beside buffers.
+const BARE: &[&str] = &["noalert", "nocase", "startswith", "endswith", "rawbytes"];
+
+/// Verifies that an option has a value if it needs one, and none if it has none.
+fn verify_value(name: &str, value: Option<&str>) -> Result<(), Fault> {
+    let is_buffer = || BUFFERS.iter().any(|(of, sticky, _)| *of == name || *sticky == name);
+    if VALUED.contains(&name) && value.is_none_or(str::is_empty) {
+        return Err(Fault::wrong(name, "its value is missing"));
+    }
+    match value.is_some() && (BARE.contains(&name) || is_buffer()) {
+        true => Err(Fault::wrong(name, "it has no value")),
+        false => Ok(()),
+    }
+}
+
+impl<'a> Options<'a> {
     /// Reads the options between the brackets, which begin at this place of the line.
-    pub fn read(text: &str, begin: usize, names: &Names) -> Result<Self, Fault> {
+    pub fn read(text: &'a str, begin: usize, names: &Names) -> Result<Self, Fault> {
         let mut options = Self {
             signature: Signature {
                 sid: 0,
@@ -83,7 +129,7 @@ impl Options {
             from_client: None,
             is_established: None,
             is_of_stream: false,
-            size_at: None,
+            given: Vec::new(),
             tests: Vec::new(),
             sticky: Buffer::Raw,
             open: None,
@@ -101,6 +147,7 @@ impl Options {
                 None => (option, None),
             };
             let place = begin + at;
+            verify_value(name, value).map_err(|fault| fault.at(place))?;
             match (name, value) {
                 ("classtype", Some(value)) => class = Some(value.to_ascii_lowercase()),
                 ("priority", Some(value)) => {
@@ -108,16 +155,19 @@ impl Options {
                 }
                 _ => options.option(name, value).map_err(|fault| fault.at(place))?,
             }
-            if name == "dsize" {
-                options.size_at = Some(place);
+            options.given.push((name, place));
+            if options.is_silent && options.place_of("noalert").is_none() {
+                options.given.push(("noalert", place));
             }
-        }
-        if options.flow == [true, true] {
-            return Err(Fault::wrong("flow", "two directions"));
         }
         let of_class = class.and_then(|class| names.classes.get(&class).copied());
         options.signature.priority = given.or(of_class).unwrap_or(PRIORITY);
         Ok(options)
+    }
+
+    /// The place of an option. Of several, that of the last one.
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.given.iter().rev().find(|(of, _)| *of == name).map(|(_, at)| *at)
     }
 
     fn option(&mut self, name: &str, value: Option<&str>) -> Result<(), Fault> {
@@ -175,13 +225,17 @@ impl Options {
                 }
                 "to_server" | "from_client" => true,
                 "to_client" | "from_server" => false,
+                "" => return Err(Fault::wrong("flow", "a word is missing")),
                 _ => return Err(Fault::unsupported("flow", format!("`{word}`"))),
             };
             self.from_client = Some(from_client);
             let [client, server] = &mut self.flow;
             *(if from_client { client } else { server }) = true;
         }
-        Ok(())
+        match self.flow == [true, true] {
+            true => Err(Fault::wrong("flow", "two directions")),
+            false => Ok(()),
+        }
     }
 
     fn threshold(&mut self, name: &str, value: &str) -> Result<(), Fault> {
@@ -192,9 +246,19 @@ impl Options {
         Ok(())
     }
 
-    fn add(&mut self, buffer: Buffer, what: What, is_relative: bool, is_plain: bool) {
+    fn add(
+        &mut self,
+        buffer: Buffer,
+        what: What,
+        is_relative: bool,
+        is_plain: bool,
+    ) -> Result<(), Fault> {
+        if self.tests.len() >= MAX_TESTS {
+            return Err(Fault::wrong("content", format!("a rule has at most {MAX_TESTS} tests")));
+        }
         let test = Test { what, is_negated: false, is_relative, feeds: false };
         self.tests.push((buffer, test, is_plain));
+        Ok(())
     }
 
     fn content(&mut self, name: &str, value: &str) -> Result<(), Fault> {
@@ -202,7 +266,7 @@ impl Options {
         let bytes = content::bytes(text)?.into();
         let what = What::Content(Content { bytes, ..Content::default() });
         let buffer = if name == "uricontent" { Buffer::Uri } else { self.sticky };
-        self.add(buffer, what, false, !is_negated);
+        self.add(buffer, what, false, !is_negated)?;
         let last = self.tests.len() - 1;
         self.open = (name == "content" && self.sticky == Buffer::Raw).then_some(last);
         self.places.clear();
@@ -216,7 +280,7 @@ impl Options {
         let pcre = pcre::pcre(value)?;
         let buffer = pcre.buffer.unwrap_or(self.sticky);
         let is_plain = pcre.is_monotone && !pcre.is_negated;
-        self.add(buffer, What::Regex(Box::new(pcre.regex)), pcre.is_relative, is_plain);
+        self.add(buffer, What::Regex(Box::new(pcre.regex)), pcre.is_relative, is_plain)?;
         self.open = None;
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = pcre.is_negated;
@@ -231,7 +295,9 @@ impl Options {
             None => (false, value),
         };
         let mut words = value.split(',').map(str::trim);
-        let count: u32 = number("isdataat", words.next().unwrap_or_default())?;
+        let count = words.next().unwrap_or_default();
+        self.is_fixed("isdataat", count)?;
+        let count: u32 = number("isdataat", count)?;
         if count > MAX_PLACE {
             return Err(Fault::wrong("isdataat", "the number is out of range"));
         }
@@ -240,15 +306,24 @@ impl Options {
             match word {
                 "relative" => is_relative = true,
                 "rawbytes" => {}
+                "" => return Err(Fault::wrong("isdataat", "a word is missing")),
                 _ => return Err(Fault::unsupported("isdataat", format!("`{word}`"))),
             }
         }
         let buffer = self.buffer_of_next(is_relative);
-        self.add(buffer, What::DataAt(count as usize), is_relative, !is_negated);
+        self.add(buffer, What::DataAt(count as usize), is_relative, !is_negated)?;
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = is_negated;
         }
         Ok(())
+    }
+
+    /// Verifies that a value is not the name of a number that was found.
+    fn is_fixed(&self, name: &str, value: &str) -> Result<(), Fault> {
+        match self.names.iter().any(|of| of == value) {
+            true => Err(Fault::unsupported(name, "a variable as its value")),
+            false => Ok(()),
+        }
     }
 
     /// The buffer of a test that has no place for a modifier: of the test before, if it counts from
@@ -261,7 +336,7 @@ impl Options {
     fn number(&mut self, name: &str, value: &str) -> Result<(), Fault> {
         let read = number::read(name, value, &mut self.names)?;
         let buffer = self.buffer_of_next(read.is_relative);
-        self.add(buffer, read.what, read.is_relative, read.is_plain);
+        self.add(buffer, read.what, read.is_relative, read.is_plain)?;
         Ok(())
     }
 
@@ -274,7 +349,7 @@ impl Options {
             _ => return Err(Fault::wrong("urilen", "`norm` or `raw`")),
         };
         let (least, most) = lengths("urilen", range)?;
-        self.add(buffer, What::Length(least, most), false, false);
+        self.add(buffer, What::Length(least, most), false, false)?;
         self.open = None;
         Ok(())
     }
@@ -286,7 +361,7 @@ impl Options {
             None => (false, value),
         };
         let (least, most) = lengths("dsize", range)?;
-        self.add(Buffer::Raw, What::Length(least, most), false, false);
+        self.add(Buffer::Raw, What::Length(least, most), false, false)?;
         if let Some((_, test, _)) = self.tests.last_mut() {
             test.is_negated = is_negated;
         }
@@ -330,12 +405,8 @@ impl Options {
 
     /// `offset`, `depth`, `distance`, `within`.
     fn place(&mut self, name: &str, value: &str) -> Result<(), Fault> {
-        let given: i64 = value.parse().map_err(|_| match value.parse::<f64>() {
-            Err(_) if value.starts_with(|c: char| c.is_ascii_alphabetic()) => {
-                Fault::unsupported(name, "a variable as its value")
-            }
-            _ => Fault::wrong(name, "a number"),
-        })?;
+        self.is_fixed(name, value)?;
+        let given: i64 = signed(name, value)?;
         let becomes_relative = matches!(name, "distance" | "within");
         let kinds = if becomes_relative { ["distance", "within"] } else { ["offset", "depth"] };
         if self.places.iter().any(|place| !kinds.contains(place)) {
@@ -392,7 +463,11 @@ fn lengths(name: &str, range: &str) -> Result<(usize, usize), Fault> {
     let range = range.trim();
     let count = |text: &str| number::<usize>(name, text.trim());
     if let Some((least, most)) = range.split_once("<>") {
-        return Ok((count(least)?.saturating_add(1), count(most)?.saturating_sub(1)));
+        let (least, most) = (count(least)?.saturating_add(1), count(most)?.saturating_sub(1));
+        return match least <= most {
+            true => Ok((least, most)),
+            false => Err(Fault::wrong(name, "no length is between them")),
+        };
     }
     if let Some(least) = range.strip_prefix('>') {
         return Ok((count(least)?.saturating_add(1), usize::MAX));
@@ -413,16 +488,20 @@ pub fn priority(text: &str) -> Result<u8, Fault> {
     }
 }
 
+/// A number without a sign.
 pub fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    parse(name, text, text)
+}
+
+/// A number that may have a `-`.
+pub fn signed<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
+    parse(name, text, text.strip_prefix('-').unwrap_or(text))
+}
+
+fn parse<T: FromStr>(name: &str, text: &str, digits: &str) -> Result<T, Fault> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|_| is_number);
-    number.ok_or_else(|| {
-        let is_name = text.starts_with(|c: char| c.is_ascii_alphabetic());
-        match is_name && name == "isdataat" {
-            true => Fault::unsupported(name, "a variable as its value"),
-            false => Fault::wrong(name, format!("`{text}` is no number in its range")),
-        }
-    })
+    number.ok_or_else(|| Fault::wrong(name, format!("`{text}` is no number in its range")))
 }
 
 /// The options, each with its place. A `;` ends an option, except in quotes and behind `\`.
