@@ -165,3 +165,49 @@ fn verifier_finds_what_handlers_cannot_have() {
     let key = problems(SCAN, "", &handler("v0:bool = exists s[entry]"));
     assert!(matches!(key.as_slice(), [Wrong::NotHere(_) | Wrong::Key { .. }]), "{key:?}");
 }
+
+/// A function that publishes SCAN some times.
+fn publisher(times: usize) -> Model {
+    let publishes = "emit SCAN(v0) ".repeat(times);
+    model(SCAN, &format!("v0:u128 = const 1 {publishes}"), "")
+}
+
+/// A function whose handler of SCAN has one block and some operations.
+fn taker(declarations: &str, operations: usize) -> Model {
+    let ops: String = (0..operations).map(|at| format!("v{at}:u8 = const 1 ")).collect();
+    model(&format!("{SCAN} {declarations}"), "", &format!("on SCAN {{ b0: {ops} return }}"))
+}
+
+/// Whether the handlers of SCAN are part of the programs of its publishers.
+fn inlined<const N: usize>(models: &[Model], publishers: [u16; N]) -> [bool; N] {
+    let found = of(models).expect("no problem");
+    publishers.map(|node| {
+        let is_inlined = !found.inlined(node, EventId(0)).is_empty();
+        assert_eq!(found.stays_outside(node, EventId(0)), !is_inlined);
+        is_inlined
+    })
+}
+
+#[test]
+fn large_handlers_stay_outside_of_programs() {
+    assert_eq!(inlined(&[publisher(1), taker("", 255)], [0]), [true]);
+    assert_eq!(inlined(&[publisher(1), taker("", 256)], [0]), [false]);
+    // All handlers of an event count together.
+    assert_eq!(inlined(&[publisher(1), taker("", 127), taker("", 127)], [0]), [true]);
+    assert_eq!(inlined(&[publisher(1), taker("", 127), taker("", 128)], [0]), [false]);
+}
+
+#[test]
+fn handlers_of_a_chain_have_a_budget_together() {
+    let (half, more) = (publisher(8), publisher(9));
+    assert_eq!(inlined(&[half.clone(), half.clone(), taker("", 255)], [0, 1]), [true, true]);
+    assert_eq!(inlined(&[half.clone(), more, taker("", 255)], [0, 1]), [true, false]);
+    // A function that is too large does not keep others out.
+    assert_eq!(inlined(&[publisher(17), half, taker("", 255)], [0, 1]), [false, true]);
+}
+
+#[test]
+fn handlers_of_functions_whose_entries_live_with_others_stay_outside() {
+    let declarations = "state a: u8 per [u8] idle 1 state b: u8 per [u8] lives with a";
+    assert_eq!(inlined(&[publisher(1), taker(declarations, 1)], [0]), [false]);
+}

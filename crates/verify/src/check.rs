@@ -5,6 +5,7 @@ use std::time::Instant;
 use braid_ir::chain::Chain;
 use braid_ir::graph::Graph;
 use braid_ir::residual::{Fate, HeaderMask, Point, Residual};
+use braid_ir::subscriptions::Subscriptions;
 use braid_packet::{Access, FIELDS, Field};
 
 use crate::ends::{Done, Goal, Path, Stop};
@@ -106,9 +107,11 @@ fn verdict(
     let mut terms = Terms::default();
     let kind = Kind::new(&mut terms, residual.shape);
     let start = start(&mut terms, residual.point, residual.shape);
-    let program = read(&mut terms, chain, &kind, residual, start.clone())?;
+    let subscriptions = Subscriptions::new(chain)?;
+    let of_chain = (chain, &subscriptions);
+    let program = read(&mut terms, of_chain, &kind, residual, start.clone())?;
     found.paths = program.paths.len();
-    let (touches, stops) = walk(&mut terms, (chain, graph), &kind, residual, &program, start)?;
+    let (touches, stops) = walk(&mut terms, (of_chain, graph), &kind, residual, &program, start)?;
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
     let plain = plain(&mut terms, &kind);
     let lemmas: Vec<_> = questions.iter().map(|one| terms.not(one.bad)).collect();
@@ -167,7 +170,7 @@ fn verdict(
 /// Walks along the chain to the places where the program's paths end.
 fn walk(
     terms: &mut Terms,
-    (chain, graph): (&Chain, &Graph),
+    ((chain, subscriptions), graph): ((&Chain, &Subscriptions), &Graph),
     kind: &Kind,
     residual: &Residual,
     program: &Program,
@@ -176,6 +179,7 @@ fn walk(
     let mut walk = Walk {
         terms,
         chain,
+        subscriptions,
         graph,
         kind,
         paths: &program.paths,

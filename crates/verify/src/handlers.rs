@@ -4,7 +4,7 @@
 use braid_ir::chain::Chain;
 use braid_ir::model::{EventArg, EventId, Op, Term as Ending};
 use braid_ir::residual::Counter;
-use braid_ir::subscriptions::{Subscriber, Subscriptions};
+use braid_ir::subscriptions::Subscriber;
 
 use crate::join::{Arrival, go, merge};
 use crate::ops::{Run, State};
@@ -17,8 +17,7 @@ pub(crate) fn deliver(run: &mut Run<'_>, event: EventId, args: &[EventArg]) -> R
         EventArg::Str(_) | EventArg::Bytes(_) | EventArg::Param(_) => Ok(None),
     };
     let fields = args.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    let subscriptions = Subscriptions::new(run.chain)?;
-    for taker in subscriptions.inlined(run.node, event) {
+    for taker in run.subscriptions.inlined(run.node, event) {
         handler(run, *taker, &fields)?;
     }
     Ok(())
@@ -44,6 +43,7 @@ fn handler(
         let mut inner = Run {
             terms: run.terms,
             chain,
+            subscriptions: run.subscriptions,
             kind: run.kind,
             node,
             types: &program.values,

@@ -4,7 +4,7 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Ty, ValueId};
+use braid_ir::model::{Area, Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
 use braid_ir::residual::Counter;
 use braid_ir::subscriptions::Subscriptions;
 use braid_packet::{Field, Header};
@@ -37,16 +37,6 @@ impl State {
     }
 }
 
-/// Whether the engine runs the handlers of an event behind the program's step.
-fn stays_outside(chain: &Chain, node: u16, event: EventId) -> bool {
-    Subscriptions::new(chain).is_ok_and(|found| found.stays_outside(node, event))
-}
-
-/// Whether other functions take an event of a function.
-pub(crate) fn is_taken(chain: &Chain, node: u16, event: EventId) -> bool {
-    Subscriptions::new(chain).is_ok_and(|found| !found.of(node, event).is_empty())
-}
-
 /// The fields that rules match, as terms.
 pub(crate) struct RuleTerms {
     pub(crate) version: Term,
@@ -63,6 +53,7 @@ pub(crate) struct RuleTerms {
 pub(crate) struct Run<'a> {
     pub(crate) terms: &'a mut Terms,
     pub(crate) chain: &'a Chain,
+    pub(crate) subscriptions: &'a Subscriptions,
     pub(crate) kind: &'a Kind,
     /// The function that the operations belong to.
     pub(crate) node: u16,
@@ -225,7 +216,7 @@ impl<'a> Run<'a> {
     fn send_op(&mut self, op: &Op) -> Result<Faults, String> {
         let mut faults = Faults::new();
         match op {
-            Op::Emit { event, .. } if stays_outside(self.chain, self.node, *event) => {
+            Op::Emit { event, .. } if self.subscriptions.stays_outside(self.node, *event) => {
                 return Err("handlers of an event are not part of the program, which this check does not cover".into());
             }
             Op::Emit { event, args } => {

@@ -6,6 +6,7 @@ use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Op, RIGHT, RowId, Term as Ending};
 use braid_ir::residual::{Counter, Point};
+use braid_ir::subscriptions::Subscriptions;
 
 use crate::ends::{Done, Path, Stop};
 use crate::handlers::deliver;
@@ -19,6 +20,7 @@ use crate::world::Touch;
 pub(crate) struct Walk<'a> {
     pub(crate) terms: &'a mut Terms,
     pub(crate) chain: &'a Chain,
+    pub(crate) subscriptions: &'a Subscriptions,
     pub(crate) graph: &'a Graph,
     pub(crate) kind: &'a Kind,
     /// The paths of the program to compare with. The walk stops where they stop.
@@ -157,6 +159,7 @@ impl Walk<'_> {
             let mut run = Run {
                 terms: self.terms,
                 chain: self.chain,
+                subscriptions: self.subscriptions,
                 kind: self.kind,
                 node: point.node,
                 types: &program.values,

@@ -3,6 +3,7 @@
 use braid_ir::chain::Chain;
 use braid_ir::model::{Op, Target};
 use braid_ir::residual::{CounterListId, End, Exit, Fate, Residual, RuleFields, Step, What};
+use braid_ir::subscriptions::Subscriptions;
 use braid_packet::Field;
 
 use crate::ends::{Goal, Path};
@@ -33,7 +34,7 @@ struct Reader<'a> {
 /// Translates a program into terms, starting from a state.
 pub(crate) fn read(
     terms: &mut Terms,
-    chain: &Chain,
+    (chain, subscriptions): (&Chain, &Subscriptions),
     kind: &Kind,
     residual: &Residual,
     state: State,
@@ -55,6 +56,7 @@ pub(crate) fn read(
         let mut run = Run {
             terms,
             chain,
+            subscriptions,
             kind,
             node: residual.point.node,
             types: &residual.values,

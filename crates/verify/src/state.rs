@@ -1,10 +1,10 @@
 //! Operations on state tables, as terms.
 
 use braid_ir::engine::Fault;
-use braid_ir::model::{Granularity, Key, Op, StateId, ValueId};
+use braid_ir::model::{EventId, Granularity, Key, Op, StateId, ValueId};
 use braid_packet::Field;
 
-use crate::ops::{Run, is_taken};
+use crate::ops::Run;
 use crate::term::Term;
 use crate::values::Faults;
 use crate::world::{Table, Touch};
@@ -137,7 +137,8 @@ impl<'a> Run<'a> {
     ) -> Result<(), String> {
         let table = self.table(state)?;
         let expire = self.model().expire.iter().flat_map(|(_, program)| &program.blocks);
-        let is_heard = |op: &Op| matches!(op, Op::Emit { event, .. } if is_taken(self.chain, self.node, *event));
+        let is_taken = |event: EventId| !self.subscriptions.of(self.node, event).is_empty();
+        let is_heard = |op: &Op| matches!(op, Op::Emit { event, .. } if is_taken(*event));
         if table.evicts() && expire.flat_map(|block| &block.ops).any(is_heard) {
             return Err(
                 "other functions take an event of an entry that ends early, which this check \

@@ -10,8 +10,9 @@ use crate::model::{EventId, Model, Op, Program};
 /// The most operations and blocks of all handlers that run for one event.
 const MOST_OF_EVENT: usize = 256;
 
-/// The most operations and blocks of handlers in the program of one function.
-const MOST_OF_FUNCTION: usize = 4096;
+/// The most operations and blocks of handlers in the programs of all functions together: a residual
+/// program may contain them all.
+const MOST_OF_CHAIN: usize = 4096;
 
 /// For each function and each of its event types, whether programs contain the handlers.
 pub(super) fn inlined(models: &[&Model], of: &[Vec<Vec<Subscriber>>]) -> Vec<Vec<bool>> {
@@ -23,9 +24,11 @@ pub(super) fn inlined(models: &[&Model], of: &[Vec<Vec<Subscriber>>]) -> Vec<Vec
         let events = (0..).map(EventId).take(model.events.len());
         inlined.push(events.map(size).map(|size| size.is_some()).collect());
     }
+    let mut left = MOST_OF_CHAIN;
     for ((node, model), inlined) in (0..).zip(models).zip(&mut inlined) {
-        if sizes.of_program(node, &model.packet) > MOST_OF_FUNCTION {
-            inlined.fill(false);
+        match left.checked_sub(sizes.of_program(node, &model.packet)) {
+            Some(rest) => left = rest,
+            None => inlined.fill(false),
         }
     }
     inlined
