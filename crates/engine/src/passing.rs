@@ -4,15 +4,15 @@
 use braid_ir::arith::compare;
 use braid_ir::model::{Dest, Model, Op, RowId, Term, ValueId, Word};
 use braid_packet::Header;
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// What the packet program of a stream function does with the TCP packets that the stack lets pass.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Passing {
     /// The row that counts them.
     pub(crate) row: RowId,
-    pub(crate) ports: SmallVec<[Dest; 2]>,
+    /// Where they go.
+    pub(crate) port: Dest,
 }
 
 impl Passing {
@@ -46,7 +46,8 @@ impl Passing {
                     }
                 }
                 Term::Output { ports, .. } => {
-                    return Some(Self { row: counted?, ports: SmallVec::from_slice(ports) });
+                    let [port] = ports.as_slice() else { return None };
+                    return Some(Self { row: counted?, port: *port });
                 }
                 _ => return None,
             };

@@ -65,8 +65,8 @@ impl Stacks {
 
     /// What a function does with the TCP packets that its stack lets pass. `None` if it is no
     /// stream function, or if its program has to say.
-    pub(crate) fn passing(&self, node: u16) -> Option<&Passing> {
-        self.passing.get(usize::from(node))?.as_ref()
+    pub(crate) fn passing(&self, node: u16) -> Option<Passing> {
+        self.passing.get(usize::from(node)).copied().flatten()
     }
 
     /// A parameter has changed, whose patterns a function may search.

@@ -203,9 +203,10 @@ impl Executor {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> At {
-        if self.functions.stacks.passing(node).is_none() || !fits(walk.hops, 1) {
+        let passing = self.functions.stacks.passing(node).filter(|_| fits(walk.hops, 1));
+        let Some(Passing { row, port }) = passing else {
             return self.run_plain(node, packet, Some(layout), walk);
-        }
+        };
         let mut context = self.functions.context_of(node, walk.worker, walk.out);
         let answer = streams::pass(&mut context, (packet, layout), on_stream);
         if answer.verdict != 0 {
@@ -215,11 +216,8 @@ impl Executor {
         deliver(&mut self.functions, walk.out);
         walk.hops += 1;
         self.count_entry(node, packet);
-        let Some(Passing { row, ports }) = self.functions.stacks.passing(node).cloned() else {
-            return ENDED;
-        };
         self.functions.instances[usize::from(node)].count_row(row, packet.wire_len.into());
-        self.output(node, &ports, packet, walk)
+        self.output(node, &[port], packet, walk)
     }
 
     /// Runs one function on a packet by the model interpreter, with the packet's layout if it is
