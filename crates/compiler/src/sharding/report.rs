@@ -12,6 +12,7 @@ use braid_ir::graph::Graph;
 use braid_ir::model::{Dest, Granularity, LEFT, Model, Op, ParamId, RIGHT, Term};
 use braid_ir::show::steering_rule;
 use braid_ir::steering::Steering;
+use braid_ir::value::ParamValue;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -33,7 +34,7 @@ pub struct Sharding {
     pub tables: Vec<TableSharding>,
     /// The pools that are divided into shares.
     pub pools: Vec<PoolShare>,
-    /// The assumptions about packets, one sentence each.
+    /// The assumptions under which many workers do what one does, one sentence each.
     pub assumes: Vec<String>,
     /// The steering, if the chain can be divided.
     #[serde(skip)]
@@ -210,7 +211,7 @@ fn pools(chain: &Chain) -> Vec<PoolShare> {
     found
 }
 
-/// The assumptions about packets.
+/// The assumptions under which many workers do what one does.
 fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
     let by_end = best.judged.iter().any(|one| {
         let flow = matches!(
@@ -229,6 +230,17 @@ fn assumes(chain: &Chain, best: &Best) -> Vec<String> {
             "{} send packets back only to where others expect them (packets sent \
              back in the direction they came from may belong to another worker)",
             names.join(", ")
+        ));
+    }
+    let counts = |value: &ParamValue| match value {
+        ParamValue::Signatures(set) => set.has_thresholds(),
+        _ => false,
+    };
+    for node in chain.nodes.iter().filter(|node| node.params.iter().any(counts)) {
+        found.push(format!(
+            "no threshold of {}'s signatures counts connections of several workers (each worker \
+             counts its own)",
+            node.name
         ));
     }
     found

@@ -7,7 +7,6 @@ use braid_compiler::sharding::{
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{BinOp, Op, ParamTy, Sum};
-use braid_ir::value::ParamValue;
 use braid_testkit::generate::program::streams;
 use braid_testkit::generate::traffic::conversations::recorded;
 use braid_testkit::harness::{self, Engine as Kind, Form, USERS, by_sender, roomy, settled};
@@ -74,14 +73,9 @@ fn conflict(divided: &Chain, found: &Sharding, seed: u64) -> Option<String> {
 fn is_as_one(chain: &Chain, found: &Sharding) -> bool {
     let alone = |placement| matches!(placement, Placement::Local | Placement::Replicated);
     let mut params = chain.nodes.iter().flat_map(|node| &node.model.params);
-    let mut values = chain.nodes.iter().flat_map(|node| &node.params);
-    let counts = |value: &ParamValue| match value {
-        ParamValue::Signatures(set) => set.has_thresholds(),
-        _ => false,
-    };
     found.tables.iter().all(|table| alone(table.placement) && table.exceptions.is_empty())
         && !params.any(|param| matches!(param.ty, ParamTy::Pool(..)))
-        && !values.any(counts)
+        && !found.assumes.iter().any(|assumed| assumed.contains("threshold"))
 }
 
 #[test]
@@ -211,4 +205,23 @@ fn counts_are_summed_and_limits_have_portions() {
     let streams = &divided.nodes[0].model.streams;
     let mut ops = streams.iter().flat_map(|(_, program)| &program.blocks).flat_map(|one| &one.ops);
     assert!(ops.any(|op| matches!(op, Op::Bin { op: BinOp::Div, .. })), "{streams:?}");
+}
+
+#[test]
+fn thresholds_of_signatures_are_an_assumption() {
+    let assumed = |threshold: &str| {
+        let source = "chain c { interface lan { behind 10.0.0.0/8 } interface wan;
+            look = signature_ids(rules: signatures(\"look.signatures\"));
+            path lan <-> look <-> wan; }";
+        let rule = format!("alert tcp any any -> any any (content:\"x\"; {threshold} sid:1;)");
+        let files = [("look.signatures".to_owned(), rule)].into();
+        let chain = harness::compile(source, &files, Form::AsWritten).expect("compiles");
+        let (_, found) = divide(chain).expect("a chain with a graph");
+        assert_eq!(found.verdict, Verdict::Split);
+        found.assumes
+    };
+    assert_eq!(assumed(""), <[String; 0]>::default());
+    let counted = assumed("threshold: type limit, track by_src, count 1, seconds 60;");
+    assert_eq!(counted.len(), 1, "{counted:?}");
+    assert!(counted[0].starts_with("no threshold of look's signatures"), "{counted:?}");
 }
