@@ -271,6 +271,30 @@ fn entry_that_is_looked_up_before_paths_meet_is_proven() {
     assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
 }
 
+/// The synthesis knows the protocol of TCP and UDP packets, and so computes the first remainder and
+/// the first quotient. The ports remain unknown.
+#[test]
+fn quotients_of_numbers_that_the_synthesis_knows_are_proven() {
+    let Some(solver) = solver() else { return };
+    let parts = "event PART extends EVENT { proto: u16, high: u16, port: u16, part: u16 }
+    nf parts() {
+      match {
+        has l4 => {
+          emit PART {
+            proto: u16(inet.proto) % 3,
+            high: u16(inet.proto) / 5,
+            port: u16(l4.dport) % 1000,
+            part: u16(l4.sport) / 7,
+          };
+          output;
+        }
+        else => output;
+      }
+    }";
+    let report = found(&between(parts, &["parts"]), None, &solver);
+    assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
+}
+
 #[test]
 fn program_for_other_packets_than_asked_for_is_refuted() {
     let Some(solver) = solver() else { return };
