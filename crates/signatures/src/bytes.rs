@@ -3,7 +3,6 @@
 //! Which rules have been selected is not part of it: they are selected again from the bytes that are
 //! kept. So the rules may change in between.
 
-use crate::eval::Work;
 use crate::flowbits::Bits;
 use crate::http::{Chunk, Framing, Http, Messages, Method, State};
 use crate::inspection::Inspection;
@@ -13,6 +12,7 @@ use crate::limits::{
 use crate::outcome::Done;
 use crate::stream::{Direction, Passed};
 use crate::wire::{list, number, read_bool, read_list, read_number, take};
+use crate::work::Work;
 
 /// The version of the form.
 const VERSION: u8 = 2;

@@ -18,6 +18,7 @@ mod bytes;
 mod counts;
 mod datagram;
 mod eval;
+mod expression;
 mod flow;
 mod flowbits;
 mod http;
@@ -33,6 +34,7 @@ mod stream;
 mod threshold;
 mod whole;
 mod wire;
+mod work;
 
 pub use counts::Counts;
 pub use datagram::Datagrams;

@@ -2,11 +2,11 @@
 
 use super::body::{Framing, Method, Next};
 use super::head::{Head, Line, Malformed};
-use crate::eval::Work;
 use crate::limits::{BODY_DEPTH, MAX_HEAD, MESSAGE_WORK, RAW_BODY_DEPTH};
 use crate::outcome::Context;
 use crate::rule::{Buffer, Stage};
 use crate::whole;
+use crate::work::Work;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
