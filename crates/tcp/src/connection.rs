@@ -7,7 +7,7 @@ use crate::finding::{Gap, Overlap};
 use crate::lists::List;
 use crate::options::Options;
 use crate::place::{ConnectionId, Place, Progress, Restored};
-use crate::policy::Policy;
+use crate::policies::Policies;
 use crate::report::{Ended, Opening, Report, State};
 use crate::segment::{Flags, Segment, Syn};
 use crate::seq::Seq;
@@ -67,16 +67,16 @@ impl<S: Sink> Output for To<'_, S> {
 
 impl Connection {
     /// A connection whose first packet is this segment.
-    pub fn new(id: ConnectionId, segment: &Segment<'_>, policy: Policy) -> Self {
+    pub fn new(id: ConnectionId, segment: &Segment<'_>, policies: &Policies) -> Self {
         // The end that answers a SYN did not open the connection.
         let is_answer = segment.has(Flags::SYN) && segment.has(Flags::ACK);
         let flow = if is_answer { segment.flow.reversed() } else { segment.flow };
-        let side = || Side::new(Stream::new(policy));
+        let side = |receiver| Side::new(Stream::new(policies.of(flow.version, receiver)));
         Self {
             id,
             flow,
             opening: Opening::MidStream,
-            sides: Pair { forward: side(), backward: side() },
+            sides: Pair { forward: side(flow.dst), backward: side(flow.src) },
             is_open: false,
             is_over: false,
             over_ns: 0,
@@ -86,11 +86,11 @@ impl Connection {
     }
 
     /// A monitor takes over the connection, which was saved.
-    pub fn begin_anew(&mut self, id: ConnectionId, policy: Policy) {
+    pub fn begin_anew(&mut self, id: ConnectionId, policies: &Policies) {
         self.id = id;
-        for direction in Direction::BOTH {
-            self.sides.of_mut(direction).stream.policy = policy;
-        }
+        let FlowKey { version, src, dst, .. } = self.flow;
+        self.sides.forward.stream.policy = policies.of(version, dst);
+        self.sides.backward.stream.policy = policies.of(version, src);
     }
 
     /// What a monitor tells of the connection after it was restored.

@@ -218,7 +218,7 @@ impl Monitor {
 
     fn open(&mut self, key: FlowKey, segment: &Segment<'_>, syn: Option<Syn>) -> usize {
         let id = ConnectionId(self.counts.connections);
-        let mut connection = Connection::new(id, segment, self.options.policy);
+        let mut connection = Connection::new(id, segment, &self.options.policies);
         if let Some(syn) = syn {
             connection.open(syn);
         }
@@ -273,7 +273,8 @@ impl Monitor {
                 Some(known) if known.id.0 >= first => return None,
                 Some(known) => known.restored(known.is_as_far_as(&saved)),
                 None => {
-                    saved.begin_anew(ConnectionId(self.counts.connections), self.options.policy);
+                    let id = ConnectionId(self.counts.connections);
+                    saved.begin_anew(id, &self.options.policies);
                     let restored = saved.restored(true);
                     self.add(key, saved);
                     restored

@@ -1,12 +1,12 @@
 //! What a monitor may use, and how it decides.
 
-use crate::policy::Policy;
+use crate::policies::Policies;
 
 /// What a monitor may use, and how it decides.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which bytes count where segments disagree.
-    pub policy: Policy,
+    /// Which bytes count where segments to a host disagree.
+    pub policies: Policies,
     /// The memory that waiting bytes of one stream may use (bytes). At the limit, missing bytes are
     /// given up ([`crate::Why::Memory`]), and the stream goes on behind them.
     pub stream_memory: usize,
@@ -40,7 +40,7 @@ pub enum Checksums {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
+            policies: Policies::default(),
             stream_memory: 1 << 20,
             memory: 256 << 20,
             patience_ns: 1_000_000_000,
