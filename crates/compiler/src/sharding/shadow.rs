@@ -3,15 +3,15 @@
 //! A TCP stack follows connections, and runs the programs of a stream function for what a packet
 //! brings. A packet may bring something in both directions of its connection: an acknowledgement
 //! may give up missing bytes of the other direction, and then later ones are delivered. So the
-//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the function
-//! has a program for alerts:
+//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the
+//! function has a program for alerts:
 //!
 //! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
 //! - It runs any of the function's programs, each once for the packet's direction and once for the
 //!   opposite one. A second hidden table has unknown values. They decide which programs run, and
 //!   they stand for numbers of streams, matches of patterns, and the stack's verdict.
 //!
-//! All that a stream function does with its tables, the stand-in may do, too.
+//! The stand-in may do everything that the stream function may do with its tables.
 
 use super::mutants::ShardingMutant::{self, NoConnections, OneWay};
 use super::mutants::is;
@@ -76,7 +76,7 @@ pub(super) fn model(model: &Model, bug: Option<ShardingMutant>) -> Model {
 }
 
 /// The programs for events, each once for the packet's direction and once for the opposite one.
-/// Programs that do the same are there once.
+/// Equal programs are listed once.
 fn events(model: &Model, bug: Option<ShardingMutant>) -> Vec<Program> {
     let mut found: Vec<Program> = Vec::new();
     for (_, program) in &model.streams {
