@@ -8,7 +8,7 @@
 )]
 
 pub use crate::declare::{
-    Access, Address, Bits, Cover, Declaration, FieldInfo, Parse, Parts, Rules, Show, Where,
+    Access, Address, Bits, Cover, Declaration, FieldInfo, Outer, Parse, Parts, Rules, Show, Where,
 };
 pub use crate::names::{Base, Field, Header};
 
