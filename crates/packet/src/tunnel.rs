@@ -321,7 +321,7 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             put(udp::LENGTH, &[high, low]);
             put(udp::CHECKSUM, &[0, 0]);
         }
-        // Of the other headers, those that announce something do so by an EtherType.
+        // Other headers announce what they hold by an EtherType, or not at all.
         _ => {
             let at = part.info().outer.as_ref().and_then(|outer| first_bit(outer.announces?));
             if let (Some(at), Some(kind)) = (at, kind) {
