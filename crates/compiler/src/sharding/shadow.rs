@@ -27,17 +27,6 @@ use std::sync::Arc;
 const CONNECTIONS: &str = "the connections";
 const UNKNOWN: &str = "unknown values";
 
-/// The fields of the two ends of a flow.
-const ENDS: [(Field, Field); 7] = [
-    (Field::InetSrc, Field::InetDst),
-    (Field::IpSrc, Field::IpDst),
-    (Field::Ip6Src, Field::Ip6Dst),
-    (Field::InetSport, Field::InetDport),
-    (Field::L4Sport, Field::L4Dport),
-    (Field::TcpSport, Field::TcpDport),
-    (Field::UdpSport, Field::UdpDport),
-];
-
 /// Whether a table with this name is hidden.
 pub(super) fn is_hidden(table: &str) -> bool {
     [CONNECTIONS, UNKNOWN].contains(&table)
@@ -122,14 +111,9 @@ fn reversed(model: &Model, program: &Program) -> Program {
     program
 }
 
-/// The field of the other end of a flow.
+/// The field of the other end of a flow. Other fields stay.
 fn opposite(field: Field) -> Field {
-    let other = |(a, b): &(Field, Field)| match field {
-        _ if field == *a => Some(*b),
-        _ if field == *b => Some(*a),
-        _ => None,
-    };
-    ENDS.iter().find_map(other).unwrap_or(field)
+    field.opposite().unwrap_or(field)
 }
 
 /// A new value.
