@@ -78,7 +78,7 @@ impl Compiled {
         mutant: RecordMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.executor.functions.store.parts().0.plant(mutant);
+        engine.executor.functions.store.parts().0.use_mutant(mutant);
         Ok(engine)
     }
 
@@ -110,7 +110,7 @@ impl Compiled {
         mutant: MoveMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.executor.functions.store.parts().1.plant(mutant);
+        engine.executor.functions.store.parts().1.use_mutant(mutant);
         Ok(engine)
     }
 
