@@ -172,8 +172,8 @@ fn previous(chain: &Chain, node: u16) -> Option<u16> {
     None
 }
 
-/// The port from which all packets come that enter a function by a port. `None` if there are several,
-/// if it is an interface, or if the function runs side by side with others.
+/// The port from which all packets come that enter a function by a port. `None` if there are
+/// several, if it is an interface, or if the function runs side by side with others.
 fn only_source(chain: &Chain, node: u16, port: PortId) -> Option<(u16, PortId)> {
     if chain.priorities.iter().any(|rule| rule.winner == node || rule.loser == node) {
         return None;

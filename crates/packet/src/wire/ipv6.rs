@@ -191,8 +191,9 @@ impl Ipv6<'_> {
     }
 }
 
-/// The offset in a packet of the first extension header with a protocol number, behind its first two
-/// bytes, and the number of bytes from there on. `None` if the packet, which was checked, has none.
+/// The offset in a packet of the first extension header with a protocol number, behind its first
+/// two bytes, and the number of bytes from there on. `None` if the packet, which was checked, has
+/// none.
 pub(crate) fn extension(ip: &[u8], kind: u8) -> Option<(usize, usize)> {
     let (mut next, mut at) = (*ip.get(NEXT)?, LEN);
     for _ in 0..MAX_EXTENSIONS {
