@@ -61,7 +61,7 @@ class World:
         return sh("ip", "-n", self.names[name], *words)
 
     def pair(self, a, device_a, b, device_b, mac_b=None, queues=1):
-        """Joins two namespaces by a wire, whose devices have so many queues."""
+        """Joins two namespaces by a wire, whose devices have `queues` queues."""
         peer = ["address", mac_b] if mac_b else []
         count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
         sh("ip", "link", "add", device_a, "netns", self.names[a], *count, "type", "veth",

@@ -93,7 +93,7 @@ def ping(address, size="56"):
 
 
 def try_ping(address, size):
-    """An echo request with so many bytes; whether the answer comes."""
+    """An echo request with `size` bytes; whether the answer comes."""
     is_ip6 = family(address) == socket.AF_INET6
     proto = socket.IPPROTO_ICMPV6 if is_ip6 else socket.IPPROTO_ICMP
     # The kernel gives IPv6 packets without their headers, and computes the checksum of ICMPv6.
@@ -195,7 +195,7 @@ def echo(*addresses):
 
 
 def beat(address, seconds):
-    """Says a number twenty times a second on one connection for so many seconds, and hears it.
+    """Says a number twenty times a second on one connection for `seconds`, and hears it.
     Prints whether all came back, and the longest time between two."""
     with socket.create_connection((address, 5700), timeout=20) as made:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -350,7 +350,7 @@ def echo_many(address):
 
 
 def crowd(address, number):
-    """Opens so many connections, and uses each of them when all are open. Prints how many give back
+    """Opens `number` connections, and uses each of them when all are open. Prints how many give back
     what they get."""
     many_sockets()
     opening = asyncio.Semaphore(500)
@@ -375,7 +375,7 @@ def crowd(address, number):
 
 
 def slow(address, number, seconds):
-    """So many connections that send a byte every 0.2 s. Prints how many give back every byte."""
+    """`number` connections that send a byte every 0.2 s. Prints how many give back every byte."""
     many_sockets()
 
     async def one():
@@ -426,7 +426,7 @@ def tiny(address):
 
 
 def flood(address, number):
-    """SYNs and other segments from so many forged ends, to port 5800."""
+    """SYNs and other segments from `number` forged ends, to port 5800."""
     there, draw = socket.inet_aton(address), random.Random(7)
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as made:
         for at in range(int(number)):

@@ -155,7 +155,8 @@ impl Stack {
         noted.collect()
     }
 
-    /// A parameter of a function has changed. If its patterns are searched, the searches begin anew.
+    /// A parameter of a function has changed. If its patterns are searched, the searches begin
+    /// anew.
     pub fn changed(&mut self, function: usize, param: ParamId) {
         if let Some(function) = self.functions.get_mut(function)
             && (function.scanned.contains(&param) || function.inspected.contains(&param))
@@ -365,8 +366,8 @@ impl Stack {
         if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at)) {
             known.aborted = Some(client);
         }
-        // The receiver does not get the packet, so it still waits for the packet's first new byte, or
-        // for its FIN.
+        // The receiver does not get the packet, so it still waits for the packet's first new byte,
+        // or for its FIN.
         let first = self.brought.events.iter().filter(of_it).find_map(|event| match event.what {
             What::Data(of, offset, _) | What::Gap(of, offset) if of == direction => Some(offset),
             _ => None,

@@ -149,7 +149,8 @@ impl Connection {
         To { sink, place: self.place(direction) }
     }
 
-    /// Takes over the SYN of the end that opens the connection, which came before its first segment.
+    /// Takes over the SYN of the end that opens the connection, which came before its first
+    /// segment.
     pub fn open(&mut self, syn: Syn) {
         let from = &mut self.sides.forward;
         from.open(syn);
@@ -509,9 +510,9 @@ impl Connection {
     }
 }
 
-/// Whether a number is that of the next byte: the one behind all bytes that were delivered. A monitor
-/// that may lack packets also takes the one behind all that were sent, and the one that the receiver
-/// has acknowledged last.
+/// Whether a number is that of the next byte: the one behind all bytes that were delivered. A
+/// monitor that may lack packets also takes the one behind all that were sent, and the one that the
+/// receiver has acknowledged last.
 fn is_next(from: &Side, to: &Side, seq: Seq, options: &Options) -> bool {
     let offset = from.offset(seq);
     let fin = u64::from(from.stream.fin().is_some());

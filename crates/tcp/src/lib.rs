@@ -6,8 +6,8 @@
 //! ([`Traffic`]), and the *monitor level* follows both ends of a connection ([`State`], RFC 9293)
 //! and reassembles both streams ([`Stream`]).
 //!
-//! Urgent bytes stay in the stream, as RFC 6093 §5 advises applications to read them. A stream whose
-//! start was not seen begins with the first byte that the monitor knows of.
+//! Urgent bytes stay in the stream, as RFC 6093 §5 advises applications to read them. A stream
+//! whose start was not seen begins with the first byte that the monitor knows of.
 //!
 //! All memory has a limit ([`Options`]), and each loss is counted ([`Counts`], [`SideReport`]).
 #![forbid(unsafe_code)]

@@ -31,9 +31,9 @@ pub enum Checksums {
     /// They are left out.
     Verified,
     /// They are left out once their end of the connection has sent a segment with a right checksum.
-    /// In captures of a host, all of its own segments may have wrong ones, because its network device
-    /// fills them in later. A receiver drops segments with wrong ones, so no connection goes on
-    /// without right ones otherwise.
+    /// In captures of a host, all of its own segments may have wrong ones, because its network
+    /// device fills them in later. A receiver drops segments with wrong ones, so no connection goes
+    /// on without right ones otherwise.
     Learned,
 }
 

@@ -21,9 +21,9 @@ use written::Written;
 ///
 /// The files are called as tcpflow calls them: 192.168.001.010.01234-010.000.000.001.00080 holds
 /// the bytes from 192.168.1.10, port 1234, to 10.0.0.1, port 80; with c1, c2, … for later
-/// connections. The place of a byte in its file is its place in the stream: missing bytes are holes.
-/// Urgent bytes stay in the stream. Segments with a wrong TCP checksum count like others, because
-/// many captures have them from senders that leave checksums to their network card; see
+/// connections. The place of a byte in its file is its place in the stream: missing bytes are
+/// holes. Urgent bytes stay in the stream. Segments with a wrong TCP checksum count like others,
+/// because many captures have them from senders that leave checksums to their network card; see
 /// --verify-checksums. Fragments of IP packets are counted and not put together.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
