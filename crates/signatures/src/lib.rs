@@ -14,15 +14,16 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+mod buffers;
 mod bytes;
 mod counts;
 mod datagram;
 mod eval;
 mod flow;
 mod flowbits;
-mod http;
 mod inspection;
 pub mod limits;
+mod messages;
 mod number;
 mod outcome;
 mod parse;
@@ -32,7 +33,6 @@ mod set;
 mod stream;
 mod threshold;
 mod whole;
-mod wire;
 
 pub use counts::Counts;
 pub use datagram::Datagrams;
