@@ -46,6 +46,7 @@ impl Http {
     pub fn next<'b>(&mut self, from_client: bool, bytes: &mut &'b [u8]) -> Option<Part<'_, 'b>> {
         if self.responses.state == State::LastEnd {
             self.requests.leave();
+            self.waiting = VecDeque::new();
         }
         if std::mem::take(&mut self.is_crowded) {
             self.responses.leave();

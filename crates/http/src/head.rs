@@ -97,11 +97,14 @@ impl<'a> Head<'a> {
     }
 
     /// The host's name in lower case, without a port: that of the target, or else of the first
-    /// field Host. `None` for responses.
+    /// field Host. The whole target of CONNECT is a host. `None` for responses.
     #[must_use]
     pub fn host(&self) -> Option<Vec<u8>> {
-        let Line::Request { target, .. } = self.line else { return None };
-        let authority = authority(target).map(|(authority, _)| authority.as_bytes());
+        let Line::Request { method, target } = self.line else { return None };
+        let authority = match method {
+            "CONNECT" => Some(target.as_bytes()),
+            _ => authority(target).map(|(authority, _)| authority.as_bytes()),
+        };
         let host = authority.or_else(|| self.values("host").next())?;
         let host = host.rsplit(|byte| *byte == b'@').next().unwrap_or_default().trim_ascii();
         let port = host.iter().rposition(|byte| *byte == b':');
@@ -184,4 +187,3 @@ fn decoded(text: &str) -> Vec<u8> {
     }
     out
 }
-

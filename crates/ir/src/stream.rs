@@ -70,14 +70,8 @@ pub enum StreamText {
 
 impl StreamText {
     /// All of them.
-    pub const ALL: [StreamText; 6] = [
-        Self::Message,
-        Self::Method,
-        Self::Target,
-        Self::Host,
-        Self::Path,
-        Self::UserAgent,
-    ];
+    pub const ALL: [StreamText; 6] =
+        [Self::Message, Self::Method, Self::Target, Self::Host, Self::Path, Self::UserAgent];
 
     /// Those of an HTTP request.
     pub const OF_REQUEST: [StreamText; 5] =

@@ -6,12 +6,11 @@
 use crate::eval::Work;
 use crate::flowbits::Bits;
 use crate::inspection::Inspection;
-use crate::limits::{BODY_DEPTH, MAX_DONE, RAW_BODY_DEPTH, STREAM_DEPTH, STREAM_WORK};
+use crate::limits::{BODY_DEPTH, MAX_DONE, MAX_HEAD, RAW_BODY_DEPTH, STREAM_DEPTH, STREAM_WORK};
 use crate::messages::{Kept, Messages};
 use crate::outcome::Done;
 use crate::stream::{Direction, Passed};
 use braid_http::Http;
-use braid_http::limits::MAX_HEAD;
 use braid_http::wire::{list, number, read_bool, read_list, read_number, take};
 
 /// The version of the form.

@@ -1,5 +1,7 @@
 //! The limits of rule files and of inspections.
 
+pub use braid_http::limits::MAX_HEAD;
+
 /// The most rules of a file.
 pub const MAX_RULES: usize = 65_536;
 /// The most bytes of a line.

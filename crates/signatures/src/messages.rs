@@ -99,13 +99,7 @@ impl Messages {
 
 impl Kept {
     pub fn new(is_request: bool) -> Self {
-        Self {
-            is_request,
-            raw: Vec::new(),
-            head_len: 0,
-            body: Vec::new(),
-            is_evaluated: false,
-        }
+        Self { is_request, raw: Vec::new(), head_len: 0, body: Vec::new(), is_evaluated: false }
     }
 
     fn memory(&self) -> usize {
@@ -191,4 +185,3 @@ impl<'a> Message<'a> {
         whole::evaluate(rules, &seen, (is_request, true), Work(MESSAGE_WORK), context);
     }
 }
-

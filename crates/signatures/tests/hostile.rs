@@ -87,7 +87,7 @@ fn pieces(of: &'static [&'static str], most: usize) -> impl Strategy<Value = Str
 }
 
 fn memory_is_bounded(inspection: &Inspection) -> bool {
-    let messages = braid_http::limits::MAX_HEAD + limits::RAW_BODY_DEPTH + limits::BODY_DEPTH;
+    let messages = limits::MAX_HEAD + limits::RAW_BODY_DEPTH + limits::BODY_DEPTH;
     // Vectors may have twice the room that they need.
     inspection.memory() <= 2 * (2 * (limits::STREAM_DEPTH + messages) + (64 << 10))
 }

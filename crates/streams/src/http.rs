@@ -228,3 +228,136 @@ impl Known {
         Some(Self { time, texts })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Given, HttpCounts, Messages};
+    use crate::program::{End, MAX_TEXT, View};
+    use braid_http::limits::MAX_PIPELINED;
+    use braid_ir::model::{StreamEvent, StreamField, StreamText};
+    use braid_packet::FlowKey;
+
+    /// The messages of a connection under test.
+    #[derive(Default)]
+    struct Test {
+        messages: Messages,
+        counts: HttpCounts,
+        sent: [u64; 2],
+        now: u64,
+    }
+
+    impl Test {
+        /// Gives bytes behind this number of missing ones. Returns what programs see: the path, the
+        /// status, and the request's time.
+        fn gives(&mut self, from_client: bool, missing: u64, bytes: &[u8]) -> Vec<String> {
+            let mut seen = Vec::new();
+            let sent = &mut self.sent[usize::from(!from_client)];
+            let offset = *sent + missing;
+            *sent = offset + bytes.len() as u64;
+            self.now += 1;
+            let flow = FlowKey { version: 4, src: 1, dst: 2, proto: 6, sport: 3, dport: 80 };
+            let given = Given { flow, from_client, now: self.now, takes: [true; 2] };
+            let mut run = |event: StreamEvent, view: &View<'_>| {
+                assert_eq!(event == StreamEvent::Request, from_client);
+                let path = String::from_utf8_lossy(view.text(StreamText::Path)).into_owned();
+                let [status, time] =
+                    [StreamField::Status, StreamField::RequestTime].map(|field| view.number(field));
+                seen.push(format!("{path} {status} {time}"));
+                if path == "/end" { End::Bypass } else { End::Forward }
+            };
+            let end = self.messages.data(given, (offset, bytes), &mut self.counts, &mut run);
+            assert_eq!(
+                end == End::Bypass,
+                seen.last().is_some_and(|last| last.starts_with("/end"))
+            );
+            seen
+        }
+
+        fn moved(&mut self) {
+            let read = Messages::from_bytes(&self.messages.to_bytes(), true).expect("whole");
+            assert_eq!(read, self.messages);
+            self.messages = read;
+        }
+    }
+
+    const OK: &[u8] = b"HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n";
+
+    #[test]
+    fn responses_know_their_requests() {
+        let mut test = Test::default();
+        assert_eq!(test.gives(false, 0, OK), [" 200 0"]);
+        let empty = test.messages.memory();
+        let both = b"GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /";
+        assert_eq!(test.gives(true, 0, both), ["/a 0 2", "/b 0 2"]);
+        assert!(test.messages.memory() > empty);
+        test.moved();
+        assert_eq!(test.gives(true, 0, b"c HTTP/1.1\r\n\r\n"), ["/c 0 3"]);
+        assert_eq!(test.gives(false, 0, b"HTTP/1.1 100 x\r\n\r\n"), ["/a 100 2"]);
+        test.moved();
+        let three = [OK, OK, OK].concat();
+        assert_eq!(test.gives(false, 0, &three), ["/a 200 2", "/b 200 2", "/c 200 3"]);
+        test.moved();
+        assert_eq!(test.messages.asked.known, 0);
+        assert_eq!(test.counts, HttpCounts::default());
+    }
+
+    #[test]
+    fn program_that_gives_up_sees_no_later_head_of_the_same_bytes() {
+        let bytes = b"GET /a HTTP/1.1\r\n\r\nGET /end HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n";
+        assert_eq!(Test::default().gives(true, 0, bytes), ["/a 0 1", "/end 0 1"]);
+    }
+
+    #[test]
+    fn missing_bytes_and_malformed_heads_are_counted_once() {
+        let mut test = Test::default();
+        let post = b"POST /a HTTP/1.1\r\nContent-Length: 9\r\n\r\n12";
+        assert_eq!(test.gives(true, 0, post), ["/a 0 1"]);
+        assert_eq!(test.gives(true, 7, b"GET /b HTTP/1.1\r\n\r\n"), ["/b 0 2"]);
+        assert_eq!(test.counts, HttpCounts::default());
+        for _ in 0..2 {
+            assert!(test.gives(true, 1, b"GET /c HTTP/1.1\r\n\r\n").is_empty());
+            assert_eq!(test.counts, HttpCounts { gaps: 1, ..HttpCounts::default() });
+        }
+        assert_eq!(test.gives(false, 0, OK), ["/a 200 1"]);
+        for _ in 0..2 {
+            assert!(test.gives(false, 0, b"HTTP/1.1 200 x\r\nno field\r\n\r\n").is_empty());
+            assert_eq!(test.counts, HttpCounts { gaps: 1, malformed: 1, crowded: 0 });
+        }
+    }
+
+    #[test]
+    fn requests_that_wait_are_bounded() {
+        let mut test = Test::default();
+        let long = "x".repeat(15_000);
+        let one = format!("GET /{long} HTTP/1.1\r\nHost: {long}\r\n\r\n");
+        assert!(test.gives(true, 0, one.as_bytes()).is_empty(), "a head of 30 KB");
+        assert_eq!(test.counts.malformed, 1);
+        let mut test = Test::default();
+        let one = format!("GET /{long} HTTP/1.1\r\nUser-Agent: x\r\n\r\n");
+        for _ in 0..MAX_PIPELINED {
+            assert_eq!(test.gives(true, 0, one.as_bytes()).len(), 1);
+        }
+        let each = 3 * MAX_TEXT + 200;
+        assert!(test.messages.memory() < MAX_PIPELINED * each, "{}", test.messages.memory());
+        test.moved();
+        assert_eq!(test.gives(true, 0, one.as_bytes()).len(), 1);
+        assert_eq!(test.counts.crowded, 1);
+        assert_eq!(test.messages.asked.known, 0);
+        assert!(test.gives(false, 0, OK).is_empty());
+    }
+
+    #[test]
+    fn requests_of_a_function_without_responses_are_not_known_to_another_one() {
+        let mut test = Test::default();
+        test.gives(true, 0, b"GET /a HTTP/1.1\r\n\r\n");
+        let bytes = test.messages.to_bytes();
+        let without = Messages::from_bytes(&bytes, false).expect("whole");
+        assert!(without.asked.requests.is_empty());
+        test.messages = Messages::from_bytes(&without.to_bytes(), true).expect("whole");
+        assert_eq!(test.gives(true, 0, b"GET /b HTTP/1.1\r\n\r\n"), ["/b 0 2"]);
+        assert_eq!(test.gives(false, 0, &[OK, OK].concat()), [" 200 0", "/b 200 2"]);
+        for len in 0..bytes.len() {
+            assert!(Messages::from_bytes(&bytes[..len], true).is_none(), "{len} bytes");
+        }
+    }
+}

@@ -56,8 +56,8 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
 
 /// A string of an alert or of an HTTP message.
 fn text(lower: &mut Lower<'_>, text: StreamText) -> Value {
-    let words = (0..TEXT_WORDS)
-        .map(|word| (word.to_string(), StreamField::Text(text, word), types::BYTES));
+    let words =
+        (0..TEXT_WORDS).map(|word| (word.to_string(), StreamField::Text(text, word), types::BYTES));
     let len = ("len".to_owned(), StreamField::TextLen(text), types::LENGTH);
     let parts = [len]
         .into_iter()
