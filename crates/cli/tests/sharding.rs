@@ -39,6 +39,8 @@ const ARGUMENTS: [(&str, &str); 40] = [
     ),
     ("hash_load_balancer", "vip: 192.0.2.1, servers: [192.0.2.2, 192.0.2.3]"),
     ("heavy_hitter", ""),
+    ("http_filter", "sites: { \"*.ads.example\" }, paths: patterns(\"web.patterns\")"),
+    ("http_log", ""),
     ("http_tls_blocker", "sites: { \"*.ads.example\" }"),
     ("ids", "signatures: patterns(\"web.patterns\"), scope: rules(\"all.rules\")"),
     ("ipfilter", "filter: rules(\"all.rules\")"),

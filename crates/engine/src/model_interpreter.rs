@@ -323,7 +323,7 @@ impl Run<'_, '_> {
             | Op::StatePut { .. }
             | Op::StateDelete { .. } => self.state(values, op)?,
             op => match self.subject {
-                Subject::Stream(view) if of_stream(view, values, op)? => {}
+                Subject::Stream(view) if of_stream(view, self.context.params, values, op)? => {}
                 _ => self.context.common(self.subject.work(), values, op)?,
             },
         }
@@ -507,11 +507,17 @@ impl<'a> Subject<'a> {
 }
 
 /// Executes an operation on an event of a TCP connection. Returns false for other operations.
-fn of_stream(view: &View<'_>, values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
+fn of_stream(
+    view: &View<'_>,
+    params: &[ParamValue],
+    values: &mut Values<'_>,
+    op: &Op,
+) -> Result<bool, Fault> {
     match op {
         Op::LoadStream { out, field } => values.set(*out, view.number(*field)),
-        Op::StreamMatch { found, number, param } => {
-            let first = view.found(*param);
+        Op::StreamMatch { found, number, param, text } => {
+            let first = params.get(param.index());
+            let first = first.and_then(|value| view.found((*param, value), *text));
             values.set(*found, first.is_some().into());
             values.set(*number, first.unwrap_or(0).into());
         }

@@ -9,7 +9,7 @@ pub use crate::event::{Ancestor, EventDecl, EventTy};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
-pub use crate::stream::{MESSAGE_WORDS, StreamEvent, StreamField};
+pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
 pub use braid_packet::bytes::Area;
@@ -135,13 +135,19 @@ impl Model {
         signatures.map(|(param, _)| param).collect()
     }
 
+    /// Whether the model has programs for HTTP messages.
+    #[must_use]
+    pub fn has_http(&self) -> bool {
+        [StreamEvent::Request, StreamEvent::Response].iter().any(|of| self.stream(*of).is_some())
+    }
+
     /// The parameters whose patterns the model searches in the bytes of streams, in order.
     #[must_use]
     pub fn scanned(&self) -> Vec<ParamId> {
         let blocks = self.streams.iter().flat_map(|(_, program)| &program.blocks);
         let ops = blocks.flat_map(|block| &block.ops);
         let params = ops.filter_map(|op| match op {
-            Op::StreamMatch { param, .. } => Some(*param),
+            Op::StreamMatch { param, text: None, .. } => Some(*param),
             _ => None,
         });
         params.collect::<BTreeSet<_>>().into_iter().collect()
@@ -454,12 +460,14 @@ pub enum Op {
     /// whether that has happened just now. Then `seq` and `ack` (32 bits each) are the sequence
     /// numbers of a RST that the packet's receiver takes, and `ack` and `seq` those for its sender.
     Stream { verdict: ValueId, is_new: ValueId, seq: ValueId, ack: ValueId },
-    /// In a program for an event of a TCP connection: a number of the stream or of an alert.
+    /// In a program for an event of a TCP connection: a number of the stream, of an alert or of an
+    /// HTTP message.
     LoadStream { out: ValueId, field: StreamField },
     /// In a program for bytes of a stream: whether a match of a pattern ends in these bytes (bool),
     /// and the lowest number of these patterns (32 bits, 0 without a match). The match may begin in
-    /// bytes that came before.
-    StreamMatch { found: ValueId, number: ValueId, param: ParamId },
+    /// bytes that came before. With `text`, in a program for an HTTP request: the same for a match in
+    /// this string, which is whole.
+    StreamMatch { found: ValueId, number: ValueId, param: ParamId, text: Option<StreamText> },
     /// In a handler: a field of the event, by its number. Fields that are text cannot be read.
     LoadEvent { out: ValueId, field: u32 },
     /// Calls an extern of the registry by name. `param` is the parameter that the extern works on,

@@ -37,7 +37,7 @@ fn programs_for_events_read_the_stream_and_the_flow() {
         v2:bool, v3:u32 = stream_match p v4:bool = has ip6 v5:u128 = load inet.src
         v6:port = load tcp.dport v7:time = load pkt.time v8:bool = exists flow[entry]
         v9:bool = exists port[entry] count row0 return";
-    for event in ["open", "client", "server", "close"] {
+    for event in ["open", "client", "server", "request", "response", "close"] {
         check(event, body, &[]);
     }
     check("open", "reset \"why\" at row0", &[]);

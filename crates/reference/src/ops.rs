@@ -180,8 +180,8 @@ impl Run<'_> {
         let Role::Stream(subject) = &self.role else { return Err(Fault::Truncated) };
         match op {
             Op::LoadStream { out, field } => self.define(*out, subject.number(*field)),
-            Op::StreamMatch { found, number, param } => {
-                let first = subject.view().found(*param);
+            Op::StreamMatch { found, number, param, text } => {
+                let first = subject.view().found((*param, self.env.param(*param)), *text);
                 self.define(*found, first.is_some().into());
                 self.define(*number, first.unwrap_or(0).into());
             }

@@ -1,8 +1,8 @@
 //! What a program for an event of a TCP connection works on.
 
-use braid_ir::model::{ParamId, StreamField, Word};
+use braid_ir::model::{ParamId, StreamField, StreamText, Word};
 use braid_packet::FlowKey;
-use braid_streams::{Alert, View};
+use braid_streams::{Alert, Message, Request, View};
 
 /// What a program sees of the event for which it runs, as [`View`].
 pub(super) struct StreamSubject {
@@ -12,20 +12,38 @@ pub(super) struct StreamSubject {
     matches: Vec<(ParamId, Option<u32>)>,
     /// The alert, whose message is beside it.
     alert: Option<(Alert<'static>, String)>,
+    http: Option<Http>,
+}
+
+/// An HTTP message, whose request is beside it: its time and its strings.
+struct Http {
+    message: Message<'static>,
+    request: Option<(u64, [Vec<u8>; StreamText::OF_REQUEST.len()])>,
 }
 
 impl StreamSubject {
     pub(super) fn of(view: &View<'_>) -> Self {
-        let View { flow, len, offset, matches, alert } = *view;
+        let View { flow, len, offset, matches, alert, http } = *view;
         let alert = alert.map(|alert| (Alert { message: "", ..alert }, alert.message.to_owned()));
-        Self { flow, len, offset, matches: matches.to_vec(), alert }
+        let http = http.map(|Message { request, status, content_length }| Http {
+            message: Message { request: None, status, content_length },
+            request: request.map(|Request { time, texts }| (time, texts.map(<[u8]>::to_vec))),
+        });
+        Self { flow, len, offset, matches: matches.to_vec(), alert, http }
     }
 
     pub(super) fn view(&self) -> View<'_> {
         let Self { flow, len, offset, .. } = *self;
         let alert = self.alert.as_ref();
         let alert = alert.map(|(alert, message)| Alert { message, ..*alert });
-        View { flow, len, offset, matches: &self.matches, alert }
+        let http = self.http.as_ref().map(|Http { message, request }| {
+            let request = request.as_ref().map(|(time, texts)| {
+                let texts = texts.each_ref().map(Vec::as_slice);
+                Request { time: *time, texts }
+            });
+            Message { request, ..*message }
+        });
+        View { flow, len, offset, matches: &self.matches, alert, http }
     }
 
     /// The number of bytes that have come.

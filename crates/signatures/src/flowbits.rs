@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::limits::{MAX_BIT_NAME, MAX_BITS};
-use crate::wire::{list, number, read_bool, read_list, read_number};
+use braid_http::wire::{list, number, read_bool, read_list, read_number};
 use std::sync::Arc;
 
 /// What a rule does with bits.

@@ -2,7 +2,7 @@
 
 use crate::flow::Flow;
 use crate::flowbits::Bits;
-use crate::http::Http;
+use crate::messages::Messages;
 use crate::outcome::{Context, Done, Rules};
 use crate::rule::Stage;
 use crate::set::Signatures;
@@ -13,7 +13,7 @@ use crate::stream::Direction;
 pub struct Inspection {
     pub(crate) client: Direction,
     pub(crate) server: Direction,
-    pub(crate) http: Http,
+    pub(crate) http: Messages,
     pub(crate) done: Done,
     pub(crate) bits: Bits,
     /// The offsets of the next bytes of the client and of the server.
@@ -25,7 +25,7 @@ impl Default for Inspection {
         Self {
             client: Direction::new(true),
             server: Direction::new(false),
-            http: Http::default(),
+            http: Messages::default(),
             done: Done::default(),
             bits: Bits::default(),
             next: [0; 2],

@@ -14,6 +14,7 @@
     warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
 )]
 
+mod buffers;
 mod bytes;
 mod counts;
 mod datagram;
@@ -21,9 +22,9 @@ mod eval;
 mod expression;
 mod flow;
 mod flowbits;
-mod http;
 mod inspection;
 pub mod limits;
+mod messages;
 mod number;
 mod outcome;
 mod parse;
@@ -33,7 +34,6 @@ mod set;
 mod stream;
 mod threshold;
 mod whole;
-mod wire;
 mod work;
 
 pub use counts::Counts;

@@ -1,5 +1,7 @@
 //! The limits of rule files and of inspections.
 
+pub use braid_http::limits::MAX_HEAD;
+
 /// The most rules of a file.
 pub const MAX_RULES: usize = 65_536;
 /// The most bytes of a line.
@@ -30,16 +32,10 @@ pub const MAX_PLACE: u32 = 1 << 24;
 
 /// The bytes of each direction that rules without HTTP buffers see.
 pub const STREAM_DEPTH: usize = 32 << 10;
-/// The most bytes of the head of an HTTP message. A longer one is malformed.
-pub const MAX_HEAD: usize = 16 << 10;
 /// The bytes of a body that rules see.
 pub const BODY_DEPTH: usize = 16 << 10;
 /// The bytes of a body as they came, with the sizes of chunks, that rules see.
 pub const RAW_BODY_DEPTH: usize = 2 * BODY_DEPTH;
-/// The most fields of the head of an HTTP message. A message with more is malformed.
-pub const MAX_FIELDS: usize = 128;
-/// The most requests that wait for their responses. Beyond that, responses are not inspected.
-pub const MAX_PIPELINED: usize = 1_024;
 /// The work that a rule may take when it is evaluated, in bytes to search.
 pub const RULE_WORK: u64 = 2 << 20;
 /// The work that all rules may take in a direction of a stream.

@@ -8,8 +8,8 @@ use crate::eval;
 use crate::limits::{LATER, MAX_DONE, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
 use crate::outcome::Context;
 use crate::rule::{Buffer, Rule, Stage};
-use crate::wire::{list, number, read_list, read_number};
 use crate::work::Work;
+use braid_http::wire::{list, number, read_list, read_number};
 
 /// A direction.
 #[derive(Clone, PartialEq, Eq, Debug)]

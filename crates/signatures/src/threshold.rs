@@ -7,7 +7,7 @@
 use crate::counts::Counts;
 use crate::flow::Flow;
 use crate::limits::MAX_WINDOWS;
-use crate::wire::{number, read_number, take};
+use braid_http::wire::{number, read_number, take};
 use std::collections::{BTreeSet, HashMap};
 
 /// `threshold` or `detection_filter`.

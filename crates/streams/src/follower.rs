@@ -1,6 +1,7 @@
 //! What a stack keeps of a connection for one function.
 
 use crate::function::Function;
+use crate::http::{Given, Messages};
 use crate::inspections::{Inspected, Inspections};
 use crate::program::{End, Matches, View};
 use braid_externs::patterns::Scan;
@@ -44,6 +45,8 @@ pub struct Follower {
     pub scans: Pair<Scans>,
     /// The inspections by signatures.
     pub inspections: Inspections,
+    /// The HTTP messages, if the function has programs for them.
+    pub http: Option<Box<Messages>>,
     /// The number of changes of these parameters that the searches know of.
     pub changes: u64,
 }
@@ -84,6 +87,14 @@ impl Follower {
             let end = self.inspections.data((flow, from_client), bytes, inspected, run);
             self.ended(end);
         }
+        if self.part == Part::Follows && function.has_http() {
+            let (from_client, now) = (event == StreamEvent::Client, inspected.now);
+            let given = Given { flow, from_client, now, takes: function.takes };
+            let messages = self.http.get_or_insert_default();
+            let bytes = (data.offset, data.bytes);
+            let end = messages.data(given, bytes, &mut inspected.missed.http, run);
+            self.ended(end);
+        }
         if self.part != Part::Follows || !function.events.contains(&event) {
             return;
         }
@@ -102,7 +113,7 @@ impl Follower {
             (*param, found)
         }));
         let len = data.bytes.len() as u64;
-        self.ended(run(event, &View { flow, len, offset: data.offset, matches, alert: None }));
+        self.ended(run(event, &View { len, offset: data.offset, matches, ..View::of(flow) }));
     }
 
     /// Searches begin anew if their parameters have changed.
@@ -113,10 +124,11 @@ impl Follower {
         }
     }
 
-    /// The searches begin anew.
+    /// The searches begin anew. HTTP is not parsed any more.
     pub fn search_anew(&mut self) {
         self.scans = Pair::default();
         self.inspections = Inspections::default();
+        self.http = None;
     }
 
     /// Its memory (bytes).
@@ -126,7 +138,8 @@ impl Follower {
             spilled + scans.iter().map(Scan::memory).sum::<usize>()
         };
         let scans = memory(&self.scans.forward) + memory(&self.scans.backward);
-        size_of::<Self>() + self.inspections.memory() + scans
+        let http = self.http.as_ref().map_or(0, |http| http.memory());
+        size_of::<Self>() + self.inspections.memory() + scans + http
     }
 
     /// Bytes of a direction are missing.

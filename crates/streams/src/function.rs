@@ -1,9 +1,18 @@
 //! A function that takes the events of a stack.
 
+use crate::http::HttpCounts;
 use crate::inspections::{Inspected, Lately};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_signatures::Counts;
+
+/// What a function has missed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missed {
+    /// What inspections by its signatures have not seen.
+    pub inspected: Counts,
+    pub http: HttpCounts,
+}
 
 /// A function that takes events.
 #[derive(Clone, Debug)]
@@ -18,6 +27,8 @@ pub struct Function {
     pub reasons: Vec<String>,
     /// The events for which it has programs.
     pub events: Vec<StreamEvent>,
+    /// Whether it has programs for HTTP requests and for responses.
+    pub takes: [bool; 2],
     /// The number of changes of these parameters.
     pub changes: u64,
 }
@@ -31,9 +42,17 @@ impl Function {
         let decls = searched.filter_map(|param| model.params.get(param.index()));
         let searched_names = decls.map(|decl| decl.name.clone()).collect();
         let events = model.streams.iter().map(|(event, _)| *event).collect();
+        let takes = [StreamEvent::Request, StreamEvent::Response];
+        let takes = takes.map(|event| model.stream(event).is_some());
         let reasons = model.reasons.clone();
-        Self { scanned, inspected, searched_names, reasons, events, changes: 0 }
+        Self { scanned, inspected, searched_names, reasons, events, takes, changes: 0 }
     }
+
+    /// Whether it has programs for HTTP messages.
+    pub fn has_http(&self) -> bool {
+        self.takes.contains(&true)
+    }
+
     /// The reason with a name.
     pub fn reason(&self, name: &str) -> Option<ReasonId> {
         let named = (0..).map(ReasonId).zip(&self.reasons);
@@ -46,8 +65,8 @@ impl Function {
         params: &'a [ParamValue],
         lately: &'a mut Lately,
         now: u64,
-        counts: &'a mut Counts,
+        missed: &'a mut Missed,
     ) -> Inspected<'a> {
-        Inspected { of: &self.inspected, params, lately, now, counts, changes: self.changes }
+        Inspected { of: &self.inspected, params, lately, now, missed, changes: self.changes }
     }
 }

@@ -1,11 +1,12 @@
 //! The inspections of a connection for the signatures of a function, and the programs that run for
 //! their alerts.
 
+use crate::function::Missed;
 use crate::program::{self, End, View};
 use braid_ir::model::{ParamId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
-use braid_signatures::{Alert, Counts, Flow, Inspection, Rules, Signatures, Thresholds};
+use braid_signatures::{Alert, Flow, Inspection, Rules, Signatures, Thresholds};
 
 /// One inspection for each parameter with signatures.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +26,7 @@ impl Lately {
     }
 }
 
-/// What inspections need of their function and their stack.
+/// What inspections, and the parsing of HTTP, need of their function and their stack.
 pub struct Inspected<'a> {
     /// The parameters with signatures.
     pub of: &'a [ParamId],
@@ -33,7 +34,7 @@ pub struct Inspected<'a> {
     pub lately: &'a mut Lately,
     /// The time of the packet (nanoseconds since the epoch).
     pub now: u64,
-    pub counts: &'a mut Counts,
+    pub missed: &'a mut Missed,
     /// The number of changes of the function's parameters.
     pub changes: u64,
 }
@@ -58,7 +59,7 @@ impl Inspected<'_> {
             return End::Forward;
         };
         let mut alerts = Vec::new();
-        let (now, counts) = (self.now, &mut *self.counts);
+        let (now, counts) = (self.now, &mut self.missed.inspected);
         inspect(&mut Rules { set, thresholds, now, counts, alerts: &mut alerts });
         let mut ends = alerts.into_iter().map(|alert| run(set, alert));
         ends.find(|end| *end != End::Forward).unwrap_or(End::Forward)

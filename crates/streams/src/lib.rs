@@ -17,10 +17,11 @@ mod datagrams;
 mod events;
 mod follower;
 mod function;
+mod http;
 mod inspections;
 mod program;
 mod saved;
 mod stack;
 
-pub use program::{Alert, End, View};
+pub use program::{Alert, End, Message, Request, View};
 pub use stack::{Answer, Stack};

@@ -1,7 +1,8 @@
 //! What a program for an event of a TCP connection, or for an alert on a datagram, sees, and how it
 //! ends.
 
-use braid_ir::model::{MESSAGE_WORDS, ParamId, ReasonId, StreamField, Word};
+use braid_ir::model::{ParamId, ReasonId, StreamField, StreamText, TEXT_WORDS, Word};
+use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header, proto};
 
 /// For each parameter whose patterns are searched: the lowest number of a pattern with a match that
@@ -22,6 +23,8 @@ pub struct View<'a> {
     pub matches: &'a [(ParamId, Option<u32>)],
     /// The alert for which it runs.
     pub alert: Option<Alert<'a>>,
+    /// The HTTP message for which it runs.
+    pub http: Option<Message<'a>>,
 }
 
 /// What a program sees of an alert.
@@ -41,48 +44,85 @@ pub struct Alert<'a> {
     pub message: &'a str,
 }
 
-/// The most bytes of a message that programs see.
-const MAX_MESSAGE: usize = 16 * MESSAGE_WORDS as usize;
+/// What a program sees of an HTTP message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message<'a> {
+    /// The request, or the one that the response answers. `None` if that one is not known.
+    pub request: Option<Request<'a>>,
+    /// The status of a response. 0 for requests.
+    pub status: u16,
+    /// What the head says of the body's length.
+    pub content_length: Option<u64>,
+}
 
-impl Alert<'_> {
+/// What a program sees of an HTTP request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request<'a> {
+    /// When its head was complete (nanoseconds since the epoch).
+    pub time: u64,
+    /// Its strings, in the order of [`StreamText::OF_REQUEST`]. Programs for responses see at most
+    /// [`MAX_TEXT`] bytes of each.
+    pub texts: [&'a [u8]; StreamText::OF_REQUEST.len()],
+}
+
+/// The most bytes of a string that programs read.
+pub const MAX_TEXT: usize = 16 * TEXT_WORDS as usize;
+
+impl<'a> Alert<'a> {
     /// The message, cut between two characters if it is too long.
-    fn message(&self) -> &str {
-        let end = self.message.floor_char_boundary(MAX_MESSAGE);
+    fn message(&self) -> &'a str {
+        let end = self.message.floor_char_boundary(MAX_TEXT);
         self.message.get(..end).unwrap_or_default()
     }
+}
 
-    fn number(&self, field: StreamField) -> Word {
+impl<'a> View<'a> {
+    /// What a program sees of an event without bytes.
+    #[must_use]
+    pub fn of(flow: FlowKey) -> Self {
+        Self { flow, len: 0, offset: 0, matches: &[], alert: None, http: None }
+    }
+
+    /// A number of the stream, of the alert or of the HTTP message.
+    #[must_use]
+    pub fn number(&self, field: StreamField) -> Word {
+        let of_alert = |number: fn(&Alert<'a>) -> Word| self.alert.as_ref().map_or(0, number);
+        let of_http = |number: fn(&Message<'a>) -> Word| self.http.as_ref().map_or(0, number);
         match field {
-            StreamField::Len | StreamField::Offset => 0,
-            StreamField::Sid => self.sid.into(),
-            StreamField::Rev => self.rev.into(),
-            StreamField::Priority => self.priority.into(),
-            StreamField::FromClient => self.from_client.into(),
-            StreamField::Drop => self.is_drop.into(),
-            StreamField::MessageLen => self.message().len() as Word,
-            StreamField::Message(number) => {
-                let bytes = self.message().bytes().chain(std::iter::repeat(0));
+            StreamField::Len => self.len.into(),
+            StreamField::Offset => self.offset.into(),
+            StreamField::Sid => of_alert(|alert| alert.sid.into()),
+            StreamField::Rev => of_alert(|alert| alert.rev.into()),
+            StreamField::Priority => of_alert(|alert| alert.priority.into()),
+            StreamField::FromClient => of_alert(|alert| alert.from_client.into()),
+            StreamField::Drop => of_alert(|alert| alert.is_drop.into()),
+            StreamField::HasRequest => of_http(|http| http.request.is_some().into()),
+            StreamField::RequestTime => {
+                of_http(|http| http.request.map_or(0, |request| request.time.into()))
+            }
+            StreamField::HasLength => of_http(|http| http.content_length.is_some().into()),
+            StreamField::Length => of_http(|http| http.content_length.unwrap_or(0).into()),
+            StreamField::Status => of_http(|http| http.status.into()),
+            StreamField::TextLen(text) => self.text(text).len().min(MAX_TEXT) as Word,
+            StreamField::Text(text, number) => {
+                let bytes = self.text(text).iter().take(MAX_TEXT).copied();
+                let bytes = bytes.chain(std::iter::repeat(0));
                 let word = bytes.skip(16 * usize::from(number)).take(16);
                 word.fold(0, |word, byte| word << 8 | Word::from(byte))
             }
         }
     }
-}
 
-impl View<'_> {
-    /// What a program sees of an event without bytes.
+    /// A string of the alert or of the HTTP message.
     #[must_use]
-    pub fn of(flow: FlowKey) -> Self {
-        Self { flow, len: 0, offset: 0, matches: &[], alert: None }
-    }
-
-    /// A number of the stream or of the alert.
-    #[must_use]
-    pub fn number(&self, field: StreamField) -> Word {
-        match field {
-            StreamField::Len => self.len.into(),
-            StreamField::Offset => self.offset.into(),
-            _ => self.alert.map_or(0, |alert| alert.number(field)),
+    pub fn text(&self, text: StreamText) -> &'a [u8] {
+        let place = StreamText::OF_REQUEST.iter().position(|of| *of == text);
+        match (place, self.alert, self.http) {
+            (None, Some(alert), _) => alert.message().as_bytes(),
+            (Some(at), _, Some(Message { request: Some(Request { texts, .. }), .. })) => {
+                texts.get(at).copied().unwrap_or_default()
+            }
+            _ => &[],
         }
     }
 
@@ -108,10 +148,21 @@ impl View<'_> {
         if self.flow.proto == proto::UDP { Header::Udp } else { Header::Tcp }
     }
 
-    /// The lowest number of a pattern of a parameter that has a match.
+    /// The lowest number of a pattern of a parameter, which has this value, that has a match in the
+    /// bytes that have come or in a string.
     #[must_use]
-    pub fn found(&self, param: ParamId) -> Option<u32> {
-        self.matches.iter().find(|(of, _)| *of == param).and_then(|(_, number)| *number)
+    pub fn found(
+        &self,
+        (param, value): (ParamId, &ParamValue),
+        text: Option<StreamText>,
+    ) -> Option<u32> {
+        match (text, value) {
+            (None, _) => {
+                self.matches.iter().find(|(of, _)| *of == param).and_then(|(_, number)| *number)
+            }
+            (Some(text), ParamValue::Patterns(set)) => set.lowest_match(self.text(text)),
+            (Some(_), _) => None,
+        }
     }
 }
 

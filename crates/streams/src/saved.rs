@@ -6,6 +6,7 @@
 use crate::datagrams::Flows;
 use crate::follower::{Follower, Part, Scans};
 use crate::function::Function;
+use crate::http::Messages;
 use crate::inspections::Inspections;
 use crate::stack::{Known, Stack};
 use braid_externs::patterns::Scan;
@@ -130,6 +131,8 @@ impl Follower {
                     (!searches.is_empty()).put(out);
                     searches.iter().for_each(|search| put_bytes(search, out));
                 }
+                let http = self.http.as_ref().map(|http| http.to_bytes());
+                put_bytes(&http.unwrap_or_default(), out);
             }
         }
     }
@@ -185,6 +188,11 @@ fn follower(
                 if direction == Direction::Forward {
                     follower.inspections = inspections(&searches, function);
                 }
+            }
+            let http = from.bytes()?;
+            if function.has_http() {
+                let read = Messages::from_bytes(http, function.takes[1]);
+                follower.http = read.map(Box::new);
             }
             Part::Follows
         }

@@ -3,14 +3,13 @@
 use crate::datagrams::Flows;
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Part};
-use crate::function::Function;
+use crate::function::{Function, Missed};
 use crate::inspections::Lately;
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
-use braid_signatures::Counts;
 use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Pair, Progress, Seq};
 use foldhash::fast::RandomState;
 use slab::Slab;
@@ -87,8 +86,8 @@ pub struct Stack {
     /// Ends of connections that functions have not learned of: the function, the client's flow, and
     /// what is kept for the function.
     owed: Vec<(usize, FlowKey, Follower)>,
-    /// For each function: what inspections by its signatures have not seen.
-    inspected: Vec<Counts>,
+    /// For each function: what it has missed.
+    missed: Vec<Missed>,
     /// For each function: how often its signatures have held lately.
     pub(crate) lately: Vec<Lately>,
     /// For each function: the flows of datagrams that it inspects.
@@ -106,7 +105,7 @@ impl Stack {
         let functions: Vec<Function> = models.into_iter().map(Function::of).collect();
         Self {
             monitor: Monitor::new(options),
-            inspected: functions.iter().map(|_| Counts::default()).collect(),
+            missed: functions.iter().map(|_| Missed::default()).collect(),
             lately: functions.iter().map(|_| Lately::default()).collect(),
             flows: functions.iter().map(|_| Flows::default()).collect(),
             functions,
@@ -122,8 +121,10 @@ impl Stack {
     /// inspect it, and what the stack did not verify.
     #[must_use]
     pub fn problems(&self, function: usize) -> Vec<Noted> {
-        let (inspected, flows) = (self.inspected.get(function), self.flows.get(function));
-        let (Some(inspected), Some(flows)) = (inspected, flows) else { return Vec::new() };
+        let (missed, flows) = (self.missed.get(function), self.flows.get(function));
+        let (Some(Missed { inspected, http }), Some(flows)) = (missed, flows) else {
+            return Vec::new();
+        };
         let counts = self.monitor.counts();
         let all = [
             (counts.wrong_checksums, "does not follow packets with a wrong checksum"),
@@ -145,6 +146,9 @@ impl Stack {
             (flows.fragments, "does not inspect IP fragments of datagrams"),
             (flows.cut, "inspects only the bytes of datagrams that the capture has"),
             (inspected.bits, "does not set all bits of connections with too many"),
+            (http.gaps, "does not parse HTTP behind missing bytes"),
+            (http.malformed, "does not parse HTTP behind malformed messages"),
+            (http.crowded, "does not parse responses where too many requests wait for them"),
         ];
         let noted = all.into_iter().filter(|(times, _)| *times > 0);
         let noted = noted.map(|(times, what)| Noted {
@@ -182,14 +186,14 @@ impl Stack {
             self.brought.number = Some(number);
         }
         let now = packet.time_ns;
-        let (Some(of), Some(lately), Some(counts)) = (
+        let (Some(of), Some(lately), Some(missed)) = (
             self.functions.get(function),
             self.lately.get_mut(function),
-            self.inspected.get_mut(function),
+            self.missed.get_mut(function),
         ) else {
             return Answer::default();
         };
-        let mut inspected = of.inspected(params, lately, now, counts);
+        let mut inspected = of.inspected(params, lately, now, missed);
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
@@ -235,15 +239,15 @@ impl Stack {
         (function, params): (usize, &[ParamValue]),
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) -> Answer {
-        let (Some(of), Some(lately), Some(flows), Some(counts)) = (
+        let (Some(of), Some(lately), Some(flows), Some(missed)) = (
             self.functions.get(function),
             self.lately.get_mut(function),
             self.flows.get_mut(function),
-            self.inspected.get_mut(function),
+            self.missed.get_mut(function),
         ) else {
             return Answer::default();
         };
-        let mut inspected = of.inspected(params, lately, packet.time_ns, counts);
+        let mut inspected = of.inspected(params, lately, packet.time_ns, missed);
         let reset = flows.packet((packet, layout), &mut inspected, run);
         reset.map_or_else(Answer::default, |(reason, is_new)| Answer {
             verdict: verdict(reason),
@@ -313,13 +317,13 @@ impl Stack {
         params: &[ParamValue],
         run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
     ) {
-        let Self { monitor, functions, known, brought, matches, inspected, lately, .. } = self;
-        let (Some(function), Some(lately), Some(counts)) =
-            (functions.get(at), lately.get_mut(at), inspected.get_mut(at))
+        let Self { monitor, functions, known, brought, matches, missed, lately, .. } = self;
+        let (Some(function), Some(lately), Some(missed)) =
+            (functions.get(at), lately.get_mut(at), missed.get_mut(at))
         else {
             return;
         };
-        let mut inspected = function.inspected(params, lately, now, counts);
+        let mut inspected = function.inspected(params, lately, now, missed);
         for Event { flow, what, known: place, .. } in &brought.events {
             let Some(of) = place.and_then(|place| known.get_mut(place)) else { continue };
             let Some(follower) = of.followers.get_mut(at) else { continue };

@@ -13,6 +13,7 @@ const DATA_PATH: &[&str] = &[
     "engine",
     "externs",
     "flowcache",
+    "http",
     "intervals",
     "io",
     "ir",

@@ -84,7 +84,10 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Stream { .. } => "stream".to_owned(),
         Op::LoadEvent { field, .. } => format!("load_event {field}"),
         Op::LoadStream { field, .. } => format!("load_stream {}", field.word()),
-        Op::StreamMatch { param: p, .. } => format!("stream_match {}", param(p)),
+        Op::StreamMatch { param: p, text: None, .. } => format!("stream_match {}", param(p)),
+        Op::StreamMatch { param: p, text: Some(text), .. } => {
+            format!("stream_match {}, {}", param(p), text.word())
+        }
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),

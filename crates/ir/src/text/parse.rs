@@ -91,7 +91,7 @@ fn declaration<'a>(
             let word = scan.word()?;
             let event = StreamEvent::ALL.into_iter().find(|event| event.word() == word);
             let Some(event) = event else {
-                return scan.wrong("expected `open`, `client`, `server` or `close`");
+                return scan.wrong("expected an event of a connection, such as `open`");
             };
             model.streams.push((event, program(scan, model)?));
         }

@@ -8,7 +8,7 @@ use crate::model::{
     NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
     Target, Term, Ty, ValueId,
 };
-use crate::stream::StreamField;
+use crate::stream::{StreamField, StreamText};
 use braid_packet::Header;
 
 /// The maximum number of values of a program in text form.
@@ -111,6 +111,14 @@ impl Parser<'_, '_> {
     pub(crate) fn param(&mut self) -> Result<ParamId> {
         let names = self.model.params.iter().map(|decl| &*decl.name);
         self.part("parameter", "param", names).map(ParamId)
+    }
+
+    fn text(&mut self) -> Result<StreamText> {
+        let word = self.scan.word()?;
+        match StreamText::ALL.into_iter().find(|text| text.word() == word) {
+            Some(text) => Ok(text),
+            None => self.scan.wrong("expected a string of an HTTP request"),
+        }
     }
 
     pub(crate) fn state(&mut self) -> Result<StateId> {
@@ -501,7 +509,11 @@ impl Parser<'_, '_> {
                 Op::Route { found: a, hop: b, param: self.param()?, addr: self.comma_value()? }
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
-            "stream_match" => Op::StreamMatch { found: a, number: b, param: self.param()? },
+            "stream_match" => {
+                let param = self.param()?;
+                let text = self.scan.eat(",").then(|| self.text()).transpose()?;
+                Op::StreamMatch { found: a, number: b, param, text }
+            }
             "load_payload" | "load_option" | "load_ip_option" | "load_extension" => {
                 let area = self.area(name)?;
                 Op::LoadBytes { found: a, out: b, area, offset: self.value()? }

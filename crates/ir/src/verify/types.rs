@@ -138,7 +138,10 @@ impl OpCheck<'_> {
                 events::field(self.model, self.program, self.which, (*out, *field))
             }
             Op::LoadStream { out, field } => self.width(*out, field.width()),
-            Op::StreamMatch { found, number, param } => {
+            Op::StreamMatch { found, number, param, text } => {
+                if text.is_some() && !matches!(self.which, Which::Stream(StreamEvent::Request)) {
+                    return Err(Problem::NotHere("a program that has no HTTP request"));
+                }
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
                 self.widths("results", &[*found, *number], &[1, 32])
             }

@@ -522,7 +522,10 @@ impl Maker {
                 Op::Extern { outs: self.outs(), name, param, args: self.values() }
             }
             8 => Op::Take { ok: self.out(), out: self.out(), pool: param },
-            12 => Op::StreamMatch { found: self.out(), number: self.out(), param },
+            12 => {
+                let text = self.coin().then(|| self.pick(&StreamText::ALL));
+                Op::StreamMatch { found: self.out(), number: self.out(), param, text }
+            }
             13 => {
                 let field = self.pick(&StreamField::all().collect::<Vec<_>>());
                 Op::LoadStream { out: self.out(), field }

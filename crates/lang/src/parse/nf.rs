@@ -191,7 +191,7 @@ fn on_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
             let body = stmt::block(p)?;
             Ok(NfItem::OnExpire { state, body, span: p.span_from(start) })
         }
-        "open" | "data" | "alert" | "close" => {
+        "open" | "data" | "alert" | "request" | "response" | "close" => {
             let what = p.any_word("what happens")?;
             let mut from = None;
             if what.text == "data" && p.at_word("from") {
@@ -207,8 +207,9 @@ fn on_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
             Ok(NfItem::OnEvent { event, body, span: p.span_from(start) })
         }
         _ => {
-            let words = ["expire", "open", "data", "alert", "close"];
-            let what = "`expire`, `open`, `data`, `alert`, `close` or an event type";
+            let words = ["expire", "open", "data", "alert", "request", "response", "close"];
+            let what = "`expire`, `open`, `data`, `alert`, `request`, `response`, `close` or an \
+                        event type";
             Err(p.expected_one_of(what, &words))
         }
     }

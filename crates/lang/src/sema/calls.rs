@@ -10,7 +10,7 @@ use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, built_in, expand, flow, needs, operators, say, strings};
+use super::{arith, built_in, expand, flow, messages, needs, operators, say, strings};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -324,12 +324,19 @@ pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(Valu
     Some((found, hop))
 }
 
-/// Searches the payload for patterns.
+/// Searches the payload, the bytes of a stream or a string for patterns.
 pub fn patterns(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
-    let param = searched(lower, payload, set)?;
+    let text = match messages::searched(lower, payload) {
+        Some(text) => Some(text?),
+        None => None,
+    };
+    let param = match text {
+        Some(_) => special(lower, set, "patterns", |ty| matches!(ty, ParamTy::Patterns))?,
+        None => searched(lower, payload, set)?,
+    };
     let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
     lower.b.op(match lower.mode.is_stream() {
-        true => Op::StreamMatch { found, number, param },
+        true => Op::StreamMatch { found, number, param, text },
         false => Op::Patterns { found, number, param },
     });
     Some((found, number))

@@ -15,6 +15,9 @@ pub fn has_bytes(lower: &mut Lower<'_>, span: Span) -> bool {
     }
     let message = match lower.mode {
         Mode::Stream(StreamEvent::Alert) => "an alert may come without bytes",
+        Mode::Stream(StreamEvent::Request | StreamEvent::Response) => {
+            "a head may have come in several parts"
+        }
         _ => "there are no bytes when a connection opens or closes",
     };
     lower.say(

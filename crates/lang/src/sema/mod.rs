@@ -37,6 +37,7 @@ mod headers;
 pub(crate) mod inner;
 mod locals;
 mod lower;
+mod messages;
 pub(crate) mod module;
 mod names;
 pub(crate) mod native;

@@ -1,13 +1,15 @@
 //! Resolves dotted names.
 
-use braid_ir::model::{EventId, EventTy, ParamTy, StateId, StreamEvent, StreamField, Ty};
+use braid_ir::model::{
+    EventId, EventTy, ParamTy, StateId, StreamEvent, StreamField, StreamText, Ty,
+};
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
 use super::lower::{Lower, Mode};
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, Type};
-use super::{constant, flow};
+use super::{constant, flow, messages};
 use crate::ast::{self, Expr, ExprKind, Ident, Path, joined};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
@@ -28,10 +30,10 @@ pub enum Named<'a> {
     Direction(bool),
     /// A number that is known everywhere.
     BuiltIn(super::arith::Const),
-    /// A number of the stream or of an alert, and its type.
+    /// A number of the stream, of an alert or of an HTTP message, and its type.
     Stream(StreamField, Ty),
-    /// The message of an alert.
-    Message,
+    /// A string of an alert or of an HTTP message.
+    Text(StreamText),
     /// A field of the event that a handler takes: its number and its type.
     Event(u32, Ty),
 }
@@ -61,6 +63,11 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     }
     if lower.mode == Mode::Stream(StreamEvent::Alert) && first.text == "alert" {
         return of_alert(lower, path);
+    }
+    if let Mode::Stream(event @ (StreamEvent::Request | StreamEvent::Response)) = lower.mode
+        && messages::is_of_message(path)
+    {
+        return messages::resolve(lower, event, path);
     }
     if path.parts.len() == 1 {
         match first.text.as_str() {
@@ -145,7 +152,7 @@ fn of_alert<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
         "alert.priority" => (StreamField::Priority, types::uint(8)),
         "alert.from_client" => (StreamField::FromClient, types::BOOL),
         "alert.drop" => (StreamField::Drop, types::BOOL),
-        "alert.message" => return Some(Named::Message),
+        "alert.message" => return Some(Named::Text(StreamText::Message)),
         _ => {
             let known = ["sid", "rev", "priority", "from_client", "drop", "message"];
             let known = known.map(|part| format!("alert.{part}"));
@@ -168,6 +175,9 @@ fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {
             path.span,
             "not in a packet function",
         );
+    }
+    if messages::is_of_message(path) {
+        return messages::absent(path);
     }
     if name.starts_with("event.") {
         let message = format!("`{name}` belongs to an event, and there is none here");

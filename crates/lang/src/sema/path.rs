@@ -1,6 +1,6 @@
 //! Lowers dotted names to values.
 
-use braid_ir::model::{EventArg, MESSAGE_WORDS, Op, ParamTy, StreamField, Ty, ValueId};
+use braid_ir::model::{EventArg, Op, ParamTy, StreamField, StreamText, TEXT_WORDS, Ty, ValueId};
 use braid_packet::Field;
 
 use super::facts;
@@ -39,7 +39,7 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
             });
             Some(Value::Scalar(id, ty))
         }
-        Named::Message => Some(message(lower)),
+        Named::Text(of) => Some(text(lower, of)),
         Named::Direction(forward) => {
             if !needs::packet(lower, path.span) {
                 return None;
@@ -54,11 +54,11 @@ pub fn value(lower: &mut Lower<'_>, path: &Path) -> Option<Value> {
     }
 }
 
-/// The message of an alert, as a string.
-fn message(lower: &mut Lower<'_>) -> Value {
+/// A string of an alert or of an HTTP message.
+fn text(lower: &mut Lower<'_>, text: StreamText) -> Value {
     let words =
-        (0..MESSAGE_WORDS).map(|word| (word.to_string(), StreamField::Message(word), types::BYTES));
-    let len = ("len".to_owned(), StreamField::MessageLen, types::LENGTH);
+        (0..TEXT_WORDS).map(|word| (word.to_string(), StreamField::Text(text, word), types::BYTES));
+    let len = ("len".to_owned(), StreamField::TextLen(text), types::LENGTH);
     let parts = [len]
         .into_iter()
         .chain(words)

@@ -58,7 +58,7 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
     for item in &nf.items {
         match item {
             NfItem::Stmt(stmt) => {
-                let message = "statements of a stream function stand in `on open|data|alert|close`";
+                let message = "statements of a stream function stand in `on open|data|alert|request|response|close`";
                 found.push(
                     Diagnostic::new(codes::MIXED_STREAM, message, stmt.span, "outside")
                         .help("write `on data { … }`, or `nf` for a packet function"),
@@ -135,11 +135,13 @@ fn events(
     what: &Ident,
     from: Option<&Ident>,
 ) -> Option<&'static [StreamEvent]> {
-    use StreamEvent::{Alert, Client, Close, Open, Server};
+    use StreamEvent::{Alert, Client, Close, Open, Request, Response, Server};
     let found: &[StreamEvent] = match (what.text.as_str(), from.map(|side| side.text.as_str())) {
         ("open", _) => &[Open],
         ("close", _) => &[Close],
         ("alert", _) => &[Alert],
+        ("request", _) => &[Request],
+        ("response", _) => &[Response],
         (_, None) => &[Client, Server],
         (_, Some("client")) => &[Client],
         (_, Some("server")) => &[Server],

@@ -51,7 +51,7 @@ fn random_stream_functions_do_on_all_engines_what_they_do_alone() {
         }
     }
     println!("of {count} chains: events {events:?}, resets {resets}");
-    for kind in ["OPEN", "FOUND", "CLOSED"] {
+    for kind in ["OPEN", "FOUND", "CLOSED", "REQUEST", "RESPONSE"] {
         assert!(events.get(kind).is_some_and(|times| *times > 100), "{kind}: {events:?}");
     }
     assert!(resets > 100, "{resets}");

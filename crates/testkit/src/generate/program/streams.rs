@@ -82,6 +82,7 @@ pub fn program(seed: u64) -> Program {
     text.line("event FLOW extends EVENT { src: u128, sport: u16, dport: u16 }");
     let is_wide = rng.one_in(2);
     let mut inspects = Rng::new(seed ^ 0x0073_6967);
+    let mut parses = Rng::new(seed ^ 0x6874_7470);
     let mut files = BTreeMap::new();
     for number in 0..1 + rng.below(4) {
         if rng.one_in(2) {
@@ -102,6 +103,10 @@ pub fn program(seed: u64) -> Program {
             path.push(format!("g{number}(rules: signatures(\"alerts.rules\"))"));
             let more = if inspects.one_in(3) { THRESHOLDS } else { "" };
             files.insert("alerts.rules".to_owned(), [SIGNATURES, more].concat());
+        }
+        if parses.one_in(2) {
+            parsing(number, &mut parses, &mut text);
+            path.push(format!("h{number}(bad: {})", parses.pick(PATTERNS)));
         }
     }
     path.push("wan".to_owned());
@@ -131,6 +136,51 @@ fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
     text.line(&format!("if alert.drop or alerts > {} {{ {end} }}", 1 + rng.below(4)));
     text.line("}");
     text.line("on close { delete alerts; }");
+    text.line("}");
+}
+
+/// A stream function that takes HTTP messages.
+fn parsing(number: usize, rng: &mut Rng, text: &mut Text) {
+    text.line(&format!(
+        "event REQUEST{number} extends EVENT {{ method: string, target: string, host: string, path: \
+         string, agent: string, at: time, size: size, has_size: bool, bad: u32, src: u128 }}"
+    ));
+    text.line(&format!(
+        "event RESPONSE{number} extends EVENT {{ status: u16, method: string, host: string, path: \
+         string, at: time, size: size, has_size: bool, known: bool, src: u128 }}"
+    ));
+    text.line(&format!("stream nf h{number}(bad: patterns) {{"));
+    text.line("state messages: u32 per biflow = 0, capacity 3, full evict_oldest;");
+    let mut end = || *rng.pick(&["bypass;", "reset \"http\";", "forward;", "forward;"]);
+    let emit = format!(
+        "emit REQUEST{number} {{ method: request.method, target: request.target, host: \
+         request.host, path: request.path, agent: request.user_agent, at: request.time, size: \
+         request.content_length, has_size: request.has_content_length, src: inet.src, bad: "
+    );
+    let takes_both = [end(), end()];
+    text.line("on request {");
+    text.line("messages += 1;");
+    text.line(&format!("let m = find(request.path, bad) else {{ {emit}99 }}; forward; }}"));
+    text.line(&format!("{emit}m.number }};"));
+    text.line(&format!("if request.host matches bad {{ {} }}", takes_both[0]));
+    text.line(&format!("if request.method == \"HEAD\" or messages > 4 {{ {} }}", takes_both[1]));
+    text.line("}");
+    let end = end();
+    if !rng.one_in(4) {
+        text.line("on response {");
+        text.line("messages += 1;");
+        text.line(&format!(
+            "emit RESPONSE{number} {{ status: response.status, method: request.method, host: \
+             request.host, path: request.path, at: request.time, size: response.content_length, \
+             has_size: response.has_content_length, known: response.has_request, src: inet.src }};"
+        ));
+        text.line(&format!("if response.status > 400 {{ {end} }}"));
+        text.line("}");
+    }
+    if rng.one_in(3) {
+        text.line("on data { if stream.data matches bad and messages > 3 { bypass; } forward; }");
+    }
+    text.line("on close { delete messages; }");
     text.line("}");
 }
 

@@ -37,6 +37,27 @@ const TEXTS: &[&str] = &[
     "some words without any pattern in them. ",
 ];
 
+/// HTTP requests. Some have parts of patterns, one is malformed.
+const REQUESTS: &[&str] = &[
+    "GET /a HTTP/1.1\r\nHost: Evil.example:80\r\n\r\n",
+    "GET /a HTTP/1.1\r\nHost: x\r\nUser-Agent: zz\r\n\r\n",
+    "HEAD /ab?x=%61 HTTP/1.1\nHost: y\n\n",
+    "\r\nPOST /xx HTTP/1.1\r\nContent-Length: 4\r\n\r\nevil",
+    "POST http://aab/%65vil HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n",
+    "CONNECT zz:1 HTTP/1.1\r\n\r\n",
+    "GET /zzz HTTP/1.1\r\nno field\r\n\r\n",
+];
+
+/// HTTP responses to any of them. One ends the HTTP of the connection.
+const RESPONSES: &[&str] = &[
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.1 404 x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabx\r\n0\r\n\r\n",
+    "HTTP/1.1 100 x\r\n\r\nHTTP/1.1 304 x\r\nContent-Length: 9\r\n\r\n",
+    "HTTP/1.0 500 x\r\n\r\nevil",
+    "HTTP/1.1 101 x\r\n\r\n",
+];
+
 /// A segment of a conversation.
 #[derive(Clone, Debug)]
 struct Segment {
@@ -83,8 +104,12 @@ impl Conversation {
         };
         let mut it = Self { is_v6, client, server, seen: None, segments: VecDeque::new() };
         it.open(rng);
+        let is_http = rng.one_in(3);
         for _ in 0..rng.below(6) {
-            it.exchange(rng);
+            match is_http {
+                true => it.messages(rng),
+                false => it.exchange(rng),
+            }
         }
         it.close(rng);
         it.disturb(rng);
@@ -138,16 +163,35 @@ impl Conversation {
         for _ in 0..1 + rng.below(5) {
             bytes.extend_from_slice(rng.pick(TEXTS).as_bytes());
         }
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let most = rest.len();
-            let len = if rng.one_in(3) { most } else { 1 + rng.below(most.min(9)) };
-            let (part, left) = rest.split_at(len);
-            self.say(from_client, ACK, part);
-            rest = left;
-        }
+        self.send(from_client, &bytes, 9, rng);
         if !rng.one_in(4) {
             self.say(!from_client, ACK, b"");
+        }
+    }
+
+    /// HTTP requests, one or several at once, and their responses.
+    fn messages(&mut self, rng: &mut Rng) {
+        let count = if rng.one_in(3) { 1 + rng.below(4) } else { 1 };
+        // Most messages are of the first kinds.
+        let mut some = |from: &[&str]| {
+            let kinds = if rng.one_in(4) { from.len() } else { 3 };
+            (0..count).map(|_| *rng.pick(&from[..kinds])).collect::<String>()
+        };
+        let (requests, responses) = (some(REQUESTS), some(RESPONSES));
+        self.send(true, requests.as_bytes(), 40, rng);
+        self.send(false, responses.as_bytes(), 40, rng);
+        self.say(true, ACK, b"");
+    }
+
+    /// Sends bytes in segments, many of which have this length at most.
+    fn send(&mut self, from_client: bool, bytes: &[u8], most: usize, rng: &mut Rng) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let left = rest.len();
+            let len = if rng.one_in(3) { left } else { 1 + rng.below(left.min(most)) };
+            let (part, behind) = rest.split_at(len);
+            self.say(from_client, ACK, part);
+            rest = behind;
         }
     }
 

@@ -1,10 +1,7 @@
 //! Where the body of a message ends.
 
-use super::head::{Head, Line, Malformed};
-use crate::limits::MAX_HEAD;
-
-/// The most bytes of a chunk's extensions.
-const MAX_EXTENSIONS: u32 = 1_024;
+use crate::head::{Head, Line, Malformed};
+use crate::limits::{MAX_EXTENSIONS, MAX_HEAD};
 
 /// What a response needs to know of its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +9,17 @@ pub enum Method {
     Head,
     Connect,
     Other,
+}
+
+impl Method {
+    /// The method with this name.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "HEAD" => Self::Head,
+            "CONNECT" => Self::Connect,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// How the length of a body is given.
@@ -52,23 +60,7 @@ pub enum Next {
 impl Framing {
     /// Of a message with this head. `None` without a body. `method` is that of a response's request.
     pub fn of(head: &Head<'_>, method: Method) -> Result<Option<Self>, Malformed> {
-        let mut length = None;
-        for value in head.values("content-length") {
-            let value = std::str::from_utf8(value).map_err(|_| Malformed)?.trim();
-            if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(Malformed);
-            }
-            let value: u64 = value.parse().map_err(|_| Malformed)?;
-            if length.is_some_and(|length| length != value) {
-                return Err(Malformed);
-            }
-            length = Some(value);
-        }
-        let coding = head.values("transfer-encoding").last();
-        let is_chunked = coding.is_some_and(|coding| {
-            let last = coding.rsplit(|byte| *byte == b',').next().unwrap_or_default();
-            last.trim_ascii().eq_ignore_ascii_case(b"chunked")
-        });
+        let (length, is_chunked) = (head.content_length()?, head.is_chunked());
         let without = match head.line {
             Line::Request { .. } => false,
             Line::Response { code, .. } => {
@@ -87,6 +79,20 @@ impl Framing {
     /// Whether the body is complete.
     pub fn is_complete(self) -> bool {
         self == Self::Length(0)
+    }
+
+    /// Goes on behind bytes that are missing, if they can only be bytes of the body. Returns whether
+    /// that is so.
+    pub fn skip(&mut self, missing: u64) -> bool {
+        match self {
+            Self::UntilEnd => true,
+            Self::Length(left) if missing <= *left => {
+                *left -= missing;
+                true
+            }
+            Self::Chunked(chunk) => chunk.skip(missing),
+            Self::Length(_) => false,
+        }
     }
 
     /// What the next bytes are. There is at least one.
@@ -114,6 +120,14 @@ impl Framing {
 }
 
 impl Chunk {
+    /// Goes on behind bytes that are missing, if they can only be data.
+    fn skip(&mut self, missing: u64) -> bool {
+        let Self::Data(left) = self else { return false };
+        let Some(rest) = left.checked_sub(missing) else { return false };
+        *self = if rest == 0 { Self::DataEnd(false) } else { Self::Data(rest) };
+        true
+    }
+
     /// The next byte of the framing.
     fn framing(&mut self, byte: u8) -> Result<Next, Malformed> {
         *self = match (*self, byte) {
