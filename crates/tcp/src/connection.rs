@@ -159,10 +159,12 @@ impl Connection {
     }
 
     /// Whether a segment shows that a new connection between the same ends has begun. A SYN shows
-    /// that if the old connection is over. Otherwise it may be forged, so it waits for the answer.
+    /// that if the old connection is over, also with the number of the last SYN: a host that has
+    /// forgotten the old connection takes it. Otherwise it may be forged, so it waits for the answer.
     pub fn reopened_by(&mut self, segment: &Segment<'_>, now_ns: u64) -> Option<Reopened> {
         let direction = self.direction(segment);
-        let is_over = self.is_over || self.is_closing();
+        let has_ended = self.is_over;
+        let is_over = has_ended || self.is_closing();
         let (from, to) = self.sides.split(direction);
         let waits = |side: &Side, seq: Seq| side.candidate.filter(|syn| syn.isn.plus(1) == seq);
         if segment.has(Flags::RST) {
@@ -179,7 +181,7 @@ impl Connection {
             let syn = waits(to, segment.ack);
             return syn.is_some().then_some(Reopened { syn });
         }
-        if from.isn == Some(segment.seq) {
+        if from.isn == Some(segment.seq) && !has_ended {
             return None;
         }
         if is_over {
