@@ -184,7 +184,6 @@ impl Lowering<'_> {
     }
 
     /// The value of the new program for one of the model's.
-    #[expect(clippy::indexing_slicing, reason = "a verified program names only its own values")]
     fn of(&self, value: ValueId) -> ValueId {
         self.env[value.index()].unwrap_or(value)
     }
@@ -196,7 +195,6 @@ impl Lowering<'_> {
     }
 
     /// The type of one of the model's values.
-    #[expect(clippy::indexing_slicing, reason = "a verified program names only its own values")]
     fn ty(&self, value: ValueId) -> Ty {
         self.program.values[value.index()]
     }
@@ -209,7 +207,6 @@ impl Lowering<'_> {
     }
 
     /// A value of the new program stands for one that the model's program defines.
-    #[expect(clippy::indexing_slicing, reason = "a verified program names only its own values")]
     fn bind(&mut self, value: ValueId, new: ValueId) {
         self.env[value.index()] = Some(new);
     }
@@ -241,7 +238,6 @@ impl Lowering<'_> {
     }
 
     /// The finished program.
-    #[expect(clippy::indexing_slicing, reason = "a verified program jumps to its own blocks")]
     fn done(self) -> EventProgram {
         let Self { values, inputs, blocks, starts, counters, .. } = self;
         let block = |(mut block, names_model): (Block, bool)| {

@@ -279,9 +279,9 @@ fn sparse_text() -> impl Strategy<Value = Vec<u8>> {
 fn literals(least: usize) -> impl Strategy<Value = Vec<Pattern>> {
     let byte = prop_oneof![Just(b'a'), Just(b'b'), Just(b'B')];
     let bytes = proptest::collection::vec(byte, least..least + 4);
-    let literal = (0_u32..9, bytes, any::<bool>());
-    let literal = literal.prop_map(|(number, bytes, nocase)| literal(number, &bytes, nocase));
-    proptest::collection::vec(literal, 1..5)
+    let one = (0_u32..9, bytes, any::<bool>());
+    let one = one.prop_map(|(number, bytes, nocase)| literal(number, &bytes, nocase));
+    proptest::collection::vec(one, 1..5)
 }
 
 /// Adds literals that no text has. They are so long that the set has other automata for literals.
@@ -327,7 +327,9 @@ proptest! {
         for part in parts.iter().flatten() {
             found.push(set.scan(&mut scan, part));
             // No bytes are skipped where they come one by one.
-            part.iter().for_each(|byte| drop(set.scan(&mut bytewise, &[*byte])));
+            for byte in part {
+                set.scan(&mut bytewise, &[*byte]);
+            }
             prop_assert_eq!(&scan, &bytewise);
         }
         prop_assert_eq!(&found, &expected);

@@ -586,7 +586,7 @@ fn inputs_are_the_words_with_their_numbers() {
     });
     show(&mut builder, &inputs);
     let (code, mut host) = ready(&builder);
-    let (mut packet, counts) = (named("udp"), [const { Cell::new(Count::default()) }; 3]);
+    let (mut packet, counts) = (named("udp"), <[Cell<Count>; 3]>::default());
     let mut layout = packet.parse();
     let words = [u128::from(u64::MAX), 0xffff_fffe, 9, u128::MAX - 5];
     let mut runner = code.runner_with_inputs(&mut host, &counts, &words).expect("enough words");
@@ -601,7 +601,7 @@ fn programs_do_not_run_without_their_inputs() {
     reading.op(Op::LoadEvent { out, field: 2 });
     let (reading, mut host) = ready(&reading);
     let (plain, _) = ready(&Builder::new(ANY, 1));
-    let counts = [const { Cell::new(Count::default()) }; 3];
+    let counts = <[Cell<Count>; 3]>::default();
     let few = reading.runner_with_inputs(&mut host, &counts, &[1, 2]).map(|_| ());
     assert_eq!(few, Err(GuardFailure::Inputs));
     assert_eq!(reading.runner(&mut host, &counts).map(|_| ()), Err(GuardFailure::Inputs));
