@@ -7,5 +7,6 @@ pub mod passes;
 mod picture;
 pub mod profile;
 pub mod sharding;
+pub mod streams;
 mod symbolic;
 pub mod synth;

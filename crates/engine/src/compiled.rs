@@ -1,5 +1,6 @@
 //! The parts of the compiled engines.
 
+use crate::event_programs::EventPrograms;
 use crate::exec_context::Functions;
 use crate::executor::Executor;
 #[cfg(feature = "mutants")]
@@ -41,7 +42,8 @@ impl Compiled {
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let workshop =
             options.workshop.then(|| Workshop::open(&chain, &graph, extent, options.jit));
-        let mut functions = Functions::new(chain, options.hash)?;
+        let event_programs = EventPrograms::new(&chain, options.jit, options.workshop);
+        let mut functions = Functions::new(chain, options.hash, event_programs)?;
         functions.load(options.records > 0)?;
         let (records, tables) = functions.store.parts();
         records.allow(tables, options.records);

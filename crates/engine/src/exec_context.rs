@@ -5,6 +5,7 @@
 )]
 
 use crate::address_groups::Combinations;
+use crate::event_programs::EventPrograms;
 use crate::instance::Instance;
 use crate::mutants::Mutants;
 use crate::options::Hashing;
@@ -45,6 +46,8 @@ pub(crate) struct ExecContext<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// The TCP stacks of stream functions.
     pub(crate) stacks: &'a mut Stacks,
+    /// The programs for events of connections.
+    pub(crate) event_programs: &'a mut EventPrograms,
     /// Which functions take events.
     pub(crate) subscriptions: &'a Subscriptions,
     /// Where events and packets go.
@@ -89,6 +92,8 @@ pub(crate) struct Functions {
     pub(crate) scratch: Scratch,
     /// The TCP stacks of stream functions.
     pub(crate) stacks: Stacks,
+    /// The programs for events of connections.
+    pub(crate) event_programs: EventPrograms,
     /// Which functions take events.
     pub(crate) subscriptions: Subscriptions,
     pub(crate) mutants: Mutants,
@@ -105,7 +110,11 @@ impl Functions {
     ///
     /// # Errors
     /// The chain's subscriptions are inconsistent.
-    pub(crate) fn new(chain: Chain, hash: Hashing) -> Result<Self, String> {
+    pub(crate) fn new(
+        chain: Chain,
+        hash: Hashing,
+        event_programs: EventPrograms,
+    ) -> Result<Self, String> {
         let subscriptions = Subscriptions::new(&chain)?;
         let store = Store::with_dependents(
             &chain,
@@ -139,6 +148,7 @@ impl Functions {
             touched,
             scratch,
             stacks,
+            event_programs,
             subscriptions,
             mutants: Mutants::default(),
             address_groups,
@@ -188,6 +198,7 @@ impl Functions {
             touched: &mut self.touched,
             scratch: &mut self.scratch,
             stacks: &mut self.stacks,
+            event_programs: &mut self.event_programs,
             subscriptions: &self.subscriptions,
             out,
             role,

@@ -124,6 +124,7 @@ impl Executor {
     pub(crate) fn compilation(&self) -> Compilation {
         let has_ended = self.workshop.as_ref().is_some_and(Workshop::has_ended);
         let mut compilation = Compilation { has_ended, ..Compilation::default() };
+        self.functions.event_programs.add_to(&mut compilation);
         for program in &self.programs.set.all {
             match &program.stage {
                 Stage::Compiled(_) => compilation.compiled += 1,

@@ -17,6 +17,8 @@ mod control;
 mod deliver;
 mod drive;
 mod due;
+mod event_programs;
+mod event_run;
 mod exec;
 mod exec_context;
 mod executor;

@@ -1,6 +1,7 @@
 //! The model interpreter: runs a model's programs operation by operation, over the engine's state.
 #![expect(clippy::indexing_slicing, reason = "a verified model refers only to what it declares")]
 
+use crate::event_run::Interpreter;
 use crate::exec_context::ExecContext;
 use crate::ops::wide;
 use crate::streams;
@@ -172,6 +173,7 @@ pub(crate) fn on_ending(
         touched: context.touched,
         scratch: context.scratch,
         stacks: context.stacks,
+        event_programs: context.event_programs,
         subscriptions: context.subscriptions,
         out: context.out,
         role: Role::Expire,
@@ -179,13 +181,26 @@ pub(crate) fn on_ending(
     in_background(Run { context: &mut nested, subject: Subject::Ended(slots, key) }, program);
 }
 
+/// What runs of programs for events of TCP connections need of the model interpreter.
+pub(crate) const FOR_EVENTS: Interpreter =
+    Interpreter { program: on_stream, operation: of_stream_program };
+
+/// Executes an operation of a program for an event of a TCP connection.
+fn of_stream_program(
+    context: &mut ExecContext<'_>,
+    view: &View<'_>,
+    values: &mut Values<'_>,
+    op: &Op,
+) -> Result<(), Fault> {
+    Run { context, subject: Subject::Stream(view) }.op(values, op)
+}
+
 /// Runs a program for an event of a TCP connection. After a fault, the connection goes on.
-pub(crate) fn on_stream(
+fn on_stream(
     context: &mut ExecContext<'_>,
     view: &View<'_>,
     program: &Program,
 ) -> braid_streams::End {
-    context.start();
     // The packet program, within which this one runs, uses `words`.
     std::mem::swap(&mut context.scratch.words, &mut context.scratch.stream_words);
     let ended = Run { context: &mut *context, subject: Subject::Stream(view) }.program(program);
@@ -313,7 +328,7 @@ impl Run<'_, '_> {
                 };
                 let answer = match self.context.scratch.answer.take() {
                     Some(answer) => answer,
-                    None => streams::pass(self.context, (work.packet, work.layout), on_stream),
+                    None => streams::pass(self.context, (work.packet, work.layout), &FOR_EVENTS),
                 };
                 values.set_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
             }

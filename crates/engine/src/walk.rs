@@ -13,7 +13,7 @@ use crate::hot::Halt;
 use crate::instance::count;
 use crate::machine_code::Stage;
 use crate::merge::merge;
-use crate::model_interpreter::{self, Outcome, Verdict, Write, on_stream};
+use crate::model_interpreter::{self, FOR_EVENTS, Outcome, Verdict, Write};
 use crate::passing::Passing;
 use crate::streams;
 use crate::work::{Emission, Walk, Work};
@@ -167,6 +167,7 @@ impl Executor {
         packet.backward = point.backward;
         packet.held = point.held;
         if walk.watcher.is_none()
+            && !self.graph.goes_to_stack(point.node, layout.presence())
             && let Some(number) = self.find_program(point, layout.presence())
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
@@ -208,7 +209,7 @@ impl Executor {
             return self.run_plain(node, packet, Some(layout), walk);
         };
         let mut context = self.functions.context_of(node, walk.worker, walk.out);
-        let answer = streams::pass(&mut context, (packet, layout), on_stream);
+        let answer = streams::pass(&mut context, (packet, layout), &FOR_EVENTS);
         if answer.verdict != 0 {
             self.functions.scratch.answer = Some(answer);
             return self.run_plain(node, packet, Some(layout), walk);

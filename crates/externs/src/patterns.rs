@@ -13,6 +13,7 @@ mod pattern;
 mod place;
 mod scan;
 mod simulation;
+mod starts;
 
 use compiled::Compiled;
 pub use pattern::{

@@ -39,6 +39,15 @@ fn match_goes_across_parts() {
 }
 
 #[test]
+fn text_full_of_beginnings_is_searched_to_its_end() {
+    let set = set(vec![literal(3, b"abcd", false), literal(5, b"XYZ", true)]);
+    let first = [b"abc-".repeat(500), b"abcd".to_vec(), b"xY-".repeat(300)].concat();
+    assert_eq!(results(&set, &[&first, b"--xyZ"]), [Some(3), Some(5)]);
+    let behind = [b"abc-".repeat(500), b"----".repeat(500), b"xyz".to_vec()].concat();
+    assert_eq!(results(&set, &[&behind]), [Some(5)]);
+}
+
+#[test]
 fn part_without_bytes_finds_nothing() {
     let set = set(vec![regex(5, "")]);
     assert_eq!(results(&set, &[b"", b"x", b"", b"y"]), [None, Some(5), None, Some(5)]);
@@ -259,6 +268,22 @@ fn text(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(byte, 0..most)
 }
 
+/// A text of which searches skip most bytes, because no literal begins there.
+fn sparse_text() -> impl Strategy<Value = Vec<u8>> {
+    let filler = (0_usize..45).prop_map(|count| vec![b'-'; count]);
+    let piece = prop_oneof![filler, text(8)];
+    proptest::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat())
+}
+
+/// Literals of at least this number of bytes.
+fn literals(least: usize) -> impl Strategy<Value = Vec<Pattern>> {
+    let byte = prop_oneof![Just(b'a'), Just(b'b'), Just(b'B')];
+    let bytes = proptest::collection::vec(byte, least..least + 4);
+    let one = (0_u32..9, bytes, any::<bool>());
+    let one = one.prop_map(|(number, bytes, nocase)| literal(number, &bytes, nocase));
+    proptest::collection::vec(one, 1..5)
+}
+
 /// Adds literals that no text has. They are so long that the set has other automata for literals.
 fn with_long_literals(patterns: &[Pattern]) -> Vec<Pattern> {
     let long = [false, true].map(|nocase| literal(99, &[b'x'; 5_000], nocase));
@@ -288,6 +313,26 @@ proptest! {
             }
             prop_assert_eq!(&found, &expected);
         }
+    }
+
+    #[test]
+    fn sparse_parts_agree_with_the_oracle(
+        patterns in (1_usize..5).prop_flat_map(literals),
+        parts in proptest::collection::vec(sparse_text().prop_map(Some), 1..3),
+    ) {
+        let expected = Oracle::new(&patterns).results(&parts);
+        let set = set(patterns);
+        let (mut scan, mut bytewise) = (Scan::default(), Scan::default());
+        let mut found = Vec::new();
+        for part in parts.iter().flatten() {
+            found.push(set.scan(&mut scan, part));
+            // No bytes are skipped where they come one by one.
+            for byte in part {
+                set.scan(&mut bytewise, &[*byte]);
+            }
+            prop_assert_eq!(&scan, &bytewise);
+        }
+        prop_assert_eq!(&found, &expected);
     }
 
     #[test]

@@ -17,7 +17,11 @@
 //! **Runs.** When a run begins, no function has found or assigned an entry yet. So `What::Enter`
 //! needs a host call only if the run may have entered the function before.
 //!
-//! **Values** are the low bits of a `u128`. A value from the host must fit its type.
+//! **Inputs.** A program for an event without a packet of its own reads words that the engine gives to
+//! the runner ([`Code::runner_with_inputs`](crate::Code::runner_with_inputs)): `Op::LoadEvent` reads
+//! the word with its number.
+//!
+//! **Values** are the low bits of a `u128`. A value from the host, or from an input, must fit its type.
 //!
 //! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its path, code relies on the
 //! packet's headers being the same and at the same places as on entry. If a host changes them
@@ -258,6 +262,8 @@ pub enum GuardFailure {
     Layout,
     /// There are fewer counts than counter lists.
     Counts,
+    /// There are fewer inputs than the program reads.
+    Inputs,
 }
 
 /// Whether a step may change the packet's set of headers.

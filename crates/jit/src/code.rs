@@ -28,6 +28,7 @@ pub struct Code {
     memory: CodeMemory,
     shape: HeaderMask,
     counters: usize,
+    inputs: usize,
     /// The outcomes of regions. The code contains their addresses.
     _outcomes: OutcomeMemory,
     _lists: Lists,
@@ -113,6 +114,7 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
         memory,
         shape: residual.shape,
         counters: residual.counter_lists.len(),
+        inputs: facts.inputs,
         _outcomes: outcomes,
         _lists: lists,
         _indexes: searched.collect(),
@@ -136,20 +138,37 @@ impl Code {
     /// Prepares runs of the program on one packet after the other.
     ///
     /// # Errors
-    /// Returns an error when there are fewer counts than counter lists.
+    /// Returns an error when there are fewer counts than counter lists, or when the program reads
+    /// inputs.
     #[inline(always)]
     pub fn runner<'a, H: Host>(
         &'a self,
         host: &'a mut H,
         counts: &'a [Cell<Count>],
     ) -> Result<Runner<'a, H>, GuardFailure> {
-        sys::Runner::new(self.entry_point(), host, counts).map(Runner)
+        self.runner_with_inputs(host, counts, &[])
     }
 
-    /// The code, and the packets and counts that it accepts.
+    /// As [`Self::runner`], for a program that reads inputs.
+    ///
+    /// # Errors
+    /// As [`Self::runner`], and when there are fewer inputs than the program reads.
+    #[inline(always)]
+    pub fn runner_with_inputs<'a, H: Host>(
+        &'a self,
+        host: &'a mut H,
+        counts: &'a [Cell<Count>],
+        inputs: &'a [Word],
+    ) -> Result<Runner<'a, H>, GuardFailure> {
+        sys::Runner::new(self.entry_point(), host, counts, inputs).map(Runner)
+    }
+
+    /// The code, and the packets, counts and inputs that it accepts.
     #[inline(always)]
     fn entry_point(&self) -> sys::EntryPoint<'_> {
-        sys::EntryPoint { memory: &self.memory, shape: self.shape, counters: self.counters }
+        let Self { memory, shape, counters, inputs, .. } = self;
+        let (shape, counters, inputs) = (*shape, *counters, *inputs);
+        sys::EntryPoint { memory, shape, counters, inputs }
     }
 
     /// Whether the code relies on [`Resources::address_groups`].
@@ -176,7 +195,7 @@ impl Code {
     ) {
         // A packet of another shape runs another program, so nothing is prefetched for it here.
         let entry_point = sys::EntryPoint { counters: 0, ..self.entry_point() };
-        let runner = sys::Runner::new(entry_point, host, &[]);
+        let runner = sys::Runner::new(entry_point, host, &[], &[]);
         let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
     }
 }

@@ -9,7 +9,7 @@ use braid_ir::residual::{Block, CounterListId, End, Residual, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
-/// The largest number of blocks, of steps in a block, of values and of counter lists. The code
+/// The largest number of blocks, of steps in a block, of values, of inputs and of counter lists. The code
 /// needs at most 16 bytes of stack for each value, and as much for its largest host call.
 const MOST: usize = 1 << 16;
 
@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub(crate) in_edges: Vec<u32>,
     /// By block: whether packets still have the headers with which they entered the program.
     pub(crate) entered_at: Vec<bool>,
+    /// The number of inputs that the program may read: one more than the largest number.
+    pub(crate) inputs: usize,
     /// By entry value: the largest number of words that a `Read` takes from the entry.
     pub(crate) words: Vec<u32>,
     defined: Vec<bool>,
@@ -59,6 +61,7 @@ impl Facts {
             entered_at: vec![true; blocks],
             entered: true,
             words: vec![0; values],
+            inputs: 0,
             defined: vec![false; values],
         };
         facts.in_edges[0] = 1;
@@ -218,6 +221,14 @@ impl Facts {
             }
             What::Read { outs, entry, .. } => {
                 self.read(residual, outs, *entry)?;
+                return Ok(());
+            }
+            What::Op(Op::LoadEvent { field, .. }) => {
+                let number = *field as usize;
+                if number >= MOST {
+                    return Err(Error::Size);
+                }
+                self.inputs = self.inputs.max(number + 1);
                 return Ok(());
             }
             _ => return Ok(()),

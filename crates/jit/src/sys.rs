@@ -8,8 +8,8 @@
 //!   packet check that the packet has this many bytes and the headers for which the code was
 //!   generated;
 //! - the layout, at its [`parts`](braid_packet::layout::parts), and the packet's own fields;
-//! - the counts of the program's counter lists. [`EntryPoint::counts`] checks that there are
-//!   enough;
+//! - the counts of the program's counter lists, and its inputs. [`EntryPoint::counts`] checks that
+//!   there are enough of both. Both are borrowed as long as the runner lives;
 //! - outcomes ([`OutcomeMemory`]), entries of indexes and columns of lists. They live as long as
 //!   the code. The code reads outcomes at address groups below their number, and columns at members
 //!   below the length of the list. Both limits are fixed when the code is made. Nothing else refers
@@ -32,6 +32,7 @@ pub(crate) use frame::{Calls, Fields, Frame, HOLD, SLOTS, WHOLE, Wide, code, mis
 pub(crate) use outcomes::OutcomeMemory;
 
 use crate::abi::{Count, Ended, GuardFailure, Host};
+use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::{Layout, Packet};
 use calls::Table;
@@ -101,23 +102,30 @@ pub(crate) struct Runner<'a, H> {
     shape: HeaderMask,
     host: &'a mut H,
     frame: Frame,
+    inputs: &'a [Word],
     counts: PhantomData<&'a [Cell<Count>]>,
 }
 
-/// A program's code, the header shape of its packets, and the number of its counter lists.
+/// A program's code, the header shape of its packets, and the numbers of its counter lists and of its
+/// inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryPoint<'a> {
     pub(crate) memory: &'a CodeMemory,
     pub(crate) shape: HeaderMask,
     pub(crate) counters: usize,
+    pub(crate) inputs: usize,
 }
 
 impl EntryPoint<'_> {
-    /// The address of the counts. An error if there are fewer counts than counter lists.
+    /// The address of the counts. An error if there are fewer counts than counter lists, or fewer
+    /// inputs than the program reads.
     #[inline(always)]
-    fn counts(&self, counts: &[Cell<Count>]) -> Result<*mut Count, GuardFailure> {
+    fn counts(&self, counts: &[Cell<Count>], inputs: &[Word]) -> Result<*mut Count, GuardFailure> {
         if counts.len() < self.counters {
             return Err(GuardFailure::Counts);
+        }
+        if inputs.len() < self.inputs {
+            return Err(GuardFailure::Inputs);
         }
         // A `Cell` has the same memory layout as its content.
         Ok(counts.as_ptr().cast_mut().cast())
@@ -126,14 +134,15 @@ impl EntryPoint<'_> {
 
 impl<'a, H: Host> Runner<'a, H> {
     /// Prepares runs of a program on packets of its shape. `counts` has a count for each counter
-    /// list.
+    /// list, and `inputs` a word for each input.
     #[inline(always)]
     pub(crate) fn new(
         entry_point: EntryPoint<'a>,
         host: &'a mut H,
         counts: &'a [Cell<Count>],
+        inputs: &'a [Word],
     ) -> Result<Self, GuardFailure> {
-        let counts = entry_point.counts(counts)?;
+        let counts = entry_point.counts(counts, inputs)?;
         let EntryPoint { memory, shape, .. } = entry_point;
         let frame = Frame {
             data: null_mut(),
@@ -143,11 +152,12 @@ impl<'a, H: Host> Runner<'a, H> {
             calls: &Table::<H>::CALLS,
             packet: null_mut(),
             now: 0,
+            inputs: inputs.as_ptr(),
             delay: 0,
             host: null_mut(),
             shape,
         };
-        Ok(Runner { memory, shape, host, frame, counts: PhantomData })
+        Ok(Runner { memory, shape, host, frame, inputs, counts: PhantomData })
     }
 
     /// Switches to another program.
@@ -157,7 +167,7 @@ impl<'a, H: Host> Runner<'a, H> {
         entry_point: EntryPoint<'a>,
         counts: &'a [Cell<Count>],
     ) -> Result<(), GuardFailure> {
-        self.frame.counts = entry_point.counts(counts)?;
+        self.frame.counts = entry_point.counts(counts, self.inputs)?;
         (self.memory, self.shape) = (entry_point.memory, entry_point.shape);
         Ok(())
     }

@@ -130,6 +130,19 @@ impl FlowKey {
         }
     }
 
+    /// Whether the packets of a TCP or UDP flow with this key have a header, as far as the key decides
+    /// that.
+    #[must_use]
+    pub fn has(self, header: Header) -> bool {
+        let transport = if self.proto == proto::UDP { Header::Udp } else { Header::Tcp };
+        match header {
+            Header::Ip4 => self.version == 4,
+            Header::Ip6 => self.version == 6,
+            Header::Tcp | Header::Udp => header == transport,
+            _ => transport.implies().contains(&header),
+        }
+    }
+
     /// The key of the opposite direction.
     #[must_use]
     pub fn reversed(self) -> FlowKey {

@@ -3,7 +3,7 @@
 
 use braid_ir::model::{ParamId, ReasonId, StreamField, StreamText, TEXT_WORDS, Word};
 use braid_ir::value::ParamValue;
-use braid_packet::{Field, FlowKey, Header, proto};
+use braid_packet::{Field, FlowKey, Header};
 
 /// For each parameter whose patterns are searched: the lowest number of a pattern with a match that
 /// ends in the bytes that have come.
@@ -135,17 +135,7 @@ impl<'a> View<'a> {
     /// Whether the packets of the flow have a header, as far as the flow decides that.
     #[must_use]
     pub fn has(&self, header: Header) -> bool {
-        match header {
-            Header::Ip4 => self.flow.version == 4,
-            Header::Ip6 => self.flow.version == 6,
-            Header::Tcp | Header::Udp => header == self.transport(),
-            _ => self.transport().implies().contains(&header),
-        }
-    }
-
-    /// The header of the packets with the ports.
-    fn transport(&self) -> Header {
-        if self.flow.proto == proto::UDP { Header::Udp } else { Header::Tcp }
+        self.flow.has(header)
     }
 
     /// The lowest number of a pattern of a parameter, which has this value, that has a match in the

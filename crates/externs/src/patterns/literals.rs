@@ -1,6 +1,7 @@
 //! The literals of a pattern set: one automaton for each case rule.
 
 use super::pattern::{MAX_NESTED_LITERALS, Matcher, Pattern, PatternError};
+use super::starts::Starts;
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::dfa::DFA;
 use aho_corasick::nfa::contiguous::NFA;
@@ -8,6 +9,14 @@ use aho_corasick::{Anchored, BuildError, Input, MatchKind};
 
 /// The most bytes of literals for which there is a DFA. It needs at most 1 KiB for each byte.
 const MAX_DFA_LITERAL_BYTES: usize = 4 << 10;
+
+/// A search for the next place where a literal may begin costs as much as the automaton needs for this
+/// number of bytes.
+const COST: usize = 16;
+
+/// How many bytes such searches may cost in all beyond the bytes that they skip. Then the text has
+/// too many of these places, and the automaton reads the rest.
+const CREDIT: usize = 64;
 
 /// The automaton of some literals.
 enum Machine {
@@ -22,6 +31,8 @@ pub(super) struct Literals {
     root: StateID,
     /// By byte: whether it leads from the root to the root, so that searches of streams skip it.
     is_skipped: Box<[bool; 256]>,
+    /// Where literals may begin, so that searches of streams skip the bytes before.
+    starts: Option<Starts>,
     numbers: Vec<u32>,
     lowest: u32,
     nocase: bool,
@@ -121,7 +132,8 @@ impl Literals {
         for (byte, is_skipped) in (0..=u8::MAX).zip(is_skipped.iter_mut()) {
             *is_skipped = next(byte) == root;
         }
-        Ok(Some(Self { machine, root, is_skipped, numbers, lowest, nocase }))
+        let starts = Starts::new(&literals, nocase);
+        Ok(Some(Self { machine, root, is_skipped, starts, numbers, lowest, nocase }))
     }
 
     pub(super) fn lower_match(&self, payload: &[u8], best: &mut Option<u32>) {
@@ -193,10 +205,41 @@ impl Literals {
         &self,
         automaton: &impl Automaton,
         mut state: StateID,
-        bytes: &[u8],
+        mut bytes: &[u8],
         best: &mut Option<u32>,
     ) -> StateID {
-        for &byte in bytes {
+        let mut credit = CREDIT;
+        while !bytes.is_empty() {
+            let starts = self
+                .starts
+                .as_ref()
+                .filter(|starts| state == self.root && credit > 0 && bytes.len() >= starts.least());
+            if let Some(starts) = starts {
+                let skipped = starts.first(bytes);
+                credit = (credit + skipped).saturating_sub(COST);
+                bytes = bytes.get(skipped..).unwrap_or_default();
+            }
+            let least = self.starts.as_ref().filter(|_| credit > 0).map(Starts::least);
+            (state, bytes) = self.walk(automaton, state, bytes, least, best);
+        }
+        state
+    }
+
+    /// Searches bytes from a state on. Stops behind the byte that leads to the root if `least` bytes
+    /// are left then. Returns the state, and the bytes that are left.
+    fn walk<'b>(
+        &self,
+        automaton: &impl Automaton,
+        mut state: StateID,
+        bytes: &'b [u8],
+        least: Option<usize>,
+        best: &mut Option<u32>,
+    ) -> (StateID, &'b [u8]) {
+        let last = least.map_or(0, |least| (bytes.len() + 1).saturating_sub(least));
+        for (at, &byte) in bytes.iter().enumerate() {
+            if state == self.root && 0 < at && at < last {
+                return (state, bytes.get(at..).unwrap_or_default());
+            }
             let is_skipped = self.is_skipped.get(usize::from(byte)).copied().unwrap_or(false);
             if is_skipped && state == self.root {
                 continue;
@@ -211,6 +254,6 @@ impl Literals {
                 }
             }
         }
-        state
+        (state, &[])
     }
 }

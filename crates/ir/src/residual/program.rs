@@ -127,7 +127,8 @@ pub enum What {
     /// and so on. Residual programs have no `LoadEntry`, `Store`, `Rules`, `StateExists`,
     /// `StateGet`, `Expiring`, `ExpiringKey` or `Count`. Keys are [`crate::model::Key::Explicit`]
     /// with the parts of the table's key. Global state has none. `Has` reads the layout of the last
-    /// parse.
+    /// parse. Only programs for events of connections have `LoadEvent`, which reads a word that the
+    /// engine fills in.
     Op(Op),
     /// A function starts on the packet: its run has not found or assigned any entry yet. Only for
     /// functions whose state lives with other state.

@@ -38,6 +38,7 @@ pub(crate) mod at {
     pub(crate) const PACKET: usize = offset_of!(Frame, packet);
     pub(crate) const NOW: usize = offset_of!(Frame, now);
     pub(crate) const DELAY: usize = offset_of!(Frame, delay);
+    pub(crate) const INPUTS: usize = offset_of!(Frame, inputs);
     pub(crate) const STEP: usize = offset_of!(Calls, step);
     pub(crate) const RESHAPE: usize = offset_of!(Calls, reshape);
     pub(crate) const FIND: usize = offset_of!(Calls, find);

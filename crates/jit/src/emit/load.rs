@@ -2,7 +2,7 @@
 
 use super::emitter::{Emitter, Place, at};
 use super::main_path::is_inline;
-use braid_ir::model::{BinOp, Op, ValueId};
+use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::residual::What;
 use braid_packet::field::Where;
 use braid_packet::layout::parts;
@@ -63,6 +63,20 @@ pub(super) fn base_address(e: &mut Emitter<'_, '_>, base: Base) -> Value {
     let Some((offset, bytes)) = base.in_layout() else { return data };
     let start = e.layout_part(offset, bytes);
     e.build.ins().iadd(data, start)
+}
+
+/// Loads an input. Its number is below [`Facts::inputs`](crate::facts::Facts::inputs).
+pub(super) fn load_input(e: &mut Emitter<'_, '_>, out: ValueId, number: u32) {
+    let inputs = e.frame_word(at::INPUTS);
+    let offset = number as usize * size_of::<Word>();
+    let low = e.load_word(inputs, offset);
+    let value = if e.is_wide(out) {
+        let high = e.load_word(inputs, offset + 8);
+        e.build.ins().iconcat(low, high)
+    } else {
+        low
+    };
+    e.set(out, value);
 }
 
 /// Loads a field. Returns false if only the host can load it.

@@ -79,6 +79,10 @@ pub(super) fn emit_op(
                 ask_host(e, place, &step.what)
             }
         }
+        Op::LoadEvent { out, field } => {
+            load::load_input(e, *out, *field);
+            Ok(())
+        }
         Op::Route { found, hop, param, addr } => {
             match numbered(e, node, Resource::Routes(*param), 0) {
                 Some(number) => resource::route(e, number, (*found, *hop), *addr),

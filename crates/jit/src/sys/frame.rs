@@ -24,6 +24,8 @@ pub(crate) struct Frame {
     pub(crate) packet: *mut Packet,
     /// The time (ns).
     pub(crate) now: u64,
+    /// The words that the program reads as inputs.
+    pub(crate) inputs: *const u128,
     /// How long the packet will wait in a queue (ns), if the program ends with a `Hold`.
     pub(crate) delay: u64,
     pub(super) host: *mut c_void,

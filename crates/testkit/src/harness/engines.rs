@@ -188,6 +188,12 @@ impl Engine {
         self.jit != Jit::Off
     }
 
+    /// Whether a thread of its own compiles.
+    #[must_use]
+    pub fn has_workshop(&self) -> bool {
+        self.workshop
+    }
+
     /// The engine for a chain, in stages if it has any.
     ///
     /// # Panics
