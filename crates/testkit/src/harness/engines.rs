@@ -118,7 +118,8 @@ impl Engine {
     /// - Programs are interpreted or, with `machine_code`, run as machine code from the first or a
     ///   later packet on.
     /// - Sometimes all hashes are equal.
-    /// - One of eight compiles on a thread of its own, so that runs differ in when programs are there.
+    /// - One of eight compiles on a thread of its own, so that runs differ in when programs are
+    ///   there.
     /// - Every third time, one more engine runs the chain in stages.
     /// - One of four makes records at the same time as users' engines.
     #[must_use]

@@ -54,7 +54,8 @@ impl Outputs for Nothing {
 }
 
 /// An entry of a table with the placement *local* that packets of two workers use. The steering and
-/// the number of workers decide the worker of each packet. The chain may have one worker in the run.
+/// the number of workers decide the worker of each packet. The chain may have one worker in the
+/// run.
 ///
 /// # Panics
 /// When the chain has no engine.

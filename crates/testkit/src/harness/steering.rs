@@ -1,6 +1,6 @@
-//! Steerings for generated chains. Workers share nothing if each has tables of its own, whatever the
-//! rules are that steer packets. So a chain gets any rules. Also helpers to compare what several
-//! workers do with what one worker does.
+//! Steerings for generated chains. Workers share nothing if each has tables of its own, whatever
+//! the rules are that steer packets. So a chain gets any rules. Also helpers to compare what
+//! several workers do with what one worker does.
 
 use super::engines::Engine;
 use crate::compare::difference;
@@ -52,8 +52,8 @@ pub fn settled(mut outputs: Vec<Output>) -> Vec<Output> {
     outputs
 }
 
-/// The first difference between engines of this kind, one for each worker of a divided chain, and the
-/// reference engine with shards, which did this on these stimuli.
+/// The first difference between engines of this kind, one for each worker of a divided chain, and
+/// the reference engine with shards, which did this on these stimuli.
 ///
 /// # Panics
 /// When an engine refuses the chain.

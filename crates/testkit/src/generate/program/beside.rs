@@ -1,6 +1,6 @@
 //! Small functions between the functions of library chains. They change VLAN tags and packet tags,
-//! add amounts to numbers of TCP, and publish events. So these actions happen often, and together with the actions of all other
-//! functions.
+//! add amounts to numbers of TCP, and publish events. So these actions happen often, and together
+//! with the actions of all other functions.
 
 use crate::generate::Rng;
 

@@ -1,6 +1,7 @@
 //! Generates TCP conversations for chains of stream functions: handshakes, data in both directions,
 //! and ends. Segments come out of order, twice, not at all, cut in other ways, or with other bytes.
-//! Connections between the same ports follow each other. UDP packets go between the same ports, too.
+//! Connections between the same ports follow each other. UDP packets go between the same ports,
+//! too.
 
 use crate::generate::Rng;
 use crate::harness;
@@ -316,10 +317,9 @@ impl Conversation {
     }
 }
 
-/// Makes stimuli with `count` segments for a chain with the interfaces `lan` and `wan`, in this order,
-/// and some UDP packets besides. The reference
-/// engine runs at the same time, because translated packets have translated answers. Returns the
-/// stimuli and its trace.
+/// Makes stimuli with `count` segments for a chain with the interfaces `lan` and `wan`, in this
+/// order, and some UDP packets besides. The reference engine runs at the same time, because
+/// translated packets have translated answers. Returns the stimuli and its trace.
 #[must_use]
 pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
     let mut rng = Rng::new(seed ^ 0x0063_6f6e_7665_7273);

@@ -1,6 +1,6 @@
 //! Generates connections that come and go. TCP connections between few hosts open, exchange a few
-//! packets, and end: by FINs of both sides, with data behind one side's FIN (half-close), by an RST,
-//! or in silence. Ends resend FINs, and old segments arrive late. Most 5-tuples open again. In
+//! packets, and end: by FINs of both sides, with data behind one side's FIN (half-close), by an
+//! RST, or in silence. Ends resend FINs, and old segments arrive late. Most 5-tuples open again. In
 //! between, floods of SYNs come from hosts that never answer.
 
 mod life;

@@ -1,6 +1,6 @@
 //! Adds events between functions. There are three families of event types. A function takes events
-//! of one family at most, and publishes events of later families only, so that no events go round in
-//! a circle.
+//! of one family at most, and publishes events of later families only, so that no events go round
+//! in a circle.
 
 use super::super::draft::{Draft, test};
 use crate::generate::Rng;
