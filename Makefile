@@ -4,8 +4,8 @@ CARGO ?= cargo
 # Seconds for each fuzz target, and for `make soak`.
 TIME ?= 60
 
-.PHONY: help setup build demo test fmt bless check-captures compare-kernel live bench-live \
-        fuzz soak miri
+.PHONY: help setup build demo test fmt bless check-captures compare-kernel live live-streams \
+        bench-live fuzz soak miri
 
 help:
 	@echo 'make demo            a chain of four functions over a bundled capture'
@@ -19,6 +19,7 @@ help:
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
 	@echo 'make live            chains between real hosts in network namespaces (root)'
+	@echo 'make live-streams    stream functions there: 10,000 connections, 1 GB, floods (root)'
 	@echo 'make bench-live      Braid against nftables, HAProxy and others in namespaces (root)'
 
 setup:
@@ -48,6 +49,9 @@ compare-kernel: setup
 
 live: setup
 	scripts/live.sh
+
+live-streams: setup
+	scripts/live-streams.sh
 
 bench-live: setup
 	scripts/bench-live.sh

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Long runs of Braid between real hosts. First, ten thousand connections and a flood at once
-# (tests/live/streams.py). Then Braid is operated for a long time, at a low rate: reloads, links that
-# flap, requests (tests/live/operate.py): scripts/soak-live.sh [SECONDS [KIND [WORKERS]]]. KIND is af_packet, xdp or tap.
+# Operates Braid between real hosts for a long time, at a low rate: reloads, links that flap, requests
+# (tests/live/operate.py): scripts/soak-live.sh [SECONDS [KIND [WORKERS]]]. KIND is af_packet, xdp or tap.
 # Without KIND and WORKERS, one kind after the other runs, with one worker and with two. BRAID=FILE names
 # a built command.
 set -euo pipefail
@@ -16,7 +15,6 @@ if [ -z "${BRAID:-}" ]; then
     cargo build --quiet --release --package braid-cli
     BRAID=$(target_folder)/release/braid
 fi
-python3 -B tests/live/streams.py "$BRAID"
 for kind in ${2:-af_packet xdp tap}; do
     for workers in ${3:-1 2}; do
         python3 -B tests/live/operate.py "$BRAID" soak "$kind" "$workers" "${1:-600}"

@@ -54,7 +54,7 @@ def receive_by_threads(world, on):
 
 
 def napi_threads():
-    """All such threads of the machine. Their names do not tell of which namespace they are."""
+    """All such threads of the machine. Their names do not tell their namespace."""
     return {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()
             and name_of(entry).startswith(("napi/lan0-", "napi/wan0-"))}
 

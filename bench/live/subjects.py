@@ -207,5 +207,5 @@ def testpmd_null(seconds):
     rates = [int(words[1]) for words in lines if words[:1] == ["Tx-pps:"]]
     if not rates:
         raise Absent("it does not run here: " + (out.strip() or "it says nothing").splitlines()[-1])
-    # Two ports a second, of which the first second is not whole.
+    # Two ports a second; the first second is not whole.
     return {"pps": sum(rates[-2:])}

@@ -1,6 +1,6 @@
 #![no_main]
-//! Reads a file of signatures, and lets them inspect bytes as a connection and as datagrams. What is
-//! saved after each part must go on as what was not, and memory must stay within its limit.
+//! Reads a file of signatures, and lets them inspect bytes as a connection and as datagrams. What
+//! is saved after each part must go on as what was not, and memory must stay within its limit.
 
 use braid_signatures::{
     Alert, Counts, Datagrams, Flow, Inspection, Rules, Signatures, Thresholds, limits, load,

@@ -1,5 +1,5 @@
 """The same attempts to connect through the chain of four functions and through the kernel, with the
-same rules in nftables: the same ones pass, and they are those that the rules name."""
+same rules in nftables: the same ones pass, and the rules name exactly these."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def from_inside(host):
 
 
 def from_outside(*hosts):
-    """Attempts of the server, none of which may pass."""
+    """Attempts of the server. None may pass."""
     return {f"{kind} {host} {port}": False for host in hosts
             for kind, port in (("tcp", 53), ("tcp", 5000), ("udp", 5000), ("ping", 0))}
 

@@ -29,6 +29,9 @@ def sh(*words):
 class World:
     """Namespaces of our own, named by our process id, which go when we are done."""
 
+    # The programs of the hosts.
+    program = "peer.py"
+
     def __init__(self, *names, ip6=False):
         self.ip6 = ip6
         self.names = {name: f"braid-{name}-{os.getpid()}" for name in names}
@@ -61,7 +64,7 @@ class World:
         return sh("ip", "-n", self.names[name], *words)
 
     def pair(self, a, device_a, b, device_b, mac_b=None, queues=1):
-        """Joins two namespaces by a wire, whose devices have so many queues."""
+        """Joins two namespaces by a wire, whose devices have `queues` queues."""
         peer = ["address", mac_b] if mac_b else []
         count = ("numrxqueues", str(queues), "numtxqueues", str(queues))
         sh("ip", "link", "add", device_a, "netns", self.names[a], *count, "type", "veth",
@@ -76,10 +79,10 @@ class World:
         return process
 
     def peer(self, name, *words):
-        return self.run(name, sys.executable, "-B", str(HERE / "peer.py"), *words).strip()
+        return self.run(name, sys.executable, "-B", str(HERE / self.program), *words).strip()
 
     def background(self, name, *words):
-        process = self.start(name, sys.executable, "-B", str(HERE / "peer.py"), *words)
+        process = self.start(name, sys.executable, "-B", str(HERE / self.program), *words)
         expect(process.stdout.readline().strip(), "ready")
         return process
 
@@ -98,9 +101,9 @@ class World:
 class Braid:
     """The command on devices of a namespace, with what it reports at the end."""
 
-    def __init__(self, world, braid, engine, chain, *devices, more=()):
+    def __init__(self, world, braid, engine, chain, *devices, more=(), limit="120s"):
         self.command, self.socket = braid, f"/tmp/braid-live-{os.getpid()}.sock"
-        words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", "120s",
+        words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", limit,
                  "--ctl", self.socket, *more]
         for device in devices:
             words += ["--if", device]
@@ -112,14 +115,14 @@ class Braid:
     def status(self):
         return json.loads(sh(self.command, "ctl", self.socket, "status", "--json"))
 
-    def memory(self):
-        """The memory in use (KB)."""
+    def most_memory(self):
+        """The most memory that was in use at a time (KB)."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0])
+        return int(status.split("VmHWM:")[1].split()[0])
 
-    def stop(self):
+    def stop(self, patience=20):
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=patience)
         expect(self.process.returncode, 0, err)
         return json.loads(out)
 

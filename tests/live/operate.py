@@ -66,7 +66,7 @@ def operate(command, seconds, workers, kind="af_packet", rate=0):
 
 def check_plan(answer, is_new):
     """A reload keeps all that the chain goes on to have, and names what is new and what is lost."""
-    # The functions of the new chain in order, then those that are lost.
+    # The functions of the new chain in order, then the lost ones.
     new = ["`fw` moves", "`count` moves", "`lb` moves", "`again` is new", "`nat` moves"]
     old = ["`fw` moves", "`count` moves", "`lb` moves", "`nat` moves",
            "`again` is lost: the chain has no function of this name"]

@@ -1,11 +1,8 @@
 """The programs at both ends of the live test; each command prints what it found, or fails."""
 
-import asyncio
 import http.client
 import http.server
 import json
-import random
-import resource
 import socket
 import struct
 import sys
@@ -93,7 +90,7 @@ def ping(address, size="56"):
 
 
 def try_ping(address, size):
-    """An echo request with so many bytes; whether the answer comes."""
+    """An echo request with `size` bytes; whether the answer comes."""
     is_ip6 = family(address) == socket.AF_INET6
     proto = socket.IPPROTO_ICMPV6 if is_ip6 else socket.IPPROTO_ICMP
     # The kernel gives IPv6 packets without their headers, and computes the checksum of ICMPv6.
@@ -195,7 +192,7 @@ def echo(*addresses):
 
 
 def beat(address, seconds):
-    """Says a number twenty times a second on one connection for so many seconds, and hears it.
+    """Says a number twenty times a second on one connection for `seconds`, and hears it.
     Prints whether all came back, and the longest time between two."""
     with socket.create_connection((address, 5700), timeout=20) as made:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -311,135 +308,6 @@ def pieces(address, request):
             print(answer.split()[1].decode())
     except (ConnectionResetError, BrokenPipeError):
         print("reset")
-
-
-def paused(address, first, rest, seconds):
-    """Sends the rest of a request some seconds after its first part. Prints the status."""
-    with socket.create_connection((address, 8000), timeout=20) as made:
-        made.sendall(first.encode())
-        print("ready", flush=True)
-        time.sleep(float(seconds))
-        made.sendall(rest.encode())
-        print(made.recv(65536).split()[1].decode(), flush=True)
-
-
-def many_sockets():
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def echo_many(address):
-    """Sends back all that comes on any number of connections to port 5800, until killed."""
-    many_sockets()
-
-    async def answer(reader, writer):
-        try:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            pass
-        writer.close()
-
-    async def serve_all():
-        server = await asyncio.start_server(answer, address, 5800, backlog=4096)
-        print("ready", flush=True)
-        await server.serve_forever()
-
-    asyncio.run(serve_all())
-
-
-def crowd(address, number):
-    """Opens so many connections, and uses each of them when all are open. Prints how many give back
-    what they get."""
-    many_sockets()
-    opening = asyncio.Semaphore(500)
-
-    async def open_one():
-        async with opening:
-            return await asyncio.open_connection(address, 5800)
-
-    async def use(at, reader, writer):
-        said = f"connection {at} of many\n".encode()
-        writer.write(said)
-        heard = await reader.readexactly(len(said))
-        writer.close()
-        return heard == said
-
-    async def all_of_them():
-        opened = await asyncio.gather(*(open_one() for _ in range(int(number))))
-        used = await asyncio.gather(*(use(at, *one) for at, one in enumerate(opened)))
-        print(sum(used), "whole")
-
-    asyncio.run(asyncio.wait_for(all_of_them(), 60))
-
-
-def slow(address, number, seconds):
-    """So many connections that send a byte every 0.2 s. Prints how many give back every byte."""
-    many_sockets()
-
-    async def one():
-        reader, writer = await asyncio.open_connection(address, 5800)
-        end, whole = time.monotonic() + float(seconds), True
-        while time.monotonic() < end:
-            writer.write(b"x")
-            whole &= await reader.readexactly(1) == b"x"
-            await asyncio.sleep(0.2)
-        writer.close()
-        return whole
-
-    async def all_of_them():
-        print(sum(await asyncio.gather(*(one() for _ in range(int(number))))), "whole", flush=True)
-
-    print("ready", flush=True)
-    asyncio.run(all_of_them())
-
-
-def stalled(address):
-    """Sends much without reading, until both windows are zero for a while. Then reads all."""
-    said = BODY * 5  # more than both hosts have room for
-    with socket.socket() as made:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-        made.settimeout(20)
-        made.connect((address, 5800))
-        sender = threading.Thread(target=made.sendall, args=[said])
-        sender.start()
-        time.sleep(2)
-        blocked = sender.is_alive()
-        heard = bytearray()
-        while len(heard) < len(said):
-            heard += made.recv(65536)
-        sender.join()
-        print("same" if heard == said and blocked else f"different, blocked: {blocked}")
-
-
-def tiny(address):
-    """Sends 5,000 bytes, one in each segment."""
-    with socket.create_connection((address, 5800), timeout=20) as made:
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        heard = b""
-        for at in range(5000):
-            made.sendall(BODY[at:at + 1])
-        while len(heard) < 5000:
-            heard += made.recv(65536)
-        print("same" if heard == BODY[:5000] else "different")
-
-
-def flood(address, number):
-    """SYNs and other segments from so many forged ends, to port 5800."""
-    there, draw = socket.inet_aton(address), random.Random(7)
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as made:
-        for at in range(int(number)):
-            here = bytes([172, 16 + draw.randrange(16), draw.randrange(256), draw.randrange(256)])
-            flags = 0x02 if at % 4 else 0x10
-            tcp = struct.pack("!HHIIBBHHH", draw.randrange(1024, 65536), 5800,
-                              draw.randrange(1 << 32), draw.randrange(1 << 32) if flags == 0x10 else 0,
-                              0x50, flags, 1024, 0, 0)
-            total = checksum(here + there + struct.pack("!HH", 6, len(tcp)) + tcp)
-            tcp = tcp[:16] + struct.pack("!H", total) + tcp[18:]
-            ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, here, there)
-            made.sendto(ip + tcp, (address, 0))
-    print(number, "sent")
 
 
 def connect(address):

@@ -1,10 +1,8 @@
 """TCP connections of real hosts through stream functions, also where packets are lost, repeated and
-swapped on the way. `streams.py BRAID`: ten thousand connections and a flood."""
+swapped on the way. (`stress.py` has many connections, large files and floods.)"""
 
 import json
-import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
@@ -54,50 +52,8 @@ def scene(braid, engine, faults):
         return report["packets_in"]
 
 
-def crowds(braid):
-    """Ten thousand connections at once, connections that hardly send, receivers that do not read,
-    and a flood from forged ends. Connections of before go on, and what they send is still seen."""
-    with World("client", "braid", "server") as world, tempfile.TemporaryDirectory() as folder:
-        events = Path(folder) / "events"
-        world.pair("braid", "lan0", "client", "eth0")
-        world.pair("braid", "wan0", "server", "eth0")
-        world.ip("client", "addr", "add", "10.7.0.1/24", "dev", "eth0")
-        world.ip("server", "addr", "add", f"{ADDRESS}/24", "dev", "eth0")
-        # So that forged ends get answers, which nobody takes.
-        world.ip("server", "route", "add", "172.16.0.0/12", "via", "10.7.0.1")
-        world.serve("server", ADDRESS)
-        world.background("server", "echo_many", ADDRESS)
-        run = Braid(world, braid, "fused", "streams.braid", "in=af_packet:lan0", "out=af_packet:wan0",
-                    more=("--events-out", str(events)))
-        waits = world.background("client", "paused", ADDRESS, "GET /alert", "-me HTTP/1.0\r\n\r\n",
-                                 "40")
-        slow = world.background("client", "slow", ADDRESS, "300", "30")
-        expect(world.peer("client", "crowd", ADDRESS, "10000"), "10000 whole")
-        expect(world.peer("client", "flood", ADDRESS, "600000"), "600000 sent")
-        expect(world.peer("client", "stalled", ADDRESS), "same")
-        expect(world.peer("client", "tiny", ADDRESS), "same")
-        expect(slow.communicate(timeout=60)[0].strip(), "300 whole")
-        expect(waits.communicate(timeout=60)[0].strip(), "200")
-        memory = run.memory()
-        report = run.stop()
-        found = [json.loads(line) for line in events.read_text().splitlines()]
-        alerts = [one for one in found if one["event"] == "STREAM_ALERT"]
-        assert len(alerts) == 1, alerts
-        opened = sum(one["event"] == "CONNECTION_OPEN" for one in found)
-        assert opened >= 10_302, opened
-        assert memory < 1 << 20, f"{memory} KB"
-        # The flood was large enough.
-        assert any("has no memory for connections" in w for w in report["warnings"]), report
-        print(f"crowds: {report['packets_in']} packets, {opened} connections, {memory >> 10} MiB; "
-              + "; ".join(report["warnings"]), flush=True)
-
-
 def nginx(world, folder):
     """Serves `/good` and `/bad` on port 80."""
     (folder / "good").write_text("good" * 500)
     (folder / "bad").write_text("x" * 3000 + "run cmd.exe now" + "x" * 3000)
     world.nginx("server", folder, f"server {{ listen {ADDRESS}:80; root {folder}; }}")
-
-
-if __name__ == "__main__":
-    crowds(os.path.abspath(sys.argv[1]))

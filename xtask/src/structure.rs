@@ -14,6 +14,7 @@ pub mod drawing;
 pub mod length;
 pub mod library;
 pub mod losses;
+pub mod mechanisms;
 pub mod modules;
 pub mod scan;
 pub mod seams;
@@ -43,6 +44,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("documents wrap", columns::documents_wrap),
     ("rows of tables are lines", columns::tables_have_lines),
     ("the drawing of crates and modules is true", drawing::is_true),
+    ("the lines of mechanisms are right", mechanisms::lines_are_right),
 ];
 
 /// By rule, all violations for which exceptions are allowed ([`allowed`]).

@@ -106,6 +106,11 @@ fn drawing_of_crates_and_modules_is_true() {
 }
 
 #[test]
+fn lines_of_mechanisms_are_right() {
+    holds("the lines of mechanisms are right");
+}
+
+#[test]
 fn generator_of_random_numbers_stands_in_one_file() {
     // A factor of SplitMix64, in parts, so that this file does not have it.
     let factor = ["0xbf58", "476d", "1ce4", "e5b9"].join("_");

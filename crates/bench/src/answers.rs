@@ -1,5 +1,5 @@
-//! Packets of servers that answer what has left a chain. A chain may translate addresses and ports,
-//! so `reference` tells what the servers see.
+//! Packets with which servers answer the packets that left a chain. A chain may translate addresses
+//! and ports, so `reference` tells what the servers see.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -31,7 +31,8 @@ impl<Flow: Hash + Eq> Answers<Flow> {
         self.known.get(flow)
     }
 
-    /// A packet of a flow enters the chain. If a client sends it, what leaves can be answered.
+    /// Records a packet of a flow that enters the chain. If a client sent it, its output can be
+    /// answered.
     pub fn pass(&mut self, flow: Flow, back: bool, packet: Packet) {
         let ingress = packet.ingress;
         let mut left = Left { ingress, packet: None };
@@ -64,8 +65,8 @@ fn answer(packet: &Packet) -> Option<Headers> {
     })
 }
 
-/// Gives a captured packet the addresses and ports of an answer. It stays unchanged if its checksums
-/// are wrong.
+/// Gives a captured packet the addresses and ports of an answer. It stays unchanged if its
+/// checksums are wrong.
 pub fn readdress(packet: &mut Packet, answer: &Headers) {
     let layout = packet.parse();
     if !layout.has(Header::Ip4) || !checksum::verify(packet, &layout).all_right() {

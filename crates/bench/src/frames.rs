@@ -73,7 +73,8 @@ impl Headers {
 
     /// An Ethernet frame of `frame_bytes` bytes without FCS and with correct checksums. The frame
     /// is longer if its headers need more room. The payload begins with one of `payloads`, the same
-    /// for all packets of a flow. The rest is zeros. Behind a packet without payload, there is padding.
+    /// for all packets of a flow. The rest is zeros. Behind a packet without payload, there is
+    /// padding.
     #[must_use]
     pub fn frame(&self, length: usize, payloads: &[String]) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];

@@ -16,8 +16,8 @@ use crate::inputs::SEED;
 use crate::mix::Ends;
 use crate::trace::MAX_PACKETS;
 
-/// The least number of packets that each active flow sends before the measurement, so that the flows
-/// of the start have records.
+/// The least number of packets that each active flow sends before the measurement, so that the
+/// flows of the start have records.
 const LEAST_ROUNDS: u64 = 5;
 /// The least number of packets before the measurement.
 const BEFORE: u64 = 1 << 14;
@@ -133,8 +133,8 @@ impl Sequence {
     }
 
     /// The packets of a capture. Who sends the first packet of a conversation is at the chain's
-    /// first interface, and its peer at the second one. Packets of the peer answer what has left the
-    /// chain.
+    /// first interface, and its peer at the second one. Packets of the peer answer what has left
+    /// the chain.
     ///
     /// # Errors
     /// Returns an error when the capture has no packets, or when the chain is wrong.

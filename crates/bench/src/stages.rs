@@ -1,7 +1,7 @@
 //! Measures functions in stages: how long a packet takes, and how many packets get through, in
 //! sequence and on several threads (NFP, Sun et al., SIGCOMM 2017, Figures 7, 9 and 11).
 //!
-//! Unlike other benches, this one needs several cores, and it measures the time on the wall.
+//! Unlike other benches, this one needs several cores, and it measures elapsed time.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -63,7 +63,7 @@ struct Player {
 /// of packets of a trial.
 ///
 /// # Errors
-/// Why an engine refuses a chain.
+/// Returns an error when an engine refuses a chain.
 pub fn measure(
     subjects: &[Subject],
     trials: usize,

@@ -1,4 +1,5 @@
-//! Plants faults in flow records. The check of a bench finds them, because its packets take records.
+//! Plants faults in flow records. The check of a bench finds them, because its packets take
+//! records.
 
 mod common;
 

@@ -60,7 +60,8 @@ impl Step {
 }
 
 impl Script {
-    /// Expects these outcomes of each step. Outcomes that are right already stay as they are written.
+    /// Expects these outcomes of each step. Outcomes that are right already stay as they are
+    /// written.
     pub fn bless(&mut self, outcomes: &[Vec<Outcome>]) {
         for (step, outcomes) in self.steps.iter_mut().zip(outcomes) {
             if !step.holds(outcomes) {

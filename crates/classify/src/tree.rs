@@ -230,8 +230,8 @@ impl Builder<'_> {
         }
         let start = self.leaves.len();
         self.leaves.extend(rules);
-        // Ends the leaf, or is the whole of an empty leaf: numbers grow within a leaf, and this entry
-        // matches nothing.
+        // Ends the leaf, or is the whole of an empty leaf: numbers grow within a leaf, and this
+        // entry matches nothing.
         self.leaves.push(Flat { number: 0, src: (1, 0), dst: (1, 0), service: 0 });
         u32::try_from(start).ok().map(|start| IS_LEAF | start)
     }

@@ -21,8 +21,8 @@ impl Loader for NoFiles {
 /// The part of the chain of a filter that stands before the condition.
 const BEFORE: &str = "nf filter() { match {\n";
 
-/// What is wrong with a condition. The user has written only the condition, so the places are places
-/// in its text, and what follows it is its end.
+/// What is wrong with a condition. The user has written only the condition, so the places are
+/// places in its text, and what follows it is its end.
 fn wrong(text: &str, found: Diagnostics) -> String {
     let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
     let mut sources = SourceMap::new();

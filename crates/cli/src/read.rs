@@ -44,7 +44,8 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
 /// Reads the bytes of a file with secret keys like [`read_text`].
 ///
 /// # Errors
-/// As for [`read_text`]. Also if other users may read or write the file, unless `is_open` allows this.
+/// As for [`read_text`]. Also if other users may read or write the file, unless `is_open` allows
+/// this.
 pub fn read_secret(path: &Path, is_open: bool) -> Result<Vec<u8>, ReadError> {
     let file = File::open(path)?;
     // The mode of the open file: another file may take its place at any time.

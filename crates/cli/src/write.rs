@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 /// Writes a new file beside the old one, if there is one, and moves it into place. A link is
-/// followed, so that it stays a link. What is not a plain file, such as a pipe, is written as it is.
+/// followed, so that it stays a link. What is not a plain file, such as a pipe, is written as it
+/// is.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let Ok(old) = std::fs::metadata(path) else {
         return std::fs::write(path, text);

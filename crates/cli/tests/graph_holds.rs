@@ -1,8 +1,8 @@
 //! Tests that service graphs have the results of their chains. The test makes random chains of
 //! small functions. It carries out each graph step by step (copies, branches in any order, merge
 //! operations), with the reference engine for each function alone. It compares the packet, the
-//! counters and the state of every function with the reference engine for the whole chain. The engine
-//! `parallel` must have the same results.
+//! counters and the state of every function with the reference engine for the whole chain. The
+//! engine `parallel` must have the same results.
 
 use braid_compiler::parallel::chain::{Path, paths};
 use braid_compiler::parallel::stages::stages;

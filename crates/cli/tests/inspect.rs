@@ -157,6 +157,8 @@ fn every_subcommand_and_option_is_documented() {
     assert!(commands.len() >= 9, "{commands:?}");
     for name in commands {
         assert!(docs.contains(&format!("\n## braid {name}\n")), "no section for `{name}`");
+        let row = format!("\n| [`{name}`](#braid-{name}) | ");
+        assert!(docs.contains(&row), "no row for `{name}` in the table of commands");
         let help = braid(&[&name, "--help"]).code(0).out;
         let options = help.split_whitespace().filter_map(|word| word.strip_prefix("--"));
         for option in options {

@@ -115,7 +115,8 @@ impl Client {
         }
     }
 
-    /// Asks about the place of a text in a document: at the `offset`th letter of its first occurrence.
+    /// Asks about the place of a text in a document: at the `offset`th letter of its first
+    /// occurrence.
     fn at(&mut self, method: &str, name: &str, text: &str, what: &str, offset: usize) -> Value {
         let params = self.place(name, text, what, offset);
         self.ask(method, params)["result"].clone()

@@ -325,8 +325,16 @@ fn run_without_input_names_both_ways_to_give_one() {
 #[test]
 fn help_lists_every_exit_code() {
     let help = braid(&["--help"]).code(0).out;
-    for code in ["  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  70 "] {
-        assert!(help.lines().any(|line| line.starts_with(code)), "no {code:?} in\n{help}");
+    let page = include_str!("../../../docs/cli.md");
+    // The constants of the code, and the answers yes and no.
+    let code = include_str!("../src/answer.rs").lines();
+    let named = code.filter_map(|line| line.strip_prefix("pub const ")?.split_once(": u8 = "));
+    let named: Vec<&str> = named.filter_map(|(_, code)| code.strip_suffix(';')).collect();
+    assert!(named.len() >= 6, "{named:?}");
+    for code in ["0", "1"].into_iter().chain(named) {
+        let start = format!("  {code:<4}");
+        assert!(help.lines().any(|line| line.starts_with(&start)), "no {code} in\n{help}");
+        assert!(page.contains(&format!("\n| {code} | ")), "no {code} in the page");
     }
 }
 

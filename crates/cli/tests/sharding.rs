@@ -154,8 +154,8 @@ fn cells(found: &Sharding) -> String {
     format!("{verdict} | {rules} | {} |", placements.join("; "))
 }
 
-/// The functions of Maestro's paper: what its published programs do, and the function of the library
-/// that stands for each.
+/// The functions of Maestro's paper: what its published programs do, and the function of the
+/// library that stands for each.
 const NINE: [(&str, &str, &str); 9] = [
     ("forwarder (NOP)", "shares nothing: any fields", "forwarder"),
     ("static bridge", "shares nothing: any fields", "static_bridge"),

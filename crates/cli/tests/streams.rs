@@ -159,12 +159,19 @@ fn odd() -> Vec<Packet> {
 
 #[test]
 fn gaps_and_overlaps_are_listed_and_gaps_are_holes() {
-    for (policy, kept, text) in
-        [("first", "earlier", "abcd\0\0\0\0ijkl"), ("last", "later", "abcd\0\0\0\0IJkl")]
-    {
+    let (earlier, later) = ("abcd\0\0\0\0ijkl", "abcd\0\0\0\0IJkl");
+    for (policies, kept, text) in [
+        (&["first"][..], "earlier", earlier),
+        (&["last"], "later", later),
+        // The policy of the receiver counts.
+        (&["last", "first@10.0.0.2"], "earlier", earlier),
+        (&["first", "last@10.0.0.2/31"], "later", later),
+        (&["first", "last@10.0.0.1"], "earlier", earlier),
+    ] {
         let folder = Folder::new();
         folder.capture("in.pcap", &odd());
-        let args = ["streams", "--in", "in.pcap", "--out", "out", "--policy", policy];
+        let mut args = vec!["streams", "--in", "in.pcap", "--out", "out"];
+        args.extend(policies.iter().flat_map(|policy| ["--policy", policy]));
         let ended = folder.braid(&args).code(0);
         let listed = format!(
             "10.0.0.1:1 > 10.0.0.2:80: 8 bytes, handshake, syn, capture end\n\
@@ -175,8 +182,9 @@ fn gaps_and_overlaps_are_listed_and_gaps_are_holes() {
         assert!(ended.out.starts_with(&listed), "{}", ended.out);
         let found = files(&folder.path("out"));
         assert_eq!(found["010.000.000.001.00001-010.000.000.002.00080"], text.as_bytes());
-        let again = ["streams", "--in", "in.pcap", "--out", "json", "--json", "--policy", policy];
-        let (streams, _) = objects(&folder.braid(&again).code(0));
+        args[4] = "json";
+        args.push("--json");
+        let (streams, _) = objects(&folder.braid(&args).code(0));
         assert_eq!(streams[0]["gaps"], json!([{ "offset": 4, "len": 4, "why": "end" }]));
         let overlaps = json!([
             { "offset": 2, "len": 2, "kept": "earlier" },
@@ -253,7 +261,12 @@ fn folder_that_is_not_empty_or_cannot_be_made_is_refused() {
     folder.braid(&missing).code(3).warns("none.pcap: ");
     assert!(!folder.path("new").exists());
     let policy = ["streams", "--in", "in.pcap", "--out", "x", "--policy", "mac"];
-    folder.braid(&policy).code(2).warns("the policies are first, last, bsd, linux");
+    folder
+        .braid(&policy)
+        .code(2)
+        .warns("the policies are first, last, bsd, linux, old-linux, solaris");
+    let twice = ["streams", "--in", "in.pcap", "--out", "x", "--policy", "bsd", "--policy", "last"];
+    folder.braid(&twice).code(2).warns("two policies for the same hosts");
 }
 
 #[test]

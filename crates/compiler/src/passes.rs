@@ -38,7 +38,7 @@ pub const PASSES: [Pass; 4] = [
     },
     Pass {
         name: "merge-blocks",
-        reason: "a block that only one jump leads to continues the block that jumps",
+        reason: "if only one jump leads to a block, the block continues the block that jumps",
         run: merge::merge,
     },
     Pass {

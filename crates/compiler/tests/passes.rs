@@ -3,7 +3,8 @@
 //! A file begins with comments: `; pass: NAME`, and `; facts: guarded` where the program has a part
 //! for the main path. After `=== chain` follows a chain in the language, after `=== input` a
 //! program of that chain, and after `=== expected` the program that the pass makes. `BLESS=1`
-//! writes the last part. Chains may name the files in [`NAMED`].
+//! writes the last part. Chains may name the files in [`NAMED`]. A comment `; Fails without` quotes
+//! the code that the file guards, and names the source file with this code.
 
 use braid_compiler::passes::{Facts, PASSES};
 use braid_ir::chain::Chain;
@@ -11,6 +12,11 @@ use braid_ir::residual::{Residual, What, check, parse, print};
 use braid_testkit::harness::{Form, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The page with the table of passes.
+const PAGE: &str = "../../docs/synthesis.md";
+/// The head of that table.
+const HEAD: &str = "| pass | reason |\n|---|---|\n";
 
 /// The files that chains may name, with their contents.
 const NAMED: [(&str, &str); 2] =
@@ -109,6 +115,84 @@ fn each_pass_has_at_least_three_files_and_one_that_names_the_line_it_guards() {
         assert!(cases.get(pass.name).is_some_and(|count| *count >= 3), "{}", pass.name);
         assert!(guards.contains(pass.name), "{}", pass.name);
         assert!(!pass.reason.is_empty());
+    }
+}
+
+/// A text without blanks and line breaks, which the formatter may move.
+fn packed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// The code that a file guards, with the source files that have it: each quote belongs to the next
+/// source file that is named behind it.
+fn guarded(text: &str) -> Vec<(String, String)> {
+    let Some((_, rest)) = text.split_once("; Fails without ") else { return Vec::new() };
+    let comment: Vec<&str> = rest
+        .split("\n===")
+        .next()
+        .unwrap_or_default()
+        .lines()
+        .map(|line| line.trim_start_matches("; "))
+        .collect();
+    let comment = comment.join(" ");
+    let (mut found, mut waiting) = (Vec::new(), Vec::new());
+    for (at, part) in comment.split('`').enumerate() {
+        if at % 2 == 1 {
+            waiting.push(packed(part));
+            continue;
+        }
+        let words = part.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '_');
+        let names = words.map(|word| word.trim_end_matches('.'));
+        if let Some(file) = names.into_iter().find(|word| word.ends_with(".rs")) {
+            found.extend(waiting.drain(..).map(|code| (code, file.to_owned())));
+        }
+    }
+    // No source file follows these.
+    found.extend(waiting.into_iter().map(|code| (code, String::new())));
+    found
+}
+
+#[test]
+fn guarded_code_exists() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
+    let mut wrong = Vec::new();
+    for path in files() {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let all = guarded(&text);
+        if all.is_empty() && text.contains("; Fails without ") {
+            wrong.push(format!("{}: quotes no code", path.display()));
+        }
+        for (code, file) in all {
+            let source = std::fs::read_to_string(sources.join(&file)).unwrap_or_default();
+            if !packed(&source).contains(&code) {
+                wrong.push(format!("{}: `{code}` is not in `{file}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn quotes_belong_to_the_source_file_behind_them() {
+    let text = "; Fails without `a  b` or `c` of x.rs, or `d` of `e` in y.rs.\n=== chain\n`z`";
+    let quotes = [("ab", "x.rs"), ("c", "x.rs"), ("d", "y.rs"), ("e", "y.rs")];
+    assert_eq!(guarded(text), quotes.map(|(a, b)| (a.to_owned(), b.to_owned())));
+    assert_eq!(guarded("; Fails without `a`.\n"), [("a".to_owned(), String::new())]);
+}
+
+#[test]
+fn page_lists_the_passes() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let (before, rest) = text.split_once(HEAD).expect("the table of passes");
+    let (table, after) = rest.split_once("\n\n").expect("text behind the table");
+    let rows = PASSES.iter().map(|pass| format!("| `{}` | {} |", pass.name, pass.reason));
+    let rows = rows.collect::<Vec<_>>().join("\n");
+    if std::env::var_os("BLESS").is_some_and(|value| value != "0") {
+        let page = format!("{before}{HEAD}{rows}\n\n{after}");
+        std::fs::write(&path, page).expect("writable");
+    } else {
+        assert_eq!(table, rows, "BLESS=1 rewrites the table in docs/synthesis.md");
     }
 }
 

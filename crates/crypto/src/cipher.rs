@@ -57,9 +57,9 @@ pub(crate) const CIPHERS: [(&str, usize); 4] = [
 ];
 
 impl Key {
-    /// The key of a cipher with these bytes: for AES-GCM the key and 4 bytes of salt, for AES-CBC the
-    /// key of AES and the 32 bytes of HMAC's. `None` if there is no such cipher, or if its keys have
-    /// another length.
+    /// The key of a cipher with these bytes: for AES-GCM the key and 4 bytes of salt, for AES-CBC
+    /// the key of AES and the 32 bytes of HMAC's. `None` if there is no such cipher, or if its keys
+    /// have another length.
     #[must_use]
     pub fn new(cipher: &str, bytes: Zeroizing<Vec<u8>>) -> Option<Self> {
         let (name, len) = *CIPHERS.iter().find(|(name, _)| *name == cipher)?;
@@ -129,8 +129,8 @@ impl Key {
     }
 
     /// Decrypts `data` in place, if the check value is right. False, and nothing changes, if it is
-    /// not, if `data` is no multiple of [`Key::block`], or if the vector has another length. The time
-    /// that the comparison takes does not depend on where the check values differ.
+    /// not, if `data` is no multiple of [`Key::block`], or if the vector has another length. The
+    /// time that the comparison takes does not depend on where the check values differ.
     #[must_use]
     pub fn decrypt(&self, iv: &[u8], clear: &[u8], data: &mut [u8], tag: &[u8; TAG]) -> bool {
         if iv.len() != self.iv_len() || !data.len().is_multiple_of(self.block()) {

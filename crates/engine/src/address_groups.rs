@@ -97,8 +97,8 @@ impl Combinations {
         Some(table.group(addr, one.wide))
     }
 
-    /// The combinations from this number on, which go to the engine. The search structures do not
-    /// stay here.
+    /// Moves the search structures of the combinations from this number on to the engine, with
+    /// copies of their tables.
     pub(crate) fn hand_over(&mut self, from: usize) -> Vec<Combination> {
         let new = self.all.iter_mut().skip(from);
         new.map(|one| Combination {

@@ -31,8 +31,8 @@ impl Compiled {
     ///
     /// # Errors
     /// Returns an error when a model does not verify, a parameter's value does not have its type, a
-    /// timer's period is 0, or links, priorities or subscriptions are inconsistent. (Chains from the language have
-    /// none of these faults.)
+    /// timer's period is 0, or links, priorities or subscriptions are inconsistent. (Chains from
+    /// the language have none of these faults.)
     pub fn new(chain: Chain, extent: Extent, options: Options) -> Result<Self, String> {
         for node in &chain.nodes {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
@@ -78,7 +78,7 @@ impl Compiled {
         mutant: RecordMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.executor.functions.store.parts().0.plant(mutant);
+        engine.executor.functions.store.parts().0.use_mutant(mutant);
         Ok(engine)
     }
 
@@ -110,7 +110,7 @@ impl Compiled {
         mutant: MoveMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.executor.functions.store.parts().1.plant(mutant);
+        engine.executor.functions.store.parts().1.use_mutant(mutant);
         Ok(engine)
     }
 

@@ -26,7 +26,8 @@ use std::collections::BTreeMap;
 pub(crate) struct ExecContext<'a> {
     /// The function's position in the chain.
     pub(crate) node: u16,
-    /// The worker that runs the program. Timers and expiry programs run on the worker of their shard.
+    /// The worker that runs the program. Timers and expiry programs run on the worker of their
+    /// shard.
     pub(crate) worker: u16,
     /// The shard of the function's state that the worker uses.
     pub(crate) shard: u16,
@@ -103,7 +104,7 @@ impl Functions {
     /// Creates all functions of a chain, before its first packet.
     ///
     /// # Errors
-    /// The chain's subscriptions cannot be.
+    /// The chain's subscriptions are inconsistent.
     pub(crate) fn new(chain: Chain, hash: Hashing) -> Result<Self, String> {
         let subscriptions = Subscriptions::new(&chain)?;
         let store = Store::with_dependents(

@@ -105,7 +105,8 @@ impl Instance {
         pools[pool.index()].as_mut()?.take(rng)
     }
 
-    /// Returns a member to a shard's pool. A value that is not taken, or not in the pool, is ignored.
+    /// Returns a member to a shard's pool. A value that is not taken, or not in the pool, is
+    /// ignored.
     pub(crate) fn release(&mut self, shard: u16, pool: ParamId, member: Word) {
         if let Some(pool) = &mut self.shards[usize::from(shard)].pools[pool.index()] {
             pool.release(member);

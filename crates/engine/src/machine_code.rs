@@ -151,8 +151,8 @@ pub(crate) fn list(chain: &Chain, node: u16, param: ParamId) -> Option<&[Vec<Wor
 }
 
 /// The number of a function's resource in machine code. A table has its number among the tables of
-/// all functions, where those of a function begin at `first_locator`. Any other resource has a number
-/// that combines the function and the resource's number there.
+/// all functions, where those of a function begin at `first_locator`. Any other resource has a
+/// number that combines the function and the resource's number there.
 pub(crate) fn number(
     first_locator: impl Fn(u16) -> usize,
     node: u16,

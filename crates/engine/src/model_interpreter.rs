@@ -30,7 +30,7 @@ pub(crate) enum Write {
     PopVlan,
     /// A number in the payload: its offset, its bytes, its value.
     Bytes((Area, Word), usize, Word),
-    /// Bytes of the payload: their offset and their number, and the new number and words.
+    /// Bytes of the payload: offset and length of the old ones, length and words of the new ones.
     Replace((Word, Word), (Word, Vec<Word>)),
     /// Outer headers that the function added or removed.
     Tunnel(Change),

@@ -366,8 +366,8 @@ fn bytes_op(
     Ok(())
 }
 
-/// Adds outer headers or removes some, or encrypts or decrypts the payload. The result is false, and
-/// nothing changes, if that is not possible, or if a key is missing.
+/// Adds outer headers or removes some, or encrypts or decrypts the payload. The result is false,
+/// and nothing changes, if that is not possible, or if a key is missing.
 fn outer_op(
     params: &[ParamValue],
     work: &mut Work<'_>,

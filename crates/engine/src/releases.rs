@@ -14,7 +14,8 @@ pub(crate) struct Release {
     pub(crate) is_wide: bool,
 }
 
-/// By table of a model: what the table's `expire` program does, if it only returns members to pools.
+/// By table of a model: what the table's `expire` program does, if it only returns members to
+/// pools.
 pub(crate) fn all(model: &Model) -> Vec<Option<Vec<Release>>> {
     let mut all = vec![None; model.state.len()];
     for (StateId(state), program) in &model.expire {

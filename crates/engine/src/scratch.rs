@@ -20,7 +20,8 @@ pub(crate) struct Scratch {
     pub(crate) values: Vec<Word>,
     /// The values of a running program.
     pub(crate) words: Vec<Word>,
-    /// The values of a program for an event of a TCP connection, which runs within a packet program.
+    /// The values of a program for an event of a TCP connection, which runs within a packet
+    /// program.
     pub(crate) stream_words: Vec<Word>,
     /// The answer of the stack of a stream function, which has the packet already.
     pub(crate) answer: Option<Answer>,

@@ -64,12 +64,12 @@ impl Stacks {
     }
 
     /// What a function does with the TCP packets that its stack lets pass. `None` if it is no
-    /// stream function, or if its program has to say.
+    /// stream function, or if its program must run to decide.
     pub(crate) fn passing(&self, node: u16) -> Option<Passing> {
         self.passing.get(usize::from(node)).copied().flatten()
     }
 
-    /// A parameter has changed, whose patterns a function may search.
+    /// Tells a function's stack that a parameter has changed. The function may search its patterns.
     pub(crate) fn changed(&mut self, node: u16, param: ParamId) {
         let Some((group, at)) = self.place(node) else { return };
         let stacks = self.all.iter_mut().skip(group * self.workers).take(self.workers);
@@ -83,8 +83,8 @@ impl Stacks {
         Some(stacks.map(|stack| stack.as_ref().map(|stack| stack.save(at))).collect())
     }
 
-    /// Goes on from what stacks have held for a function, for each worker. The functions come in
-    /// their order, before the first packet.
+    /// Restores what stacks held for a function, for each worker. Call it for each function in
+    /// order, before the first packet.
     pub(crate) fn restore<'a>(
         &mut self,
         node: u16,
@@ -112,7 +112,8 @@ impl Stacks {
         })
     }
 
-    /// Takes the stack of a function in a shard out, to run programs. `None` if it is out already.
+    /// Removes a function's stack for a shard, so that it can run programs. `None` if it has been
+    /// removed already.
     pub(crate) fn take(&mut self, node: u16, shard: u16) -> Option<Taken> {
         let (group, at) = self.place(node)?;
         let index = group * self.workers + usize::from(shard);
@@ -132,8 +133,8 @@ impl Stacks {
     }
 }
 
-/// The stream functions of a chain, those together that share a stack. A function shares the stack
-/// of the one in front of it if exactly the same TCP packets pass both.
+/// The stream functions of a chain, grouped by stack. A function shares the stack of the one in
+/// front of it if exactly the same TCP packets pass both.
 fn groups(chain: &Chain) -> Vec<Vec<u16>> {
     let mut groups: Vec<Vec<u16>> = Vec::new();
     for (node, config) in (0..).zip(&chain.nodes) {
@@ -149,8 +150,8 @@ fn groups(chain: &Chain) -> Vec<Vec<u16>> {
     groups
 }
 
-/// The stream function whose packets, and no others, enter a function on its left side, and the other
-/// way round.
+/// The stream function directly before this one: every packet that leaves it on the right enters
+/// this one on the left, and the reverse. Functions between the two change nothing for TCP.
 fn previous(chain: &Chain, node: u16) -> Option<u16> {
     let mut at = node;
     // Each iteration passes a function, so the number of functions bounds the iterations.
@@ -171,8 +172,8 @@ fn previous(chain: &Chain, node: u16) -> Option<u16> {
     None
 }
 
-/// The port from which all packets come that enter a function by a port. `None` if there are several,
-/// if it is an interface, or if the function runs side by side with others.
+/// The port from which all packets come that enter a function by a port. `None` if there are
+/// several, if it is an interface, or if the function runs side by side with others.
 fn only_source(chain: &Chain, node: u16, port: PortId) -> Option<(u16, PortId)> {
     if chain.priorities.iter().any(|rule| rule.winner == node || rule.loser == node) {
         return None;
@@ -184,7 +185,7 @@ fn only_source(chain: &Chain, node: u16, port: PortId) -> Option<(u16, PortId)> 
     }
 }
 
-/// Whether all packets pass a function, each once, and nothing changes that matters to TCP.
+/// Whether a function passes every packet exactly once, and changes nothing that TCP depends on.
 fn is_transparent(node: &Node) -> bool {
     let profile = derive(&node.model);
     let matters = |field: &Field| {

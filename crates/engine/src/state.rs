@@ -216,7 +216,8 @@ impl ExecContext<'_> {
         }
     }
 
-    /// As [`Self::run_ended`], within a run of a program, which keeps the entries that it has found.
+    /// As [`Self::run_ended`], within a run of a program, which keeps the entries that it has
+    /// found.
     fn interrupt(&mut self, ended: &Ended) {
         if ended.is_empty() {
             return;

@@ -155,8 +155,8 @@ impl Executor {
         }
     }
 
-    /// Runs the function that a packet enters, or several functions under `Priority`. The layout fits
-    /// the packet before and, if the packet enters another function, afterwards.
+    /// Runs the function that a packet enters, or several functions under `Priority`. The layout
+    /// fits the packet before and, if the packet enters another function, afterwards.
     fn visit(
         &mut self,
         point: Point,

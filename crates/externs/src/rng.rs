@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn splitmix64_gives_the_published_sequence() {
-        // Seed 1234567: the test vector of Vigna's reference splitmix64.c, as Rosetta Code lists it.
+        // Seed 1234567: the test vector of Vigna's reference splitmix64.c, as Rosetta Code lists
+        // it.
         let mut rng = Rng::new(1_234_567);
         let drawn: Vec<u64> = (0..5).map(|_| rng.next_u64()).collect();
         let published = [

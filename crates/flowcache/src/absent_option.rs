@@ -4,13 +4,14 @@ use crate::guard::{Guard, Guards, Number};
 use crate::headers::{Headers, Place};
 use braid_packet::{Bits, Field, Header};
 
-/// The kind of the option with time stamps, and the first word of the options if it is alone, as most
-/// systems send it (RFC 7323, appendix A): two bytes without an option, the kind, and the length.
+/// The kind of the option with time stamps, and the first word of the options if it is alone, as
+/// most systems send it (RFC 7323, appendix A): two bytes without an option, the kind, and the
+/// length.
 const TS_KIND: u8 = 8;
 const TS_ALONE: u32 = 0x0101_080a;
 
-/// Adds guards for a header that lacks options of this kind: it has no options, or time stamps alone.
-/// `None` if the header has others, or if a record cannot depend on it.
+/// Adds guards for a header that lacks options of this kind: it has no options, or time stamps
+/// alone. `None` if the header has others, or if a record cannot depend on it.
 pub(crate) fn require(headers: &Headers<'_>, guards: &mut Guards, kind: u8) -> Option<()> {
     if headers.stale || headers.has(Header::Tcp) != Some(true) {
         return None;

@@ -97,9 +97,9 @@ impl Batch {
         self.flows[packets].fill(Flow::NO);
     }
 
-    /// Finds the flows and the records of packets that are about to enter at a point, up to the first
-    /// packet whose program is not known. Returns the number of packets before that one. The first
-    /// packet is at the place `from` of the batch.
+    /// Finds the flows and the records of packets that are about to enter at a point, up to the
+    /// first packet whose program is not known. Returns the number of packets before that one. The
+    /// first packet is at the place `from` of the batch.
     #[expect(clippy::cast_possible_truncation, reason = "there are fewer programs than 2^32")]
     pub(crate) fn find_flows(
         &mut self,

@@ -29,8 +29,8 @@ const LENGTH: u8 = 1;
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
     constants: Vec<Word>,
-    /// The entries with slots that are read or assigned. Each number counts from the last entry that
-    /// the record depends on.
+    /// The entries with slots that are read or assigned. Each number counts from the last entry
+    /// that the record depends on.
     entries: Vec<usize>,
     /// The slots that are read: the position of the entry, and the number of the slot.
     slots: Vec<(u8, u32)>,

@@ -162,7 +162,8 @@ impl SideEffects {
         }
     }
 
-    /// The number of bytes by which inserted and removed bytes, and outer headers, make packets longer.
+    /// The number of bytes by which inserted and removed bytes, and outer headers, make packets
+    /// longer.
     pub(crate) fn longer(&self) -> i64 {
         let of = |splice: &Splice| {
             let (_, less, more) = splice.change();

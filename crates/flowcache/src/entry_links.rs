@@ -6,11 +6,11 @@
 //! it.
 #![expect(
     clippy::cast_possible_truncation,
-    reason = "there are fewer words, crowds and records than 2^32"
+    reason = "there are fewer words, lists and records than 2^32"
 )]
 #![expect(
     clippy::indexing_slicing,
-    reason = "rows and crowds keep their positions, and each table has a list of heads"
+    reason = "rows and lists keep their positions, and each table has a list of heads"
 )]
 
 use crate::absences::{Absences, Keys};
@@ -82,7 +82,7 @@ impl Links {
 
 /// The records on a group that has several, or has had several since it last had none.
 #[derive(Debug, Default)]
-struct Crowd {
+struct RecordList {
     records: Vec<u32>,
     takes: Takes,
 }
@@ -91,18 +91,18 @@ struct Crowd {
 #[derive(Debug, Default)]
 struct Heads {
     /// By table and number of a group's root; absent keys have the table number after all tables.
-    /// The value is the group's only record, or [`CROWD`] plus a number in `crowds`, or [`NONE`].
+    /// The value is the group's only record, or [`LIST`] plus a number in `lists`, or [`NONE`].
     all: Vec<Vec<u32>>,
-    crowds: Vec<Crowd>,
-    /// The numbers of unused crowds.
+    lists: Vec<RecordList>,
+    /// The numbers of unused lists.
     spare: Vec<u32>,
 }
 
 /// The number of heads by which a list of heads grows at least.
 const HEADS: usize = 64;
 
-/// Marks the number of a crowd in `Heads::all`. Record numbers are below it.
-pub(crate) const CROWD: u32 = 1 << 30;
+/// Marks the number of a list in `Heads::all`. Record numbers are below it.
+pub(crate) const LIST: u32 = 1 << 30;
 
 impl Heads {
     fn new(tables: usize) -> Self {
@@ -122,37 +122,37 @@ impl Heads {
         heads[number] = head;
     }
 
-    /// The crowd on a group, if the group has one.
-    fn crowd(&self, group: Group) -> Option<&Crowd> {
+    /// The list on a group, if the group has one.
+    fn list(&self, group: Group) -> Option<&RecordList> {
         let head = self.get(group);
-        let is_crowd = head != NONE && head & CROWD != 0;
-        is_crowd.then(|| &self.crowds[(head ^ CROWD) as usize])
+        let is_list = head != NONE && head & LIST != 0;
+        is_list.then(|| &self.lists[(head ^ LIST) as usize])
     }
 
-    /// The crowd on a group that has one.
-    fn crowd_mut(&mut self, group: Group) -> &mut Crowd {
+    /// The list on a group that has one.
+    fn list_mut(&mut self, group: Group) -> &mut RecordList {
         let head = self.get(group);
-        &mut self.crowds[(head ^ CROWD) as usize]
+        &mut self.lists[(head ^ LIST) as usize]
     }
 
-    /// Turns a group's only record into a crowd, so that more records can follow.
+    /// Turns a group's only record into a list, so that more records can follow.
     fn gather(&mut self, group: Group, takes: Takes) {
         let only = self.get(group);
         let number = self.spare.pop().unwrap_or_else(|| {
-            self.crowds.push(Crowd::default());
-            (self.crowds.len() - 1) as u32
+            self.lists.push(RecordList::default());
+            (self.lists.len() - 1) as u32
         });
-        let crowd = &mut self.crowds[number as usize];
-        crowd.records.push(only);
-        crowd.takes = takes;
-        self.set(group, number | CROWD);
+        let list = &mut self.lists[number as usize];
+        list.records.push(only);
+        list.takes = takes;
+        self.set(group, number | LIST);
     }
 
     /// Empties a group's list of records.
     fn clear(&mut self, group: Group) {
         let head = self.get(group);
-        if head & CROWD != 0 {
-            self.spare.push(head ^ CROWD);
+        if head & LIST != 0 {
+            self.spare.push(head ^ LIST);
         }
         self.set(group, NONE);
     }
@@ -257,17 +257,17 @@ impl EntryLinks {
         if is_first {
             match self.heads.get(to) {
                 NONE => return self.heads.set(to, record),
-                crowd if crowd & CROWD != 0 => {}
+                list if list & LIST != 0 => {}
                 _ => self.heads.gather(to, self.takes(slabs, to, tables)),
             }
-            let crowd = self.heads.crowd_mut(to);
-            *self.links.rank(row, at) = crowd.records.len() as u32;
-            crowd.records.push(record);
-        } else if self.heads.crowd(to).is_none() {
+            let list = self.heads.list_mut(to);
+            *self.links.rank(row, at) = list.records.len() as u32;
+            list.records.push(record);
+        } else if self.heads.list(to).is_none() {
             return;
         }
-        let crowd = self.heads.crowd_mut(to);
-        crowd.takes = crowd.takes.and(used.map(|one| one.takes).unwrap_or_default());
+        let list = self.heads.list_mut(to);
+        list.takes = list.takes.and(used.map(|one| one.takes).unwrap_or_default());
     }
 
     /// The use that a link stands for; `None` if the entry must be absent.
@@ -320,8 +320,8 @@ impl EntryLinks {
 
     /// The records on a group.
     pub(crate) fn on(&self, of: Group) -> &[u32] {
-        if let Some(crowd) = self.heads.crowd(of) {
-            return &crowd.records;
+        if let Some(list) = self.heads.list(of) {
+            return &list.records;
         }
         let only = self.heads.all[of.0].get(of.1).filter(|only| **only != NONE);
         only.map_or(&[], std::slice::from_ref)
@@ -329,8 +329,8 @@ impl EntryLinks {
 
     /// The uses that the records on a group have of it.
     pub(crate) fn takes(&self, slabs: &Slabs, of: Group, tables: &Tables) -> Takes {
-        if let Some(crowd) = self.heads.crowd(of) {
-            return crowd.takes;
+        if let Some(list) = self.heads.list(of) {
+            return list.takes;
         }
         let links = self.on(of).iter().flat_map(|record| self.links_to(slabs, *record, of, tables));
         let uses = links.filter_map(|(_, link)| self.uses.all.get(link.how as usize));
@@ -419,16 +419,16 @@ impl EntryLinks {
             return false;
         }
         if self.on(of).len() == 1 {
-            if self.heads.crowd(of).is_some() {
-                self.heads.crowd_mut(of).records.clear();
+            if self.heads.list(of).is_some() {
+                self.heads.list_mut(of).records.clear();
             }
             self.heads.clear(of);
             return true;
         }
-        let crowd = self.heads.crowd_mut(of);
-        crowd.records.swap_remove(rank);
+        let list = self.heads.list_mut(of);
+        list.records.swap_remove(rank);
         // The list's last record has moved to this rank.
-        if let Some(moved) = crowd.records.get(rank).copied() {
+        if let Some(moved) = list.records.get(rank).copied() {
             let first = self.links_to(slabs, moved, of, tables).next();
             if let Some((number, _)) = first.filter(|_| !mutants.has(RecordMutant::RankForgotten)) {
                 let row = slabs.link(moved);

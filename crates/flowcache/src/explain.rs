@@ -77,8 +77,8 @@ pub enum Reason {
     NoKey,
     /// A timer, queue or entry is due.
     Due,
-    /// The record depends on parameters that have changed, and another record cannot be made for
-    /// this reason, if there is one.
+    /// Parameters of the record have changed. The obstacle, if any, is why no new record can
+    /// replace it.
     Outdated(Vec<Basis>, Option<Obstacle>),
     /// The packet's link addresses differ from those of the record.
     Link,

@@ -40,8 +40,8 @@ pub(crate) struct Extractors {
     /// By program. `None` before the extractor is made, and for programs that are as fast without
     /// records.
     programs: Vec<Option<KeyExtractor>>,
-    /// Whether the chain has native functions or stream functions. The keys then have all bits that the packets of a
-    /// flow have in common.
+    /// Whether the chain has native functions or stream functions. The keys then have all bits that
+    /// the packets of a flow have in common.
     pub(crate) is_open: bool,
     /// The entries of a chain with native functions, and the number of the entry that was used
     /// last.

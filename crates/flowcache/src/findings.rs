@@ -1,5 +1,5 @@
-//! The findings of a specialisation: the dependencies of values, and everything that the record will
-//! hold.
+//! The findings of a specialisation: the dependencies of values, and everything that the record
+//! will hold.
 
 use crate::absences::Keys;
 use crate::bindings::Binding;

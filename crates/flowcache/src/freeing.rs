@@ -1,13 +1,14 @@
 //! Memory that is freed little by little.
 
-/// The sizes of two pieces of memory (bytes). Allocators keep pieces of these sizes in lists that are
-/// sorted, and sort freed memory first.
+/// The sizes of two pieces of memory (bytes). Allocators keep pieces of these sizes in lists that
+/// are sorted, and sort freed memory first.
 const SIZES: [usize; 2] = [2048, 3072];
 
 /// Makes the allocator sort freed memory little by little, too.
 ///
-/// glibc's allocator first only lists freed pieces, and joins and sorts all of them at the next allocation
-/// of more than 1,024 bytes. After many thousand pieces, packets would wait for milliseconds.
+/// glibc's allocator first only lists freed pieces, and joins and sorts all of them at the next
+/// allocation of more than 1,024 bytes. After many thousand pieces, packets would wait for
+/// milliseconds.
 #[derive(Default)]
 pub(crate) struct Freeing {
     /// The number of calls.

@@ -230,7 +230,8 @@ fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     steps.flat_map(|step| {
         let (one, fields) = match &step.what {
             What::Op(Op::Load { field, .. }) => (Some(LookedAt::Loaded(*field)), &[][..]),
-            // No tunnel holds a packet behind SNAP, whose IP header lies where two tags would put it.
+            // No tunnel holds a packet behind SNAP, whose IP header lies where two tags would put
+            // it.
             What::Op(Op::PushVlan { .. } | Op::PopVlan | Op::Encapsulate { .. }) => {
                 (Some(LookedAt::Tags), &[][..])
             }

@@ -119,8 +119,8 @@ pub struct Missing {
 }
 
 impl FlowTable {
-    /// All records of a flow cache by kind and key, and all templates. `flows` says how packets were
-    /// processed.
+    /// All records of a flow cache by kind and key, and all templates. `flows` says how packets
+    /// were processed.
     #[must_use]
     pub fn new<P: Programs, F: Functions>(
         cache: &FlowCache,

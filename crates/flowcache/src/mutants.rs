@@ -208,7 +208,7 @@ impl Mutants {
 
     /// Gives records this mutant.
     #[cfg(feature = "mutants")]
-    pub(crate) fn plant(&mut self, mutant: RecordMutant) {
+    pub(crate) fn use_mutant(&mut self, mutant: RecordMutant) {
         self.active = Some(mutant);
     }
 }

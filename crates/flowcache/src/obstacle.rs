@@ -1,4 +1,4 @@
-//! What keeps a packet from having a record, for others to put into words.
+//! The reasons why a packet can have no record. Other crates put them into words.
 
 use braid_ir::model::{EventId, StateId};
 use braid_ir::residual::{Fate, What};
@@ -15,16 +15,17 @@ pub enum Obstacle {
     TooDynamic,
     /// It would be longer than other records of its kind.
     TooLong,
-    /// The specialisation stopped for this reason. If it stopped at a step or went on, no program had
-    /// run before.
+    /// The specialisation stopped for this reason. If it stopped at a step or went on, no program
+    /// had run before.
     Path(Stopped),
     /// The path does not end at the end of a program.
     GoesOn(Fate),
     /// A function lets the packet wait.
     Waits(u16),
-    /// A branch of the program depends on what differs by packet.
+    /// A branch of the program depends on values that differ between packets.
     Branch(Varying),
-    /// The record would change what it takes for granted, or what it sent a copy of.
+    /// The record would change state that it depends on, or change a packet after it has sent a
+    /// copy of it.
     Contradiction,
     /// A function makes a state entry.
     NewEntry(u16, StateId),

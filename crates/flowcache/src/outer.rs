@@ -10,8 +10,9 @@ use braid_ir::values::Values;
 use braid_packet::Header;
 use braid_packet::tunnel::Change;
 
-/// Adds outer headers with fixed contents to the path. `None` if that does not succeed for all packets
-/// that take the record: a guard bounds their length, and no checksum may cover bytes of the packet.
+/// Adds outer headers with fixed contents to the path. `None` if some packet of the record could
+/// not take them, or if a checksum would cover bytes of the packet. A guard bounds the packets'
+/// length.
 pub(crate) fn add(
     findings: &mut Findings,
     headers: &mut Headers<'_>,

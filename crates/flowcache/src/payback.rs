@@ -7,8 +7,8 @@ const SAMPLES: u32 = 128;
 /// The most samples that wait for their judgement.
 const WAITING: usize = 256;
 /// A sample is judged when it has reached both ages: a time (ns), and the number of packets that
-/// have entered the chain since the record was made. On a fast link, the time is the longer one. On a
-/// slow link, flows send few packets within the time, and yet their records may pay.
+/// have entered the chain since the record was made. On a fast link, the time is the longer one. On
+/// a slow link, flows send few packets within the time, and yet their records may pay.
 const AGE_NS: u64 = 1_000_000_000;
 const AGE_PACKETS: u64 = 1 << 15;
 /// A flow still sends if its record was taken within this part of its age.
@@ -21,8 +21,8 @@ const SENDS_ON: u64 = 8;
 const MOST_PATIENCE: u32 = 64;
 
 /// The number of packets that must take a record so that they save as much time as it takes to make
-/// the record. `lookups` is the number of lookups that the record replaces. Measured by instructions:
-/// 18 packets for one NAPT, 12 for three, 8 for ten.
+/// the record. `lookups` is the number of lookups that the record replaces. Measured by
+/// instructions: 18 packets for one NAPT, 12 for three, 8 for ten.
 fn pays(lookups: u64) -> u64 {
     8 + 12 / lookups.max(1)
 }
@@ -51,9 +51,8 @@ pub(crate) struct Payback {
     /// The number of samples that were judged, and the packets that took these records.
     judged: u32,
     packets: u64,
-    /// How many times the advice to admit flows earlier is held back from now on, and how many
-    /// times it was after records last did not pay. Otherwise the admission would often return to
-    /// where records do not pay.
+    /// How often the advice to admit flows earlier is still ignored, and how often it was ignored
+    /// after records last failed to pay. Without this, the admission would return too soon.
     wait: u32,
     patience: u32,
     /// The last advice.

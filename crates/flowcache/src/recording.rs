@@ -33,8 +33,8 @@ pub(crate) enum Source {
     Unknown,
 }
 
-/// An assignment to bits of the packet's first bytes, or an amount at these bits of the rewrite's new
-/// bytes.
+/// An assignment to bits of the packet's first bytes, or an amount at these bits of the rewrite's
+/// new bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Write {
     pub(crate) bits: Bits,
@@ -321,8 +321,9 @@ impl Recording {
         Some(RuleFields { version: fields.version, src, dst, proto, ports, tcp_flags, icmp })
     }
 
-    /// Adds the lookup of an entry, and pins its outcome. `entry` is the number that the entry has,
-    /// or would have, among the entries that were found. Those found before have the uses `known`.
+    /// Adds the lookup of an entry, and pins its outcome. `entry` is the entry's position among
+    /// those found, or the next free one if there is no entry. `known` holds the uses of entries
+    /// found before.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,

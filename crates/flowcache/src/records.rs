@@ -10,7 +10,7 @@
 
 use crate::absences::kept_elsewhere;
 use crate::counts::Counts;
-use crate::entry_links::{CROWD, EntryLinks, Link};
+use crate::entry_links::{EntryLinks, LIST, Link};
 use crate::entry_use::{EntryUse, apply};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::new_record::NewRecord;
@@ -85,7 +85,7 @@ impl Records {
     /// Ends all records and sets the largest number of records. 0 allows none.
     pub fn allow(&mut self, tables: &mut Tables, most: usize) {
         self.end_all(tables);
-        self.most = most.min(CROWD as usize - 1);
+        self.most = most.min(LIST as usize - 1);
     }
 
     /// Whether this mutant is active.
@@ -103,8 +103,8 @@ impl Records {
 
     /// Activates a mutant.
     #[cfg(feature = "mutants")]
-    pub fn plant(&mut self, mutant: RecordMutant) {
-        self.mutants.plant(mutant);
+    pub fn use_mutant(&mut self, mutant: RecordMutant) {
+        self.mutants.use_mutant(mutant);
     }
 
     /// The numbers of records that were made, were not made, or have ended.

@@ -246,12 +246,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         (findings.path.rewrite, findings.bytes, findings.sums) = (rewrite, bytes, sums);
         findings.path.effects.vlans = std::mem::take(&mut self.headers.vlans);
         findings.guards.needed(&mut findings.path.guards);
-        self.plant();
+        self.apply_mutant();
         Ok(())
     }
 
     /// Changes the findings according to the active mutant.
-    fn plant(&mut self) {
+    fn apply_mutant(&mut self) {
         let findings = &mut *self.findings;
         let mutants = findings.mutants;
         let bug = |bug| mutants.has(bug);

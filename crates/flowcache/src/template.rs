@@ -292,8 +292,8 @@ impl Templates {
         !self.pending.is_empty()
     }
 
-    /// Brings up to `most` templates up to date with the first pending change. Templates that depend
-    /// on the changed parameter become outdated.
+    /// Brings up to `most` templates up to date with the first pending change. Templates that
+    /// depend on the changed parameter become outdated.
     #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` templates")]
     pub(crate) fn outdate_some(&mut self, most: usize, state: &mut State) {
         let Some(Pending { changed, next }) = self.pending.front_mut() else { return };

@@ -131,8 +131,8 @@ impl Offload {
         Ok(())
     }
 
-    /// The headers in front of the transport header, and the start of the payload, in a frame of several
-    /// segments.
+    /// The headers in front of the transport header, and the start of the payload, in a frame of
+    /// several segments.
     fn headers(self, frame: &[u8]) -> Option<(Layers, usize)> {
         let is_udp = self.kind == UDP;
         if !(is_udp || self.kind == TCP4 || self.kind == TCP6) || self.segment == 0 {

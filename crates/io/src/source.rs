@@ -21,8 +21,8 @@ pub trait PacketSource {
     }
 
     /// Adds packets to a burst until it is full or the source has no more, or until the source
-    /// would have to wait for the next one. Adds at least one packet if there is one. Returns whether
-    /// there may be more.
+    /// would have to wait for the next one. Adds at least one packet if there is one. Returns
+    /// whether there may be more.
     ///
     /// # Errors
     /// As for [`Self::next_packet`]. The packets before the error are in the burst.

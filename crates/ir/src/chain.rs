@@ -92,8 +92,8 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Whether a host with this address is on the interface's own link: the address is in a prefix of
-    /// the interface's addresses, or it is link-local and the interface has an IPv6 address.
+    /// Whether a host with this address is on the interface's own link: the address is in a prefix
+    /// of the interface's addresses, or it is link-local and the interface has an IPv6 address.
     #[must_use]
     pub fn is_on_link(&self, address: IpAddr) -> bool {
         let is_local = matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());

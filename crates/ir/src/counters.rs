@@ -40,7 +40,8 @@ pub struct NodeCounters {
     pub rules: BTreeMap<u32, Vec<u64>>,
     /// Counters of each table, by table number.
     pub tables: Vec<TableCounters>,
-    /// Timer firings that were skipped because time jumped by more than [`crate::engine::CATCH_UP`] periods.
+    /// Timer firings that were skipped because time jumped by more than [`crate::engine::CATCH_UP`]
+    /// periods.
     pub timers_skipped: u64,
     /// Runs of timer and expiry programs that ended with a fault.
     pub background_faults: u64,

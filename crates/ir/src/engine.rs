@@ -84,8 +84,8 @@ pub trait Engine: Send {
         }
     }
 
-    /// As [`Engine::packet`]. Returns how the engine found the packet's way, if it knows several ways
-    /// to do so. This kind of engine defines its type.
+    /// As [`Engine::packet`]. Returns how the engine found the packet's way, if it knows several
+    /// ways to do so. This kind of engine defines its type.
     fn explained(
         &mut self,
         ingress: u16,
@@ -96,10 +96,10 @@ pub trait Engine: Send {
         None
     }
 
-    /// As [`Engine::packet`]. Shows `watcher` the packet, its copies, and the packets that functions
-    /// build for it, between functions. They run function by function, which takes longer. The results
-    /// are the same. Packets that leave a queue are not shown. An engine that cannot show packets
-    /// between functions shows none.
+    /// As [`Engine::packet`]. Shows `watcher` the packet, its copies, and the packets that
+    /// functions build for it, between functions. They run function by function, which takes
+    /// longer. The results are the same. Packets that leave a queue are not shown. An engine that
+    /// cannot show packets between functions shows none.
     fn watched(
         &mut self,
         ingress: u16,
@@ -119,8 +119,8 @@ pub trait Engine: Send {
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
 
-    /// When the first packet leaves its queue. `None` if no packet waits in a queue, or if this kind
-    /// of engine does not say.
+    /// When the first packet leaves its queue. `None` if no packet waits in a queue, or if this
+    /// kind of engine does not say.
     fn next_release(&self) -> Option<u64> {
         None
     }
@@ -148,8 +148,8 @@ pub trait Engine: Send {
         |control| Prepared { control, made: None }
     }
 
-    /// As [`Self::control`], with a change that was prepared. Afterwards the change may hold what it
-    /// has replaced, so that another thread can drop it.
+    /// As [`Self::control`], with a change that was prepared. Afterwards the change may hold what
+    /// it has replaced, so that another thread can drop it.
     ///
     /// # Errors
     /// As [`Self::control`].
@@ -179,10 +179,10 @@ pub trait Engine: Send {
     /// The reason why the engine does not take the snapshot. The engine is then of no further use.
     fn import(&mut self, snapshot: Snapshot) -> Result<(), ImportError>;
 
-    /// Does a part of the work that a copy of the state needs first, for a fraction of a millisecond.
-    /// Returns whether all is done. Packets may come between the calls. From the first call until
-    /// [`Engine::resume`], no packet takes a flow record. Results stay the same, with and without
-    /// these calls.
+    /// Does a part of the work that a copy of the state needs first, for a fraction of a
+    /// millisecond. Returns whether all is done. Packets may come between the calls. From the first
+    /// call until [`Engine::resume`], no packet takes a flow record. Results stay the same, with
+    /// and without these calls.
     fn prepare_copy(&mut self) -> bool {
         true
     }
@@ -204,8 +204,8 @@ pub trait Engine: Send {
         Box::new(|| snapshot)
     }
 
-    /// As [`Engine::exporter`], for what [`Engine::state`] would give: the entries of all functions,
-    /// or of one.
+    /// As [`Engine::exporter`], for what [`Engine::state`] would give: the entries of all
+    /// functions, or of one.
     fn reporter(&mut self, _room: Room, function: Option<u16>) -> Later<Vec<StateEntry>> {
         let mut state = self.state();
         state.retain(|entry| function.is_none_or(|function| entry.node == function));
@@ -235,8 +235,8 @@ pub trait Engine: Send {
         None
     }
 
-    /// The problems of native functions and stream functions, each with the function's number, in the
-    /// order of the functions.
+    /// The problems of native functions and stream functions, each with the function's number, in
+    /// the order of the functions.
     fn problems(&self) -> Vec<(u16, Noted)> {
         Vec::new()
     }
@@ -250,12 +250,12 @@ pub trait Engine: Send {
 
 /// Sees packets between the functions of a chain ([`Engine::watched`]), in order.
 pub trait Watcher {
-    /// A packet enters a function, by number. `packet.backward` says by which port. Under `Priority`,
-    /// it enters each of the functions.
+    /// A packet enters a function, by number. `packet.backward` says by which port. Under
+    /// `Priority`, it enters each of the functions.
     fn enters(&mut self, node: u16, packet: &Packet);
 
-    /// A packet leaves a function by one of its ports. A packet that the function drops, consumes or
-    /// holds does not leave it. Under `Priority`, the packet leaves the function whose verdict
+    /// A packet leaves a function by one of its ports. A packet that the function drops, consumes
+    /// or holds does not leave it. Under `Priority`, the packet leaves the function whose verdict
     /// applies, with the changes of all of them.
     fn leaves(&mut self, node: u16, packet: &Packet);
 }

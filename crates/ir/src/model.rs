@@ -51,8 +51,8 @@ pub struct Model {
     pub expire: Vec<(StateId, Program)>,
     /// Programs that run periodically.
     pub timers: Vec<Timer>,
-    /// Programs for what happens in TCP connections. A model with such programs is a stream function:
-    /// its packet program gives packets to the function's TCP stack ([`Op::Stream`]).
+    /// Programs for what happens in TCP connections. A model with such programs is a stream
+    /// function: its packet program gives packets to the function's TCP stack ([`Op::Stream`]).
     pub streams: Vec<(StreamEvent, Program)>,
     /// Handlers: programs for events that other functions of the chain publish
     /// ([`crate::subscriptions`]).
@@ -100,8 +100,8 @@ impl Model {
         !self.streams.is_empty()
     }
 
-    /// The headers of the packets that go to the stack of a stream function: those of TCP, and those of
-    /// UDP if it has a program for alerts.
+    /// The headers of the packets that go to the stack of a stream function: those of TCP, and
+    /// those of UDP if it has a program for alerts.
     #[must_use]
     pub fn stacked(&self) -> &'static [Header] {
         match (self.is_stream(), self.stream(StreamEvent::Alert)) {
@@ -111,8 +111,8 @@ impl Model {
         }
     }
 
-    /// Whether the packet program leaves packets to something that analyses cannot look into: native
-    /// code or a TCP stack.
+    /// Whether the packet program leaves packets to something that analyses cannot look into:
+    /// native code or a TCP stack.
     #[must_use]
     pub fn is_opaque(&self) -> bool {
         self.native.is_some() || self.is_stream()
@@ -375,8 +375,8 @@ pub enum Op {
     PushVlan { id: ValueId },
     /// Removes the outermost VLAN tag. Needs `Vlan`.
     PopVlan,
-    /// Whether the packet can get this TCP option (bool): it has TCP, lacks the option, and has room
-    /// for it ([`braid_packet::options::has_room`]).
+    /// Whether the packet can get this TCP option (bool): it has TCP, lacks the option, and has
+    /// room for it ([`braid_packet::options::has_room`]).
     HasRoom { out: ValueId, option: Header },
     /// Adds a TCP option with these values in front of the others. Lengths and checksums follow.
     /// Needs `Tcp`. A packet without room is a fault `truncated`.
@@ -418,17 +418,17 @@ pub enum Op {
     /// neither header. Then nothing has changed.
     StoreBytes { ok: ValueId, area: Area, offset: ValueId, a: ValueId },
     /// Replaces `old` bytes of the payload (32 bits), from byte `offset` on (32 bits), by the first
-    /// `new` bytes of `words` (8 bits; words as of [`Op::LoadString`]). Lengths and checksums follow.
-    /// `ok` (bool) is false if [`braid_packet::replace::replace`] refuses: then nothing has changed.
-    /// Bytes that the capture lacks are a fault `truncated`.
+    /// `new` bytes of `words` (8 bits; words as of [`Op::LoadString`]). Lengths and checksums
+    /// follow. `ok` (bool) is false if [`braid_packet::replace::replace`] refuses: then nothing has
+    /// changed. Bytes that the capture lacks are a fault `truncated`.
     ReplaceBytes { ok: ValueId, offset: ValueId, old: ValueId, new: ValueId, words: Vec<ValueId> },
-    /// Adds outer headers: `parts`, the outermost first. Their contents are the first `len` bytes of
-    /// `words` (as of [`Op::LoadString`]); bytes behind the parts are headers of the program. Lengths,
-    /// checksums and the fields that announce the next header are filled in. `ok` (bool) is false if
-    /// [`braid_packet::tunnel::encapsulate`] refuses: then nothing has changed. Bytes that the capture
-    /// lacks are a fault `truncated`. Behind a last part ESP, `seal` encrypts the packet: with a key,
-    /// and a number that the key has not been used with before (64 bits). Without such a key, `ok` is
-    /// false.
+    /// Adds outer headers: `parts`, the outermost first. Their contents are the first `len` bytes
+    /// of `words` (as of [`Op::LoadString`]); bytes behind the parts are headers of the program.
+    /// Lengths, checksums and the fields that announce the next header are filled in. `ok` (bool)
+    /// is false if [`braid_packet::tunnel::encapsulate`] refuses: then nothing has changed. Bytes
+    /// that the capture lacks are a fault `truncated`. Behind a last part ESP, `seal` encrypts the
+    /// packet: with a key, and a number that the key has not been used with before (64 bits).
+    /// Without such a key, `ok` is false.
     Encapsulate {
         ok: ValueId,
         inner: Inner,
@@ -440,13 +440,13 @@ pub enum Op {
     /// Removes outer headers up to the end of the header `last`, and `offset` bytes behind it (32
     /// bits). `pkt` stands for all headers that the parser recognises. `ok` (bool) is false if
     /// [`braid_packet::tunnel::decapsulate`] refuses: then nothing has changed. Faults as for
-    /// [`Op::Encapsulate`]. A packet behind ESP is decrypted with a key. Without such a key, `ok` is
-    /// false.
+    /// [`Op::Encapsulate`]. A packet behind ESP is decrypted with a key. Without such a key, `ok`
+    /// is false.
     Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId, key: Option<KeyRef> },
     /// Encrypts the payload of TCP or UDP from byte `offset` on (32 bits), with a key and a number
-    /// that the key has not been used with before (64 bits). Lengths and checksums follow. `ok` (bool)
-    /// is false without such a key, and if [`braid_packet::crypt::encrypt`] refuses: then nothing has
-    /// changed. Bytes that the capture lacks are a fault `truncated`.
+    /// that the key has not been used with before (64 bits). Lengths and checksums follow. `ok`
+    /// (bool) is false without such a key, and if [`braid_packet::crypt::encrypt`] refuses: then
+    /// nothing has changed. Bytes that the capture lacks are a fault `truncated`.
     Encrypt { ok: ValueId, key: KeyRef, number: ValueId, offset: ValueId },
     /// Decrypts the payload of TCP or UDP from byte `offset` on, as [`Op::Encrypt`] made it.
     Decrypt { ok: ValueId, key: KeyRef, offset: ValueId },
@@ -454,12 +454,11 @@ pub enum Op {
     /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
     /// reasons in order.
     Native { out: ValueId },
-    /// Gives the packet to the function's TCP stack, which runs the programs of
-    /// [`Model::streams`] for what the packet brings. `verdict` (32 bits) is 0 if the packet goes on,
-    /// or else 1 plus the number of the reason for which a program has reset the connection. `is_new`
-    /// (bool) says whether that has happened just now. Then `seq` and `ack` (32 bits each) are the
-    /// sequence numbers of a RST that the packet's receiver takes, and `ack` and `seq` those for its
-    /// sender.
+    /// Gives the packet to the function's TCP stack, which runs the programs of [`Model::streams`]
+    /// for what the packet brings. `verdict` (32 bits) is 0 if the packet goes on, or else 1 plus
+    /// the number of the reason for which a program has reset the connection. `is_new` (bool) says
+    /// whether that has happened just now. Then `seq` and `ack` (32 bits each) are the sequence
+    /// numbers of a RST that the packet's receiver takes, and `ack` and `seq` those for its sender.
     Stream { verdict: ValueId, is_new: ValueId, seq: ValueId, ack: ValueId },
     /// In a program for an event of a TCP connection: a number of the stream, of an alert or of an
     /// HTTP message.
@@ -570,8 +569,8 @@ pub enum Term {
     /// This function runs again on the current packet. This can happen 8 times. One more is a
     /// fault.
     Resubmit { row: RowId },
-    /// The connection ends: both ends get a RST, and its packets are dropped for this reason. Only in
-    /// programs for events of TCP connections.
+    /// The connection ends: both ends get a RST, and its packets are dropped for this reason. Only
+    /// in programs for events of TCP connections.
     Reset { reason: ReasonId, row: RowId },
     /// The connection goes on without further events for this function. Only in programs for events
     /// of TCP connections.

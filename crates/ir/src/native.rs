@@ -42,7 +42,8 @@ pub struct Reference {
     pub isolated: Option<OnFailure>,
 }
 
-/// What happens to the packets of an isolated function whose process has crashed or does not answer.
+/// What happens to the packets of an isolated function whose process has crashed or does not
+/// answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnFailure {
     /// They are dropped, as faults.

@@ -55,8 +55,8 @@ pub struct RuleParts<T> {
 }
 
 impl<T> RuleParts<T> {
-    /// Reads the fields of an IP packet. The reader gives `None` for a field whose header is absent.
-    /// `None` if the packet has no addresses.
+    /// Reads the fields of an IP packet. The reader gives `None` for a field whose header is
+    /// absent. `None` if the packet has no addresses.
     ///
     /// # Errors
     /// Those of the reader.

@@ -1,5 +1,5 @@
-//! The state of a running chain as data. An engine gives it ([`crate::engine::Engine::export`]), and
-//! another engine goes on from it, with the same chain or a changed one
+//! The state of a running chain as data. An engine gives it ([`crate::engine::Engine::export`]),
+//! and another engine goes on from it, with the same chain or a changed one
 //! ([`crate::engine::Engine::import`]).
 //!
 //! A snapshot names functions, tables and all other parts. It never gives their positions, so it

@@ -171,8 +171,8 @@ fn parts(entry: &[u8]) -> (bool, &[u8]) {
     (below.is_some(), name.strip_suffix(b".").unwrap_or(name))
 }
 
-/// Checks an entry of a set of host names (RFC 1123, section 2.1, and `_`, which names in use have).
-/// Returns the number of its labels without a `*`.
+/// Checks an entry of a set of host names (RFC 1123, section 2.1, and `_`, which names in use
+/// have). Returns the number of its labels without a `*`.
 ///
 /// # Errors
 /// The reason why it is none.

@@ -1,9 +1,9 @@
 //! Subscriptions: which handlers of a chain run for which events.
 //!
 //! A handler takes events of its type and of all types that extend it, from all other functions of
-//! the chain. A function has one handler for an event: the one whose type is nearest to the event's.
-//! Types of two functions are the same if they have the same name. They must then have the same
-//! fields and ancestors.
+//! the chain. A function has one handler for an event: the one whose type is nearest to the
+//! event's. Types of two functions are the same if they have the same name. They must then have the
+//! same fields and ancestors.
 
 mod inlining;
 mod subscriber;

@@ -1,8 +1,8 @@
 //! The verifier: whether engines can run a model without further checks.
 //!
 //! `model` checks the declarations, and `program` checks the structure of values and blocks.
-//! `types`, `bytes` and `events` check each operation alone. `facts` checks that headers are known to be present where
-//! they are used.
+//! `types`, `bytes` and `events` check each operation alone. `facts` checks that headers are known
+//! to be present where they are used.
 
 mod bytes;
 mod events;

@@ -343,8 +343,8 @@ pub struct Contents {
     pub payload: Option<(Ident, Option<Expr>)>,
 }
 
-/// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`: a header that a packet gets, with its
-/// values, or one that it loses.
+/// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`: a header that a packet gets, with
+/// its values, or one that it loses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Push {
     /// The header.

@@ -1,7 +1,7 @@
 //! The Braid language: lexer, parser, checks, lowering to IR, chain files, importers, formatter.
 //!
-//! [`compile()`] makes a program from a file's text. It opens no files: a [`Loader`] reads the files
-//! that the program names. [`control`] reads control files, [`fmt`] formats, [`import`] reads
+//! [`compile()`] makes a program from a file's text. It opens no files: a [`Loader`] reads the
+//! files that the program names. [`control`] reads control files, [`fmt`] formats, [`import`] reads
 //! rules, routes and patterns, and [`diag`] prints errors.
 #![forbid(unsafe_code)]
 

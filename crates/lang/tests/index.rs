@@ -68,8 +68,8 @@ fn check(name: &str, text: &str, library: &[(String, String)]) -> usize {
     count
 }
 
-/// Whether a name belongs to an event type that the library declares, too. Programs give the type and
-/// its fields the library's names.
+/// Whether a name belongs to an event type that the library declares, too. Programs give the type
+/// and its fields the library's names.
 fn is_shared(found: &Index, at: usize) -> bool {
     let event = &found.definitions[found.definitions[at].owner.unwrap_or(at)];
     let mut of_library = found.definitions.iter().filter(|one| one.is_of_library);

@@ -19,9 +19,9 @@ use braid_native::{Description, LoadError};
 
 /// Codes whose wrong examples are too large or not text, so the catalogue does not show them: a
 /// file beyond the limit, a file that is not UTF-8, a chain beyond the limits. The compiler finds
-/// chains that workers cannot share (`crates/cli/tests/sharding.rs`), and policies that leave an order
-/// open (`crates/cli/tests/graph.rs`). A program has no two types of the same name, but the library
-/// has types of its own (`events.rs`).
+/// chains that workers cannot share (`crates/cli/tests/sharding.rs`), and policies that leave an
+/// order open (`crates/cli/tests/graph.rs`). A program has no two types of the same name, but the
+/// library has types of its own (`events.rs`).
 const NOT_SHOWN: [u16; 6] = [119, 120, 520, 521, 524, 815];
 
 struct Beside(BTreeMap<String, String>);

@@ -77,8 +77,8 @@ impl Instance {
     /// Runs the function for a packet.
     ///
     /// # Errors
-    /// The function failed. The packet keeps the changes that it has made. If its process failed, the
-    /// packet is as it was.
+    /// The function failed. The packet keeps the changes that it has made. If its process failed,
+    /// the packet is as it was.
     pub fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
         match &mut self.0 {
             Here(local) => local.packet(packet, now),
@@ -188,8 +188,8 @@ impl Instance {
         }
     }
 
-    /// The flow with the key of a packet, if it has a record: its number and the record. The records
-    /// of isolated functions stay in their processes.
+    /// The flow with the key of a packet, if it has a record: its number and the record. The
+    /// records of isolated functions stay in their processes.
     #[must_use]
     pub fn recorded(&self, key: &FlowKey) -> Option<(u64, &Recorded)> {
         self.local()?.recorded(key)

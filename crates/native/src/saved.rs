@@ -1,5 +1,5 @@
-//! Braid's data for an instance as bytes, so that another instance goes on from it: the time, flows,
-//! counters and timers, and then what the function itself has saved.
+//! Braid's data for an instance as bytes, so that another instance goes on from it: the time,
+//! flows, counters and timers, and then what the function itself has saved.
 //!
 //! Records are not saved. The function runs for the next packet of each flow and records again.
 

@@ -62,7 +62,7 @@ impl Subject {
         let at = usize::try_from(number).ok();
         let info = at.and_then(|at| braid_packet::FIELDS.get(at));
         info.map(|info| info.field)
-            .ok_or_else(|| state.misuse(format!("asks for field number {number}, which is none")))
+            .ok_or_else(|| state.misuse(format!("asks for field {number}, which does not exist")))
     }
 
     pub(crate) fn get(&self, state: &mut State, number: i32) -> Done<u128> {
@@ -100,7 +100,7 @@ impl Subject {
     pub(crate) fn has(&self, state: &mut State, header: Option<Header>) -> Done<bool> {
         match header {
             Some(header) => Ok(self.layout.has(header)),
-            None => Err(state.misuse("asks for a header that is none".to_owned())),
+            None => Err(state.misuse("asks for a header that does not exist".to_owned())),
         }
     }
 

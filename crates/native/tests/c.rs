@@ -203,7 +203,7 @@ fn wrong_use_is_told_and_the_packet_is_a_fault() {
     assert!(misuse.packet(&mut udp(1), 0).is_err());
     misuse.advance(1000);
     let expected = [
-        "wrong use: asks for field number 9999, which is none (its packet 1)",
+        "wrong use: asks for field 9999, which does not exist (its packet 1)",
         "wrong use: assigns ip.len, which is read-only (its packet 1)",
         "wrong use: assigns 70000 to l4.dport, which has 16 bits (its packet 1)",
         "wrong use: records a header action for flow 0, which stands for no flow (its packet 1)",

@@ -11,8 +11,8 @@ use crate::wire::ipv4;
 /// The largest number of fields to which a masked rewrite adds amounts.
 pub const MOST_ADDS: usize = 8;
 
-/// A field to which a masked rewrite adds an amount, modulo the field's width. The field fills whole
-/// bytes.
+/// A field to which a masked rewrite adds an amount, modulo the field's width. The field fills
+/// whole bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Add {
     /// The field.

@@ -5,8 +5,8 @@ use crate::field::{Base, Field, Header};
 use crate::place::Spot;
 use crate::rewrite::{Outline, WIDE_BYTES};
 
-/// A field's bits in a packet's first [`WIDE_BYTES`] bytes: `width` bits, from bit `shift` upward, of
-/// the big-endian number in the `len` bytes at offset `at`.
+/// A field's bits in a packet's first [`WIDE_BYTES`] bytes: `width` bits, from bit `shift` upward,
+/// of the big-endian number in the `len` bytes at offset `at`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bits {
     /// Offset of the number's first byte.

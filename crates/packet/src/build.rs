@@ -121,8 +121,8 @@ impl Shape {
 /// they are 0. The TTL is 64, other fields are 0. Then the assignments are applied in order, and
 /// lengths and checksums are computed. No Ethernet padding is added.
 ///
-/// If the current packet's transport checksum is wrong and the new packet repeats its payload, the new
-/// packet's checksum is wrong by the same amount, so that receivers notice the damage.
+/// If the current packet's transport checksum is wrong and the new packet repeats its payload, the
+/// new packet's checksum is wrong by the same amount, so that receivers notice the damage.
 ///
 /// The payload is the captured part of it, cut to the length that the length fields can express.
 /// ARP has no payload. Assignments to read-only fields and to fields that the shape lacks do
@@ -139,8 +139,8 @@ pub fn build_new(
     build_with_options(current, shape, back, assignments, &[], payload)
 }
 
-/// As [`build_new`], with TCP options in this order, each with its values ([`options::values`]). The
-/// payload leaves room for them.
+/// As [`build_new`], with TCP options in this order, each with its values ([`options::values`]).
+/// The payload leaves room for them.
 #[must_use]
 pub fn build_with_options(
     current: &Packet,

@@ -95,8 +95,8 @@ impl Burst {
         self.count += 1;
     }
 
-    /// Adds a packet that is a frame with all bytes from the wire, and enters at an interface. Leaves
-    /// an empty frame behind. As [`Self::add`], makes the packet in its place.
+    /// Adds a packet that is a frame with all bytes from the wire, and enters at an interface.
+    /// Leaves an empty frame behind. As [`Self::add`], makes the packet in its place.
     #[inline(always)]
     pub fn add_frame(&mut self, ingress: u16, time_ns: u64, frame: &mut Frame) {
         debug_assert!(!self.is_full(), "a burst has a limit");

@@ -1,5 +1,5 @@
-//! Numbers in the bytes of a packet that are no fields: in its payload or in a TCP option. They are in
-//! network byte order.
+//! Numbers in the bytes of a packet that are no fields: in its payload or in a TCP option. They are
+//! in network byte order.
 
 use crate::checksum::{self, Delta};
 use crate::field::Header;
@@ -16,7 +16,8 @@ pub enum Area {
     Payload,
     /// The value of the first TCP option of this kind, which is neither 0 nor 1.
     TcpOption(u8),
-    /// The value of the first IPv4 option of this kind, which is neither 0 nor 1. It can only be read.
+    /// The value of the first IPv4 option of this kind, which is neither 0 nor 1. It can only be
+    /// read.
     IpOption(u8),
     /// The first extension header of IPv6 with this protocol number, behind its first two bytes. It
     /// can only be read.
@@ -54,9 +55,9 @@ pub fn load(
     Ok(Some(number(bytes)))
 }
 
-/// Reads `len` bytes of an area into words of 16 bytes, from byte `offset` of the area on. The first
-/// byte is the highest one of the first word, and bytes behind the last one are 0. Returns false, and
-/// zeros, if the area ends before, or if the words cannot hold as many bytes.
+/// Reads `len` bytes of an area into words of 16 bytes, from byte `offset` of the area on. The
+/// first byte is the highest one of the first word, and bytes behind the last one are 0. Returns
+/// false, and zeros, if the area ends before, or if the words cannot hold as many bytes.
 ///
 /// # Errors
 /// The capture lacks some of these bytes.
@@ -95,8 +96,8 @@ pub(crate) fn words_of(bytes: &[u8]) -> Vec<u128> {
 }
 
 /// Writes a number into `len` bytes (at most 16) of an area, from byte `offset` of the area on.
-/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before, if
-/// it can only be read, or if the packet has neither header.
+/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before,
+/// if it can only be read, or if the packet has neither header.
 ///
 /// The bytes may now be a header that the parser recognises, so earlier layouts become invalid.
 ///

@@ -81,11 +81,11 @@ pub fn encrypt(
     Ok(true)
 }
 
-/// Decrypts the payload of TCP or UDP from byte `offset` on, as [`encrypt`] made it. Earlier layouts
-/// become invalid.
+/// Decrypts the payload of TCP or UDP from byte `offset` on, as [`encrypt`] made it. Earlier
+/// layouts become invalid.
 ///
-/// Returns false, and changes nothing, if the check value is wrong, if the padding is, if the payload
-/// ends before, and for packets without TCP and UDP and for fragments.
+/// Returns false, and changes nothing, if the check value is wrong, if the padding is, if the
+/// payload ends before, and for packets without TCP and UDP and for fragments.
 ///
 /// # Errors
 /// The capture lacks bytes of the payload. Nothing has changed.
@@ -122,8 +122,8 @@ fn rest(packet: &Packet, layout: &Layout, offset: u128) -> Result<Option<(usize,
     Ok(Some((at, end)))
 }
 
-/// The payload in front of `at`, the initialisation vector, and the encrypted bytes at a place and of
-/// a length.
+/// The payload in front of `at`, the initialisation vector, and the encrypted bytes at a place and
+/// of a length.
 fn parts<'a>(
     packet: &'a mut Packet,
     layout: &Layout,

@@ -35,8 +35,34 @@ pub struct Declaration {
     pub takes_declared: bool,
     /// How a packet's summary shows the header: a word, then fields with their labels.
     pub summary: Option<(&'static str, &'static [(&'static str, Field)])>,
+    /// The facts of an outer header that functions can add. `None` for other headers.
+    pub outer: Option<Outer>,
     /// Its fields.
     pub fields: &'static [FieldInfo],
+}
+
+/// What a function that adds outer headers needs to know of one.
+#[derive(Debug)]
+pub struct Outer {
+    /// The header's length, without optional parts.
+    pub len: usize,
+    /// The outer headers that may be directly in front of it.
+    pub behind: &'static [Header],
+    /// The field that Braid fills in to announce what is behind the header. A program assigns it
+    /// only if it has declared the next header itself.
+    pub announces: Option<Field>,
+    /// The fields that a program must assign. It need not assign a field that announces the next
+    /// header of its list.
+    pub required: &'static [Field],
+    /// The values of fields that a program does not assign. All other bits are 0.
+    pub defaults: &'static [(Field, u64)],
+}
+
+impl Outer {
+    /// An outer header of `len` bytes with the defaults that suit most headers.
+    pub(crate) const fn of(len: usize) -> Outer {
+        Outer { len, behind: &[], announces: None, required: &[], defaults: &[] }
+    }
 }
 
 /// Which parts a header may have.
@@ -371,6 +397,7 @@ impl Declaration {
             holds: None,
             takes_declared: false,
             summary: None,
+            outer: None,
             fields: &[],
         }
     }

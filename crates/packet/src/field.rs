@@ -8,7 +8,7 @@
 )]
 
 pub use crate::declare::{
-    Access, Address, Bits, Cover, Declaration, FieldInfo, Parse, Parts, Rules, Show, Where,
+    Access, Address, Bits, Cover, Declaration, FieldInfo, Outer, Parse, Parts, Rules, Show, Where,
 };
 pub use crate::names::{Base, Field, Header};
 
@@ -243,6 +243,22 @@ impl Field {
         match self.info().place {
             Where::Part(owner, _) => owner,
             _ => self,
+        }
+    }
+
+    /// The field of the other end, such as the destination for the source. It is the only other
+    /// field of the header that holds an address or a port of this kind.
+    #[must_use]
+    pub fn opposite(self) -> Option<Field> {
+        let info = self.info();
+        if !matches!(info.show, Show::Mac | Show::Ip4 | Show::Ip6 | Show::Inet | Show::Port) {
+            return None;
+        }
+        let fields = info.header.info().fields.iter();
+        let mut others = fields.filter(|other| other.field != self && other.show == info.show);
+        match (others.next(), others.next()) {
+            (Some(other), None) => Some(other.field),
+            _ => None,
         }
     }
 

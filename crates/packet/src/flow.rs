@@ -105,8 +105,8 @@ impl FlowKey {
         keys.iter().any(|(version, proto)| key(*version, *proto).get(field).is_some())
     }
 
-    /// The value of a field in the packets of a TCP or UDP flow with this key. `None` for fields that
-    /// the key does not decide, and for those of the other IP version or protocol.
+    /// The value of a field in the packets of a TCP or UDP flow with this key. `None` for fields
+    /// that the key does not decide, and for those of the other IP version or protocol.
     #[must_use]
     pub fn get(self, field: Field) -> Option<u128> {
         let of = |version, value| (self.version == version).then_some(value);

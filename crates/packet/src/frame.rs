@@ -34,8 +34,8 @@ const CLOSED: u32 = u32::MAX - 1;
 /// long as this value.
 ///
 /// # Safety
-/// [`Region::memory`] returns the same initialised bytes at each call. While the value lives, no one
-/// else reads or writes the bytes of a frame without owning the frame.
+/// [`Region::memory`] returns the same initialised bytes at each call. While the value lives, no
+/// one else reads or writes the bytes of a frame without owning the frame.
 pub unsafe trait Region: Send {
     /// The bytes.
     fn memory(&self) -> NonNull<[u8]>;
@@ -270,8 +270,8 @@ impl Pool {
         self.free.push(ManuallyDrop::new(frame).index);
     }
 
-    /// Takes back a frame, and leaves an empty one in its place. A frame that is not of this pool is
-    /// dropped.
+    /// Takes back a frame, and leaves an empty one in its place. A frame that is not of this pool
+    /// is dropped.
     #[inline(always)]
     pub(crate) fn put_from(&mut self, frame: &mut Frame) {
         if frame.size == 0 {
@@ -387,8 +387,8 @@ impl Frame {
         true
     }
 
-    /// Moves another frame to this place, and leaves an empty frame in its place. Its parts move one
-    /// by one, for the reason that [`Self::come_from`] has.
+    /// Moves another frame to this place, and leaves an empty frame in its place. Its parts move
+    /// one by one, for the reason that [`Self::come_from`] has.
     #[inline(always)]
     pub(crate) fn take_over(&mut self, other: &mut Frame) {
         if self.size > 0 {

@@ -1,5 +1,5 @@
-//! The lengths in a packet's headers that say how many bytes follow. They change when bytes are added
-//! to a header or to the payload, or removed.
+//! The lengths in a packet's headers that say how many bytes follow. They change when bytes are
+//! added to a header or to the payload, or removed.
 
 use crate::checksum::{self, Delta};
 use crate::field::{Cover, Header, LENGTHS};

@@ -37,8 +37,8 @@ fn written(form: &Form, values: &[u128]) -> [u8; MOST_BYTES] {
     bytes
 }
 
-/// The number of bytes that a packet grows by when it gets a TCP option. `None` for headers that are
-/// no such option.
+/// The number of bytes that a packet grows by when it gets a TCP option. `None` for headers that
+/// are no such option.
 #[must_use]
 pub fn growth(option: Header) -> Option<usize> {
     Form::of(option).map(grows)
@@ -50,8 +50,8 @@ pub fn values(option: Header) -> &'static [usize] {
     Form::of(option).map_or(&[], |form| form.values)
 }
 
-/// Whether a packet can get a TCP option: it has TCP and lacks the option, its TCP header stays within
-/// 60 bytes, and the lengths in its other headers can grow. False for fragments.
+/// Whether a packet can get a TCP option: it has TCP and lacks the option, its TCP header stays
+/// within 60 bytes, and the lengths in its other headers can grow. False for fragments.
 #[must_use]
 pub fn has_room(packet: &Packet, layout: &Layout, option: Header) -> bool {
     let Some(more) = growth(option) else { return false };
@@ -61,8 +61,8 @@ pub fn has_room(packet: &Packet, layout: &Layout, option: Header) -> bool {
         && lengths::can_grow(packet, layout, more)
 }
 
-/// Adds a TCP option in front of the others, behind as many NOPs as fill its words. `values` are the
-/// option's values in their order. Earlier layouts become invalid. Returns false, and changes
+/// Adds a TCP option in front of the others, behind as many NOPs as fill its words. `values` are
+/// the option's values in their order. Earlier layouts become invalid. Returns false, and changes
 /// nothing, if there is no room ([`has_room`]).
 pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128]) -> bool {
     let Some(form) = Form::of(option).filter(|_| has_room(packet, layout, option)) else {
@@ -126,8 +126,8 @@ pub(crate) fn value(packet: &Packet, layout: &Layout, kind: u8) -> Option<(usize
     found.map(|(_, at, bytes)| (start + at + 2, bytes.len() - 2))
 }
 
-/// The TCP options of a packet: their kinds, their offsets behind the fixed header, and their bytes.
-/// None without TCP.
+/// The TCP options of a packet: their kinds, their offsets behind the fixed header, and their
+/// bytes. None without TCP.
 fn all<'a>(
     packet: &'a Packet,
     layout: &Layout,

@@ -103,8 +103,8 @@ impl Packet {
         }
     }
 
-    /// Makes this empty packet a packet that is an Ethernet frame with all bytes from the wire. Bytes
-    /// past [`MOST`] are cut off.
+    /// Makes this empty packet a packet that is an Ethernet frame with all bytes from the wire.
+    /// Bytes past [`MOST`] are cut off.
     #[inline(always)]
     pub(crate) fn be_frame(&mut self, ingress: u16, time_ns: u64, frame: &mut Frame) {
         frame.truncate(MOST as usize);
@@ -127,9 +127,9 @@ impl Packet {
         std::mem::replace(self, Packet::empty(self.link))
     }
 
-    /// Leaves a packet without bytes, as a place for another packet. A frame of `pool` returns to it.
-    /// [`Self::hold`] and [`Self::be_frame`] make the other packet; they write the fields that stay
-    /// here.
+    /// Leaves a packet without bytes, as a place for another packet. A frame of `pool` returns to
+    /// it. [`Self::hold`] and [`Self::be_frame`] make the other packet; they write the fields that
+    /// stay here.
     #[inline(always)]
     pub(crate) fn recycle(&mut self, pool: &mut Pool) {
         pool.put_from(&mut self.frame);
@@ -178,8 +178,8 @@ impl Packet {
     }
 
     /// Takes the bits of fields, and all checksums, from a version of this packet's first bytes.
-    /// Fields that have no fixed bits ([`crate::FieldInfo::has_bits`]), that the packet lacks or that
-    /// lie behind those bytes stay.
+    /// Fields that have no fixed bits ([`crate::FieldInfo::has_bits`]), that the packet lacks or
+    /// that lie behind those bytes stay.
     pub fn take_fields(&mut self, from: &[u8], fields: &[Field]) {
         let layout = self.parse();
         let fields = fields.iter().filter_map(|field| place(&layout, *field));
@@ -195,8 +195,9 @@ impl Packet {
         }
     }
 
-    /// Exchanges the captured bytes. If there are more or fewer of them, the packet was as much longer
-    /// or shorter on the wire. Earlier layouts become invalid. The limits of [`Self::snapped`] hold.
+    /// Exchanges the captured bytes. If there are more or fewer of them, the packet was as much
+    /// longer or shorter on the wire. Earlier layouts become invalid. The limits of
+    /// [`Self::snapped`] hold.
     pub fn take_bytes(&mut self, bytes: &[u8]) {
         let before = u32::try_from(self.data().len()).unwrap_or(MOST);
         if self.data().len() == bytes.len() {
@@ -261,8 +262,8 @@ impl Packet {
         true
     }
 
-    /// Removes the bytes from an offset on, whether they were captured or not. Lengths and checksums
-    /// of headers are not updated.
+    /// Removes the bytes from an offset on, whether they were captured or not. Lengths and
+    /// checksums of headers are not updated.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.frame.truncate(len);
         self.wire_len = self.wire_len.min(u32::try_from(len).unwrap_or(u32::MAX));

@@ -1,4 +1,5 @@
-//! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums follow.
+//! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums
+//! follow.
 
 use crate::bytes::{self, Area, Cut, place};
 use crate::checksum::{self, Delta, Sum16};
@@ -11,9 +12,9 @@ use crate::packet::Packet;
 /// which hold 16 bytes each, the first byte highest. Updates lengths and checksums. Earlier layouts
 /// become invalid.
 ///
-/// Returns false, and changes nothing, if the payload ends before, if the packet has neither TCP nor
-/// UDP, or if the words hold fewer bytes. If the length changes, also for fragments, and if a length
-/// in a header would not fit.
+/// Returns false, and changes nothing, if the payload ends before, if the packet has neither TCP
+/// nor UDP, or if the words hold fewer bytes. If the length changes, also for fragments, and if a
+/// length in a header would not fit.
 ///
 /// # Errors
 /// The capture lacks bytes of the payload that this changes or moves. Nothing has changed.
@@ -56,9 +57,9 @@ pub fn replace(
     Ok(true)
 }
 
-/// Updates lengths and checksums of a packet whose payload has changed. `before` is what bytes added
-/// to the checksum ([`summed`]) that are now at a place. The payload is longer by `more` bytes, or
-/// shorter by `less`.
+/// Updates lengths and checksums of a packet whose payload has changed. `before` is what bytes
+/// added to the checksum ([`summed`]) that are now at a place. The payload is longer by `more`
+/// bytes, or shorter by `less`.
 pub(crate) fn settle(
     packet: &mut Packet,
     layout: &Layout,

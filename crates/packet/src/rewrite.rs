@@ -64,7 +64,8 @@ pub struct NarrowRewrite {
 }
 
 impl Rewrite {
-    /// A masked rewrite that keeps no bits, decrements no TTL, adds nothing and updates no checksum.
+    /// A masked rewrite that keeps no bits, decrements no TTL, adds nothing and updates no
+    /// checksum.
     pub const NONE: Rewrite =
         Rewrite { keep: [0; WIDE], ttl: 0, sums: [false; 2], adds: Adds::NONE };
 
@@ -156,8 +157,8 @@ impl SumChanges {
         Self { outline, sum: layout.sum(), header: 0, addresses: 0, rest: 0 }
     }
 
-    /// Adds the change of the big-endian number in the `len` bytes at offset `at`, all of them in one
-    /// part of the packet: at most 16 bytes, or 14 at an odd offset. Checksums do not count.
+    /// Adds the change of the big-endian number in the `len` bytes at offset `at`, all of them in
+    /// one part of the packet: at most 16 bytes, or 14 at an odd offset. Checksums do not count.
     #[inline]
     pub fn add(&mut self, (at, len): (usize, usize), old: u128, new: u128) {
         let Outline { ip, is_ip6 } = self.outline;
@@ -171,8 +172,8 @@ impl SumChanges {
             _ if at < self.outline.l4() => &mut self.addresses,
             _ => &mut self.rest,
         };
-        // The sum is one of numbers of 16 bits, which begin at even offsets. Bytes around the number
-        // that belong to such a number count as 0 before and after.
+        // The sum is one of numbers of 16 bits, which begin at even offsets. Bytes around the
+        // number that belong to such a number count as 0 before and after.
         let shift = 8 * ((at + len) % 2);
         let even = (len + at % 2 + (at + len) % 2).clamp(2, 16);
         let ones = u128::MAX >> (8 * (16 - even));

@@ -1,7 +1,7 @@
 //! Tunnels: puts outer headers in front of a packet or of a whole frame, and removes them.
 //!
-//! The headers' lengths, their checksums and the fields that announce the next header are filled in.
-//! The bytes of the packet inside stay as they are.
+//! The headers' lengths, their checksums and the fields that announce the next header are filled
+//! in. The bytes of the packet inside stay as they are.
 
 use crate::bytes::{self, Cut};
 use crate::checksum::{Sum16, rfc1071};
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::lengths::{number16, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
-use crate::wire::{ether_type, ethernet, geneve, gre, ipsec, ipv4, ipv6, mpls, proto, udp};
+use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, proto, udp};
 use braid_crypto::Key;
 
 mod esp;
@@ -28,16 +28,7 @@ pub enum Inner {
 /// header of its own.
 #[must_use]
 pub fn added_len(header: Header) -> Option<usize> {
-    match header {
-        Header::Eth => Some(ethernet::LEN),
-        Header::Mpls => Some(mpls::LEN),
-        Header::Ip4 => Some(ipv4::LEN),
-        Header::Ip6 => Some(ipv6::LEN),
-        Header::Udp | Header::Vxlan | Header::Geneve => Some(8),
-        Header::Esp => Some(ipsec::ESP_LEN),
-        Header::Gre | Header::GreKey => Some(4),
-        _ => None,
-    }
+    header.info().outer.as_ref().map(|outer| outer.len)
 }
 
 /// The names of headers, separated by commas.
@@ -46,8 +37,8 @@ pub fn names(parts: &[Header]) -> String {
     parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// The number of a field's first bit in its header, where bit 0 is the highest one of the first byte.
-/// `None` if its place depends on the packet.
+/// The number of a field's first bit in its header, where bit 0 is the highest one of the first
+/// byte. `None` if its place depends on the packet.
 #[must_use]
 pub fn first_bit(field: Field) -> Option<usize> {
     let info = field.info();
@@ -64,12 +55,15 @@ pub fn first_bit(field: Field) -> Option<usize> {
     }
 }
 
-/// Whether [`decapsulate`] can remove everything up to the end of this header. [`Header::Pkt`] stands
-/// for all headers that the parser recognises.
+/// Whether [`decapsulate`] can remove everything up to the end of this header. [`Header::Pkt`]
+/// stands for all headers that the parser recognises.
 #[must_use]
 pub fn can_end(header: Header) -> bool {
-    use Header::{Esp, Geneve, Gre, Ip4, Ip6, Mpls, Pkt, Udp, Vxlan};
-    matches!(header, Ip4 | Ip6 | Udp | Gre | Vxlan | Geneve | Mpls | Esp | Pkt)
+    match header {
+        Header::Pkt => true,
+        Header::Eth | Header::GreKey => false,
+        _ => added_len(header).is_some(),
+    }
 }
 
 /// Outer headers that a packet gets or loses.
@@ -117,13 +111,13 @@ impl Change {
     }
 }
 
-/// Adds outer headers. `parts` are the headers that the header table knows, the outermost first; the
-/// first `len` bytes of `words` are their contents, and further bytes behind them. Lengths, checksums
-/// and the fields that announce the next header are filled in. A UDP checksum is 0 behind IPv4, and
-/// computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
+/// Adds outer headers. `parts` are the headers that the header table knows, the outermost first;
+/// the first `len` bytes of `words` are their contents, and further bytes behind them. Lengths,
+/// checksums and the fields that announce the next header are filled in. A UDP checksum is 0 behind
+/// IPv4, and computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
 ///
-/// `seal` encrypts the packet behind a last part ESP (RFC 4303, tunnel mode): with a key, and with a
-/// number that this key has not been used with before ([`Key::iv`]).
+/// `seal` encrypts the packet behind a last part ESP (RFC 4303, tunnel mode): with a key, and with
+/// a number that this key has not been used with before ([`Key::iv`]).
 ///
 /// Returns false, and changes nothing, if the packet has no Ethernet header (for a frame), if it is
 /// neither IP nor MPLS right behind the link header (for a packet), or if a length would not fit.
@@ -241,8 +235,21 @@ impl Announced {
         Self { ether_type: Some(kind), proto }
     }
 
-    fn of_proto(proto: u8) -> Self {
-        Self { ether_type: None, proto: Some(proto) }
+    /// What announces a header in front of a header or packet that `next` announces.
+    fn of(header: Header, next: Self) -> Self {
+        let first = |field| header.announced_by(field).first();
+        match header {
+            Header::Eth => Self::of_type(ether_type::BRIDGED),
+            // A key passes on what the GRE header in front of it announces.
+            Header::GreKey => next,
+            _ => match first(Field::EthType) {
+                Some(kind) => Self::of_type(*kind),
+                None => {
+                    let proto = first(Field::IpProto).and_then(|proto| u8::try_from(*proto).ok());
+                    Self { ether_type: None, proto }
+                }
+            },
+        }
     }
 }
 
@@ -266,14 +273,14 @@ fn fill(bytes: &mut [u8], parts: &[Header], carried: &Carried) -> Start {
             Header::Udp => udp = Some(at),
             _ => {}
         }
-        next = fill_one(header, *part, len, next);
+        fill_one(header, *part, len, next);
+        next = Announced::of(*part, next);
     }
     Start { kind: next.ether_type.filter(|kind| *kind != ether_type::BRIDGED), summed }
 }
 
-/// Fills in one header in front of `bytes`, where `len` bytes begin with it. Returns its own
-/// announcement.
-fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Announced {
+/// Fills in one header at the start of `bytes`, where `len` bytes begin with it.
+fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
     let mut put = |at: usize, new: &[u8]| {
         if let Some(place) = bytes.get_mut(at..at + new.len()) {
             place.copy_from_slice(new);
@@ -285,14 +292,12 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Anno
     match part {
         Header::Eth => {
             kind.inspect(|kind| put(ethernet::TYPE, kind));
-            Announced::of_type(ether_type::BRIDGED)
         }
         Header::Mpls => {
             let bottom = next.ether_type != Some(ether_type::MPLS);
             if let Some(byte) = bytes.get_mut(mpls::BOTTOM) {
                 *byte = *byte & !1 | u8::from(bottom);
             }
-            Announced::of_type(ether_type::MPLS)
         }
         Header::Ip4 => {
             put(0, &[0x45]);
@@ -303,7 +308,6 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Anno
             if let Some(place) = bytes.get_mut(ipv4::CHECKSUM..ipv4::CHECKSUM + 2) {
                 place.copy_from_slice(&checksum);
             }
-            Announced::of_type(ether_type::IPV4)
         }
         Header::Ip6 => {
             let [.., high, low] = len.saturating_sub(ipv6::LEN).to_be_bytes();
@@ -312,25 +316,18 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) -> Anno
             if let Some(first) = bytes.first_mut() {
                 *first = 0x60 | *first & 0x0f;
             }
-            Announced::of_type(ether_type::IPV6)
         }
         Header::Udp => {
             put(udp::LENGTH, &[high, low]);
             put(udp::CHECKSUM, &[0, 0]);
-            Announced::of_proto(proto::UDP)
         }
-        Header::Gre => {
-            kind.inspect(|kind| put(gre::PROTO, kind));
-            Announced::of_proto(proto::GRE)
+        // Other headers announce what they hold by an EtherType, or not at all.
+        _ => {
+            let at = part.info().outer.as_ref().and_then(|outer| first_bit(outer.announces?));
+            if let (Some(at), Some(kind)) = (at, kind) {
+                put(at / 8, &kind);
+            }
         }
-        Header::Geneve => {
-            kind.inspect(|kind| put(geneve::PROTO, kind));
-            Announced::default()
-        }
-        Header::Esp => Announced::of_proto(proto::ESP),
-        // A key passes on what the GRE header in front of it announces.
-        Header::GreKey => next,
-        _ => Announced::default(),
     }
 }
 
@@ -356,12 +353,12 @@ fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
 /// of the header `last`. For [`Header::Pkt`], they begin `offset` bytes behind the payload's start.
 /// Earlier layouts become invalid.
 ///
-/// Returns false, and changes nothing, if the packet lacks this header or is a fragment, if a header
-/// between announces something else, or if what is left is neither a frame nor an IP packet nor an
-/// MPLS stack. Padding behind an IP packet that held a frame is removed.
+/// Returns false, and changes nothing, if the packet lacks this header or is a fragment, if a
+/// header between announces something else, or if what is left is neither a frame nor an IP packet
+/// nor an MPLS stack. Padding behind an IP packet that held a frame is removed.
 ///
-/// Behind ESP, the packet is decrypted with `key`. The result is false without one, and if the packet
-/// is not one that this key encrypted.
+/// Behind ESP, the packet is decrypted with `key`. The result is false without one, and if the
+/// packet is not one that this key encrypted.
 ///
 /// # Errors
 /// The first byte inside was not captured, or a byte that is encrypted. Nothing has changed.
@@ -457,9 +454,10 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
         },
         Header::Udp => (layout.l4() + udp::LEN, None),
         Header::Esp => (layout.l4() + ipsec::ESP_LEN, None),
-        Header::Gre => (layout.payload_offset(), Some(get(Field::GreProto)?)),
-        Header::Geneve => (layout.payload_offset(), Some(get(Field::GeneveProto)?)),
-        _ => (layout.payload_offset(), None),
+        _ => match last.info().outer.as_ref().and_then(|outer| outer.announces) {
+            Some(field) => (layout.payload_offset(), Some(get(field)?)),
+            None => (layout.payload_offset(), None),
+        },
     };
     let (start, end) = (layout.ip(), layout.payload_end());
     Some(Outer { start, behind, end, kind, type_at }.of(inner))

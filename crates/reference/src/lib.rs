@@ -45,7 +45,8 @@ impl Reference {
     ///
     /// # Errors
     /// A model does not verify, a parameter's value does not have its type, a timer's period is 0,
-    /// or links, priorities or subscriptions are invalid. Chains from the language have none of these errors.
+    /// or links, priorities or subscriptions are invalid. Chains from the language have none of
+    /// these errors.
     pub fn new(chain: Chain) -> Result<Self, String> {
         for node in &chain.nodes {
             verify(&node.model).map_err(|errors| describe(&node.name, &errors))?;

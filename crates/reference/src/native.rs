@@ -42,7 +42,8 @@ pub(super) fn tell(instance: &mut Instance, param: ParamId) -> Result<(), String
     bridge::change(functions, name, &value)
 }
 
-/// The problems of native functions, by worker, and those of stream functions, of all workers together.
+/// The problems of native functions, by worker, and those of stream functions, of all workers
+/// together.
 pub(super) fn problems(nodes: &[Instance]) -> Vec<(u16, Noted)> {
     let mut found = Vec::new();
     for (node, instance) in (0..).zip(nodes) {

@@ -266,8 +266,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds outer headers or removes some, or encrypts or decrypts the payload. Without the key that
-    /// this needs, there is no change.
+    /// Adds outer headers or removes some, or encrypts or decrypts the payload. Without the key
+    /// that this needs, there is no change.
     fn outer_op(&mut self, op: &Op) -> Result<(), Fault> {
         let write = self.outer_write(op);
         let done = match &write {
@@ -281,8 +281,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The change of outer headers that an operation makes, or of an encrypted payload. `None` if it
-    /// lacks its key.
+    /// The change of outer headers that an operation makes, or of an encrypted payload. `None` if
+    /// it lacks its key.
     fn outer_write(&self, op: &Op) -> Option<Write> {
         Some(match op {
             Op::Encapsulate { inner, parts, len, words, seal, .. } => {

@@ -107,8 +107,8 @@ impl PacketState {
         done
     }
 
-    /// Replaces bytes of the payload: from an offset on this number, by these. Returns false if that
-    /// is refused.
+    /// Replaces bytes of the payload: from an offset on this number, by these. Returns false if
+    /// that is refused.
     pub(super) fn replace(
         &mut self,
         place: (Word, Word),

@@ -17,7 +17,8 @@ use braid_packet::{Packet, crypt};
 pub(super) struct Env<'a> {
     /// The function.
     pub(super) node: u16,
-    /// The worker that runs the program. Timers and expiry programs run on the worker of their shard.
+    /// The worker that runs the program. Timers and expiry programs run on the worker of their
+    /// shard.
     pub(super) worker: u16,
     /// The worker's shard of its state.
     pub(super) shard: usize,

@@ -98,7 +98,8 @@ impl Run<'_> {
         Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
     }
 
-    /// Finds the entry with this key. In the run for a packet or an event, this renews the entry's group.
+    /// Finds the entry with this key. In the run for a packet or an event, this renews the entry's
+    /// group.
     pub(super) fn find(&mut self, state: StateId, key: &[Word]) -> Option<u64> {
         let id = self.env.instance.table(state, self.env.shard).find(key)?;
         self.touch(EntryRef { state, id });

@@ -8,8 +8,8 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher};
 /// The bits of a [`KeySet`]. There are several for each packet of a burst.
 const BITS: usize = 1024;
 
-/// Secret words for the hashes of the ends of flows. Senders of packets choose the keys, so each run
-/// draws its own words.
+/// Secret words for the hashes of the ends of flows. Senders of packets choose the keys, so each
+/// run draws its own words.
 #[derive(Debug)]
 pub(crate) struct Ends([u64; 3]);
 

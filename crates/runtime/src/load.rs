@@ -60,8 +60,8 @@ impl Load {
         }
     }
 
-    /// As [`Self::deliver`], if packets have left by themselves. Apart from it, so that the frequent
-    /// case is one short loop.
+    /// As [`Self::deliver`], if packets have left by themselves. Apart from it, so that the
+    /// frequent case is one short loop.
     #[cold]
     fn deliver_all(&mut self, give: &mut dyn FnMut(u16, &mut Packet)) {
         self.each_leaving(give);

@@ -50,8 +50,8 @@ impl Merge {
         Self { inputs: inputs.into_iter().map(begin).collect() }
     }
 
-    /// Adds packets to a burst until it is full or the inputs end. Their ingress is the interface of
-    /// their input, or [`UNKNOWN`]. Returns whether there may be more.
+    /// Adds packets to a burst until it is full or the inputs end. Their ingress is the interface
+    /// of their input, or [`UNKNOWN`]. Returns whether there may be more.
     pub(crate) fn fill(&mut self, burst: &mut Burst, pool: &mut Pool) -> Result<bool, Unreadable> {
         if let [Waiting { input, .. }] = &mut self.inputs[..] {
             let filled = input.source.fill(burst, pool);

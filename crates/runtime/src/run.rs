@@ -1,4 +1,5 @@
-//! The offline driver: runs captures through a chain on an engine, or on the engines of its workers.
+//! The offline driver: runs captures through a chain on an engine, or on the engines of its
+//! workers.
 
 use crate::follow::Follow;
 use crate::load::Load;

@@ -27,7 +27,8 @@ impl Script {
         self.waiting.front().is_some_and(|next| next.time_ns <= time_ns)
     }
 
-    /// Makes all changes up to a time, and calls `made` with each of them. The engine runs this chain.
+    /// Makes all changes up to a time, and calls `made` with each of them. The engine runs this
+    /// chain.
     pub(crate) fn until(
         &mut self,
         time_ns: u64,

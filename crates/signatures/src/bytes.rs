@@ -3,13 +3,13 @@
 //! Which rules have been selected is not part of it: they are selected again from the bytes that are
 //! kept. So the rules may change in between.
 
-use crate::eval::Work;
 use crate::flowbits::Bits;
 use crate::inspection::Inspection;
 use crate::limits::{BODY_DEPTH, MAX_DONE, MAX_HEAD, RAW_BODY_DEPTH, STREAM_DEPTH, STREAM_WORK};
 use crate::messages::{Kept, Messages};
 use crate::outcome::Done;
 use crate::stream::{Direction, Passed};
+use crate::work::Work;
 use braid_http::Http;
 use braid_http::wire::{list, number, read_bool, read_list, read_number, take};
 

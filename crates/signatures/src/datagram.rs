@@ -1,12 +1,12 @@
 //! The inspection of datagrams, one by one.
 
-use crate::eval::Work;
 use crate::flow::Flow;
 use crate::flowbits::Bits;
 use crate::limits::DATAGRAM_WORK;
 use crate::outcome::{Context, Done, Rules};
 use crate::rule::Buffer;
 use crate::whole;
+use crate::work::Work;
 
 /// What the inspection of datagrams keeps of their flow: the bits that rules have set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,52 +4,11 @@
 //! several places, so the evaluation keeps all of them: the tests hold if some choice of places
 //! satisfies them all.
 
-use crate::flowbits::BitsOfRule;
-use crate::limits::RULE_WORK;
+use crate::expression::Expression;
 use crate::number::Found;
-use crate::rule::{Content, Expression, Test, What};
+use crate::rule::{Content, Test, What};
+use crate::work::{Exhausted, RuleWork};
 use memchr::memmem;
-
-/// The work that all rules may still take, in bytes to search.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Work(pub u64);
-
-/// The work that one rule may still take.
-pub struct RuleWork<'a> {
-    left: u64,
-    all: &'a mut Work,
-}
-
-/// The work is used up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Exhausted;
-
-impl Work {
-    /// Whether it does not suffice for another rule.
-    pub fn is_used_up(self) -> bool {
-        self.0 < RULE_WORK
-    }
-
-    /// Takes the work to look up the bits of a rule.
-    pub fn look_up(&mut self, bits: &BitsOfRule) {
-        self.0 = self.0.saturating_sub(bits.names() as u64);
-    }
-
-    /// The work of the next rule.
-    pub fn of_rule(&mut self) -> RuleWork<'_> {
-        RuleWork { left: RULE_WORK, all: self }
-    }
-}
-
-impl RuleWork<'_> {
-    /// Takes the work to search these bytes, each as costly as `weight` bytes of a literal.
-    fn spend(&mut self, bytes: usize, weight: usize) -> Result<(), Exhausted> {
-        let cost = bytes.saturating_mul(weight).saturating_add(16) as u64;
-        self.all.0 = self.all.0.saturating_sub(cost.min(self.left));
-        self.left = self.left.checked_sub(cost).ok_or(Exhausted)?;
-        Ok(())
-    }
-}
 
 /// Whether all of them hold. Those behind the first one that does not hold are not evaluated.
 pub fn all(each: impl Iterator<Item = Result<bool, Exhausted>>) -> Result<bool, Exhausted> {
@@ -296,20 +255,17 @@ fn regex_holds(
         // What matches behind a later start also matches behind the first one.
         starts.truncate(1);
     }
-    let mut found = Vec::new();
-    for start in starts {
-        let bytes = behind(start);
-        work.spend(regex.reach(bytes.len().saturating_sub(first)), regex.weight)?;
-        if !test.feeds {
-            if regex.is_match(bytes, first) {
+    if !test.feeds {
+        for start in starts {
+            if regex.is_match(behind(start), first, work)? {
                 return Ok(true);
             }
-            continue;
         }
-        for one in regex.find_iter(bytes, first) {
-            work.spend(regex.look_ahead(bytes.len() - one.start()), regex.weight)?;
-            found.push(start + one.end());
-        }
+        return Ok(false);
+    }
+    let mut found = Vec::new();
+    for start in starts {
+        regex.ends(behind(start), first, work, |end| found.push(start + end))?;
     }
     found.sort_unstable();
     found.dedup();
@@ -324,11 +280,7 @@ fn without_match<'a>(
     behind: impl Fn(usize) -> &'a [u8],
     work: &mut RuleWork<'_>,
 ) -> Result<Vec<usize>, Exhausted> {
-    let mut matches = |start: usize| {
-        let bytes = behind(start);
-        work.spend(regex.reach(bytes.len()), regex.weight)?;
-        Ok(regex.is_match(bytes, 0))
-    };
+    let mut matches = |start: usize| regex.is_match(behind(start), 0, work);
     if !regex.is_free {
         let mut found = Vec::new();
         for start in starts {

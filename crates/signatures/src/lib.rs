@@ -19,6 +19,7 @@ mod bytes;
 mod counts;
 mod datagram;
 mod eval;
+mod expression;
 mod flow;
 mod flowbits;
 mod inspection;
@@ -33,6 +34,7 @@ mod set;
 mod stream;
 mod threshold;
 mod whole;
+mod work;
 
 pub use counts::Counts;
 pub use datagram::Datagrams;

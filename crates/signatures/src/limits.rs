@@ -24,6 +24,9 @@ pub const MAX_REGEX: usize = 1 << 20;
 pub const REGEX_CACHE: usize = 256 << 10;
 /// The most bytes of all compiled regular expressions together, with what their searches keep.
 pub const MAX_REGEXES: usize = 512 << 20;
+/// The most steps back of a search by backtracking: a search that needs more begins anew with the
+/// next number, and is given up behind the last one.
+pub const BACKTRACK_STEPS: [usize; 5] = [64, 512, 4_096, 16_384, 65_536];
 /// The largest number of an offset, a distance or `isdataat`.
 pub const MAX_PLACE: u32 = 1 << 24;
 

@@ -1,11 +1,11 @@
 //! The HTTP messages of a connection that rules see.
 
 use crate::buffers;
-use crate::eval::Work;
 use crate::limits::{BODY_DEPTH, MESSAGE_WORK, RAW_BODY_DEPTH};
 use crate::outcome::Context;
 use crate::rule::{Buffer, Stage};
 use crate::whole;
+use crate::work::Work;
 use braid_http::{Head, Http, Part};
 use std::borrow::Cow;
 

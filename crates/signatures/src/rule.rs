@@ -1,14 +1,11 @@
 //! Rules: their headers, and the tests of their buffers.
 
+use crate::expression::Expression;
 use crate::flow::Flow;
 use crate::flowbits::BitsOfRule;
-use crate::limits::REGEX_CACHE;
 use crate::number::{Comparison, Jump, NumberAt, Scale, Value};
 use crate::threshold::Threshold;
 use braid_intervals::IntervalSet;
-use regex_automata::meta::Regex;
-use regex_automata::{Input, Match};
-use regex_syntax::hir::{Hir, Look};
 
 /// What an alert says of its rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -153,59 +150,6 @@ pub enum What {
     Jump(NumberAt, Jump),
     /// The number gets a name, by its place. The next relative test counts from its end.
     Extract(NumberAt, Scale, usize),
-}
-
-/// A regular expression.
-#[derive(Clone, Debug)]
-pub struct Expression {
-    regex: Regex,
-    /// No assertion stands at the begin of a match, so that the same text matches behind any start.
-    pub is_free: bool,
-    /// It matches only at the start.
-    is_anchored: bool,
-    /// The most bytes of a match.
-    most: Option<usize>,
-    /// How costly it is to search a byte.
-    pub weight: usize,
-}
-
-impl Expression {
-    /// A compiled expression. `states` is the size of its automaton.
-    pub fn new(regex: Regex, hir: &Hir, states: usize) -> Self {
-        let properties = hir.properties();
-        Self {
-            regex,
-            is_free: properties.look_set_prefix_any().is_empty(),
-            is_anchored: properties.look_set_prefix().contains(Look::Start),
-            most: properties.maximum_len(),
-            weight: 1 + states / 32,
-        }
-    }
-
-    /// Whether it matches, from this place on.
-    pub fn is_match(&self, bytes: &[u8], from: usize) -> bool {
-        self.regex.is_match(Input::new(bytes).range(from.min(bytes.len())..))
-    }
-
-    /// Its matches from this place on, one behind the other.
-    pub fn find_iter<'a>(&'a self, bytes: &'a [u8], from: usize) -> impl Iterator<Item = Match> {
-        self.regex.find_iter(Input::new(bytes).range(from.min(bytes.len())..))
-    }
-
-    /// The most bytes that a search reads in a text of this length.
-    pub fn reach(&self, len: usize) -> usize {
-        if self.is_anchored { self.look_ahead(len) } else { len }
-    }
-
-    /// The most bytes that a search reads from the start of a match on, if `len` bytes follow.
-    pub fn look_ahead(&self, len: usize) -> usize {
-        self.most.map_or(len, |most| most.saturating_add(1).min(len))
-    }
-
-    /// Its memory, and that of its searches (bytes).
-    pub fn memory(&self) -> usize {
-        self.regex.memory_usage() + REGEX_CACHE
-    }
 }
 
 /// A literal and where it may be.

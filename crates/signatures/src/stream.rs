@@ -4,10 +4,11 @@
 //! more bytes cannot make false is evaluated whenever bytes have come, unless there are very many
 //! small segments and it has no bits. All others are evaluated when the last byte has come.
 
-use crate::eval::{self, Work};
+use crate::eval;
 use crate::limits::{LATER, MAX_DONE, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
 use crate::outcome::Context;
 use crate::rule::{Buffer, Rule, Stage};
+use crate::work::Work;
 use braid_http::wire::{list, number, read_list, read_number};
 
 /// A direction.

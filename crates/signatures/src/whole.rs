@@ -1,9 +1,10 @@
 //! Evaluates rules on buffers that have come whole: those of HTTP messages, and datagrams.
 
-use crate::eval::{self, Work};
+use crate::eval;
 use crate::outcome::Context;
 use crate::prefilter::Prefilter;
 use crate::rule::Buffer;
+use crate::work::Work;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 

@@ -66,6 +66,45 @@ enum Test {
     Less(bool, i64, u8),
     /// The byte leads so much further, times two, and rounded up to a multiple of four if that is true.
     Jump(bool, i64, bool),
+    /// One of [`EXPRESSIONS`] matches from the start, or from the end of the match before if that is
+    /// true. If the last is true, it must not.
+    Regex(bool, usize, bool),
+}
+
+/// The end of the match that begins at a place.
+type MatchAt = fn(&[u8], usize) -> Option<usize>;
+
+/// Regular expressions that need backtracking, and what they mean.
+const EXPRESSIONS: [(&str, MatchAt); 5] = [
+    (r"([ab])\1", |bytes, at| match bytes.get(at..at + 2)? {
+        b"aa" | b"bb" => Some(at + 2),
+        _ => None,
+    }),
+    ("a(?!b)", |bytes, at| {
+        (bytes.get(at) == Some(&b'a') && bytes.get(at + 1) != Some(&b'b')).then_some(at + 1)
+    }),
+    ("(?<!a)b", |bytes, at| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        (bytes.get(at) == Some(&b'b') && before != Some(&b'a')).then_some(at + 1)
+    }),
+    (r"^([ab])[AB]*\1$", |bytes, at| {
+        let [first, middle @ .., last] = bytes else { return None };
+        let is_middle = middle.iter().all(|byte| matches!(byte, b'A' | b'B'));
+        let is_same = first == last && matches!(first, b'a' | b'b');
+        (at == 0 && is_middle && is_same).then_some(bytes.len())
+    }),
+    ("(?>a|ab)B", |bytes, at| (bytes.get(at..at + 2)? == b"aB").then_some(at + 2)),
+];
+
+/// The ends of the matches of an expression, one behind the other.
+fn matches(expression: usize, bytes: &[u8]) -> Vec<usize> {
+    let (mut at, mut ends) = (0, Vec::new());
+    while at < bytes.len() {
+        let end = EXPRESSIONS[expression].1(bytes, at);
+        ends.extend(end);
+        at = end.unwrap_or(at + 1);
+    }
+    ends
 }
 
 impl Test {
@@ -77,6 +116,10 @@ impl Test {
             Self::Jump(of, at, is_aligned) => {
                 let align = if *is_aligned { ",align" } else { "" };
                 format!("byte_jump:1,{at}{},multiplier 2{align};", relative(of))
+            }
+            Self::Regex(of, number, is_negated) => {
+                let (not, flag) = (if *is_negated { "!" } else { "" }, if *of { "R" } else { "" });
+                format!("pcre:{not}\"/{}/{flag}\";", EXPRESSIONS[*number].0)
             }
         }
     }
@@ -107,6 +150,14 @@ fn hold(tests: &[Test], bytes: &[u8], last: i64) -> bool {
             let to = at + 1 + by;
             to < bytes.len() as i64 && hold(rest, bytes, to)
         }),
+        Test::Regex(of, number, is_negated) => {
+            let from = if *of { usize::try_from(last).expect("a place") } else { 0 };
+            let ends = matches(*number, &bytes[from..]);
+            match is_negated {
+                true => ends.is_empty() && hold(rest, bytes, last),
+                false => ends.into_iter().any(|end| hold(rest, bytes, (from + end) as i64)),
+            }
+        }
     }
 }
 
@@ -128,7 +179,9 @@ fn tests() -> impl Strategy<Value = Vec<Test>> {
     let less = less.prop_map(|((of, at), than)| Test::Less(of, at, than));
     let jump = (at, any::<bool>());
     let jump = jump.prop_map(|((of, at), is_aligned)| Test::Jump(of, at, is_aligned));
-    prop::collection::vec(prop_oneof![4 => content, 1 => less, 1 => jump], 1..5)
+    let regex = (any::<bool>(), 0..EXPRESSIONS.len(), any::<bool>());
+    let regex = regex.prop_map(|(of, number, is_negated)| Test::Regex(of, number, is_negated));
+    prop::collection::vec(prop_oneof![4 => content, 1 => less, 1 => jump, 2 => regex], 1..5)
 }
 
 proptest! {

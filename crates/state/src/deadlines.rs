@@ -144,7 +144,8 @@ impl Queue {
         };
     }
 
-    /// Adds an item that is due by the end of the latest opened slot. Returns the link of its place.
+    /// Adds an item that is due by the end of the latest opened slot. Returns the link of its
+    /// place.
     #[cold]
     fn push_late(&mut self, item: Item) -> u32 {
         self.late.push(Reverse(item));
@@ -185,8 +186,8 @@ impl Queue {
         Some(item)
     }
 
-    /// Opens the first slot that is not empty. `due` gives the present deadline of each place in it,
-    /// or `None` if the place has no entry that is ever due.
+    /// Opens the first slot that is not empty. `due` gives the present deadline of each place in
+    /// it, or `None` if the place has no entry that is ever due.
     pub(crate) fn open(&mut self, cold: &mut [Cold], due: impl Fn(u32, &Cold) -> Option<u64>) {
         if self.first == NEVER {
             return;

@@ -1,4 +1,5 @@
-//! The expiry of entries of a table: the times at which they are due, and the queue of the next ones.
+//! The expiry of entries of a table: the times at which they are due, and the queue of the next
+//! ones.
 #![expect(clippy::indexing_slicing, reason = "each place has cold data")]
 
 use crate::table::{Table, exists};

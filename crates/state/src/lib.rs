@@ -74,10 +74,10 @@
 //! takes about 107 bytes.
 //!
 //! Tables grow with their entries, not with their capacity: by 64 places at a time. The index grows
-//! by a line for every six new entries. Arrays grow by doubling. An array of a megabyte or more reserves address
-//! space for 64 MiB, and the system provides memory for the part in use. Larger arrays double,
-//! without a copy if the allocator can remap pages. A new entry takes the place of an ended one.
-//! Tables return no memory to the system.
+//! by a line for every six new entries. Arrays grow by doubling. An array of a megabyte or more
+//! reserves address space for 64 MiB, and the system provides memory for the part in use. Larger
+//! arrays double, without a copy if the allocator can remap pages. A new entry takes the place of
+//! an ended one. Tables return no memory to the system.
 //!
 //! # Dependents
 //! Flow records depend on entries (`braid_flowcache`). A store knows nothing about records. It

@@ -64,8 +64,8 @@ impl Words {
         self.buffer.resize(self.buffer.len() + count, 0);
     }
 
-    /// Makes sure that there are this many words. Appends whole lines, and some more at a time,
-    /// because each time takes longer than a word.
+    /// Makes sure that there are this many words. Appends whole lines, and more than needed,
+    /// because each extension is slow.
     pub(crate) fn cover(&mut self, count: usize) {
         let missing = count.saturating_sub(self.buffer.len() - self.lead);
         if missing > 0 {

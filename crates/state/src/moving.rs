@@ -93,7 +93,7 @@ impl Tables {
 
     /// Gives the store a mutant.
     #[cfg(feature = "mutants")]
-    pub fn plant(&mut self, mutant: MoveMutant) {
+    pub fn use_mutant(&mut self, mutant: MoveMutant) {
         self.mutants.active = Some(mutant);
     }
 }

@@ -1,5 +1,5 @@
-//! Mutants: deliberate mistakes in moving state, and in creating and ending entries. Tests show that
-//! the comparison of engines finds each of them. A mutant can be active only with the feature
+//! Mutants: deliberate mistakes in moving state, and in creating and ending entries. Tests show
+//! that the comparison of engines finds each of them. A mutant can be active only with the feature
 //! `mutants`.
 
 /// A mutant of moving state, or of creating and ending entries.

@@ -150,8 +150,8 @@ impl<D: Dependents> Store<D> {
         self.tables.slot_shape(table)
     }
 
-    /// The entry with this packed key. The lookup does not renew the entry: for programs of timers
-    /// and expiries.
+    /// The entry with this packed key. For programs of timers and expiries: does not renew the
+    /// entry.
     #[must_use]
     #[inline]
     pub fn find(&mut self, table: TableRef, key: &[u64]) -> Option<Handle> {
@@ -160,7 +160,7 @@ impl<D: Dependents> Store<D> {
         Some(Handle::of(head, place))
     }
 
-    /// The entry with this packed key. The lookup renews the entry's group: for packets' programs.
+    /// The entry with this packed key. For packets' programs: renews the entry's group.
     #[inline]
     pub fn find_seen(&mut self, table: TableRef, key: &[u64], now: u64) -> Option<Handle> {
         let hash = self.tables.hash().hash(key);
@@ -197,9 +197,9 @@ impl<D: Dependents> Store<D> {
         }
     }
 
-    /// As [`Store::find_hinted`], without the slots. The error is for [`Store::create_in_room`]: the
-    /// table has no such entry. A lookup of a short key that repeats the run's latest one needs no
-    /// search if that one has found nothing and no entry was created since.
+    /// As [`Store::find_hinted`], without the slots. Returns an error if there is no such entry;
+    /// pass it to [`Store::create_in_room`]. A lookup of a short key that repeats the run's latest
+    /// one needs no search if that one has found nothing and no entry was created since.
     #[inline(always)]
     pub fn find_or_absent(
         &mut self,

@@ -324,7 +324,8 @@ impl Tables {
     }
 
     /// The root of the group to which a new entry will belong: the place of an existing entry, or
-    /// `None` if the new entry is a root. The error is that it needs a partner that does not exist.
+    /// `None` if the new entry is a root. Returns an error if the new entry needs a partner that
+    /// does not exist.
     #[inline(always)]
     pub(crate) fn root_for(&self, table: TableRef, new: &New<'_>) -> Result<Option<u32>, ()> {
         let Some(with) = self.at(table).site.partner else { return Ok(None) };
@@ -463,8 +464,8 @@ impl Tables {
         (next, next_state)
     }
 
-    /// The table whose queue has the first entry that is due by `until`, and the time of this entry.
-    /// `last_used` gives the time at which the dependents of a group were last used.
+    /// The table whose queue has the first entry that is due by `until`, and the time of this
+    /// entry. `last_used` gives the time at which the dependents of a group were last used.
     #[inline]
     pub(crate) fn first_due(
         &mut self,

@@ -1,7 +1,7 @@
 //! The flows of datagrams that a function inspects by signatures.
 //!
-//! A flow is known from its first datagram on, whose sender is the client, until none has come for a
-//! time. Each function has flows of its own.
+//! A flow is known from its first datagram on, whose sender is the client, until none has come for
+//! a time. Each function has flows of its own.
 
 use crate::follower::Part;
 use crate::function::Function;
@@ -14,7 +14,8 @@ use braid_tcp::{Reader, Stored, put_bytes};
 use foldhash::fast::RandomState;
 use hashlink::LinkedHashMap;
 
-/// The most flows that a function knows. Beyond that, the one that was idle for longest is forgotten.
+/// The most flows that a function knows. Beyond that, the one that was idle for longest is
+/// forgotten.
 pub const MAX_FLOWS: usize = 65_536;
 /// The most memory of the flows of a function. Beyond that, likewise.
 pub const MAX_MEMORY: usize = 64 << 20;
@@ -148,8 +149,8 @@ impl Flows {
         }
     }
 
-    /// Reads flows. `reasons`: the names of reasons as they were written. `is_same`: the function has
-    /// the same parameters with signatures.
+    /// Reads flows. `reasons`: the names of reasons as they were written. `is_same`: the function
+    /// has the same parameters with signatures.
     pub fn get(
         from: &mut Reader<'_>,
         function: &Function,

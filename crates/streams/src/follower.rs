@@ -64,7 +64,8 @@ impl Follower {
     }
 
     /// The next bytes of a direction have come. Signatures inspect them, and they are searched for
-    /// the patterns of some parameters. After a change of such a parameter, the searches begin anew.
+    /// the patterns of some parameters. After a change of such a parameter, the searches begin
+    /// anew.
     pub fn data(
         &mut self,
         data: &Data<'_>,

@@ -46,8 +46,8 @@ impl Inspected<'_> {
         sets.any(Signatures::has_datagrams)
     }
 
-    /// Inspects by the signatures of a parameter, by its number among those of the function, and runs
-    /// a program for each alert until one of them gives up or resets the connection.
+    /// Inspects by the signatures of a parameter, by its number among those of the function, and
+    /// runs a program for each alert until one of them gives up or resets the connection.
     pub fn by(
         &mut self,
         number: usize,

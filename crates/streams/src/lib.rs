@@ -1,5 +1,5 @@
-//! TCP stacks for chains: what a packet brings for the connections of stream functions, and which of
-//! their programs run. Alerts of signatures about datagrams run programs, too.
+//! TCP stacks for chains: what a packet brings for the connections of stream functions, and which
+//! of their programs run. Alerts of signatures about datagrams run programs, too.
 //!
 //! A [`Stack`] follows the connections of one function, or once for several functions that see the
 //! same packets (Microboxes, Liu et al., SIGCOMM 2018, §3.2 and §4). Packets pass through it

@@ -12,8 +12,8 @@ pub type Matches = Vec<(ParamId, Option<u32>)>;
 /// What a program sees of the event for which it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct View<'a> {
-    /// The flow of the bytes, from their sender to their receiver. For events without bytes: from the
-    /// client to the server.
+    /// The flow of the bytes, from their sender to their receiver. For events without bytes: from
+    /// the client to the server.
     pub flow: FlowKey,
     /// The number of bytes that have come.
     pub len: u64,

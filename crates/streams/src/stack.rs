@@ -63,6 +63,8 @@ impl Known {
 struct Brought {
     /// The packet's number.
     number: Option<u64>,
+    /// By function: whether it has had the packet.
+    had: Vec<bool>,
     /// Its connection.
     connection: Option<ConnectionId>,
     /// The place of what the stack keeps of the connection.
@@ -108,10 +110,10 @@ impl Stack {
             missed: functions.iter().map(|_| Missed::default()).collect(),
             lately: functions.iter().map(|_| Lately::default()).collect(),
             flows: functions.iter().map(|_| Flows::default()).collect(),
+            brought: Brought { had: vec![false; functions.len()], ..Brought::default() },
             functions,
             known: Slab::new(),
             places: HashMap::default(),
-            brought: Brought::default(),
             owed: Vec::new(),
             matches: Matches::new(),
         }
@@ -159,7 +161,8 @@ impl Stack {
         noted.collect()
     }
 
-    /// A parameter of a function has changed. If its patterns are searched, the searches begin anew.
+    /// A parameter of a function has changed. If its patterns are searched, the searches begin
+    /// anew.
     pub fn changed(&mut self, function: usize, param: ParamId) {
         if let Some(function) = self.functions.get_mut(function)
             && (function.scanned.contains(&param) || function.inspected.contains(&param))
@@ -169,7 +172,8 @@ impl Stack {
     }
 
     /// Gives a packet to one of the functions, and runs its programs by `run`. `number` tells the
-    /// packets apart: the first function that gets a packet lets the stack take it.
+    /// packets apart: the first function that gets a packet lets the stack take it. If a function
+    /// gets a packet again, another one has turned the packet around, so the stack takes it again.
     pub fn packet(
         &mut self,
         number: u64,
@@ -180,9 +184,13 @@ impl Stack {
         if layout.has(Header::Udp) {
             return self.datagram(packet, layout, (function, params), run);
         }
-        if self.brought.number != Some(number) {
+        if self.brought.number != Some(number) || self.brought.had.get(function) == Some(&true) {
             self.take(packet, layout);
             self.brought.number = Some(number);
+            self.brought.had.fill(false);
+        }
+        if let Some(had) = self.brought.had.get_mut(function) {
+            *had = true;
         }
         let now = packet.time_ns;
         let (Some(of), Some(lately), Some(missed)) = (
@@ -369,8 +377,8 @@ impl Stack {
         if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at)) {
             known.aborted = Some(client);
         }
-        // The receiver does not get the packet, so it still waits for the packet's first new byte, or
-        // for its FIN.
+        // The receiver does not get the packet, so it still waits for the packet's first new byte,
+        // or for its FIN.
         let first = self.brought.events.iter().filter(of_it).find_map(|event| match event.what {
             What::Data(of, offset, _) | What::Gap(of, offset) if of == direction => Some(offset),
             _ => None,

@@ -7,7 +7,7 @@ use crate::finding::{Gap, Overlap};
 use crate::lists::List;
 use crate::options::Options;
 use crate::place::{ConnectionId, Place, Progress, Restored};
-use crate::policy::Policy;
+use crate::policies::Policies;
 use crate::report::{Ended, Opening, Report, State};
 use crate::segment::{Flags, Segment, Syn};
 use crate::seq::Seq;
@@ -67,16 +67,16 @@ impl<S: Sink> Output for To<'_, S> {
 
 impl Connection {
     /// A connection whose first packet is this segment.
-    pub fn new(id: ConnectionId, segment: &Segment<'_>, policy: Policy) -> Self {
+    pub fn new(id: ConnectionId, segment: &Segment<'_>, policies: &Policies) -> Self {
         // The end that answers a SYN did not open the connection.
         let is_answer = segment.has(Flags::SYN) && segment.has(Flags::ACK);
         let flow = if is_answer { segment.flow.reversed() } else { segment.flow };
-        let side = || Side::new(Stream::new(policy));
+        let side = |receiver| Side::new(Stream::new(policies.of(flow.version, receiver)));
         Self {
             id,
             flow,
             opening: Opening::MidStream,
-            sides: Pair { forward: side(), backward: side() },
+            sides: Pair { forward: side(flow.dst), backward: side(flow.src) },
             is_open: false,
             is_over: false,
             over_ns: 0,
@@ -86,11 +86,11 @@ impl Connection {
     }
 
     /// A monitor takes over the connection, which was saved.
-    pub fn begin_anew(&mut self, id: ConnectionId, policy: Policy) {
+    pub fn begin_anew(&mut self, id: ConnectionId, policies: &Policies) {
         self.id = id;
-        for direction in Direction::BOTH {
-            self.sides.of_mut(direction).stream.policy = policy;
-        }
+        let FlowKey { version, src, dst, .. } = self.flow;
+        self.sides.forward.stream.policy = policies.of(version, dst);
+        self.sides.backward.stream.policy = policies.of(version, src);
     }
 
     /// What a monitor tells of the connection after it was restored.
@@ -149,7 +149,8 @@ impl Connection {
         To { sink, place: self.place(direction) }
     }
 
-    /// Takes over the SYN of the end that opens the connection, which came before its first segment.
+    /// Takes over the SYN of the end that opens the connection, which came before its first
+    /// segment.
     pub fn open(&mut self, syn: Syn) {
         let from = &mut self.sides.forward;
         from.open(syn);
@@ -158,10 +159,12 @@ impl Connection {
     }
 
     /// Whether a segment shows that a new connection between the same ends has begun. A SYN shows
-    /// that if the old connection is over. Otherwise it may be forged, so it waits for the answer.
+    /// that if the old connection is over, also with the number of the last SYN: a host that has
+    /// forgotten the old connection takes it. Otherwise it may be forged, so it waits for the answer.
     pub fn reopened_by(&mut self, segment: &Segment<'_>, now_ns: u64) -> Option<Reopened> {
         let direction = self.direction(segment);
-        let is_over = self.is_over || self.is_closing();
+        let has_ended = self.is_over;
+        let is_over = has_ended || self.is_closing();
         let (from, to) = self.sides.split(direction);
         let waits = |side: &Side, seq: Seq| side.candidate.filter(|syn| syn.isn.plus(1) == seq);
         if segment.has(Flags::RST) {
@@ -178,7 +181,7 @@ impl Connection {
             let syn = waits(to, segment.ack);
             return syn.is_some().then_some(Reopened { syn });
         }
-        if from.isn == Some(segment.seq) {
+        if from.isn == Some(segment.seq) && !has_ended {
             return None;
         }
         if is_over {
@@ -509,9 +512,9 @@ impl Connection {
     }
 }
 
-/// Whether a number is that of the next byte: the one behind all bytes that were delivered. A monitor
-/// that may lack packets also takes the one behind all that were sent, and the one that the receiver
-/// has acknowledged last.
+/// Whether a number is that of the next byte: the one behind all bytes that were delivered. A
+/// monitor that may lack packets also takes the one behind all that were sent, and the one that the
+/// receiver has acknowledged last.
 fn is_next(from: &Side, to: &Side, seq: Seq, options: &Options) -> bool {
     let offset = from.offset(seq);
     let fin = u64::from(from.stream.fin().is_some());

@@ -6,8 +6,8 @@
 //! ([`Traffic`]), and the *monitor level* follows both ends of a connection ([`State`], RFC 9293)
 //! and reassembles both streams ([`Stream`]).
 //!
-//! Urgent bytes stay in the stream, as RFC 6093 §5 advises applications to read them. A stream whose
-//! start was not seen begins with the first byte that the monitor knows of.
+//! Urgent bytes stay in the stream, as RFC 6093 §5 advises applications to read them. A stream
+//! whose start was not seen begins with the first byte that the monitor knows of.
 //!
 //! All memory has a limit ([`Options`]), and each loss is counted ([`Counts`], [`SideReport`]).
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod lists;
 mod monitor;
 mod options;
 mod place;
+mod policies;
 mod policy;
 mod report;
 mod saved;
@@ -37,6 +38,7 @@ pub use finding::{Gap, Overlap, Why};
 pub use monitor::{Counts, Monitor};
 pub use options::{Checksums, Options};
 pub use place::{ConnectionId, Place, Progress, Restored};
+pub use policies::{Policies, PolicyOf};
 pub use policy::{Kept, Policy};
 pub use report::{Began, Ended, Opening, Report, SideReport, State, Traffic};
 pub use saved::{Reader, Stored, put_bytes};

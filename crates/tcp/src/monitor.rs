@@ -38,7 +38,8 @@ pub struct Counts {
     pub malformed: u64,
     /// Segments that were left out because of a wrong checksum.
     pub wrong_checksums: u64,
-    /// Segments with a wrong checksum that count ([`Checksums::Learned`]). They are among `segments`.
+    /// Segments with a wrong checksum that count ([`Checksums::Learned`]). They are among
+    /// `segments`.
     pub unverified: u64,
     /// Segments whose payload is not captured as a whole. They are among `segments`.
     pub cut: u64,
@@ -175,8 +176,8 @@ impl Monitor {
         Some(id)
     }
 
-    /// Ends the connection of a flow, in any direction, as if each end had sent a RST. Returns how far
-    /// both streams were.
+    /// Ends the connection of a flow, in any direction, as if each end had sent a RST. Returns how
+    /// far both streams were.
     pub fn abort<S: Sink>(&mut self, flow: FlowKey, sink: &mut S) -> Pair<Progress> {
         let at = self.table.get(&flow.bidirectional()).copied();
         let connection = at.and_then(|at| Some((at, self.connections.get(at)?)));
@@ -190,15 +191,15 @@ impl Monitor {
         reached
     }
 
-    /// How far both directions of a connection have been delivered, for a flow in any direction. `None`
-    /// if there is no such connection.
+    /// How far both directions of a connection have been delivered, for a flow in any direction.
+    /// `None` if there is no such connection.
     pub fn progress(&mut self, flow: FlowKey) -> Option<Pair<Progress>> {
         let at = self.table.get(&flow.bidirectional()).copied()?;
         self.connections.get(at).map(|connection| connection.progress())
     }
 
-    /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes). It
-    /// counts towards the limit until the sink learns that the connection is forgotten.
+    /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes).
+    /// It counts towards the limit until the sink learns that the connection is forgotten.
     pub fn charge(&mut self, flow: FlowKey, bytes: usize) {
         let at = self.table.get(&flow.bidirectional()).copied();
         if let Some(connection) = at.and_then(|at| self.connections.get(at)) {
@@ -207,7 +208,8 @@ impl Monitor {
         }
     }
 
-    /// Ends all connections: first the ones that are over, then the unconfirmed ones, then the rest.
+    /// Ends all connections: first the ones that are over, then the unconfirmed ones, then the
+    /// rest.
     pub fn finish<S: Sink>(&mut self, sink: &mut S) {
         for list in [List::Done, List::Unconfirmed, List::Live] {
             while let Some(at) = self.connections.oldest(list) {
@@ -218,7 +220,7 @@ impl Monitor {
 
     fn open(&mut self, key: FlowKey, segment: &Segment<'_>, syn: Option<Syn>) -> usize {
         let id = ConnectionId(self.counts.connections);
-        let mut connection = Connection::new(id, segment, self.options.policy);
+        let mut connection = Connection::new(id, segment, &self.options.policies);
         if let Some(syn) = syn {
             connection.open(syn);
         }
@@ -273,7 +275,8 @@ impl Monitor {
                 Some(known) if known.id.0 >= first => return None,
                 Some(known) => known.restored(known.is_as_far_as(&saved)),
                 None => {
-                    saved.begin_anew(ConnectionId(self.counts.connections), self.options.policy);
+                    let id = ConnectionId(self.counts.connections);
+                    saved.begin_anew(id, &self.options.policies);
                     let restored = saved.restored(true);
                     self.add(key, saved);
                     restored

@@ -1,12 +1,12 @@
 //! What a monitor may use, and how it decides.
 
-use crate::policy::Policy;
+use crate::policies::Policies;
 
 /// What a monitor may use, and how it decides.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which bytes count where segments disagree.
-    pub policy: Policy,
+    /// Which bytes count where segments to a host disagree.
+    pub policies: Policies,
     /// The memory that waiting bytes of one stream may use (bytes). At the limit, missing bytes are
     /// given up ([`crate::Why::Memory`]), and the stream goes on behind them.
     pub stream_memory: usize,
@@ -31,16 +31,16 @@ pub enum Checksums {
     /// They are left out.
     Verified,
     /// They are left out once their end of the connection has sent a segment with a right checksum.
-    /// In captures of a host, all of its own segments may have wrong ones, because its network device
-    /// fills them in later. A receiver drops segments with wrong ones, so no connection goes on
-    /// without right ones otherwise.
+    /// In captures of a host, all of its own segments may have wrong ones, because its network
+    /// device fills them in later. A receiver drops segments with wrong ones, so no connection goes
+    /// on without right ones otherwise.
     Learned,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
+            policies: Policies::default(),
             stream_memory: 1 << 20,
             memory: 256 << 20,
             patience_ns: 1_000_000_000,

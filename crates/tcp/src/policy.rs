@@ -44,11 +44,24 @@ pub enum Policy {
     /// The rule of Linux since 2.4: as `Bsd`, and the later segment also wins if it begins where
     /// the earlier one does and ends behind it.
     Linux,
+    /// The rule of Linux up to 2.2: as `Bsd`, and the later segment also wins if it begins where the
+    /// earlier one does and does not end in front of its end.
+    OldLinux,
+    /// The rule of Solaris and HP-UX 11: the later segment wins if it begins no later than the
+    /// earlier one and does not end in front of its end, or if it ends behind it.
+    Solaris,
 }
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Policy; 4] = [Policy::First, Policy::Last, Policy::Bsd, Policy::Linux];
+    pub const ALL: [Policy; 6] = [
+        Policy::First,
+        Policy::Last,
+        Policy::Bsd,
+        Policy::Linux,
+        Policy::OldLinux,
+        Policy::Solaris,
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -58,6 +71,8 @@ impl Policy {
             Policy::Last => "last",
             Policy::Bsd => "bsd",
             Policy::Linux => "linux",
+            Policy::OldLinux => "old-linux",
+            Policy::Solaris => "solaris",
         }
     }
 
@@ -65,12 +80,16 @@ impl Policy {
     #[must_use]
     pub fn decide(self, earlier: &Range<u64>, later: &Range<u64>) -> Kept {
         let begins_before = later.start < earlier.start;
-        let is_longer = later.start == earlier.start && later.end > earlier.end;
+        let begins_with = later.start == earlier.start;
+        let ends_behind = later.end > earlier.end;
+        let ends_before = later.end < earlier.end;
         let is_later = match self {
             Policy::First => false,
             Policy::Last => true,
             Policy::Bsd => begins_before,
-            Policy::Linux => begins_before || is_longer,
+            Policy::Linux => begins_before || begins_with && ends_behind,
+            Policy::OldLinux => begins_before || begins_with && !ends_before,
+            Policy::Solaris => ends_behind || (begins_before || begins_with) && !ends_before,
         };
         if is_later { Kept::Later } else { Kept::Earlier }
     }
@@ -110,6 +129,8 @@ mod tests {
             (Policy::Last, [[true; 3]; 3]),
             (Policy::Bsd, [[true; 3], [false; 3], [false; 3]]),
             (Policy::Linux, [[true; 3], [false, false, true], [false; 3]]),
+            (Policy::OldLinux, [[true; 3], [false, true, true], [false; 3]]),
+            (Policy::Solaris, [[false, true, true], [false, true, true], [false, false, true]]),
         ] {
             for (begin, row) in begins.into_iter().zip(later_wins) {
                 for (end, wins) in ends.into_iter().zip(row) {
@@ -126,6 +147,9 @@ mod tests {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
         let why = "bsdd".parse::<Policy>().unwrap_err();
-        assert_eq!(why, "there is no policy `bsdd`; the policies are first, last, bsd, linux");
+        assert_eq!(
+            why,
+            "there is no policy `bsdd`; the policies are first, last, bsd, linux, old-linux, solaris"
+        );
     }
 }

@@ -20,8 +20,8 @@ pub trait Sink {
     /// Bytes that still wait for earlier ones have come again, and are not the same.
     fn overlap(&mut self, _place: &Place, _overlap: Overlap) {}
 
-    /// A connection is open: both ends have agreed, or the monitor has picked it up later. The place
-    /// is the client's direction. Bytes may have come before: with a SYN, or of an incomplete
+    /// A connection is open: both ends have agreed, or the monitor has picked it up later. The
+    /// place is the client's direction. Bytes may have come before: with a SYN, or of an incomplete
     /// handshake.
     fn opened(&mut self, _place: &Place) {}
 
@@ -29,7 +29,7 @@ pub trait Sink {
     /// of it may still follow. The place is the client's direction.
     fn over(&mut self, _place: &Place) {}
 
-    /// The monitor forgets a connection: a time after its end, at the end of the capture, or because
-    /// it has given the connection up.
+    /// The monitor forgets a connection: a time after its end, at the end of the capture, or
+    /// because it has given the connection up.
     fn closed(&mut self, _report: &Report) {}
 }

@@ -1,7 +1,7 @@
 //! Tests of chains that the analysis divides over workers. The engines of the workers do what the
-//! reference engine with shards does. Where the analysis says that workers share nothing, one worker
-//! does the same, and no entry is used by packets of two workers. Limits in portions are those of
-//! chains of their own.
+//! reference engine with shards does. Where the analysis says that workers share nothing, one
+//! worker does the same, and no entry is used by packets of two workers. Limits in portions are
+//! those of chains of their own.
 
 use braid_compiler::sharding::{Placement, Sharding, Verdict, divide, sharding};
 use braid_ir::chain::{Chain, Change, Control};
@@ -509,8 +509,8 @@ chain fragments {
 }
 ";
 
-/// Functions and rules see the ports 0 in later fragments: an entry for these fragments belongs to a
-/// pair of hosts. So all later fragments between two hosts have one worker, whatever the first
+/// Functions and rules see the ports 0 in later fragments: an entry for these fragments belongs to
+/// a pair of hosts. So all later fragments between two hosts have one worker, whatever the first
 /// fragments' workers are.
 #[test]
 fn later_fragments_have_the_worker_of_their_entry() {

@@ -176,8 +176,8 @@ fn example_resets_telnet_sessions_that_change_routes() {
 #[test]
 fn example_holds_telnet_clients_that_change_routes_for_two_seconds() {
     let captured = captured();
-    // What each session has typed, as long as none of it was dropped. The capture has its packets in
-    // order, and each once.
+    // What each session has typed, as long as none of it was dropped. The capture has its packets
+    // in order, and each once.
     let mut typed: BTreeMap<u16, Option<Vec<u8>>> = BTreeMap::new();
     let mut held: BTreeMap<[u8; 4], u64> = BTreeMap::new();
     let (mut dropped, mut passed) = (0, 0);

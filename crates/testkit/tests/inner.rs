@@ -8,7 +8,8 @@ use braid_testkit::harness::{self, ENGINES, Form};
 use braid_testkit::packet::parse;
 use braid_testkit::record::{Detail, Output, Stimulus, record};
 
-/// The fields that are compared: the header inside and its field, and the parser's header and field.
+/// The fields that are compared: the header inside and its field, and the parser's header and
+/// field.
 const FIELDS: [(&str, &str, Header, Field); 32] = [
     ("ip", "src", Header::Ip4, Field::IpSrc),
     ("ip", "dst", Header::Ip4, Field::IpDst),

@@ -70,8 +70,8 @@ fn marked(chain: &Chain, packets: &[(u64, usize, usize)]) -> Vec<(u128, u128)> {
     trace.outputs.iter().map(leaving).collect()
 }
 
-/// What a source's packet of `cost`, `gone` ns after the last one, does to the source's two buckets,
-/// and the colour that it gets.
+/// What a source's packet of `cost`, `gone` ns after the last one, does to the source's two
+/// buckets, and the colour that it gets.
 type Meter = Box<dyn Fn(&mut [Lack; 2], u128, u128) -> u128>;
 
 /// Runs markers that `draw` makes, as a call with its meter, and compares every packet's colour.

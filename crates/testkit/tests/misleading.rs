@@ -230,8 +230,8 @@ fn chosen(chain: &Chain, packets: &[Packet]) -> [usize; 3] {
     counts
 }
 
-/// Whether workers choose a member more often than the placement says: in one row, members are chosen
-/// equally often, or once more. Each worker chooses a member at most once more.
+/// Whether workers choose a member more often than the placement says: in one row, members are
+/// chosen equally often, or once more. Each worker chooses a member at most once more.
 fn is_unfair(chain: &Chain, found: &Sharding, seed: u64) -> bool {
     let counts = chosen(&divide_as(chain.clone(), found), &packets(seed));
     let [low, .., high] = {

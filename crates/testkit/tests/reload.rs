@@ -176,8 +176,8 @@ fn state_that_moves_takes_new_values_as_a_copy_does() {
     }
 }
 
-/// What a mapping becomes when it moves to a NAPT with a shorter time-out and another pool of ports:
-/// whether it has expired in time, and the port of the next mapping.
+/// What a mapping becomes when it moves to a NAPT with a shorter time-out and another pool of
+/// ports: whether it has expired in time, and the port of the next mapping.
 fn moved_mapping(mutant: Option<MoveMutant>) -> (bool, u128) {
     let (chain, next) = (
         napt("", "public: 198.51.100.1"),

@@ -41,11 +41,25 @@ fn solver() -> Option<Solver> {
     }
 }
 
-/// The chain of a text.
+/// A folder from which chains read files.
+struct Folder(&'static str);
+
+impl Loader for Folder {
+    fn read(&self, path: &str, _: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(format!("{}/{path}", self.0)).map_err(|why| format!("{path}: {why}"))
+    }
+}
+
+/// The chain of a text that names no files.
 fn chain(text: &str) -> Chain {
+    chain_with(text, &NoFiles)
+}
+
+/// The chain of a text, with the files that it names.
+fn chain_with(text: &str, files: &dyn Loader) -> Chain {
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
-    let compiled = compile(("chain.braid", text), &library, &NoFiles);
+    let compiled = compile(("chain.braid", text), &library, files);
     let unit = compiled.unit.unwrap_or_else(|| panic!("the chain has errors: {text}"));
     unit.chains.into_iter().next().expect("a chain")
 }
@@ -271,6 +285,30 @@ fn entry_that_is_looked_up_before_paths_meet_is_proven() {
     assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
 }
 
+/// The synthesis knows the protocol of TCP and UDP packets, and so computes the first remainder and
+/// the first quotient. The ports remain unknown.
+#[test]
+fn quotients_of_numbers_that_the_synthesis_knows_are_proven() {
+    let Some(solver) = solver() else { return };
+    let parts = "event PART extends EVENT { proto: u16, high: u16, port: u16, part: u16 }
+    nf parts() {
+      match {
+        has l4 => {
+          emit PART {
+            proto: u16(inet.proto) % 3,
+            high: u16(inet.proto) / 5,
+            port: u16(l4.dport) % 1000,
+            part: u16(l4.sport) / 7,
+          };
+          output;
+        }
+        else => output;
+      }
+    }";
+    let report = found(&between(parts, &["parts"]), None, &solver);
+    assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
+}
+
 #[test]
 fn program_for_other_packets_than_asked_for_is_refuted() {
     let Some(solver) = solver() else { return };
@@ -281,4 +319,15 @@ fn program_for_other_packets_than_asked_for_is_refuted() {
     let report = verify(&chain, &graph, &mut programs, &solver, &mut |_| true);
     assert_eq!(report.overall(), Overall::Refuted);
     assert!(!report.shapes.is_empty());
+}
+
+#[test]
+fn first_example_is_proven() {
+    let Some(solver) = solver() else { return };
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let source = std::fs::read_to_string(format!("{examples}/demo.braid")).expect("an example");
+    let chain = chain_with(&source, &Folder(examples));
+    let report = found(&chain, None, &solver);
+    assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
+    assert!(report.cases.len() >= 40, "{} programs", report.cases.len());
 }

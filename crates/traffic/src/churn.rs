@@ -27,8 +27,8 @@ pub enum Sizes {
         /// The index of the tail. The smaller, the heavier.
         index: f64,
     },
-    /// Quantiles: a share of the flows (0 to 1), and the most packets of these flows. Between two of
-    /// them, the logarithm of the size is evenly distributed.
+    /// Quantiles: a share of the flows (0 to 1), and the most packets of these flows. Between two
+    /// of them, the logarithm of the size is evenly distributed.
     Quantiles(Vec<(f64, u32)>),
 }
 

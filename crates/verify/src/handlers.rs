@@ -1,5 +1,5 @@
-//! The handlers of events, in the original chain: they run right behind the operation that publishes
-//! the event.
+//! The handlers of events, in the original chain: they run right behind the operation that
+//! publishes the event.
 
 use braid_ir::chain::Chain;
 use braid_ir::model::{EventArg, EventId, Op, Term as Ending};

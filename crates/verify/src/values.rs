@@ -2,7 +2,7 @@
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, CmpOp, Op, ParamId, SetRef, Ty, ValueId};
+use braid_ir::model::{BinOp, CmpOp, Op, ParamId, SetRef, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 
 use crate::term::{BitOp, Sort, Term, Terms, mask};
@@ -237,6 +237,9 @@ fn binary(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     }
 }
 
+/// The largest number whose quotients by constants solvers compute. Larger ones take them too long.
+const MOST_DIVIDED: Word = 0xffff;
+
 /// Products and quotients. With two unknown operands they are functions with few known facts,
 /// because solvers are slow on them.
 fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
@@ -256,6 +259,11 @@ fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     if op == BinOp::Div && terms.constant(b) == Some(1) {
         return a;
     }
+    if let Some(y) = terms.constant(b).filter(|y| *y > 0)
+        && terms.most(a) <= MOST_DIVIDED
+    {
+        return divided(terms, op, a, (b, y));
+    }
     let result = terms.apply(format!("{op:?} {width}"), &[a, b], Sort::Bits(width));
     let zero = terms.bits(width, 0);
     let (by_zero, no_more) = (terms.eq(b, zero), terms.at_most(result, a));
@@ -268,6 +276,20 @@ fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
         terms.facts.push(fact);
     }
     result
+}
+
+/// The quotient or the remainder of a small number by a constant `b`, which is `y`. The facts leave
+/// one value, so that solvers find it where they know the number.
+fn divided(terms: &mut Terms, op: BinOp, a: Term, (b, y): (Term, Word)) -> Term {
+    let width = terms.width(a);
+    let quotient = terms.apply(format!("{:?} {width}", BinOp::Div), &[a, b], Sort::Bits(width));
+    let most = terms.most(a) / y;
+    let most = terms.bits(width, most);
+    let product = product(terms, quotient, b);
+    let rest = terms.op(BitOp::Sub, a, product);
+    let facts = [terms.at_most(quotient, most), terms.at_most(product, a), terms.less(rest, b)];
+    terms.facts.extend(facts);
+    if op == BinOp::Div { quotient } else { rest }
 }
 
 fn product(terms: &mut Terms, a: Term, b: Term) -> Term {

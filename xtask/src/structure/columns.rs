@@ -1,4 +1,4 @@
-//! Rules on documents: lines wrap at 100 columns, and rows of tables are lines.
+//! Rules on documents and comments: lines wrap at 100 columns, and rows of tables are lines.
 
 use super::allowed::{self, Found};
 use super::{File, files};
@@ -6,18 +6,24 @@ use super::{File, files};
 /// The most characters of a line.
 const COLUMNS: usize = 100;
 
-/// Lines of documents wrap, except in tables and code blocks. An exception counts the long lines of
-/// a document.
+/// Sources whose comments do not wrap yet.
+const UNWRAPPED: &str = "crates/signatures/";
+
+/// Lines of documents and of comments wrap, except in tables and code blocks. An exception counts
+/// the long lines of a file.
 #[must_use]
 pub fn documents_wrap() -> Vec<String> {
     allowed::check("columns", &long_lines())
 }
 
-/// The long lines of each document.
+/// The long lines of each document, and the long comments of each source.
 #[must_use]
 pub fn long_lines() -> Found {
-    let all = documents().into_iter().map(|file| (file.path.clone(), long(&file)));
-    all.filter(|(_, lines)| !lines.is_empty()).collect()
+    let documents = documents().into_iter().map(|file| (file.path.clone(), long(&file)));
+    let wraps = |file: &File| !file.path.starts_with(UNWRAPPED);
+    let sources = files(&[".rs"]).into_iter().filter(wraps);
+    let sources = sources.map(|file| (file.path.clone(), long_comments(&file)));
+    documents.chain(sources).filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
 /// Every row of a table has a line of its own, also after paragraphs were wrapped again.
@@ -63,6 +69,24 @@ fn long(file: &File) -> Vec<String> {
     found
 }
 
+/// The long comments of a source that have lines of their own. Code in comments may be long.
+fn long_comments(file: &File) -> Vec<String> {
+    let (mut code, mut found) = (false, Vec::new());
+    for (number, line) in (1..).zip(file.text.lines()) {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            code = false;
+            continue;
+        };
+        let comment = comment.trim_start_matches(['/', '!']).trim_start();
+        code ^= comment.starts_with("```");
+        let exempt = code || !comment.contains(' ') || comment.starts_with('|');
+        if !exempt && line.chars().count() > COLUMNS {
+            found.push(format!("{}:{number}: {} columns", file.path, line.chars().count()));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +97,17 @@ mod tests {
         let text = format!("{line}\n| {line} |\n```\n{line}\n```\nshort\n{line}\n");
         let found = long(&File { path: "p".to_owned(), text });
         assert_eq!(found, ["p:1: 105 columns", "p:7: 105 columns"]);
+    }
+
+    #[test]
+    fn long_comment_is_found_outside_of_code() {
+        let words = "word ".repeat(20);
+        let text = format!(
+            "    //! {words}\nlet a = b; // {words}\n/// ```\n/// {words}\n/// ```\n/// | {words}\n"
+        );
+        let found =
+            long_comments(&File { path: "p".to_owned(), text: format!("{text}// {words}\n") });
+        assert_eq!(found, ["p:1: 108 columns", "p:7: 103 columns"]);
     }
 
     #[test]

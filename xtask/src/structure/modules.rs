@@ -76,8 +76,8 @@ impl Modules {
         circles_of(&self.imports())
     }
 
-    /// Groups of folders, and of modules beside them, that all import each other. A folder counts as
-    /// one unit with everything below it and the file of its name. Such a unit may be part of a
+    /// Groups of folders, and of modules beside them, that all import each other. A folder counts
+    /// as one unit with everything below it and the file of its name. Such a unit may be part of a
     /// larger one.
     #[must_use]
     pub fn folder_circles(&self) -> Vec<BTreeSet<Path>> {

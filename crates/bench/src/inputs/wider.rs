@@ -11,7 +11,7 @@ use super::common::{SEED, mask};
 const SHORTER: u64 = 4;
 /// No prefix becomes shorter than this, so that the rule still names a network.
 const SHORTEST: u32 = 8;
-/// Number of ports in the ranges that single ports become, in one case of two.
+/// One single port of two becomes a range of this many ports.
 const RANGE: u16 = 16;
 
 /// Widens the rules of a ClassBench file at random and shuffles them. Every packet that matches an

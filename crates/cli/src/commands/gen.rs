@@ -97,7 +97,8 @@ struct FlowsArgs {
     /// How packets arrive: regular (equal gaps) or poisson (independent of each other)
     #[arg(long, value_parser = arrivals, default_value = "regular")]
     arrivals: Arrivals,
-    /// Frame sizes in bytes without FCS: a size, a range A..B, or imix (7 of 60, 4 of 590, 1 of 1514)
+    /// Frame sizes in bytes without FCS: a size, a range A..B, or imix (7 of 60, 4 of 590, 1 of
+    /// 1514)
     #[arg(long, default_value = "60")]
     size: FrameSize,
     /// The Pareto index of the flows' sizes, such as 1.2 [default: equal sizes]
@@ -136,8 +137,8 @@ struct Common {
     /// The same seed gives the same capture
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// The time of the start, in seconds since the epoch [default: 2025-01-01T00:00:00Z; for repeat,
-    /// when the capture starts]
+    /// The time of the start, in seconds since the epoch [default: 2025-01-01T00:00:00Z; for
+    /// repeat, when the capture starts]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<u64>,
 }

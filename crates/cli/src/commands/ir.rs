@@ -18,8 +18,8 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::load::{self, Choice};
 use crate::output::Output;
 
-/// Print the lowered form of the functions of a file and of all functions that its chains use; with --shape, the
-/// program that a chain becomes
+/// Print the lowered form of the functions of a file and of all functions that its chains use; with
+/// --shape, the program that a chain becomes
 #[derive(clap::Args)]
 pub struct Args {
     /// The file
@@ -31,7 +31,8 @@ pub struct Args {
     /// Print the chain's program for packets with these headers, such as `eth,ip,udp`, instead
     #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
     shape: Vec<String>,
-    /// Print the program as it is after this pass (--passes lists them), instead of after the last one
+    /// Print the program as it is after this pass (--passes lists them), instead of after the last
+    /// one
     #[arg(long, value_name = "PASS", requires = "shape")]
     after: Option<String>,
     /// The interface where the packets enter, instead of the chain's first

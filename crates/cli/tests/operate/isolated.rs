@@ -29,8 +29,8 @@ fn prober() -> Folder {
     folder
 }
 
-/// The values that the function shows: what worked before the first packet and since, which files it
-/// could read before, and its packets.
+/// The values that the function shows: what worked before the first packet and since, which files
+/// it could read before, and its packets.
 #[track_caller]
 fn shown(site: &Site) -> [u64; 4] {
     let state = site.json("state prober");

@@ -252,8 +252,8 @@ impl Walk<'_> {
     }
 }
 
-/// For each function that publishes events which others take, or takes such events, the lowest number
-/// of the functions that events relate to it.
+/// For each function that publishes events which others take, or takes such events, the lowest
+/// number of the functions that events relate to it.
 fn event_groups(chain: &Chain) -> Result<Vec<Option<u16>>, String> {
     let mut groups = vec![None; chain.nodes.len()];
     let number = |node: u16, groups: &[Option<u16>]| {

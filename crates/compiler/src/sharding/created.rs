@@ -46,15 +46,9 @@ fn between() -> u128 {
 
 /// The addresses of a packet, with the opposite ones.
 fn opposite(shape: Shape) -> impl Iterator<Item = (Field, Field)> {
-    let fields = move || shape.headers().iter().flat_map(|header| header.info().fields);
-    let ends = fields().filter(|info| info.address.is_some());
-    ends.flat_map(move |end| {
-        let others = fields().filter(move |other| {
-            other.header == end.header
-                && other.address.is_some_and(|_| other.address != end.address)
-        });
-        others.map(|other| (end.field, other.field))
-    })
+    let fields = shape.headers().iter().flat_map(|header| header.info().fields);
+    let ends = fields.filter(|info| info.address.is_some());
+    ends.filter_map(|end| Some((end.field, end.field.opposite()?)))
 }
 
 /// Fields of a packet, with the fields that hold them in a packet of this shape that quotes it.

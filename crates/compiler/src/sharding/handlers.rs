@@ -1,5 +1,5 @@
-//! Handlers of events. Residual programs contain the handlers of the events that they publish, so the
-//! analysis sees what these do with state. It does not see what other handlers do.
+//! Handlers of events. Residual programs contain the handlers of the events that they publish, so
+//! the analysis sees what these do with state. It does not see what other handlers do.
 
 use braid_ir::chain::Chain;
 use braid_ir::model::{EventId, Model, Op, Program};

@@ -1,7 +1,7 @@
 //! Sharding: gives each packet of a chain a worker, so that workers share no state.
 //!
-//! A steering gives each packet a worker where it enters the chain. It fits a table if the key of an
-//! entry decides the worker of all packets that use the entry. The analysis proves this over the
+//! A steering gives each packet a worker where it enters the chain. It fits a table if the key of
+//! an entry decides the worker of all packets that use the entry. The analysis proves this over the
 //! residual programs of the chain (Maestro, Pereira et al., NSDI 2024, does it for one function):
 //!
 //! - `candidates` lists the steerings to try.

@@ -3,15 +3,15 @@
 //! A TCP stack follows connections, and runs the programs of a stream function for what a packet
 //! brings. A packet may bring something in both directions of its connection: an acknowledgement
 //! may give up missing bytes of the other direction, and then later ones are delivered. So the
-//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the function
-//! has a program for alerts:
+//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the
+//! function has a program for alerts:
 //!
 //! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
 //! - It runs any of the function's programs, each once for the packet's direction and once for the
 //!   opposite one. A second hidden table has unknown values. They decide which programs run, and
 //!   they stand for numbers of streams, matches of patterns, and the stack's verdict.
 //!
-//! All that a stream function does with its tables, the stand-in may do, too.
+//! The stand-in may do everything that the stream function may do with its tables.
 
 use super::mutants::ShardingMutant::{self, NoConnections, OneWay};
 use super::mutants::is;
@@ -26,17 +26,6 @@ use std::sync::Arc;
 /// The names of the hidden tables. No declared table has a space in its name.
 const CONNECTIONS: &str = "the connections";
 const UNKNOWN: &str = "unknown values";
-
-/// The fields of the two ends of a flow.
-const ENDS: [(Field, Field); 7] = [
-    (Field::InetSrc, Field::InetDst),
-    (Field::IpSrc, Field::IpDst),
-    (Field::Ip6Src, Field::Ip6Dst),
-    (Field::InetSport, Field::InetDport),
-    (Field::L4Sport, Field::L4Dport),
-    (Field::TcpSport, Field::TcpDport),
-    (Field::UdpSport, Field::UdpDport),
-];
 
 /// Whether a table with this name is hidden.
 pub(super) fn is_hidden(table: &str) -> bool {
@@ -76,7 +65,7 @@ pub(super) fn model(model: &Model, bug: Option<ShardingMutant>) -> Model {
 }
 
 /// The programs for events, each once for the packet's direction and once for the opposite one.
-/// Programs that do the same are there once.
+/// Equal programs are listed once.
 fn events(model: &Model, bug: Option<ShardingMutant>) -> Vec<Program> {
     let mut found: Vec<Program> = Vec::new();
     for (_, program) in &model.streams {
@@ -122,14 +111,9 @@ fn reversed(model: &Model, program: &Program) -> Program {
     program
 }
 
-/// The field of the other end of a flow.
+/// The field of the other end of a flow. Other fields stay.
 fn opposite(field: Field) -> Field {
-    let other = |(a, b): &(Field, Field)| match field {
-        _ if field == *a => Some(*b),
-        _ if field == *b => Some(*a),
-        _ => None,
-    };
-    ENDS.iter().find_map(other).unwrap_or(field)
+    field.opposite().unwrap_or(field)
 }
 
 /// A new value.

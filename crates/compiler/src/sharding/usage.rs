@@ -108,8 +108,8 @@ fn is_passive(model: &Model) -> bool {
     model.packet.blocks.iter().all(|block| block.ops.iter().all(op) && end(&block.term))
 }
 
-/// For each slot of a table with the placement *summed*: how listings combine the entries of several
-/// workers.
+/// For each slot of a table with the placement *summed*: how listings combine the entries of
+/// several workers.
 pub(super) fn sums(model: &Model, state: StateId) -> Vec<Sum> {
     let decl = &model.state[state.index()];
     let ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
@@ -146,8 +146,8 @@ pub(super) fn usage(model: &Model, state: StateId) -> Usage {
     }
 }
 
-/// The programs of a model, whether they run in the background, and the table whose entries they see
-/// end.
+/// The programs of a model, whether they run in the background, and the table whose entries they
+/// see end.
 fn programs(model: &Model) -> Vec<(&Program, bool, Option<StateId>)> {
     let handlers = model.handlers.iter().map(|(_, program)| (program, false, None));
     let timers = model.timers.iter().map(|timer| (&timer.body, true, None));

@@ -72,9 +72,9 @@ fn family(header: Header) -> u128 {
     header.bit() | Header::bits(all)
 }
 
-/// Whether a packet may have a header after the assignment of a field that decides which of the
-/// headers `decided` are present. This header implies others. Those of them that the field does not
-/// decide must not be absent.
+/// Whether a packet may have a header after a field was assigned that decides which of the headers
+/// `decided` are present. None of the other headers that this header implies may be known to be
+/// absent.
 fn is_possible(state: &mut State, header: Header, decided: u128) -> bool {
     let mut needed = header.implies().iter().filter(|one| decided & one.bit() == 0);
     needed.all(|one| state.headers.has(*one) != Ok(false))

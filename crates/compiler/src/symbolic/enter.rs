@@ -50,9 +50,9 @@ pub(super) fn missing(
     })
 }
 
-/// Forgets what paths know differently about headers that no later function consults. Paths that
-/// have assigned fields of these headers write them first, because the paths are no longer kept
-/// apart from paths whose packets lack the headers.
+/// Drops the differences between paths in headers that no later function reads. Assigned fields of
+/// these headers are written first, because the paths are about to join others, whose packets may
+/// lack the headers.
 pub(super) fn forget_unwanted(draft: &mut Draft, edges: &mut Vec<Edge>, wanted: u128) {
     let Some(first) = edges.first() else { return };
     let (present, open, together) = first.state.headers.known();

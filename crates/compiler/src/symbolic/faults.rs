@@ -1,5 +1,5 @@
-//! Operations of handlers that may fault. A fault ends the handler alone, so it is no fault of a
-//! step. A branch in front of the operation leads to the end of the handler instead.
+//! Operations of handlers that may fault. A fault ends only the handler, not the packet. So a
+//! branch in front of the operation leads to the end of the handler.
 
 use super::build::Path;
 use super::draft::{Draft, Flow};
@@ -12,8 +12,8 @@ use braid_ir::engine::Fault;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 
-/// Leads the paths off on which an operation of a handler faults. The operation then runs on the
-/// rest, if [`Flow::Next`].
+/// Splits off the paths on which a handler's operation faults. With [`Flow::Next`], the operation
+/// runs on the other paths.
 pub(super) fn lead_off(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) -> Flow {
     let (works, fault) = match op {
         Op::Bin { op: BinOp::Div | BinOp::Rem, b, .. } => {

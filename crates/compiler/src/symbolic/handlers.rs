@@ -1,8 +1,8 @@
 //! The handlers of events: they follow, as steps, on the step that publishes the event.
 //!
-//! A handler is a program of another function. Its paths start where the event is published, and
-//! meet again behind the handler. They cannot change the packet, so they agree in all that is known
-//! of it, and one path goes on. Subscriptions are no circle, so no function runs within itself.
+//! A handler is a program of another function. Its paths start where the event is published. A
+//! handler cannot change the packet. So all its paths know the same about the packet, and join into
+//! one behind the handler. Subscriptions form no circles, so no handler runs within itself.
 
 use super::build::{Edge, Path, Slot};
 use super::follow::Synth;

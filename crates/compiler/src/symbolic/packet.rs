@@ -125,8 +125,8 @@ fn store_bytes(
     Ok(())
 }
 
-/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer, or
-/// encrypts or decrypts the payload.
+/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer,
+/// or encrypts or decrypts the payload.
 fn replace_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -136,7 +136,8 @@ fn replace_bytes(
 ) -> Result<(), Header> {
     let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
     freshen(draft, path);
-    // The new length is only known when the program runs, so the packet is counted with the old one.
+    // The new length is only known when the program runs, so the packet is counted with the old
+    // one.
     if !draft.has_mutant(SynthMutant::CountedLater) {
         draft.count_now(path);
     }

@@ -85,8 +85,8 @@ impl<'a> Points<'a> {
         self.graph.next(point.node, port(dest, point.backward))
     }
 
-    /// Whether packets with these headers go to a TCP stack at a point. Programs end in front of it.
-    /// The presence of every header that the function there consults is known.
+    /// Whether packets with these headers go to a TCP stack at a point. Programs end in front of
+    /// it. The presence of every header that the function there consults is known.
     pub(super) fn goes_to_stack(&self, number: usize, headers: &mut Headers) -> bool {
         let mut stacked = self.graph.stacked(self.order[number].node).iter();
         stacked.any(|header| headers.has(*header) == Ok(true))

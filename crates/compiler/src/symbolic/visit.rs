@@ -1,5 +1,5 @@
-//! The visit of a function by all packets of a program, or by the paths that publish an event which
-//! the function takes: the program that runs, and the paths that wait at its blocks.
+//! The visit of one function: the program that runs (for all packets, or a handler for the paths
+//! that publish its event), and the paths that wait at its blocks.
 
 use super::build::{Edge, Path};
 use super::headers::Headers;

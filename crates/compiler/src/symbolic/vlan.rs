@@ -237,8 +237,8 @@ fn know_length(draft: &mut Draft, path: &mut Path) {
     }
 }
 
-/// Adds a number of bytes to the field `pkt.len`. If it is loaded from the bytes, the bytes have the
-/// tag change.
+/// Adds a number of bytes to the field `pkt.len`. If it is loaded from the bytes, the bytes have
+/// the tag change.
 fn lengthen(draft: &mut Draft, path: &mut Path, bytes: i32) {
     let before = match path.state.cells.get(&Field::PktLen) {
         Some(Cell::Value(value, _)) => *value,

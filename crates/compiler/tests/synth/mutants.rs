@@ -49,7 +49,8 @@ chain c {
   path lan <-> o <-> wan;
 }";
 
-/// Two instances of a function handle an event, may fault, and publish an event for a third function.
+/// Two instances of a function handle an event, may fault, and publish an event for a third
+/// function.
 const EVENTS: &str = "
 event SEEN extends EVENT { src: ip4, ttl: u8 }
 event AGAIN extends EVENT { src: ip4 }

@@ -1,8 +1,8 @@
 //! `siphash(key, a, b, …)`: a hash of values that nobody can predict without the key.
 //!
 //! SipHash-2-4 with a result of 64 bits (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
-//! INDOCRYPT 2012) of each argument behind the key in order, big-endian, in the bytes that its width
-//! needs.
+//! INDOCRYPT 2012) of each argument behind the key in order, big-endian, in the bytes that its
+//! width needs.
 
 use siphasher::sip::SipHasher24;
 use std::hash::Hasher;

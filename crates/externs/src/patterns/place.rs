@@ -1,7 +1,7 @@
 //! The places of matches: a searcher for each pattern, made when a payload first needs it.
 //!
-//! Searches for the number of a match need no places, and one pass does for all patterns. A place is
-//! only searched for behind such a search, and only for the patterns with the number found.
+//! Searches for the number of a match need no places, and one pass does for all patterns. A place
+//! is only searched for behind such a search, and only for the patterns with the number found.
 
 use super::pattern::{MAX_AUTOMATON_BYTES, Matcher, Pattern, parse};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};

@@ -9,7 +9,8 @@ use super::simulation::Simulation;
 use aho_corasick::automaton::StateID;
 use regex_syntax::hir::{Hir, Look, LookSet};
 
-/// The place of a search in a stream. It belongs to one stream and one [`PatternSet`](super::PatternSet).
+/// The place of a search in a stream. It belongs to one stream and one
+/// [`PatternSet`](super::PatternSet).
 ///
 /// Two searches of a set are equal if they find the same in all later bytes, as far as their
 /// automata can tell. A search takes 24 bytes. With regular expressions, it also has one allocation

@@ -1,5 +1,5 @@
-//! BPF programs (RFC 9669). This module assembles them, and [`crate::Filter`] loads them through the
-//! system call, so no compiler is needed.
+//! BPF programs (RFC 9669). This module assembles them, and [`crate::Filter`] loads them through
+//! the system call, so no compiler is needed.
 
 mod assemble;
 

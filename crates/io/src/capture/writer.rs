@@ -34,8 +34,8 @@ pub enum Format {
     PcapNg,
 }
 
-/// A capture file that is being written. A thread of its own writes to the file, so an error may come
-/// with a later packet or at the end.
+/// A capture file that is being written. A thread of its own writes to the file, so an error may
+/// come with a later packet or at the end.
 pub struct CaptureWriter {
     out: WriteBehind,
     format: Format,

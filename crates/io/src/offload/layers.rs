@@ -1,5 +1,5 @@
-//! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel and
-//! of the packet in it.
+//! The headers in front of the segments of a frame: those of one IP packet, or those of a tunnel
+//! and of the packet in it.
 
 use braid_packet::field::Parse;
 use braid_packet::{Field, Header, ether_type, proto};
@@ -23,8 +23,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Finds the headers in front of a transport header. `None` if they hold a header that is not known
-    /// here, or that would need more work than a length.
+    /// Finds the headers in front of a transport header. `None` if they hold a header that is not
+    /// known here, or that would need more work than a length.
     pub(super) fn find(frame: &[u8], transport: usize) -> Option<Self> {
         let mut found = Self::default();
         let mut places = found.all.iter_mut();

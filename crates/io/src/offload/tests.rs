@@ -191,8 +191,8 @@ fn segments_behind_vlan_tags_and_of_ipv6_are_taken_apart() {
     }
 }
 
-/// A frame of three TCP segments in a tunnel, and the start of its TCP header. `front` is what stands
-/// between the Ethernet header and the inner packet.
+/// A frame of three TCP segments in a tunnel, and the start of its TCP header. `front` is what
+/// stands between the Ethernet header and the inner packet.
 fn tunnelled(front: &[u8]) -> (Vec<u8>, usize) {
     let inner = ip4(6, &tcp_segment(0x18, 250));
     let is_frame = front.ends_with(b"frame");

@@ -47,8 +47,8 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Opens a device for the first time. Waits for a busy device, but not for long: the kernel gives
-    /// a device free some time after the program that used it has ended.
+    /// Opens a device for the first time. Waits for a busy device, but not for long: the kernel
+    /// gives a device free some time after the program that used it has ended.
     ///
     /// # Errors
     /// When the device cannot be opened. Later failures are not errors of this port.

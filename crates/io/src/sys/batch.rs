@@ -62,8 +62,8 @@ fn send_some(socket: BorrowedFd<'_>, messages: &mut [libc::mmsghdr]) -> Result<u
     let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
     let (socket, messages) = (socket.as_raw_fd(), messages.as_mut_ptr());
     // SAFETY: there are at least `count` messages. Each points to one part, and each part to a
-    // frame. `Batch::send` borrows all of them until this call returns. The kernel reads frames, and
-    // writes lengths to the messages.
+    // frame. `Batch::send` borrows all of them until this call returns. The kernel reads frames,
+    // and writes lengths to the messages.
     let sent = unsafe { libc::sendmmsg(socket, messages, count, libc::MSG_DONTWAIT) };
     usize::try_from(sent)
         .map_err(|_| Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))

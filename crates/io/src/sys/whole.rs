@@ -5,8 +5,8 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Reads the next frame of the queue. Returns its length, or `None` if it is longer than the buffer.
-/// Never waits.
+/// Reads the next frame of the queue. Returns its length, or `None` if it is longer than the
+/// buffer. Never waits.
 pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: a plain C structure for which all zero bytes are valid.

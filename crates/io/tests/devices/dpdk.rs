@@ -1,5 +1,5 @@
-//! Devices by DPDK's drivers. Each test has devices with numbers of their own, because all tests are
-//! in one process.
+//! Devices by DPDK's drivers. Each test has devices with numbers of their own, because all tests
+//! are in one process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

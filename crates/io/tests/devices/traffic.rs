@@ -108,8 +108,8 @@ pub fn carry(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port, frames: &[
     assert_eq!(to.overrun(), 0);
 }
 
-/// Sends more frames to a port than it has room for, before it reads any. The lost ones are counted,
-/// and the port goes on.
+/// Sends more frames to a port than it has room for, before it reads any. The lost ones are
+/// counted, and the port goes on.
 pub fn flood(pool: &mut Pool, from: &mut dyn Port, to: &mut dyn Port) {
     let (sent, mut found) = (frames(12_000, 100), Vec::new());
     for burst in sent.chunks(64) {

@@ -1,5 +1,5 @@
-//! Problems in native functions and stream functions, for the report. Each problem is listed once, with its number of
-//! occurrences and its first packet.
+//! Problems in native functions and stream functions, for the report. Each problem is listed once,
+//! with its number of occurrences and its first packet.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

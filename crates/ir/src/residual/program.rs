@@ -80,7 +80,8 @@ pub struct Step {
 pub struct Site {
     /// The function.
     pub node: u16,
-    /// The block of the packet program. The blocks of handlers follow, in the order of the handlers.
+    /// The block of the packet program. The blocks of handlers follow, in the order of the
+    /// handlers.
     pub block: u32,
     /// The operation.
     pub op: u32,
@@ -290,8 +291,8 @@ pub enum Fate {
 }
 
 impl Block {
-    /// Whether every packet that reaches the block is dropped, consumed or answered. `unlikely` says
-    /// this of the blocks behind it.
+    /// Whether every packet that reaches the block is dropped, consumed or answered. `unlikely`
+    /// says this of the blocks behind it.
     #[must_use]
     pub fn is_unlikely(&self, unlikely: &[bool]) -> bool {
         self.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })))

@@ -1,5 +1,5 @@
-//! Stages (NFP §5): the functions of a chain, divided among threads, and the ways of packets through
-//! them.
+//! Stages (NFP §5): the functions of a chain, divided among threads, and the ways of packets
+//! through them.
 
 use super::{Node, Part, Tables};
 use crate::chain::Chain;
@@ -32,8 +32,8 @@ pub struct Stage {
     pub chain: Chain,
     /// The parts of packets whose writes its chain logs, each in the tag [`Log::name`].
     pub logged: Vec<Part>,
-    /// Whether due work must run separately, in front of each packet: it publishes events, and so do
-    /// other stages.
+    /// Whether due work must run separately, in front of each packet: it publishes events, and so
+    /// do other stages.
     pub is_apart: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The state of workers: each has a part of the whole state, and all parts together are the state of
-//! the chain. An engine that is one worker ([`crate::chain::Chain::only`]) has the shards of all
+//! The state of workers: each has a part of the whole state, and all parts together are the state
+//! of the chain. An engine that is one worker ([`crate::chain::Chain::only`]) has the shards of all
 //! workers, but only its own shard is in use.
 
 use super::data::{EntryState, FunctionState, Snapshot, TableState, Totals};

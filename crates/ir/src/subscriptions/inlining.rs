@@ -1,8 +1,8 @@
 //! Inlining: which events have handlers that are part of the programs of their publishers.
 //!
-//! A residual program has the handlers of an event right behind the step that publishes it. Programs
-//! must stay small, so handlers beyond a budget stay outside. The engine then runs them behind the
-//! step.
+//! A residual program has the handlers of an event right behind the step that publishes it.
+//! Programs must stay small, so handlers beyond a budget stay outside. The engine then runs them
+//! behind the step.
 
 use super::subscriber::Subscriber;
 use crate::model::{EventId, Model, Op, Program};

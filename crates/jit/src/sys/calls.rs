@@ -135,8 +135,8 @@ unsafe extern "C" fn find<H: Host>(
     result(found, wanted)
 }
 
-// The functions that call `find_again` are small. They call nothing else except, at their end, the
-// function for the general case.
+// These functions stay small: they call `find_again` and, as a last step, the function for the
+// general case.
 
 unsafe extern "C" fn find_1<H: Host>(
     frame: *mut Frame,

@@ -40,8 +40,8 @@ pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Dia
     linked_twice(draft, diags);
 }
 
-/// Makes the links of a chain whose policy orders its functions: from its first interface through the
-/// functions to its second one.
+/// Makes the links of a chain whose policy orders its functions: from its first interface through
+/// the functions to its second one.
 pub(super) fn link_in_order(
     draft: &mut Draft<'_>,
     order: &[u16],

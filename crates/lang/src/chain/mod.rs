@@ -1,9 +1,10 @@
 //! Chains: from the syntax tree to `ir::chain::Chain`, with all checks that need no packets.
 //!
-//! `nodes` declares instances, and `interfaces` interfaces; `args` gives them their parameters, and `links` reads
-//! paths and links. `graph` checks the graph of the links, with the help of `reach`, which finds
-//! where a model may send packets. `policy` checks NFP's rules, and `subscriptions` who takes whose
-//! events. All findings of a chain are reported at once. Later checks skip broken parts.
+//! `nodes` declares instances, and `interfaces` interfaces; `args` gives them their parameters, and
+//! `links` reads paths and links. `graph` checks the graph of the links, with the help of `reach`,
+//! which finds where a model may send packets. `policy` checks NFP's rules, and `subscriptions` who
+//! takes whose events. All findings of a chain are reported at once. Later checks skip broken
+//! parts.
 
 pub(crate) mod args;
 mod circle;

@@ -6,8 +6,8 @@ use braid_ir::subscriptions::{Problem, Step, Subscriptions};
 use super::draft::Draft;
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
-/// Reports event types that two functions declare differently, events that go round in a circle, and
-/// handlers to which no event comes.
+/// Reports event types that two functions declare differently, events that go round in a circle,
+/// and handlers to which no event comes.
 pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) {
     let models: Option<Vec<&Model>> =
         draft.nodes.iter().map(|node| node.model.as_deref()).collect();

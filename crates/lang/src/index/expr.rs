@@ -83,8 +83,8 @@ pub(super) fn in_path(walk: &mut Walk<'_>, path: &Path) {
     }
 }
 
-/// The name of a header: the declaration's number, if the program declares the header. Other names of
-/// the program, such as parameters, do not count.
+/// The name of a header: the declaration's number, if the program declares the header. Other names
+/// of the program, such as parameters, do not count.
 pub(super) fn in_header(walk: &mut Walk<'_>, path: &Path) -> Option<usize> {
     let [name] = path.parts.as_slice() else { return None };
     let found = walk.headers.get(&name.text).copied();

@@ -109,8 +109,8 @@ impl<'a> Walk<'a> {
         self.used(name, found);
     }
 
-    /// The declaration of a value's name: of the innermost local, of the network function, or of the
-    /// files.
+    /// The declaration of a value's name: of the innermost local, of the network function, or of
+    /// the files.
     pub fn value(&self, name: &str) -> Option<usize> {
         let local = self.locals.iter().rev().find_map(|(names, _)| names.get(name));
         local.or_else(|| self.own.get(name)).or_else(|| self.values.get(name)).copied()

@@ -303,8 +303,8 @@ fn is_at(p: &Parser<'_>) -> bool {
     p.word_ahead(next) == "at" && !p.word_ahead(next + 1).is_empty()
 }
 
-/// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, `u8 at HEADER + OFFSET`, or a text
-/// in place of the type. The offset ends at the first operator that binds looser than `+`.
+/// `u16 at payload + OFFSET`, `u32 at tcp.option(KIND) + OFFSET`, `u8 at HEADER + OFFSET`, or a
+/// text in place of the type. The offset ends at the first operator that binds looser than `+`.
 fn at(p: &mut Parser<'_>) -> Parsed<ExprKind> {
     let mut what = match p.at(Tok::Str) {
         true => Chunk::Text(string_value(take_text(p)).unwrap_or_default()),

@@ -1,7 +1,7 @@
 //! Lowers token buckets: `spend(BUCKET, SIZE, RATE, BURST) else STMT;`.
 //!
-//! A bucket holds its credit in bits × nanoseconds a second, and the time at which it had this credit.
-//! So no fraction of a byte is lost, whatever the rate and the times between packets.
+//! A bucket holds its credit in bits × nanoseconds a second, and the time at which it had this
+//! credit. So no fraction of a byte is lost, whatever the rate and the times between packets.
 
 use braid_ir::model::{BinOp, CmpOp, Granularity, Op, Ty, ValueId};
 use braid_packet::Field;
@@ -23,9 +23,9 @@ pub fn is_spend(scope: &Scope<'_>, name: &str) -> bool {
     name == SPEND && scope.binding(name).is_none()
 }
 
-/// Lowers `spend(BUCKET, SIZE, RATE, BURST) else STMT;`: takes the size from the bucket, which fills
-/// with the rate up to the burst. If the bucket has less, nothing is taken, and the statement runs. A
-/// bucket without an entry is full.
+/// Lowers `spend(BUCKET, SIZE, RATE, BURST) else STMT;`: takes the size from the bucket, which
+/// fills with the rate up to the burst. If the bucket has less, nothing is taken, and the statement
+/// runs. A bucket without an entry is full.
 pub fn spend<'a>(
     lower: &mut Lower<'a>,
     args: &[Arg],

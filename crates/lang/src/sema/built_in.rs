@@ -96,8 +96,8 @@ pub fn names<'a>() -> impl Iterator<Item = &'a str> + Clone {
     ALL.iter().map(|one| one.name)
 }
 
-/// How a built-in function or an operator is called, and what it does in Markdown. `None` if there is
-/// none with this name.
+/// How a built-in function or an operator is called, and what it does in Markdown. `None` if there
+/// is none with this name.
 #[must_use]
 pub fn described(name: &str) -> Option<(String, String)> {
     match ALL.iter().find(|one| one.name == name) {

@@ -1,9 +1,10 @@
-//! Lowers bytes of the packet that are no fields: numbers in the payload or in a TCP option, such as
-//! `u16 at payload + 2`, which may be read and assigned, and texts there, which may be tested for.
+//! Lowers bytes of the packet that are no fields: numbers in the payload or in a TCP option, such
+//! as `u16 at payload + 2`, which may be read and assigned, and texts there, which may be tested
+//! for.
 //!
 //! The payload or the option may be too short. In a predicate the atom is then false, like an atom
-//! that reads an absent header. A statement needs an `else`, or must follow a test: a predicate that
-//! has read the same bytes of the payload, or bytes behind them, at a constant offset.
+//! that reads an absent header. A statement needs an `else`, or must follow a test: a predicate
+//! that has read the same bytes of the payload, or bytes behind them, at a constant offset.
 
 use braid_ir::model::{Area, BinOp, BlockId, CmpOp, Kind, Op, Ty, ValueId};
 use braid_packet::Header;
@@ -324,8 +325,8 @@ fn whole_bytes(lower: &mut Lower<'_>, name: &Ident) -> Option<Ty> {
     ty
 }
 
-/// The area that the bytes are in. Behind a predicate that has read an option, the header that has it
-/// is known to be there.
+/// The area that the bytes are in. Behind a predicate that has read an option, the header that has
+/// it is known to be there.
 fn area(lower: &mut Lower<'_>, at: &At) -> Option<Area> {
     let Within::Option(of, kind) = &at.within else { return Some(Area::Payload) };
     let (header, what) = match of {

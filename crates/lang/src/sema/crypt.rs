@@ -15,7 +15,8 @@ pub fn is_crypt(name: &str) -> bool {
     matches!(name, "encrypt" | "decrypt")
 }
 
-/// Lowers `encrypt(KEYS, NUMBER, IV, OFFSET) else STMT;` or `decrypt(KEYS, NUMBER, OFFSET) else STMT;`.
+/// Lowers `encrypt(KEYS, NUMBER, IV, OFFSET) else STMT;` or
+/// `decrypt(KEYS, NUMBER, OFFSET) else STMT;`.
 pub fn payload<'a>(
     lower: &mut Lower<'a>,
     name: &Ident,
@@ -64,8 +65,8 @@ fn key_param(lower: &mut Lower<'_>, expr: &Expr) -> Option<ParamId> {
     special(lower, expr, "keys", |ty| *ty == ParamTy::Keys)
 }
 
-/// The keys and the number of the vector that `push … esp { … }` gives, and the header with its other
-/// fields.
+/// The keys and the number of the vector that `push … esp { … }` gives, and the header with its
+/// other fields.
 pub fn seal(lower: &mut Lower<'_>, push: &Push) -> Option<(Push, (ParamId, ValueId))> {
     let keys = own(lower, push, "keys", "the parameter that holds its keys")?;
     let iv = own(lower, push, "iv", "a number that its key has not been used with before")?;

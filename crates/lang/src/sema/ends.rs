@@ -1,5 +1,5 @@
-//! Lowers the ends of a packet's path: outputs, drops, holds. Also the ends of a program for an event
-//! of a TCP connection.
+//! Lowers the ends of a packet's path: outputs, drops, holds. Also the ends of a program for an
+//! event of a TCP connection.
 
 use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, StreamEvent, Term};
 

@@ -16,8 +16,8 @@ pub trait Loader {
     /// The reason why the file cannot be read, as a sentence without a full stop.
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String>;
 
-    /// The contents of a file with secret keys. The default reads it as any other file; a loader that
-    /// opens files refuses one that other users can read.
+    /// The contents of a file with secret keys. The default reads it as any other file; a loader
+    /// that opens files refuses one that other users can read.
     ///
     /// # Errors
     /// As for [`Loader::read`].
@@ -25,8 +25,8 @@ pub trait Loader {
         self.read(path, relative_to)
     }
 
-    /// The description of a native function, which is loaded for it: in a process of its own, if the
-    /// function is isolated. Loading a library runs its code, so the default refuses.
+    /// The description of a native function, which is loaded for it: in a process of its own, if
+    /// the function is isolated. Loading a library runs its code, so the default refuses.
     ///
     /// # Errors
     /// The reason why the function cannot be loaded.

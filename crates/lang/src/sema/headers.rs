@@ -131,8 +131,8 @@ fn behind_any(
     Some(Amount::Value(start))
 }
 
-/// Where a header that follows this one begins. Continues in `absent` if this one is not there, or if
-/// the packet announces another header behind it.
+/// Where a header that follows this one begins. Continues in `absent` if this one is not there, or
+/// if the packet announces another header behind it.
 fn behind(lower: &mut Lower<'_>, parent: Parent, span: Span, absent: BlockId) -> Option<Amount> {
     match parent {
         Parent::Known(parent) => lower.with_absent(Some(absent), |lower| {
@@ -148,8 +148,8 @@ fn behind(lower: &mut Lower<'_>, parent: Parent, span: Span, absent: BlockId) ->
     }
 }
 
-/// Tests the condition under which a declared header would begin at `start`. Continues in `absent` if
-/// it does not hold.
+/// Tests the condition under which a declared header would begin at `start`. Continues in `absent`
+/// if it does not hold.
 fn condition(
     lower: &mut Lower<'_>,
     (own, after): (&DeclaredHeader<'_>, &After),
@@ -195,7 +195,8 @@ fn nothing_announced(lower: &mut Lower<'_>, parent: Header, absent: BlockId) {
     }
 }
 
-/// Tests the length of a declared header that would begin at `start`. Returns its start and its length.
+/// Tests the length of a declared header that would begin at `start`. Returns its start and its
+/// length.
 fn measured(
     lower: &mut Lower<'_>,
     own: &DeclaredHeader<'_>,
@@ -375,8 +376,8 @@ fn insert(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount, a: ValueI
     lower.b.bin(wide, BinOp::Or, rest, high)
 }
 
-/// Lowers `push HEADER { field: EXPR, … } else STMT;` for a declared header. It gets behind the header
-/// that it follows. Fields without a value are 0.
+/// Lowers `push HEADER { field: EXPR, … } else STMT;` for a declared header. It gets behind the
+/// header that it follows. Fields without a value are 0.
 pub fn push<'a>(
     lower: &mut Lower<'a>,
     header: usize,
@@ -423,8 +424,8 @@ pub fn push<'a>(
     Some(())
 }
 
-/// The header behind which a declared one is put: the first of those in front of it that is known to be
-/// there, or simply the first.
+/// The header behind which a declared one is put: the first of those in front of it that is known
+/// to be there, or simply the first.
 fn in_front(lower: &Lower<'_>, own: &DeclaredHeader<'_>) -> Option<Parent> {
     let is_there = |parent: &&Parent| match parent {
         Parent::Known(header) => lower.b.facts.knows(*header, false),

@@ -1,6 +1,6 @@
 //! The headers inside of tunnels, such as `inner.ip.src`. They are declared in the language, as a
-//! program would declare them: `inner.braid` has those of one level, behind the headers of the level
-//! outside of it.
+//! program would declare them: `inner.braid` has those of one level, behind the headers of the
+//! level outside of it.
 
 /// The name of the file that declares them, in messages.
 pub const FILE: &str = "library/inner.braid";

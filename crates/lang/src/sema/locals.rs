@@ -75,8 +75,8 @@ pub fn current(lower: &mut Lower<'_>, parts: &[(String, Var, Ty)]) -> Value {
     }
 }
 
-/// Lowers `NAME = VALUE else STMT;` and, with `op`, `NAME op= VALUE;`, where NAME is a local that was
-/// declared with `let mut`, or a part of one.
+/// Lowers `NAME = VALUE else STMT;` and, with `op`, `NAME op= VALUE;`, where NAME is a local that
+/// was declared with `let mut`, or a part of one.
 pub fn assign<'a>(
     lower: &mut Lower<'a>,
     (parts, path): (&[(String, Var, Ty)], &Path),

@@ -206,8 +206,8 @@ impl<'a> Module<'a> {
         .help_if(suggest(diags, &name.text, known))
     }
 
-    /// The event type that a handler takes: a declared one, or `EVENT` for all. `None` after an error,
-    /// which is then reported.
+    /// The event type that a handler takes: a declared one, or `EVENT` for all. `None` after an
+    /// error, which is then reported.
     pub fn taken(&self, name: &Ident, diags: &mut Diagnostics) -> Option<EventDecl> {
         if name.text == ROOT {
             let name = ROOT.to_owned();

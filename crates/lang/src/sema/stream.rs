@@ -121,8 +121,8 @@ fn programs(
     nf::finish(lower.model)
 }
 
-/// The facts at the start of a program for an event: the packets of a TCP flow have these headers. An
-/// alert may be about a datagram of UDP instead.
+/// The facts at the start of a program for an event: the packets of a TCP flow have these headers.
+/// An alert may be about a datagram of UDP instead.
 fn of_event(event: StreamEvent) -> Facts {
     let mut facts = Facts::start();
     facts.learn(if event == StreamEvent::Alert { Header::L4 } else { Header::Tcp });
@@ -165,10 +165,10 @@ fn events(
     Some(found)
 }
 
-/// Builds the packet program: TCP packets go to the stack, and so do UDP packets if there is a program
-/// for alerts. When a connection is reset, both ends get a RST. Its later packets are dropped, and their
-/// senders get a RST again, because the first one may have been lost. The packets of a flow of UDP
-/// are only dropped.
+/// Builds the packet program: TCP packets go to the stack, and so do UDP packets if there is a
+/// program for alerts. When a connection is reset, both ends get a RST. Its later packets are
+/// dropped, and their senders get a RST again, because the first one may have been lost. The
+/// packets of a flow of UDP are only dropped.
 fn packet_program(lower: &mut Lower<'_>) {
     nf::begin(lower, Mode::Packet, Facts::start());
     let row = RowId(u32::try_from(lower.model.rows.len()).unwrap_or(u32::MAX));
@@ -246,8 +246,8 @@ fn drops(lower: &mut Lower<'_>, verdict: ValueId, row: RowId) {
     }
 }
 
-/// Sends a RST to the sender of a packet, unless the packet is a RST itself, and goes on in `done`. The
-/// packet's acknowledgement is the number that its sender waits for.
+/// Sends a RST to the sender of a packet, unless the packet is a RST itself, and goes on in `done`.
+/// The packet's acknowledgement is the number that its sender waits for.
 fn reset_again(lower: &mut Lower<'_>, done: BlockId) {
     let flags = lower.b.load(Field::TcpFlags);
     let ty = types::of_field(Field::TcpFlags);

@@ -56,8 +56,8 @@ pub fn in_written(lower: &mut Lower<'_>, parts: &Parts, set: &Expr) -> Option<Va
     whole.map(|()| any)
 }
 
-/// The string with ASCII letters in lower case. Each word's bytes are treated at once: adding to the
-/// low 7 bits of a byte sets its highest bit if the byte is at least `A`, or above `Z`.
+/// The string with ASCII letters in lower case. Each word's bytes are treated at once: adding to
+/// the low 7 bits of a byte sets its highest bit if the byte is at least `A`, or above `Z`.
 pub fn lowercase(lower: &mut Lower<'_>, item: &Expr) -> Option<Value> {
     let mut parts = string(lower, item)?;
     let each = |byte: u8| u128::from_be_bytes([byte; types::WORD]);

@@ -1,11 +1,12 @@
 //! Lowers outer headers that a packet gets or loses: `push ip { … }, gre { … } else …` and
 //! `pop ip, gre else …`.
 //!
-//! Headers that begin with `eth` hold the whole frame. Others hold the packet behind the link header
-//! and its VLAN tags.
+//! Headers that begin with `eth` hold the whole frame. Others hold the packet behind the link
+//! header and its VLAN tags.
 
 use braid_ir::model::{Inner, KeyRef, MAX_STRING_WORDS, Op, ValueId};
-use braid_packet::{Access, Field, FieldInfo, Header, tunnel};
+use braid_packet::field::{self, Parse};
+use braid_packet::{Access, Field, FieldInfo, HEADERS, Header, tunnel};
 
 use super::crypt;
 use super::declared::Parent;
@@ -231,29 +232,24 @@ fn named(lower: &mut Lower<'_>, path: &Path) -> Option<Outer> {
     }
     let is_outer =
         |header: &Header| tunnel::added_len(*header).is_some() && *header != Header::GreKey;
-    if let Some(header) = Header::by_name(&name).filter(is_outer) {
-        return Some(Outer::Known(header));
+    let outer: Vec<Header> = HEADERS.iter().map(|(header, _)| *header).filter(is_outer).collect();
+    if let Some(header) = outer.iter().find(|header| header.name() == name) {
+        return Some(Outer::Known(*header));
     }
     let message = format!("`{name}` cannot be an outer header");
     let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
-    lower.fail(wrong.help(
-        "the headers that can are eth, mpls, ip, ip6, udp, gre, vxlan, geneve, esp, and headers of \
-         the program",
-    ))
+    let known = tunnel::names(&outer);
+    lower.fail(wrong.help(format!("the headers that can are {known}, and headers of the program")))
 }
 
 /// Whether an outer header may follow another one.
 fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
-    use Header::{Esp, Eth, Geneve, Gre, Ip4, Ip6, Mpls, Udp, Vxlan};
+    use Header::{Esp, Eth, Mpls};
     match (front, header) {
         (None, Outer::Known(header)) => FIRST.contains(&header),
-        (Some(Outer::Known(front)), Outer::Known(header)) => match header {
-            Ip4 | Ip6 => front == Eth,
-            Mpls => matches!(front, Eth | Mpls),
-            Udp | Gre | Esp => matches!(front, Ip4 | Ip6),
-            Vxlan | Geneve => front == Udp,
-            _ => false,
-        },
+        (Some(Outer::Known(front)), Outer::Known(header)) => {
+            header.info().outer.as_ref().is_some_and(|outer| outer.behind.contains(&front))
+        }
         (Some(front), Outer::Declared(number)) => {
             lower.module.headers[number].parents.iter().any(|parent| match (*parent, front) {
                 (Parent::Known(parent), Outer::Known(front)) => {
@@ -295,7 +291,9 @@ fn known(
     next: Option<&Outer>,
     contents: &mut Contents,
 ) -> Option<()> {
-    let announces = matches!(next, Some(Outer::Declared(_))).then(|| announcing(header)).flatten();
+    let facts = header.info().outer.as_ref()?;
+    let announces = facts.announces.filter(|_| matches!(next, Some(Outer::Declared(_))));
+    let defaults = defaults(facts, next);
     let mut given: Vec<(&FieldInfo, Placed)> = Vec::new();
     let mut whole = true;
     for (name, expr) in &push.fields {
@@ -311,9 +309,9 @@ fn known(
             None => whole = false,
         }
     }
-    let missing: Vec<String> = required(header, next)
-        .into_iter()
-        .chain(announces)
+    let required = facts.required.iter().copied().chain(announces);
+    let missing: Vec<String> = required
+        .filter(|field| !defaults.iter().any(|(other, _)| other == field))
         .filter(|field| !given.iter().any(|(info, _)| info.field == *field))
         .map(|field| format!("`{}`", short(field.info())))
         .collect();
@@ -327,23 +325,24 @@ fn known(
     }
     let mut values: Placed = given.iter().flat_map(|(_, placed)| placed.clone()).collect();
     let key = given.iter().any(|(info, _)| info.field == Field::GreKey);
-    for (field, number) in defaults(header, next) {
+    for (field, number) in defaults {
         if !given.iter().any(|(info, _)| info.field == field) {
             values.extend(placed(lower, field, number));
         }
     }
-    let flags = match header {
-        Header::Vxlan => Some(0x08_u128),
-        Header::Gre if key => Some(0x20),
-        _ => None,
-    };
-    if let Some(flags) = flags {
-        values.push(((0, 8), lower.b.constant(uint(8), flags)));
+    if let Parse::Rules(rules) = header.info().parse {
+        for (at, _, byte) in rules.fixed.iter().filter(|(_, _, byte)| *byte != 0) {
+            let first = u32::try_from(8 * at).ok()?;
+            let id = lower.b.constant(uint(8), u128::from(*byte));
+            values.push(((first, first + 8), id));
+        }
     }
     let len = |header| tunnel::added_len(header).and_then(|len| u32::try_from(len).ok());
     contents.parts.push(header);
     let mut bytes = len(header)?;
     if key {
+        // The flag for a key.
+        values.push(((0, 8), lower.b.constant(uint(8), 0x20)));
         contents.parts.push(Header::GreKey);
         bytes += len(Header::GreKey)?;
     }
@@ -351,47 +350,15 @@ fn known(
     Some(())
 }
 
-/// The field that announces a header of the program behind this header.
-fn announcing(header: Header) -> Option<Field> {
-    match header {
-        Header::Ip4 => Some(Field::IpProto),
-        Header::Ip6 => Some(Field::Ip6Next),
-        Header::Gre => Some(Field::GreProto),
-        Header::Geneve => Some(Field::GeneveProto),
+/// The values of fields that a program need not give. A field that announces the next header has
+/// the first value that does so.
+fn defaults(facts: &field::Outer, next: Option<&Outer>) -> Vec<(Field, u128)> {
+    let own = facts.defaults.iter().map(|(field, value)| (*field, u128::from(*value)));
+    let announcing = facts.required.iter().filter_map(|field| match next {
+        Some(Outer::Known(next)) => Some((*field, u128::from(*next.announced_by(*field).first()?))),
         _ => None,
-    }
-}
-
-/// The fields that an outer header must have values for.
-fn required(header: Header, next: Option<&Outer>) -> Vec<Field> {
-    let tunnel = matches!(next, Some(Outer::Known(Header::Vxlan | Header::Geneve)));
-    match header {
-        Header::Eth => vec![Field::EthDst, Field::EthSrc],
-        Header::Mpls => vec![Field::MplsLabel],
-        Header::Ip4 => vec![Field::IpSrc, Field::IpDst],
-        Header::Ip6 => vec![Field::Ip6Src, Field::Ip6Dst],
-        Header::Udp if tunnel => vec![Field::UdpSport],
-        Header::Udp => vec![Field::UdpSport, Field::UdpDport],
-        Header::Vxlan => vec![Field::VxlanVni],
-        Header::Esp => vec![Field::EspSpi, Field::EspSeq],
-        Header::Geneve => vec![Field::GeneveVni],
-        _ => Vec::new(),
-    }
-}
-
-/// The values of fields that a program need not give.
-fn defaults(header: Header, next: Option<&Outer>) -> Vec<(Field, u128)> {
-    match (header, next) {
-        (Header::Mpls, _) => vec![(Field::MplsTtl, 64)],
-        (Header::Ip4, _) => vec![(Field::IpTtl, 64)],
-        (Header::Ip6, _) => vec![(Field::Ip6Ttl, 64)],
-        (Header::Udp, Some(Outer::Known(next))) => {
-            let ports = next.info().follows.iter().filter(|(by, _)| *by == Field::UdpDport);
-            let first = ports.flat_map(|(_, values)| *values).next();
-            first.map(|port| (Field::UdpDport, u128::from(*port))).into_iter().collect()
-        }
-        _ => Vec::new(),
-    }
+    });
+    own.chain(announcing).collect()
 }
 
 /// The name of a field without that of its header.

@@ -1,5 +1,5 @@
-//! The bytes of packets that an isolated function gets and gives back, by its action profile. What it
-//! does not get, it cannot read. What Braid does not take back, it cannot change.
+//! The bytes of packets that an isolated function gets and gives back, by its action profile. What
+//! it does not get, it cannot read. What Braid does not take back, it cannot change.
 
 use super::call::{Call, Reply};
 use super::link::{Link, Lost};

@@ -163,9 +163,9 @@ enum Next {
     Work(OwnedFd, Shared),
 }
 
-/// Runs as a launcher, with the socket to Braid as standard input, until Braid ends. `confine` limits
-/// a process of a function: before its library is loaded, and again before its first packet. Returns
-/// the exit status of the process.
+/// Runs as a launcher, with the socket to Braid as standard input, until Braid ends. `confine`
+/// limits a process of a function: before its library is loaded, and again before its first packet.
+/// Returns the exit status of the process.
 ///
 /// # Errors
 /// The system's, for the socket.
@@ -214,8 +214,8 @@ struct Workers {
 }
 
 impl Workers {
-    /// Waits for a request, the end of a process, or the time to end one. Returns whether there is a
-    /// request.
+    /// Waits for a request, the end of a process, or the time to end one. Returns whether there is
+    /// a request.
     fn wait(&self, socket: &OwnedFd) -> io::Result<bool> {
         let handles = self.all.iter().map(|worker| worker.handle.as_fd());
         let mut files: Vec<_> = std::iter::once(socket.as_fd())

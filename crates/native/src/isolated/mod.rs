@@ -1,6 +1,6 @@
 //! Isolated functions: an instance in a process of its own (NFP, Sun et al., SIGCOMM 2017, §4 and
-//! §5.1). Its mistakes end that process and not Braid, and it sees and changes only what its profile
-//! declares.
+//! §5.1). Its mistakes end that process and not Braid, and it sees and changes only what its
+//! profile declares.
 //!
 //! `Isolated` is Braid's end. A packet's bytes, or its headers alone, are copied to memory that
 //! both processes share (`Grant`). The process runs the function and answers with a verdict.

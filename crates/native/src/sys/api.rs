@@ -405,7 +405,7 @@ unsafe extern "C" fn add_header_action(
     let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
     // SAFETY: the pointer to an action's bytes is valid.
     let Some(action) = raw.and_then(|raw| unsafe { action(raw) }) else {
-        return state.misuse("records a header action that is none".to_owned()) as i32;
+        return state.misuse("records a header action that does not exist".to_owned()) as i32;
     };
     code(state.add_header_action(flow, action))
 }
@@ -424,7 +424,7 @@ unsafe extern "C" fn add_state_function(
         1 => Payload::Read,
         2 => Payload::Write,
         other => {
-            let why = format!("records a state function of payload class {other}, which is none");
+            let why = format!("records a state function with the unknown payload access {other}");
             return state.misuse(why) as i32;
         }
     };
@@ -448,7 +448,8 @@ unsafe extern "C" fn register_guard(host: *mut RawHost, flow: u64, raw: *const R
         None => None,
         Some(Some(action)) => Some(action),
         Some(None) => {
-            return state.misuse("registers a guard with an action that is none".into()) as i32;
+            let why = "registers a guard with an action that does not exist";
+            return state.misuse(why.to_owned()) as i32;
         }
     };
     let condition: ConditionFn = condition;

@@ -25,8 +25,8 @@ pub(crate) enum Forked {
 /// Makes a process that is a copy of this one.
 ///
 /// # Errors
-/// The system's, and a refusal if this process has several threads: their locks would stay locked in
-/// the copy.
+/// The system's, and a refusal if this process has several threads: their locks would stay locked
+/// in the copy.
 pub(crate) fn fork() -> io::Result<Forked> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {

@@ -1,8 +1,8 @@
 //! Encrypts the packet in a tunnel, and decrypts it: ESP in tunnel mode (RFC 4303).
 //!
-//! Behind the header of ESP follow the initialisation vector, the encrypted packet with padding, the
-//! padding's length and the next header, and the check value. It covers everything from the header
-//! of ESP on.
+//! Behind the header of ESP follow the initialisation vector, the encrypted packet with padding,
+//! the padding's length and the next header, and the check value. It covers everything from the
+//! header of ESP on.
 
 use crate::bytes::{self, Cut};
 use crate::lengths::write;
@@ -106,10 +106,10 @@ impl Sealed {
     }
 }
 
-/// Decrypts the packet behind headers that end in ESP, and removes them. The headers begin at `start`,
-/// the bytes `behind` them end at `end`, and the EtherType at `type_at`, if there is one, announces the
-/// outermost header. Returns false, and changes nothing, if the check value is wrong, or if no packet
-/// is inside.
+/// Decrypts the packet behind headers that end in ESP, and removes them. The headers begin at
+/// `start`, the bytes `behind` them end at `end`, and the EtherType at `type_at`, if there is one,
+/// announces the outermost header. Returns false, and changes nothing, if the check value is wrong,
+/// or if no packet is inside.
 ///
 /// # Errors
 /// The capture lacks some of the bytes. Nothing has changed.

@@ -1,7 +1,7 @@
 //! Ethernet II and 802.3 with LLC/SNAP.
 
 use super::ether_type;
-use crate::declare::{Declaration, Parse, Show, Where, bytes, ro, rw};
+use crate::declare::{Declaration, Outer, Parse, Show, Where, bytes, ro, rw};
 use crate::malformed::Malformed;
 use crate::names::{Field, Header};
 use crate::window::{Stop, Window, be16};
@@ -24,6 +24,7 @@ pub(crate) const ETH: Declaration = Declaration {
     parse: Parse::Other,
     takes_declared: true,
     summary: None,
+    outer: Some(Outer { required: &[Field::EthDst, Field::EthSrc], ..Outer::of(LEN) }),
     fields: &[
         rw(Field::EthDst, "eth.dst", 48, bytes(DST, 6), "Destination MAC address.")
             .shown(Show::Mac)

@@ -1,11 +1,10 @@
 //! Geneve (RFC 8926).
 
 use super::udp;
-use crate::declare::{Bits, Cover, Declaration, Parse, Rules, Show, Where, bits, bytes, ro, rw};
+use crate::declare::{
+    Bits, Cover, Declaration, Outer, Parse, Rules, Show, Where, bits, bytes, ro, rw,
+};
 use crate::names::{Base, Field, Header};
-
-/// Offset of the payload's EtherType.
-pub(crate) const PROTO: usize = 2;
 
 /// The length of the options in words.
 const OPTIONS: Bits = Bits { offset: 0, len: 1, shift: 0, width: 6 };
@@ -23,17 +22,17 @@ pub(crate) const GENEVE: Declaration = Declaration {
     sum: Cover::Transport,
     takes_declared: true,
     summary: Some(("Geneve", &[("", Field::GeneveVni)])),
+    outer: Some(Outer {
+        behind: &[Header::Udp],
+        announces: Some(Field::GeneveProto),
+        required: &[Field::GeneveVni],
+        ..Outer::of(8)
+    }),
     fields: &[
         rw(Field::GeneveVni, "geneve.vni", 24, bytes(4, 3), "Geneve network identifier.").of_flow(),
-        ro(
-            Field::GeneveProto,
-            "geneve.proto",
-            16,
-            bytes(PROTO, 2),
-            "EtherType of the Geneve payload.",
-        )
-        .shown(Show::Hex(4))
-        .of_flow(),
+        ro(Field::GeneveProto, "geneve.proto", 16, bytes(2, 2), "EtherType of the Geneve payload.")
+            .shown(Show::Hex(4))
+            .of_flow(),
         ro(
             Field::GeneveOptions,
             "geneve.options",

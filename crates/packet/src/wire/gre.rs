@@ -1,7 +1,7 @@
 //! GRE (RFC 2784) with key and sequence number (RFC 2890), and version 1 as in PPTP (RFC 2637).
 
 use super::proto;
-use crate::declare::{Behind, Cover, Declaration, Own, Parse, Parts, Show, bytes, ro, rw};
+use crate::declare::{Behind, Cover, Declaration, Outer, Own, Parse, Parts, Show, bytes, ro, rw};
 use crate::layout::Layout;
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -20,6 +20,11 @@ pub(crate) const GRE: Declaration = Declaration {
     parse: Parse::Own(Own(parse)),
     takes_declared: true,
     summary: Some(("GRE", &[("", Field::GreProto)])),
+    outer: Some(Outer {
+        behind: &[Header::Ip4, Header::Ip6],
+        announces: Some(Field::GreProto),
+        ..Outer::of(4)
+    }),
     fields: &[ro(
         Field::GreProto,
         "gre.proto",
@@ -36,6 +41,7 @@ pub(crate) const GRE: Declaration = Declaration {
 pub(crate) const KEY: Declaration = Declaration {
     at: (Base::GreKey, 0),
     sum: Cover::Gre,
+    outer: Some(Outer::of(4)),
     fields: &[rw(Field::GreKey, "gre.key", 32, bytes(0, 4), "GRE key.")],
     ..Declaration::new(Header::GreKey, "gre.key", &[Header::Gre, Header::Inet])
 };

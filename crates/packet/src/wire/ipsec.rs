@@ -1,7 +1,7 @@
 //! IPsec: the authentication header (RFC 4302), which is parsed, and ESP (RFC 4303).
 
 use super::proto;
-use crate::declare::{Behind, Declaration, Own, Parse, Rules, Show, bytes, ro};
+use crate::declare::{Behind, Declaration, Outer, Own, Parse, Rules, Show, bytes, ro};
 use crate::layout::Layout;
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -39,6 +39,11 @@ pub(crate) const ESP: Declaration = Declaration {
     at: (Base::L4, 0),
     parse: Parse::Rules(Rules { short: Some(Malformed::EspShort), ..Rules::of(ESP_LEN) }),
     summary: Some(("ESP", &[("spi ", Field::EspSpi)])),
+    outer: Some(Outer {
+        behind: &[Header::Ip4, Header::Ip6],
+        required: &[Field::EspSpi, Field::EspSeq],
+        ..Outer::of(ESP_LEN)
+    }),
     fields: &[
         ro(Field::EspSpi, "esp.spi", 32, bytes(ESP_SPI, 4), "Security parameters index of ESP.")
             .shown(Show::Hex(8))

@@ -2,7 +2,8 @@
 
 use super::ether_type;
 use crate::declare::{
-    Address, Behind, Bits, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
+    Address, Behind, Bits, Cover, Declaration, Outer, Own, Parse, Parts, Show, Where, bits, bytes,
+    ro, rw,
 };
 use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
@@ -47,6 +48,13 @@ pub(crate) const IP4: Declaration = Declaration {
     parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip4,
     takes_declared: true,
+    outer: Some(Outer {
+        behind: &[Header::Eth],
+        announces: Some(Field::IpProto),
+        required: &[Field::IpSrc, Field::IpDst],
+        defaults: &[(Field::IpTtl, 64)],
+        ..Outer::of(LEN)
+    }),
     fields: &[
         rw(Field::IpSrc, "ip.src", 32, bytes(SRC, 4), "IPv4 source address.")
             .address(Address::Src, Show::Ip4)

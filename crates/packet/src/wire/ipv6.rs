@@ -2,7 +2,7 @@
 
 use super::{ether_type, ipsec, proto};
 use crate::declare::{
-    Address, Behind, Cover, Declaration, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
+    Address, Behind, Cover, Declaration, Outer, Own, Parse, Parts, Show, Where, bits, bytes, ro, rw,
 };
 use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
@@ -35,6 +35,13 @@ pub(crate) const IP6: Declaration = Declaration {
     parts: Parts::Any(&[Header::Ah]),
     sum: Cover::Ip6,
     takes_declared: true,
+    outer: Some(Outer {
+        behind: &[Header::Eth],
+        announces: Some(Field::Ip6Next),
+        required: &[Field::Ip6Src, Field::Ip6Dst],
+        defaults: &[(Field::Ip6Ttl, 64)],
+        ..Outer::of(LEN)
+    }),
     fields: &[
         rw(Field::Ip6Src, "ip6.src", 128, bytes(SRC, 16), "IPv6 source address.")
             .address(Address::Src, Show::Ip6)
@@ -184,8 +191,9 @@ impl Ipv6<'_> {
     }
 }
 
-/// The offset in a packet of the first extension header with a protocol number, behind its first two
-/// bytes, and the number of bytes from there on. `None` if the packet, which was checked, has none.
+/// The offset in a packet of the first extension header with a protocol number, behind its first
+/// two bytes, and the number of bytes from there on. `None` if the packet, which was checked, has
+/// none.
 pub(crate) fn extension(ip: &[u8], kind: u8) -> Option<(usize, usize)> {
     let (mut next, mut at) = (*ip.get(NEXT)?, LEN);
     for _ in 0..MAX_EXTENSIONS {

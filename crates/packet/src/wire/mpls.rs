@@ -1,7 +1,7 @@
 //! MPLS label stacks (RFC 3032). The bytes behind the stack are payload, because no field announces
 //! their kind.
 
-use crate::declare::{Behind, Declaration, Own, Parse, bits, ro, rw};
+use crate::declare::{Behind, Declaration, Outer, Own, Parse, bits, ro, rw};
 use crate::layout::Layout;
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -21,6 +21,12 @@ pub(crate) const MPLS: Declaration = Declaration {
     parse: Parse::Own(Own(parse)),
     takes_declared: true,
     summary: Some(("MPLS", &[("label ", Field::MplsLabel), ("ttl ", Field::MplsTtl)])),
+    outer: Some(Outer {
+        behind: &[Header::Eth, Header::Mpls],
+        required: &[Field::MplsLabel],
+        defaults: &[(Field::MplsTtl, 64)],
+        ..Outer::of(LEN)
+    }),
     fields: &[
         rw(Field::MplsLabel, "mpls.label", 20, bits(0, 4, 12, 20), "Label of the topmost entry."),
         rw(Field::MplsTc, "mpls.tc", 3, bits(0, 4, 9, 3), "Traffic class of the topmost entry."),

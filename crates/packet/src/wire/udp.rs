@@ -1,7 +1,7 @@
 //! UDP (RFC 768).
 
 use super::proto;
-use crate::declare::{Behind, Cover, Declaration, Own, Parse, Show, Where, bytes, ro, rw};
+use crate::declare::{Behind, Cover, Declaration, Outer, Own, Parse, Show, Where, bytes, ro, rw};
 use crate::layout::{Layout, Sum, SumKind};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
@@ -25,6 +25,11 @@ pub(crate) const UDP: Declaration = Declaration {
     holds: Some(SUM),
     takes_declared: true,
     summary: Some(("UDP", &[])),
+    outer: Some(Outer {
+        behind: &[Header::Ip4, Header::Ip6],
+        required: &[Field::UdpSport, Field::UdpDport],
+        ..Outer::of(LEN)
+    }),
     fields: &[
         rw(Field::UdpSport, "udp.sport", 16, Where::Part(Field::L4Sport, 0), "UDP source port.")
             .shown(Show::Port)

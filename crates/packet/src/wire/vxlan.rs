@@ -1,7 +1,7 @@
 //! VXLAN (RFC 7348).
 
 use super::udp;
-use crate::declare::{Cover, Declaration, Parse, Rules, bytes, rw};
+use crate::declare::{Cover, Declaration, Outer, Parse, Rules, bytes, rw};
 use crate::names::{Base, Field, Header};
 
 /// VXLAN (UDP port 4789). Other bytes on that port are UDP payload.
@@ -16,6 +16,7 @@ pub(crate) const VXLAN: Declaration = Declaration {
     sum: Cover::Transport,
     takes_declared: true,
     summary: Some(("VXLAN", &[("", Field::VxlanVni)])),
+    outer: Some(Outer { behind: &[Header::Udp], required: &[Field::VxlanVni], ..Outer::of(8) }),
     fields: &[
         rw(Field::VxlanVni, "vxlan.vni", 24, bytes(4, 3), "VXLAN network identifier.").of_flow()
     ],

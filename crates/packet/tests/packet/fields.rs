@@ -20,6 +20,36 @@ fn every_field_is_in_some_sample() {
 }
 
 #[test]
+fn addresses_and_ports_have_opposite_fields() {
+    use Field::*;
+    let pairs = [
+        (EthDst, EthSrc),
+        (ArpSha, ArpTha),
+        (ArpSpa, ArpTpa),
+        (IpSrc, IpDst),
+        (Ip6Src, Ip6Dst),
+        (InetSrc, InetDst),
+        (InetSport, InetDport),
+        (TcpSport, TcpDport),
+        (UdpSport, UdpDport),
+        (L4Sport, L4Dport),
+        (QuotedInetSrc, QuotedInetDst),
+        (QuotedInetSport, QuotedInetDport),
+        (QuotedIpSrc, QuotedIpDst),
+        (QuotedIp6Src, QuotedIp6Dst),
+        (QuotedSport, QuotedDport),
+    ];
+    for info in FIELDS {
+        let other = pairs.iter().find_map(|(a, b)| match info.field {
+            field if field == *a => Some(*b),
+            field if field == *b => Some(*a),
+            _ => None,
+        });
+        assert_eq!(info.field.opposite(), other, "{}", info.name);
+    }
+}
+
+#[test]
 fn link_fields_are_read_where_they_are() {
     use Field::*;
     assert_eq!(value("tcp", EthDst), 0x0200_0000_0002);

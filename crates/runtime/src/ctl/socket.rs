@@ -60,8 +60,8 @@ struct Shared {
 }
 
 impl Socket {
-    /// Listens at a path. Only the user who runs this process, and root, may use the socket. A socket that a dead
-    /// process has left there is replaced.
+    /// Listens at a path. Only the user who runs this process, and root, may use the socket. A
+    /// socket that a dead process has left there is replaced.
     ///
     /// # Errors
     /// When the path is in use or cannot be made.

@@ -348,7 +348,8 @@ impl Link {
     }
 
     /// Prepares a packet that leaves: it goes to the MAC address of its next hop, from the
-    /// interface's own one. Never inlined, so that the loop over packets of other interfaces is short.
+    /// interface's own one. Never inlined, so that the loop over packets of other interfaces is
+    /// short.
     #[inline(never)]
     pub(super) fn leave(&mut self, packet: &mut Packet, now_ns: u64, out: &mut Out) -> Leaving {
         let Some(to) = destination(packet.data()) else { return Leaving::Sends };

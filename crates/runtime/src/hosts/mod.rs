@@ -32,8 +32,8 @@ use serde_json::Value;
 
 /// The time between two checks for due work.
 const TICK_NS: u64 = 50_000_000;
-/// The time between two questions to the devices. After a change of a device's MTU, packets that are
-/// too long get no answer for this time.
+/// The time between two questions to the devices. After a change of a device's MTU, packets that
+/// are too long get no answer for this time.
 const DEVICES_NS: u64 = 10_000_000;
 
 /// The interfaces of a chain that are hosts on their links.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 /// How long a listing waits for its next page.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The state entries of a chain, or of one function, as they were when the first page was asked for.
-/// The next pages come from here, so that the state is copied once for all of them.
+/// The state entries of a chain, or of one function, as they were when the first page was asked
+/// for. The next pages come from here, so that the state is copied once for all of them.
 pub(super) struct Listing {
     function: Option<u16>,
     entries: Vec<StateEntry>,

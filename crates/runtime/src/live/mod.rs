@@ -1,10 +1,10 @@
 //! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
-//! Each worker is a thread. It reads bursts of frames, runs its engine on them, and sends the packets
-//! that leave, in bursts, too. It has a pool, devices and tables of its own. With several workers,
-//! each packet goes to the worker that the chain's steering gives it. While no frames arrive, a
-//! worker advances its engine's time, so that time-outs and timers run. A packet that a device
-//! refuses is lost for a named reason, so that packets are accounted for as in captures.
+//! Each worker is a thread. It reads bursts of frames, runs its engine on them, and sends the
+//! packets that leave, in bursts, too. It has a pool, devices and tables of its own. With several
+//! workers, each packet goes to the worker that the chain's steering gives it. While no frames
+//! arrive, a worker advances its engine's time, so that time-outs and timers run. A packet that a
+//! device refuses is lost for a named reason, so that packets are accounted for as in captures.
 //!
 //! The thread that called [`Live::run`] is the control thread. It answers requests, saves state and
 //! loads changed chains. It sends messages to the workers, which answer them between two bursts.

@@ -97,8 +97,8 @@ impl Newcomers {
         waiting.for_each(|(_, packet)| renumber(&mut packet.ingress, numbers));
     }
 
-    /// The hash of a packet's flow, the same in both directions. An error of ICMP belongs to the flow
-    /// of the packet that it quotes. `None`: the packet has no flow.
+    /// The hash of a packet's flow, the same in both directions. An error of ICMP belongs to the
+    /// flow of the packet that it quotes. `None`: the packet has no flow.
     fn hash(&self, packet: &Packet, layout: &Layout) -> Option<u64> {
         let key = packet.quoted_flow_key(layout).or_else(|| packet.flow_key(layout))?;
         Some(self.hasher.hash_one(key.bidirectional()))

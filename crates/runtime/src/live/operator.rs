@@ -20,7 +20,8 @@ pub struct Flags<'a> {
     pub reload: &'a AtomicBool,
 }
 
-/// The program around a live run. The thread that called [`Live::run`](super::Live::run) makes all calls.
+/// The program around a live run. The thread that called [`Live::run`](super::Live::run) makes all
+/// calls.
 pub trait Operator {
     /// Reads changes of configuration in the form of a control file without times.
     ///

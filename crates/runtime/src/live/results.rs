@@ -16,8 +16,8 @@ pub struct Done {
     /// Its engine.
     pub engine: Box<dyn Engine>,
     /// The results. If an output cannot be written, the run ends with a summary that contains the
-    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, a change cannot
-    /// be made, or packets are unaccounted for.
+    /// failure ([`Summary::unwritten`]). An error says that a device cannot be read, a change
+    /// cannot be made, or packets are unaccounted for.
     pub result: Result<Summary, RunError>,
 }
 

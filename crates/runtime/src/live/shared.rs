@@ -86,8 +86,8 @@ impl<'a> Shared<'a> {
         self.has_hosts.store(hosts.is_some(), Ordering::Relaxed);
     }
 
-    /// The time at which the timers of all workers start, once there was a packet. `now` says that a
-    /// worker has packets at this time (ns).
+    /// The time at which the timers of all workers start, once there was a packet. `now` says that
+    /// a worker has packets at this time (ns).
     pub(super) fn begun_ns(&self, now: Option<u64>) -> Option<u64> {
         let begun = self.begun_ns.load(Ordering::Relaxed);
         let Some(now) = now.filter(|_| begun == 0) else { return (begun > 0).then_some(begun) };

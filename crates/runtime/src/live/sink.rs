@@ -175,8 +175,8 @@ impl<'a> Sink<'a> {
         queue.push(packet.into_frame());
     }
 
-    /// Sends the frames of all queues. `lost` gets the interface of each frame that is not sent, and
-    /// the reason.
+    /// Sends the frames of all queues. `lost` gets the interface of each frame that is not sent,
+    /// and the reason.
     pub(super) fn send_queues(&mut self, mut lost: impl FnMut(u16, &'static str)) {
         let Self { devices, queues, pool, failed, .. } = self;
         let waiting = devices.iter_mut().zip(queues).enumerate();

@@ -1,6 +1,6 @@
-//! Clients that watch packets: captures at interfaces and functions ([`Tap`]) and traces ([`Trace`]).
-//! While a client watches an interface, its packets run one by one. While a client watches a
-//! function, all packets run one by one, and function by function.
+//! Clients that watch packets: captures at interfaces and functions ([`Tap`]) and traces
+//! ([`Trace`]). While a client watches an interface, its packets run one by one. While a client
+//! watches a function, all packets run one by one, and function by function.
 
 use crate::ctl::{Feed, Sighting};
 use braid_ir::chain::Chain;
@@ -44,8 +44,8 @@ impl Outputs for Left {
     fn event(&mut self, _: Event) {}
 }
 
-/// The most copies of a packet between functions, for all clients. A packet may visit many functions,
-/// and have many copies there.
+/// The most copies of a packet between functions, for all clients. A packet may visit many
+/// functions, and have many copies there.
 const MOST_COPIES: usize = 64;
 
 /// A place where packets are captured.

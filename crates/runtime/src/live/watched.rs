@@ -92,8 +92,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The packets that leave because of a packet: each with its interface, whether it is the packet
-    /// itself or a copy, and its bytes.
+    /// The packets that leave because of a packet: each with its interface, whether it is the
+    /// packet itself or a copy, and its bytes.
     fn left(&mut self) -> Vec<(u16, bool, Vec<u8>)> {
         let mut left = Vec::new();
         self.load.each_leaving(|interface, packet| {

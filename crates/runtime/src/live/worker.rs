@@ -335,8 +335,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Runs the engine on packets that other workers have passed on: as many bursts as they read in a
-    /// turn. Returns whether there were any.
+    /// Runs the engine on packets that other workers have passed on: as many bursts as they read in
+    /// a turn. Returns whether there were any.
     fn take_in(&mut self) -> Result<bool, RunError> {
         let Some(exchange) = &self.exchange else { return Ok(false) };
         for count in 0..exchange.others() * self.sink.devices.len().max(1) {
@@ -367,8 +367,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Fills the load's burst with packets, which get the current time. Passes those of other workers
-    /// on. Returns the time.
+    /// Fills the load's burst with packets, which get the current time. Passes those of other
+    /// workers on. Returns the time.
     fn arrive(&mut self, fill: impl FnOnce(&mut Burst, u64)) -> Result<u64, RunError> {
         let now = self.shared.clock.now_ns();
         self.change_until(now, true)?;

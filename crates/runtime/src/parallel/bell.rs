@@ -1,5 +1,5 @@
-//! Waiting for other threads: a thread looks for a short time whether there is work, and then sleeps
-//! until another thread rings its bell.
+//! Waiting for other threads: a thread looks for a short time whether there is work, and then
+//! sleeps until another thread rings its bell.
 
 use super::sync::{AtomicBool, Ordering, Thread, current, fence, park, spin};
 use std::sync::{Mutex, PoisonError};
@@ -18,8 +18,8 @@ impl Default for Bell {
 }
 
 impl Bell {
-    /// Wakes the thread if it sleeps. What this thread has done before is visible to that thread when
-    /// it wakes, or when it looks next.
+    /// Wakes the thread if it sleeps. What this thread has done before is visible to that thread
+    /// when it wakes, or when it looks next.
     pub(super) fn ring(&self) {
         // Orders the work before the question, as the fence in `wait` orders the answer before the
         // last look. So one of the two threads sees what the other one has done.

@@ -38,7 +38,8 @@ pub(super) struct Bundle {
     pub(super) places: SmallVec<[u16; 16]>,
     /// The packets that are not on the way any more.
     pub(super) ended: Vec<(u16, Reached, Packet)>,
-    /// The packets that leave the chain behind the next merger: the place of each, and its interface.
+    /// The packets that leave the chain behind the next merger: the place of each, and its
+    /// interface.
     pub(super) exits: Vec<(u16, u16)>,
     /// What functions have sent and published.
     pub(super) outs: Vec<Out>,

@@ -150,8 +150,8 @@ impl Hub {
         debug_assert!(self.mergers.iter().flatten().all(|(merger, _)| merger.is_empty()));
     }
 
-    /// Takes bundles back, and runs the first stage on one bundle. Returns whether there was anything
-    /// to do.
+    /// Takes bundles back, and runs the first stage on one bundle. Returns whether there was
+    /// anything to do.
     fn step(&mut self) -> bool {
         let mut is_done = false;
         for at in 0..self.inputs.len() {

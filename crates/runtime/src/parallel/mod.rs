@@ -3,10 +3,10 @@
 //!
 //! Packets stay in their frames. Bundles of them move between threads over rings. The hub is the
 //! thread that calls the engine. It classifies packets, merges versions, and runs the first stage.
-//! Each stage processes bundles in the order in which their packets arrived, whatever side they come
-//! from, and sends each bundle on by itself. So functions see what they see in sequence. A burst is
-//! done when all of its packets are back. Between two bursts, all stages rest, and the hub may use
-//! their engines.
+//! Each stage processes bundles in the order in which their packets arrived, whatever side they
+//! come from, and sends each bundle on by itself. So functions see what they see in sequence. A
+//! burst is done when all of its packets are back. Between two bursts, all stages rest, and the hub
+//! may use their engines.
 
 mod bell;
 mod bundle;
@@ -61,9 +61,9 @@ pub struct Parallel {
 }
 
 impl Parallel {
-    /// The engine of a chain that is divided into stages. `make` makes the engine of each stage, which
-    /// must leave packets in their places in a burst, as compiled engines do.
-    /// [`engine()`] also takes chains that are one stage.
+    /// The engine of a chain that is divided into stages. `make` makes the engine of each stage,
+    /// which must leave packets in their places in a burst, as compiled engines do. [`engine()`]
+    /// also takes chains that are one stage.
     ///
     /// # Errors
     /// The error of `make`, or of the system if it has no thread.

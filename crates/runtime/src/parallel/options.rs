@@ -1,5 +1,6 @@
-//! Options of the engine, among them mutants (deliberate mistakes) and delays, for tests. Only builds
-//! with the feature `stalls` have delays, and only builds with the feature `mutants` have mutants.
+//! Options of the engine, among them mutants (deliberate mistakes) and delays, for tests. Only
+//! builds with the feature `stalls` have delays, and only builds with the feature `mutants` have
+//! mutants.
 
 /// How an engine with stages runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +18,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Bundles of 8 packets, so that stages in sequence begin soon, and some ten microseconds before
-    /// a thread sleeps.
+    /// Bundles of 8 packets, so that stages in sequence begin soon, and some ten microseconds
+    /// before a thread sleeps.
     fn default() -> Self {
         Self {
             bundle: 8,

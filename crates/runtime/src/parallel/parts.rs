@@ -87,8 +87,8 @@ impl Parallel {
         all
     }
 
-    /// Gives each stage the state of its functions. The first stage also gets the functions that the
-    /// chain does not have any more.
+    /// Gives each stage the state of its functions. The first stage also gets the functions that
+    /// the chain does not have any more.
     pub(super) fn divide(&mut self, snapshot: Snapshot) -> Result<(), ImportError> {
         let owner = |old: &FunctionState| {
             let node = self.steerer.chain.nodes.iter().position(|node| node.name == old.name);

@@ -1,5 +1,5 @@
-//! A stage: runs its functions on bundles in the order of their arrival, and sends each bundle on by
-//! its part of the forwarding table.
+//! A stage: runs its functions on bundles in the order of their arrival, and sends each bundle on
+//! by its part of the forwarding table.
 
 use super::bell::Bell;
 use super::bundle::{Bundle, Copier, Gathered, Handle, Target};
@@ -167,8 +167,8 @@ impl Stage {
         self.sort(bundle, is_merged);
     }
 
-    /// Sorts the packets that do not go on out of a bundle. A packet that leaves the chain goes on to a
-    /// merger first, if the bundle goes there.
+    /// Sorts the packets that do not go on out of a bundle. A packet that leaves the chain goes on
+    /// to a merger first, if the bundle goes there.
     fn sort(&mut self, bundle: &mut Bundle, is_merged: bool) {
         let onward = Reached::Interface(self.onward);
         if bundle.burst.reached.iter().all(|reached| *reached == onward) {
@@ -193,8 +193,8 @@ impl Stage {
     }
 }
 
-/// Runs an engine on packets, and what is due before each of them separately, so that the outputs of
-/// both are known.
+/// Runs an engine on packets, and what is due before each of them separately, so that the outputs
+/// of both are known.
 fn run_apart(engine: &mut dyn Engine, burst: &mut Burst, out: &mut Gathered<'_>) {
     let packets: Vec<Packet> = burst.drain().collect();
     let mut reached = Vec::with_capacity(packets.len());

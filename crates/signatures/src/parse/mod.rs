@@ -2,6 +2,7 @@
 
 mod content;
 mod fault;
+mod flags;
 mod flowbits;
 mod header;
 mod line;
@@ -9,6 +10,7 @@ mod names;
 mod number;
 mod options;
 mod pcre;
+mod rewriting;
 mod threshold;
 
 use crate::limits::{MAX_LINE, MAX_NAMES, MAX_REGEXES, MAX_RULES};

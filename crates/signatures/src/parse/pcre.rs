@@ -1,16 +1,16 @@
-//! Regular expressions of PCRE, as far as they can be searched in linear time.
-//!
-//! The expression is rewritten where PCRE and the crate `regex-syntax` read the same text in
-//! different ways. What only one of them knows is refused.
+//! Regular expressions of PCRE. Automata search them in linear time where they can, and backtracking
+//! within limits elsewhere.
 
 use super::fault::Fault;
+use super::flags::Flags;
+use super::rewriting::{Dialect, Rewriting};
+use crate::expression::{Expression, Source};
 use crate::limits::{MAX_REGEX, REGEX_CACHE};
-use crate::rule::{Buffer, Expression};
+use crate::rule::Buffer;
 use regex_automata::meta::{self, Regex};
 use regex_automata::nfa::thompson::NFA;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Literal, Look, LookSet};
-use std::borrow::Cow;
 
 /// A regular expression.
 pub struct Pcre {
@@ -23,44 +23,61 @@ pub struct Pcre {
     pub is_monotone: bool,
 }
 
-/// What flags say.
-#[derive(Default)]
-struct Flags {
-    is_nocase: bool,
-    is_dot_all: bool,
-    is_multi_line: bool,
-    is_extended: bool,
-    is_ungreedy: bool,
-    is_anchored: bool,
-    is_dollar_end: bool,
-    is_relative: bool,
-    buffer: Option<Buffer>,
-}
+/// The most groups within one another.
+const MAX_NESTED_GROUPS: u32 = 64;
 
 /// Reads `"/EXPRESSION/FLAGS"`.
 pub fn pcre(value: &str) -> Result<Pcre, Fault> {
     let (is_negated, text) = super::content::quoted("pcre", value)?;
     let inner = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
     let (source, flags) = inner.ok_or_else(|| Fault::wrong("pcre", "`/EXPRESSION/FLAGS`"))?;
-    let flags = flags_of(flags)?;
-    let source = rewritten(source)?;
-    let source = if flags.is_anchored { format!(r"\A(?:{source})") } else { source };
-    let refused = |why: String| Fault::unsupported("pcre", why);
+    let flags = Flags::read(flags)?;
+    let (regex, is_monotone) = match automaton(source, &flags) {
+        Err(Unfit::NeedsBacktracking) => backtracking(source, &flags)?,
+        Err(Unfit::Refused(fault)) => return Err(fault),
+        Ok(found) => found,
+    };
+    let Flags { is_relative, buffer, .. } = flags;
+    Ok(Pcre { regex, is_negated, is_relative, buffer, is_monotone })
+}
+
+/// Why no automaton can search an expression.
+enum Unfit {
+    NeedsBacktracking,
+    Refused(Fault),
+}
+
+impl From<Fault> for Unfit {
+    fn from(fault: Fault) -> Self {
+        Unfit::Refused(fault)
+    }
+}
+
+fn refused(why: impl Into<String>) -> Fault {
+    Fault::unsupported("pcre", why)
+}
+
+/// An expression that an automaton searches, and whether it is monotone.
+fn automaton(source: &str, flags: &Flags) -> Result<(Expression, bool), Unfit> {
+    let written = Rewriting::of(source, Dialect::Automaton, flags)?;
+    if written.needs_backtracking {
+        return Err(Unfit::NeedsBacktracking);
+    }
     let parsed = ParserBuilder::new()
         .unicode(false)
         .utf8(false)
-        .nest_limit(64)
+        .nest_limit(MAX_NESTED_GROUPS)
         .case_insensitive(flags.is_nocase)
         .dot_matches_new_line(flags.is_dot_all)
         .multi_line(flags.is_multi_line)
         .ignore_whitespace(flags.is_extended)
         .swap_greed(flags.is_ungreedy)
         .build()
-        .parse(&source);
+        .parse(&written.text);
     let parsed = parsed.map_err(|error| refused(said(&error)))?;
     let hir = match flags.is_dollar_end {
         true => parsed,
-        false if ends_inside(&parsed) => return Err(refused("`$` that is not last".to_owned())),
+        false if ends_inside(&parsed) => return Err(Unfit::NeedsBacktracking),
         false => with_last_line_end(parsed),
     };
     let mut later = LookSet::full();
@@ -77,9 +94,26 @@ pub fn pcre(value: &str) -> Result<Pcre, Fault> {
     let regex = Regex::builder().configure(config).build_from_hir(&hir);
     let regex = regex.map_err(|error| refused(format!("it cannot be compiled ({error})")))?;
     let states = NFA::compiler().build_from_hir(&hir).map_or(0, |nfa| nfa.states().len());
-    let regex = Expression::new(regex, &hir, states);
-    let Flags { is_relative, buffer, .. } = flags;
-    Ok(Pcre { regex, is_negated, is_relative, buffer, is_monotone })
+    Ok((Expression::automaton(regex, &hir, states), is_monotone))
+}
+
+/// An expression that is searched by backtracking, and whether it is monotone.
+fn backtracking(source: &str, flags: &Flags) -> Result<(Expression, bool), Fault> {
+    if flags.is_ungreedy {
+        return Err(refused("its flag `G` together with what needs backtracking"));
+    }
+    let written = Rewriting::of(source, Dialect::Backtracking, flags)?;
+    let source = Source {
+        text: &written.text,
+        is_nocase: flags.is_nocase,
+        is_dot_all: flags.is_dot_all,
+        is_multi_line: flags.is_multi_line,
+        is_extended: flags.is_extended,
+        is_free: !written.looks_behind,
+    };
+    let expression = Expression::backtracking(&source);
+    let expression = expression.map_err(|why| refused(format!("it cannot be compiled ({why})")))?;
+    Ok((expression, !written.looks_ahead))
 }
 
 fn said(error: &regex_syntax::Error) -> String {
@@ -88,175 +122,6 @@ fn said(error: &regex_syntax::Error) -> String {
         regex_syntax::Error::Translate(error) => error.kind().to_string(),
         _ => "it cannot be parsed".to_owned(),
     }
-}
-
-fn flags_of(text: &str) -> Result<Flags, Fault> {
-    let mut flags = Flags::default();
-    for c in text.chars() {
-        let buffer = match c {
-            'i' => {
-                flags.is_nocase = true;
-                continue;
-            }
-            's' => {
-                flags.is_dot_all = true;
-                continue;
-            }
-            'm' => {
-                flags.is_multi_line = true;
-                continue;
-            }
-            'x' => {
-                flags.is_extended = true;
-                continue;
-            }
-            'G' => {
-                flags.is_ungreedy = true;
-                continue;
-            }
-            'A' => {
-                flags.is_anchored = true;
-                continue;
-            }
-            'E' => {
-                flags.is_dollar_end = true;
-                continue;
-            }
-            'R' => {
-                flags.is_relative = true;
-                continue;
-            }
-            // Raw bytes, and no limit on matches: nothing changes.
-            'B' | 'O' => continue,
-            'U' => Buffer::Uri,
-            'I' => Buffer::RawUri,
-            'M' => Buffer::Method,
-            'H' => Buffer::Header,
-            'D' => Buffer::RawHeader,
-            'C' => Buffer::Cookie,
-            'P' => Buffer::RequestBody,
-            'Q' => Buffer::ResponseBody,
-            'S' => Buffer::StatusCode,
-            'Y' => Buffer::StatusMessage,
-            'V' => Buffer::Field("user-agent"),
-            'W' => Buffer::Host,
-            c => return Err(Fault::unsupported("pcre", format!("its flag `{c}`"))),
-        };
-        if flags.buffer.replace(buffer).is_some_and(|before| before != buffer) {
-            return Err(Fault::wrong("pcre", "its flags name two buffers"));
-        }
-    }
-    Ok(flags)
-}
-
-/// Escapes what `regex-syntax` would read in another way than PCRE: `[`, `&` and `~` in a class,
-/// and a `{` that begins no repetition.
-fn rewritten(source: &str) -> Result<String, Fault> {
-    let mut out = String::with_capacity(source.len() + 8);
-    let mut rest = source;
-    let mut is_class = false;
-    let mut is_repeated = false;
-    while let Some(c) = rest.chars().next() {
-        let after = rest.get(c.len_utf8()..).unwrap_or_default();
-        let mut taken = c.len_utf8();
-        let was_repeated = std::mem::replace(&mut is_repeated, false);
-        match c {
-            '\\' => {
-                let escape = Escape::read(rest, is_class)?;
-                taken = escape.taken;
-                out.push_str(&escape.written);
-            }
-            // There `R` and `u` are flags that PCRE does not know.
-            '(' if !is_class && group_flags(after).contains(['R', 'u']) => {
-                return Err(Fault::unsupported("pcre", "recursion"));
-            }
-            '[' if !is_class => {
-                is_class = true;
-                // A `]` right at the start is a member.
-                let start = ["[^]", "[]", "[^", "["].into_iter().find(|s| rest.starts_with(s));
-                let start = start.unwrap_or("[");
-                taken = start.len();
-                out.push_str(&start.replace(']', "\\]"));
-            }
-            '[' if after.starts_with(':') && after.contains(":]") => {
-                taken = rest.find(":]").map_or(1, |at| at + 2);
-                out.push_str(rest.get(..taken).unwrap_or_default());
-            }
-            '[' | '&' | '~' | '#' if is_class => out.extend(['\\', c]),
-            // With the flag `x`, only PCRE takes white space in a class for a member.
-            c if is_class && c.is_ascii_whitespace() => {
-                out.push_str(&format!("\\x{:02x}", u32::from(c)));
-            }
-            '-' if is_class && after.starts_with('-') => {
-                return Err(Fault::unsupported("pcre", "`--` in a class"));
-            }
-            ']' => {
-                out.push_str(if is_class { "]" } else { "\\]" });
-                is_class = false;
-            }
-            '{' if !is_class && !is_repetition(after) => out.push_str("\\{"),
-            // There it would be one repetition within another.
-            '+' if !is_class && was_repeated => {
-                return Err(Fault::unsupported("pcre", "a possessive repetition"));
-            }
-            '{' if !is_class => {
-                taken = rest.find('}').map_or(1, |at| at + 1);
-                out.push_str(rest.get(..taken).unwrap_or_default());
-                is_repeated = true;
-            }
-            '*' | '+' | '?' if !is_class => {
-                out.push(c);
-                is_repeated = true;
-            }
-            c => out.push(c),
-        }
-        rest = rest.get(taken..).unwrap_or_default();
-    }
-    Ok(out)
-}
-
-/// A `\` and what belongs to it.
-struct Escape<'a> {
-    written: Cow<'a, str>,
-    /// The bytes that it takes.
-    taken: usize,
-}
-
-impl<'a> Escape<'a> {
-    fn read(text: &'a str, is_class: bool) -> Result<Self, Fault> {
-        let after = text.strip_prefix('\\').unwrap_or_default();
-        let next = after.chars().next();
-        let taken = 1 + next.map_or(0, char::len_utf8);
-        let until =
-            |taken: usize| Self { written: text.get(..taken).unwrap_or_default().into(), taken };
-        Ok(match next {
-            // `\z` would mean what `$` means, `\Z` and `\G` are unknown there, and `\b{` begins the
-            // name of an assertion.
-            Some(c @ ('z' | 'Z' | 'G')) => {
-                return Err(Fault::unsupported("pcre", format!("`\\{c}` in it")));
-            }
-            Some('b') if after.starts_with("b{") => {
-                return Err(Fault::unsupported("pcre", "`\\b{` in it"));
-            }
-            // There they would be limits of words.
-            Some('<') => Self { written: "<".into(), taken },
-            Some('>') => Self { written: ">".into(), taken },
-            // Any white space that ends a line.
-            Some('v') if is_class => Self { written: r"\n\x0b\f\r\x85".into(), taken },
-            Some('v') => Self { written: r"[\n\x0b\f\r\x85]".into(), taken },
-            Some('x') if after.starts_with("x{") => {
-                until(text.find('}').map_or(taken, |at| at + 1))
-            }
-            _ => until(taken),
-        })
-    }
-}
-
-/// The letters behind `(?`, if a group begins in front of these characters.
-fn group_flags(after: &str) -> &str {
-    let letters = after.strip_prefix('?').unwrap_or_default();
-    let end = letters.find(|c: char| !c.is_ascii_alphabetic() && c != '-');
-    letters.get(..end.unwrap_or(letters.len())).unwrap_or_default()
 }
 
 /// Whether `$` stands in front of something else. Before a line feed at the end, it would have to
@@ -273,14 +138,6 @@ fn ends_inside(hir: &Hir) -> bool {
         HirKind::Repetition(of) => has_end(&of.sub),
         _ => false,
     }
-}
-
-/// Whether a `{` before these characters begins a repetition: `N}`, `N,}` or `N,N}`.
-fn is_repetition(after: &str) -> bool {
-    let Some((inner, _)) = after.split_once('}') else { return false };
-    let (least, most) = inner.split_once(',').unwrap_or((inner, ""));
-    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    !least.is_empty() && are_digits(least) && are_digits(most)
 }
 
 /// `$` at the end of the text also holds before a line feed there.
@@ -312,11 +169,20 @@ fn with_last_line_end(hir: Hir) -> Hir {
 
 #[cfg(test)]
 mod tests {
-    use super::pcre;
+    use super::{automaton, backtracking, pcre};
+    use crate::expression::Expression;
+    use crate::limits::RULE_WORK;
+    use crate::parse::flags::Flags;
+    use crate::work::{Exhausted, Work};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
 
     /// Whether an expression matches a text. `None` if it is refused.
     fn matches(expression: &str, text: &str) -> Option<bool> {
-        pcre(&format!("\"{expression}\"")).ok().map(|pcre| pcre.regex.is_match(text.as_bytes(), 0))
+        let mut work = Work(1 << 40);
+        let regex = pcre(&format!("\"{expression}\"")).ok()?.regex;
+        Some(regex.is_match(text.as_bytes(), 0, &mut work.of_rule()).expect("enough work"))
     }
 
     #[test]
@@ -357,21 +223,67 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_backtracking_is_refused() {
+    fn expressions_that_need_backtracking_mean_what_they_mean_in_pcre() {
+        for (expression, text, wanted) in [
+            (r"/(a|b)x\1/", "axbxb", true),
+            (r"/(a|b)x\1/", "axb", false),
+            (r"/(a)x\1/i", "axA", true),
+            (r"/(?P<v>[a-z]{2})-(?P=v)/", "ab-ba-ba", true),
+            (r"/(?P<v>[a-z]{2})-(?P=v)/", "ab-ba-ab", false),
+            (r"/^(.)(.)\2\1$/", "abba\n", true),
+            (r"/^(.)(.)\2\1$/", "abba\n\n", false),
+            (r"/^(.)(.)\2\1$/E", "abba\n", false),
+            (r"/^(.)\1$/m", "x\naa\ny", true),
+            (r"/(.)\1/", "\n\n", false),
+            (r"/(.)\1/s", "\n\n", true),
+            (r"/(a)(?=b)/", "ab", true),
+            (r"/a(?!b)/", "abac", true),
+            (r"/a(?!b)/", "abab", false),
+            (r"/(?<!a)b/", "ab", false),
+            (r"/(?<=a)b/", "ab", true),
+            (r"/(?>a|ab)c/", "abc", false),
+            (r"/(?:(?!>>).)+#/", "a>>b", false),
+            (r"/^(?:(?!>>).)+#/", "ab#", true),
+            (r"/a\z/", "a\n", false),
+            (r"/a\Z/", "a\n", true),
+            (r"/a\Z/", "a\n\n", false),
+            (r"/(a|b$)x?/", "b\n", true),
+            (r"/a$\n/", "a\n", true),
+            (r"/(a$)+/", "ba", true),
+            (r"/(a) \1 # twice/x", "aa", true),
+            (r"/(x)\1/A", "axx", false),
+            (r"/([[\]])\1/", "]]", true),
+            (r"/(a)\x2f\1\v/", "a/a\x0b", true),
+            (r"/(?i:(a))\1/", "aA", false),
+            (r"/(?:(a)|b)\1/", "b", false),
+        ] {
+            assert_eq!(matches(expression, text), Some(wanted), "{expression} {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_read_in_another_way_is_refused() {
         for expression in [
-            r"/(?=a)/",
-            r"/(?<!a)b/",
-            r"/(a)\1/",
             r"/a++/",
-            r"/a\z/",
-            r"/(?>a)/",
             "/a/q",
             "/[b--a]/",
             r"/a(?R)b/",
             r"/(?iR:a)/",
+            r"/(a)(?1)/",
+            r"/(a)(?(1)b|c)/",
+            r"/(?|(a)|(b))\1/",
             r"/a\b{start}/",
-            r"/a$\n/",
-            r"/(a$)+/",
+            r"/(a)\1\h/",
+            r"/(a)\1\Kb/",
+            r"/(a)\g{1}/",
+            r"/(a)\10/",
+            r"/(a)\2/",
+            r"/(a)\1(?m)$/",
+            r"/(*UTF8)(a)\1/",
+            r"/(a)\1/G",
+            r"/a\G/",
+            r"/(a\1/",
+            r"/(?<=x.{1,900})y/",
         ] {
             assert_eq!(matches(expression, "a"), None, "{expression}");
         }
@@ -381,9 +293,107 @@ mod tests {
     }
 
     #[test]
+    fn searches_by_backtracking_end() {
+        for (expression, text) in [
+            (r"/(a*)*\1b/", "a".repeat(16_000)),
+            (r"/((a+)+)+\2$x/", "a".repeat(4_000)),
+            (r"/(.*)\1Z/i", "a".repeat(16_000)),
+            (r"/(x)\1.*foo/", "x".repeat(16_000)),
+            (r"/(?=.*foo)(x)\1b/", "x".repeat(16_000)),
+            (r"/(?>.*foo)(x)\1b/", "x".repeat(16_000)),
+        ] {
+            let regex = pcre(&format!("\"{expression}\"")).expect("good").regex;
+            let mut work = Work(1 << 40);
+            let found = regex.is_match(text.as_bytes(), 0, &mut work.of_rule());
+            assert_eq!(found, Err(Exhausted), "{expression}");
+            let taken = (1 << 40) - work.0;
+            assert!(taken <= RULE_WORK, "{expression}: {taken}");
+        }
+    }
+
+    #[test]
     fn only_expressions_about_earlier_bytes_are_monotone() {
         let is = |text: &str| pcre(text).map(|pcre| pcre.is_monotone).expect("good");
         assert!(is("\"/^a.*b/\"") && is("\"/^a/m\""));
         assert!(!is("\"/a$/\"") && !is("\"/a\\b/\"") && !is("\"/a$/m\""));
+        assert!(is(r#""/^(a)\1/""#) && is(r#""/(?<!a)(b)\1/""#));
+        assert!(!is(r#""/(a)(?=b)/""#) && !is(r#""/(a)\1(?!b)/""#) && !is(r#""/(?>a|ab)c/""#));
+        assert!(!is(r#""/(a)\1$/""#) && !is(r#""/(a)\1\z/""#) && !is(r#""/(a)\1\b/""#));
+    }
+
+    /// Expressions that need no backtracking, over few letters. What is repeated takes at least one
+    /// byte: of repetitions of nothing, automata and backtracking choose different ones.
+    fn expressions() -> impl Strategy<Value = String> {
+        let fixed = |texts: &'static [&'static str]| select(texts).prop_map(str::to_owned);
+        let some = fixed(&["a", "b", "c", ".", "[ab]", "[^b]", r"\x61"]);
+        let some = some.prop_recursive(2, 6, 3, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 2..4).prop_map(|all| all.concat()),
+                vec(inner, 2..3).prop_map(|all| format!("({})", all.join("|"))),
+            ]
+        });
+        let times = fixed(&["*", "+", "?", "*?", "+?", "??", "{1,2}"]);
+        let repeated = (some.clone(), times).prop_map(|(of, times)| format!("(?:{of}){times}"));
+        let any = prop_oneof![some, repeated, fixed(&["^", r"\b", r"\B"])];
+        any.prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                vec(inner.clone(), 2..4).prop_map(|all| all.concat()),
+                vec(inner, 2..3).prop_map(|all| format!("({})", all.join("|"))),
+            ]
+        })
+    }
+
+    /// The ends of all matches, one behind the other.
+    fn ends(regex: &Expression, text: &str) -> Result<Vec<usize>, Exhausted> {
+        let (mut work, mut found) = (Work(1 << 40), Vec::new());
+        regex.ends(text.as_bytes(), 0, &mut work.of_rule(), |end| found.push(end))?;
+        // A match of nothing may follow at once.
+        found.dedup();
+        Ok(found)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(1_000)))]
+
+        #[test]
+        fn backtracking_finds_what_automata_find(
+            expression in expressions(),
+            has_end in any::<bool>(),
+            flags in "[ismA]{0,2}",
+            text in "[abcA\n]{0,12}",
+        ) {
+            let expression = if has_end { expression + "$" } else { expression };
+            let flags = Flags::read(&flags).expect("flags");
+            let Ok((by_automaton, _)) = automaton(&expression, &flags) else { return Ok(()) };
+            let (by_backtracking, _) = backtracking(&expression, &flags).expect("an expression");
+            prop_assert!(by_automaton.is_free || !by_backtracking.is_free);
+            let (found, wanted) = (ends(&by_backtracking, &text), ends(&by_automaton, &text));
+            if has_end {
+                // An automaton takes the line feed at the end for a part of the match.
+                prop_assert_eq!(found.is_ok_and(|all| all.is_empty()), wanted == Ok(vec![]));
+            } else {
+                prop_assert_eq!(found, wanted);
+            }
+        }
+
+        /// A group of single letters with a backreference is its cases written out, and an
+        /// assertion about the letter leaves some of them.
+        #[test]
+        fn backreferences_and_assertions_are_cases_written_out(
+            middle in expressions(),
+            is_negated in any::<bool>(),
+            flags in "[ism]{0,2}",
+            text in "[abcA\n]{0,12}",
+        ) {
+            let flags = Flags::read(&flags).expect("flags");
+            let kind = if is_negated { "!" } else { "=" };
+            let short = format!(r"(?{kind}c)([abc])(?:{middle})\1");
+            let letters = if is_negated { ["a", "b"].as_slice() } else { ["c"].as_slice() };
+            let cases = letters.iter().map(|letter| format!("{letter}(?:{middle}){letter}"));
+            let long = cases.collect::<Vec<_>>().join("|");
+            let Ok((by_automaton, _)) = automaton(&long, &flags) else { return Ok(()) };
+            let (by_backtracking, _) = backtracking(&short, &flags).expect("an expression");
+            prop_assert_eq!(ends(&by_automaton, &text), ends(&by_backtracking, &text));
+        }
     }
 }

@@ -107,7 +107,8 @@ fn window_scale_counts_only_if_both_sides_sent_it() {
     }
 }
 
-/// A capture that lacks a segment and all later acknowledgements still gives the rest of the stream.
+/// A capture that lacks a segment and all later acknowledgements still gives the rest of the
+/// stream.
 #[test]
 fn window_counts_only_while_its_receiver_is_heard() {
     for (idle_ns, delivered) in [(0, 0), (3 * S, 3)] {

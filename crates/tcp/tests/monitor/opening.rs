@@ -140,6 +140,39 @@ fn same_ends_open_a_new_connection_after_fin_and_after_reset() {
     assert_eq!(told.reports[2].flow.sport, 80);
 }
 
+/// A client that takes the same number for its next connection hides nothing of it.
+#[test]
+fn syn_with_the_number_of_the_last_one_opens_a_new_connection_after_the_end() {
+    type Ends = fn(&mut Script);
+    let refused: Ends = |script| script.send(Client, RST, 101, 0, b"");
+    let reset: Ends = |script| {
+        script.send(Server, SYN | ACK, 500, 101, b"");
+        script.send(Client, ACK, 101, 501, b"");
+        script.send(Server, RST, 501, 0, b"");
+    };
+    let closed: Ends = |script| {
+        script.send(Server, SYN | ACK, 500, 101, b"");
+        script.send(Client, FIN | ACK, 101, 501, b"");
+        script.send(Server, FIN | ACK, 501, 102, b"");
+        script.send(Client, ACK, 102, 502, b"");
+    };
+    for ends in [refused, reset, closed] {
+        let mut script = Script::new();
+        script.send(Client, SYN, 100, 0, b"");
+        // The same SYN again, before the end, is a repetition.
+        script.send(Client, SYN, 100, 0, b"");
+        ends(&mut script);
+        script.send(Client, SYN, 100, 0, b"");
+        script.send(Server, SYN | ACK, 9000, 101, b"");
+        script.send(Client, ACK, 101, 9001, b"seen");
+        let told = script.finish();
+        assert_eq!(told.reports.len(), 2);
+        assert_eq!(told.text(1, Direction::Forward), "seen");
+        let second = told.reports.iter().find(|report| report.connection.0 == 1).unwrap();
+        assert_eq!(second.opening, Opening::Handshake);
+    }
+}
+
 /// The end of the old connection is missing in the capture.
 #[test]
 fn answered_syn_opens_a_new_connection_though_the_old_one_is_open() {

@@ -114,17 +114,17 @@ fn exhaust(count: u8, len: i64) -> u64 {
 
 #[test]
 fn two_segments_overlap_in_every_way_among_nine_bytes() {
-    assert_eq!(exhaust(2, 9), 2 * 4 * 45 * 45);
+    assert_eq!(exhaust(2, 9), 2 * 6 * 45 * 45);
 }
 
 #[test]
 fn three_segments_overlap_in_every_way_among_five_bytes() {
-    assert_eq!(exhaust(3, 5), 2 * 4 * 15 * 15 * 15);
+    assert_eq!(exhaust(3, 5), 2 * 6 * 15 * 15 * 15);
 }
 
 #[test]
 fn four_segments_overlap_in_every_way_among_four_bytes() {
-    assert_eq!(exhaust(4, 4), 2 * 4 * 10 * 10 * 10 * 10);
+    assert_eq!(exhaust(4, 4), 2 * 6 * 10 * 10 * 10 * 10);
 }
 
 /// The rules of the policies on bytes that wait: an earlier segment of sixes, a later one of nines.
@@ -138,15 +138,17 @@ fn policies_keep_the_bytes_that_they_say() {
         let shown = told.bytes.iter().map(|byte| byte.map_or('.', char::from));
         shown.collect::<String>()
     };
-    for (at, later, [first, last, bsd, linux]) in [
-        (2, &b"99"[..], ["ab9666", "ab9966", "ab9966", "ab9966"]),
-        (3, b"99", ["abc666", "abc996", "abc666", "abc666"]),
-        (3, b"9999", ["abc6669", "abc9999", "abc6669", "abc9999"]),
-        (4, b"99", ["abc666", "abc699", "abc666", "abc666"]),
-        (4, b"9999", ["abc66699", "abc69999", "abc66699", "abc66699"]),
-        (2, b"99999", ["ab96669", "ab99999", "ab99999", "ab99999"]),
+    for (at, later, expected) in [
+        // First, last, BSD, Linux, old Linux, Solaris.
+        (2, &b"99"[..], ["ab9666", "ab9966", "ab9966", "ab9966", "ab9966", "ab9666"]),
+        (2, b"9999", ["ab9666", "ab9999", "ab9999", "ab9999", "ab9999", "ab9999"]),
+        (3, b"99", ["abc666", "abc996", "abc666", "abc666", "abc666", "abc666"]),
+        (3, b"999", ["abc666", "abc999", "abc666", "abc666", "abc999", "abc999"]),
+        (3, b"9999", ["abc6669", "abc9999", "abc6669", "abc9999", "abc9999", "abc9999"]),
+        (4, b"99", ["abc666", "abc699", "abc666", "abc666", "abc666", "abc666"]),
+        (4, b"9999", ["abc66699", "abc69999", "abc66699", "abc66699", "abc66699", "abc69999"]),
+        (2, b"99999", ["ab96669", "ab99999", "ab99999", "ab99999", "ab99999", "ab99999"]),
     ] {
-        let expected = [first, last, bsd, linux];
         let found = Policy::ALL.map(|policy| wait(policy, later, at));
         assert_eq!(found, expected, "{at} {later:?}");
     }

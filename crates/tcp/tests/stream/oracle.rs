@@ -100,7 +100,11 @@ impl Naive {
             (Policy::Last, ..) => Kept::Later,
             (Policy::First, ..) => Kept::Earlier,
             (Policy::Bsd | Policy::Linux, Less, _) => Kept::Later,
-            (Policy::Linux, Equal, true) => Kept::Later,
+            (Policy::Linux | Policy::OldLinux | Policy::Solaris, Equal, true) => Kept::Later,
+            (Policy::OldLinux, Less, _) => Kept::Later,
+            (Policy::OldLinux, Equal, _) if end == old_end => Kept::Later,
+            (Policy::Solaris, _, true) => Kept::Later,
+            (Policy::Solaris, Less | Equal, _) if end == old_end => Kept::Later,
             _ => Kept::Earlier,
         }
     }

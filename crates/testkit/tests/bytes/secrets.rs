@@ -1,5 +1,5 @@
-//! Functions that encrypt and decrypt payloads, and packets in tunnels of ESP. Functions between them
-//! read what is encrypted, change it so that it is refused, and read what comes out.
+//! Functions that encrypt and decrypt payloads, and packets in tunnels of ESP. Functions between
+//! them read what is encrypted, change it so that it is refused, and read what comes out.
 
 use super::Family;
 use braid_compiler::synth::SynthMutant;

@@ -130,8 +130,8 @@ fn packet(rng: &mut Rng) -> String {
     }
 }
 
-/// The payload of a UDP packet behind a chain of one function, by the reference. `None` if the packet
-/// was dropped.
+/// The payload of a UDP packet behind a chain of one function, by the reference. `None` if the
+/// packet was dropped.
 fn behind(function: &str, payload: &[u8]) -> Option<Vec<u8>> {
     let source = format!("{function}\nchain c {{ path in <-> f() <-> out; }}");
     let chain = harness::compile(&source, &Default::default(), Form::AsWritten).expect("a chain");

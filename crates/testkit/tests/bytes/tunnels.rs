@@ -1,5 +1,6 @@
-//! Functions that put packets and frames into tunnels and take them out: IP in IP, GRE, VXLAN, Geneve,
-//! MPLS and a header of the program. Functions between them read what is inside and outside.
+//! Functions that put packets and frames into tunnels and take them out: IP in IP, GRE, VXLAN,
+//! Geneve, MPLS and a header of the program. Functions between them read what is inside and
+//! outside.
 
 use super::Family;
 use braid_compiler::synth::SynthMutant;

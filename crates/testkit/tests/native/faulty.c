@@ -17,7 +17,7 @@ static int32_t create(braid_host *host, void **self) {
   return *self ? 0 : braid_fail(host, "no memory");
 }
 
-/* Crashes, hangs or ends for packets to three ports. Drops packets to port 25. */
+/* Crashes, never returns or ends for packets to three ports. Drops packets to port 25. */
 static int32_t faulty(void *self, braid_packet *packet) {
   struct counted *counted = self;
   uint64_t port = 0;

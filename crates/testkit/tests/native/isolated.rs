@@ -18,7 +18,8 @@ pub fn isolated(mut chain: Chain) -> Chain {
     chain
 }
 
-/// A chain of one function of `faulty.c`. What packets cross is declared as a chain file declares it.
+/// A chain of one function of `faulty.c`. What packets cross is declared as a chain file declares
+/// it.
 fn faulty(function: &str, isolation: &str) -> Chain {
     start_by(vec![env!("CARGO_BIN_EXE_isolate").into()]);
     let library = library("crates/testkit/tests/native/faulty.c");

@@ -1,5 +1,5 @@
-//! The L7 load balancer between clients and servers that open, use, close and open connections again,
-//! while packets come twice, late or not at all.
+//! The L7 load balancer between clients and servers that open, use, close and open connections
+//! again, while packets come twice, late or not at all.
 
 use crate::{LEFT, RIGHT, Run, field, packets};
 use braid_ir::model::Word;

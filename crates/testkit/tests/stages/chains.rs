@@ -7,8 +7,8 @@ use braid_testkit::harness::{self, Form};
 use braid_testkit::record::Stimulus;
 use std::collections::BTreeMap;
 
-/// Functions that read, write, tag, drop, count, remember, tell and send, some of them on some paths
-/// only. Two write what was there before.
+/// Functions that read, write, tag, drop, count, remember, tell and send, some of them on some
+/// paths only. Two write what was there before.
 const FUNCTIONS: &str = "
 event TOLD extends EVENT { port: port }
 event NUMBER extends EVENT { n: u32 }

@@ -15,9 +15,9 @@ pub const PACKETS: u64 = 20_000;
 /// The most active flows of a case that is counted, because all of them send packets before.
 const MOST_FLOWS: u64 = 50_000;
 
-/// Adds the instructions per packet to the rows of a case, without those of the source. Does nothing
-/// for rows that have them, and for cases with too many flows. `same_case` gives a process the
-/// arguments for the case.
+/// Adds the instructions per packet to the rows of a case, without those of the source. Does
+/// nothing for rows that have them, and for cases with too many flows. `same_case` gives a process
+/// the arguments for the case.
 pub fn add(rows: &mut [Row], same_case: &dyn Fn(&mut Process)) -> Result<(), Failure> {
     let is_missing = |row: &Row| row.instructions_per_packet.is_none();
     if !rows.iter().any(is_missing) {

@@ -72,7 +72,8 @@ pub struct Args {
     /// A capture for benches of whole flows, instead of generated traces
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Count instructions with valgrind where the processor's counters cannot be used (takes minutes)
+    /// Count instructions with valgrind where the processor's counters cannot be used (takes
+    /// minutes)
     #[arg(long)]
     callgrind: bool,
     /// Measure nothing: write each case's chain, rules, routes and packets to files below a folder

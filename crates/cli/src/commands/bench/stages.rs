@@ -14,8 +14,8 @@ pub const NAME: &str = "stages";
 /// What the bench measures.
 pub const SUMMARY: &str = "two functions in sequence, and on two threads (needs two cores)";
 
-/// Functions of about 3,000 cycles, and functions that do next to nothing. What they compute goes on
-/// from packet to packet, so that no record has the result.
+/// Functions of about 3,000 cycles, and functions that do next to nothing. What they compute goes
+/// on from packet to packet, so that no record has the result.
 const FUNCTIONS: &str = "
 nf busy() { state sum: u32 global = 1; match { has ip => {
   let mut h = sum ^ u32(ip.src);

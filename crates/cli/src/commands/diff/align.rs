@@ -1,9 +1,9 @@
 //! Finds which packets of two captures belong together.
 //!
-//! Packets that occur once in both captures are anchors: first packets with equal bytes and times, then,
-//! between two anchors, packets with equal bytes, then packets that agree in what functions hardly
-//! ever change. Between anchors, a table of similarities finds the pairs, for a bounded number of packets at a time. So the time grows with
-//! the number of packets, whatever they hold.
+//! Packets that occur once in both captures are anchors: first packets with equal bytes and times,
+//! then, between two anchors, packets with equal bytes, then packets that agree in what functions
+//! hardly ever change. Between anchors, a table of similarities finds the pairs, for a bounded
+//! number of packets at a time. So the time grows with the number of packets, whatever they hold.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -213,13 +213,8 @@ impl Traffic {
         let mut reply = packet.clone();
         reply.time_ns = self.now;
         let layout = reply.parse();
-        let pairs = [
-            (Field::EthSrc, Field::EthDst),
-            (Field::IpSrc, Field::IpDst),
-            (Field::Ip6Src, Field::Ip6Dst),
-            (Field::L4Sport, Field::L4Dport),
-        ];
-        for (a, b) in pairs {
+        for a in [Field::EthSrc, Field::IpSrc, Field::Ip6Src, Field::L4Sport] {
+            let Some(b) = a.opposite() else { continue };
             if let Some((one, other)) = reply.get(&layout, a).zip(reply.get(&layout, b)) {
                 reply.set(&layout, a, other);
                 reply.set(&layout, b, one);

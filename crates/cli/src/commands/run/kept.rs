@@ -24,8 +24,9 @@ impl Kept {
         Ok(Self { folder: folder.to_owned(), files })
     }
 
-    /// What runs the chain, as `begin` makes it, and goes on from the latest state that it can take.
-    /// Without any, it begins anew. Warns of files that are not used, and tells what does not move.
+    /// What runs the chain, as `begin` makes it, and goes on from the latest state that it can
+    /// take. Without any, it begins anew. Warns of files that are not used, and tells what does not
+    /// move.
     pub fn resume(
         &mut self,
         chain: &Chain,

@@ -40,8 +40,8 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// A capture whose packets enter the chain, `-` for standard input; with IF=, all of them at this
-    /// interface
+    /// A capture whose packets enter the chain, `-` for standard input; with IF=, all of them at
+    /// this interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
     #[arg(conflicts_with = "devices", value_hint = ValueHint::FilePath)]
     inputs: Vec<String>,
@@ -199,7 +199,8 @@ fn check_workers(workers: u16) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The remedy where a native function of a live run refuses what it took when its chain was checked.
+/// The remedy where a native function of a live run refuses what it took when its chain was
+/// checked.
 const NEEDS_MORE: &str = "; if the function needs more than a live run may do (docs/operations.md), \
     use --no-sandbox";
 

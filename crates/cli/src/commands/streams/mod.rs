@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use braid_io::PacketSource;
 use braid_packet::Layout;
-use braid_tcp::{Checksums, Monitor, Options, Policy};
+use braid_tcp::{Checksums, Monitor, Options, Policies, PolicyOf};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Capture;
@@ -21,9 +21,9 @@ use written::Written;
 ///
 /// The files are called as tcpflow calls them: 192.168.001.010.01234-010.000.000.001.00080 holds
 /// the bytes from 192.168.1.10, port 1234, to 10.0.0.1, port 80; with c1, c2, … for later
-/// connections. The place of a byte in its file is its place in the stream: missing bytes are holes.
-/// Urgent bytes stay in the stream. Segments with a wrong TCP checksum count like others, because
-/// many captures have them from senders that leave checksums to their network card; see
+/// connections. The place of a byte in its file is its place in the stream: missing bytes are
+/// holes. Urgent bytes stay in the stream. Segments with a wrong TCP checksum count like others,
+/// because many captures have them from senders that leave checksums to their network card; see
 /// --verify-checksums. Fragments of IP packets are counted and not put together.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -35,9 +35,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Which bytes count where segments that wait for earlier bytes disagree: first, last, or as
-    /// the receiver's system decides: bsd, linux
-    #[arg(long, default_value_t)]
-    policy: Policy,
+    /// the receiver's system decides: bsd (the default), linux, old-linux, solaris. With @PREFIX
+    /// for the receivers of a prefix; may be given several times
+    #[arg(long = "policy", value_name = "POLICY[@PREFIX]")]
+    policies: Vec<PolicyOf>,
     /// Leave out segments with a wrong TCP checksum
     #[arg(long)]
     verify_checksums: bool,
@@ -55,11 +56,12 @@ pub struct Args {
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
+    let policies = Policies::new(&args.policies).map_err(Failure::usage)?;
     let mut capture = Capture::open(&args.input)?;
     prepare(&args.out)?;
     let options = Options {
         is_inline: false,
-        policy: args.policy,
+        policies,
         stream_memory: args.stream_memory as usize * 1024,
         memory: args.memory as usize * 1024 * 1024,
         patience_ns: PATIENCE_NS,

@@ -27,8 +27,8 @@ const ALL: &str = "all";
 /// Run the cases in folders: packets in, expected packets, state and events out
 ///
 /// A case is a folder with a `case.txt`. Its chain is the `chain.braid` of this folder, or of the
-/// nearest of the two folders above. Exit code 0 when all cases hold, 1 when one differs, 3 when one
-/// cannot be run.
+/// nearest of the two folders above. Exit code 0 when all cases hold, 1 when one differs, 3 when
+/// one cannot be run.
 #[derive(clap::Args)]
 pub struct Args {
     /// Folders with cases, at any depth

@@ -83,8 +83,8 @@ impl Rows {
     }
 }
 
-/// The rows of a function that a case can be written for, with their places among all its rows: those
-/// of its matches, or its body if it has none.
+/// The rows of a function that a case can be written for, with their places among all its rows:
+/// those of its matches, or its body if it has none.
 fn rows(model: &Model) -> Vec<(Row, usize)> {
     let is_match = |label: &str| label != "fault" && label != "body";
     let has_match = model.rows.iter().any(|row| is_match(&row.label));

@@ -22,8 +22,8 @@ use watch::{Marking, Target, Watched};
 
 pub use live::traced;
 
-/// Show one packet's walk through a chain: every function and row, the fields and state that it read
-/// and wrote, and why it was dropped
+/// Show one packet's walk through a chain: every function and row, the fields and state that it
+/// read and wrote, and why it was dropped
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The functions that must be one stage whatever else is.
+    /// The functions that must be one stage in every division.
     pub(super) fn new(chain: &Chain, visits: &Visits, subscriptions: &Subscriptions) -> Self {
         let of = (0..).zip(&chain.nodes).map(|(node, _)| node).collect();
         let work = chain.nodes.iter().map(|node| work(&node.model.packet)).collect();
@@ -136,8 +136,8 @@ fn split(groups: &[usize]) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether a function publishes events when an entry ends or a timer fires. Native functions publish
-/// such events when their next packet comes.
+/// Whether a function publishes events when an entry ends or a timer fires. Native functions
+/// publish such events when their next packet comes.
 pub(super) fn speaks_on_time(model: &Model) -> bool {
     let programs = model.expire.iter().map(|(_, program)| program);
     programs.chain(model.timers.iter().map(|timer| &timer.body)).any(speaks)

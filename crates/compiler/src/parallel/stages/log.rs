@@ -1,6 +1,6 @@
-//! The log of a stage's writes. A merger must know which parts a stage has written in a packet, even
-//! if a written value equals the old one. So each assignment in the stage's programs also sets a tag
-//! of the packet.
+//! The log of a stage's writes. A merger must know which parts a stage has written in a packet,
+//! even if a written value equals the old one. So each assignment in the stage's programs also sets
+//! a tag of the packet.
 
 use braid_ir::model::{Kind, Model, Op, TagDecl, TagId, Ty, ValueId};
 use braid_ir::service_graph::Part;

@@ -101,7 +101,8 @@ impl Device {
         if begun != 0 {
             return Err(refused(format!("its driver cannot start it: {}", why(begun))));
         }
-        // SAFETY: the driver's name is a text that ends with a zero and lives as long as the driver.
+        // SAFETY: the driver's name is a text that ends with a zero and lives as long as the
+        // driver.
         this.driver = unsafe { CStr::from_ptr(facts.driver) }.to_string_lossy().into_owned();
         this.index = facts.index;
         Ok(this)

@@ -26,8 +26,8 @@ pub(crate) struct Eal {
 }
 
 impl Eal {
-    /// Starts DPDK for these devices unless it runs. Drivers of network cards (PCI) take the devices
-    /// that they are given at the first start, and no others.
+    /// Starts DPDK for these devices unless it runs. Drivers of network cards (PCI) take the
+    /// devices that they are given at the first start, and no others.
     ///
     /// # Errors
     /// When DPDK cannot be started. It is not started again.

@@ -107,8 +107,8 @@ impl Lent {
         }
     }
 
-    /// Keeps a frame for DPDK. Returns its mbuf and the start of its memory. `None` if the frame is not of the pool whose
-    /// frames are here.
+    /// Keeps a frame for DPDK. Returns its mbuf and the start of its memory. `None` if the frame is
+    /// not of the pool whose frames are here.
     pub(super) fn hold(&mut self, pool: &Pool, frame: Frame) -> Option<(*mut Mbuf, *mut u8)> {
         let place = pool.index(&frame).filter(|_| pool.memory().0 == self.start)? as usize;
         let (held, mbuf) = (self.held.get_mut(place)?, self.mbufs.get(place)?);

@@ -35,7 +35,8 @@ impl Drop for Memory {
 /// A pool's share in its region.
 struct Share(Arc<Memory>);
 
-// SAFETY: the memory was allocated with zeros in it. DPDK touches a frame only while `Lent` holds it.
+// SAFETY: the memory was allocated with zeros in it. DPDK touches a frame only while `Lent` holds
+// it.
 unsafe impl Region for Share {
     fn memory(&self) -> NonNull<[u8]> {
         let Memory { start, length, .. } = &*self.0;

@@ -22,7 +22,7 @@
 // The most frames that one call moves.
 #define BURST 64
 
-// Frames that each thread keeps aside before it shares them.
+// Frames that each thread keeps for itself before it shares them.
 #define CACHE 256
 
 // The descriptors of a queue, where the driver does not ask for others.
@@ -307,7 +307,7 @@ uint16_t braid_dpdk_send(uint16_t port, const struct braid_dpdk_frame *frames, u
 	return sent;
 }
 
-// Gives the thread a number, which lets it keep mbufs aside. Does nothing if there are too many
+// Gives the thread a number, which lets it keep mbufs for itself. Does nothing if there are too many
 // threads.
 void braid_dpdk_enter(void)
 {

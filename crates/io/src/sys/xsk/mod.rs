@@ -67,9 +67,9 @@ pub(crate) struct Xsk {
 unsafe impl Send for Xsk {}
 
 impl Xsk {
-    /// Binds a socket to a queue of the device with this number. Each of its rings has this number of
-    /// entries, a power of two. The frames of the pool must have 2048 or 4096 bytes. `first` is the
-    /// first socket of the device with this pool.
+    /// Binds a socket to a queue of the device with this number. Each of its rings has this number
+    /// of entries, a power of two. The frames of the pool must have 2048 or 4096 bytes. `first` is
+    /// the first socket of the device with this pool.
     pub(crate) fn open(
         index: u32,
         queue: u32,
@@ -180,8 +180,8 @@ impl Xsk {
         Ok(())
     }
 
-    /// Sends the queued frames, and returns frames that were sent to the pool. Returns the number of
-    /// frames that the device has dropped, and the last error.
+    /// Sends the queued frames, and returns frames that were sent to the pool. Returns the number
+    /// of frames that the device has dropped, and the last error.
     pub(crate) fn end_send(&mut self, pool: &mut Pool) -> (u32, Result<(), Errno>) {
         self.sending.publish();
         let (mut waiting, mut dropped, mut result) = (self.sending.waiting(), 0, Ok(()));

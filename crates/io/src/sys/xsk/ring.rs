@@ -131,8 +131,8 @@ impl<T: Copy> Writer<T> {
         self.known = self.put;
     }
 
-    /// Takes back the last entry if the kernel does not know it ([`Self::may_be_known`]). The kernel
-    /// must not be reading.
+    /// Takes back the last entry if the kernel does not know it ([`Self::may_be_known`]). The
+    /// kernel must not be reading.
     pub(super) fn take_back(&mut self) -> Option<T> {
         if self.put == self.known || self.waiting() == 0 {
             return None;

@@ -11,8 +11,8 @@ const MEMORY: u64 = 4 << 30;
 const FILES: u64 = 64;
 
 /// Gives up what the phase does not need. A library may read files and start threads while it is
-/// loaded and while its instance is made. Afterwards the process has its memory, these threads and the
-/// time. Landlock keeps it away from other processes, too, where the kernel has it.
+/// loaded and while its instance is made. Afterwards the process has its memory, these threads and
+/// the time. Landlock keeps it away from other processes, too, where the kernel has it.
 pub fn confine(phase: Phase) -> Result<(), String> {
     let is_loading = phase == Phase::BeforeLoading;
     if is_loading {

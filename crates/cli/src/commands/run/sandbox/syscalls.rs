@@ -139,8 +139,8 @@ const TALK: &[i64] = &[
 const LIMITED: &[i64] =
     &[libc::SYS_prlimit64, libc::SYS_prctl, libc::SYS_sched_setaffinity, libc::SYS_memfd_create];
 
-/// What an isolated function does while it is loading: it reads files, and the process gives up more
-/// rights.
+/// What an isolated function does while it is loading: it reads files, and the process gives up
+/// more rights.
 const READING: &[i64] = &[
     libc::SYS_pread64,
     libc::SYS_preadv,
