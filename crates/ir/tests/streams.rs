@@ -40,6 +40,11 @@ fn programs_for_events_read_the_stream_and_the_flow() {
     for event in ["open", "client", "server", "request", "response", "close"] {
         check(event, body, &[]);
     }
+    let search = "v0:bool, v1:u32 = stream_match p, host return";
+    check("request", search, &[]);
+    for event in ["client", "response", "close"] {
+        check(event, search, &["this cannot stand in a program that has no HTTP request"]);
+    }
     check("open", "reset \"why\" at row0", &[]);
     check("server", "bypass at row0", &[]);
 }

@@ -12,7 +12,7 @@ pub(super) struct StreamSubject {
     matches: Vec<(ParamId, Option<u32>)>,
     /// The alert, whose message is beside it.
     alert: Option<(Alert<'static>, String)>,
-    http: Option<Http>,
+    http: Option<Box<Http>>,
 }
 
 /// An HTTP message, whose request is beside it: its time and its strings.
@@ -25,9 +25,10 @@ impl StreamSubject {
     pub(super) fn of(view: &View<'_>) -> Self {
         let View { flow, len, offset, matches, alert, http } = *view;
         let alert = alert.map(|alert| (Alert { message: "", ..alert }, alert.message.to_owned()));
-        let http = http.map(|Message { request, status, content_length }| Http {
-            message: Message { request: None, status, content_length },
-            request: request.map(|Request { time, texts }| (time, texts.map(<[u8]>::to_vec))),
+        let http = http.map(|Message { request, status, content_length }| {
+            let message = Message { request: None, status, content_length };
+            let owned = |Request { time, texts }: Request<'_>| (time, texts.map(<[u8]>::to_vec));
+            Box::new(Http { message, request: request.map(owned) })
         });
         Self { flow, len, offset, matches: matches.to_vec(), alert, http }
     }
@@ -36,7 +37,7 @@ impl StreamSubject {
         let Self { flow, len, offset, .. } = *self;
         let alert = self.alert.as_ref();
         let alert = alert.map(|(alert, message)| Alert { message, ..*alert });
-        let http = self.http.as_ref().map(|Http { message, request }| {
+        let http = self.http.as_deref().map(|Http { message, request }| {
             let request = request.as_ref().map(|(time, texts)| {
                 let texts = texts.each_ref().map(Vec::as_slice);
                 Request { time: *time, texts }

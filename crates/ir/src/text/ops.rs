@@ -4,7 +4,7 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId, Program,
-    ReasonId, SetRef, StateId, Target, Term, Ty, ValueId,
+    ReasonId, SetRef, StateId, StreamText, Target, Term, Ty, ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -57,6 +57,14 @@ fn outer(model: &Model, op: &Op) -> String {
     }
 }
 
+/// The search of a stream, or of a string of its request, for the patterns of a parameter.
+fn stream_match(param: String, text: Option<StreamText>) -> String {
+    match text {
+        Some(text) => format!("stream_match {param}, {}", text.word()),
+        None => format!("stream_match {param}"),
+    }
+}
+
 /// The right side of an operation that defines values.
 fn right(model: &Model, program: &Program, op: &Op) -> String {
     let param = |id: &ParamId| model.param_word(*id);
@@ -84,10 +92,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Stream { .. } => "stream".to_owned(),
         Op::LoadEvent { field, .. } => format!("load_event {field}"),
         Op::LoadStream { field, .. } => format!("load_stream {}", field.word()),
-        Op::StreamMatch { param: p, text: None, .. } => format!("stream_match {}", param(p)),
-        Op::StreamMatch { param: p, text: Some(text), .. } => {
-            format!("stream_match {}, {}", param(p), text.word())
-        }
+        Op::StreamMatch { param: p, text, .. } => stream_match(param(p), *text),
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),

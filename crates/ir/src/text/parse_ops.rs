@@ -1,14 +1,13 @@
 //! Parses programs: blocks, operations, terminators.
 
 use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, TERMS, by_name, resolve};
-use super::parse_value::{field, set, ty};
+use super::parse_value::{field, searched, set, stream_field, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
     Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
     NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
     Target, Term, Ty, ValueId,
 };
-use crate::stream::{StreamField, StreamText};
 use braid_packet::Header;
 
 /// The maximum number of values of a program in text form.
@@ -111,14 +110,6 @@ impl Parser<'_, '_> {
     pub(crate) fn param(&mut self) -> Result<ParamId> {
         let names = self.model.params.iter().map(|decl| &*decl.name);
         self.part("parameter", "param", names).map(ParamId)
-    }
-
-    fn text(&mut self) -> Result<StreamText> {
-        let word = self.scan.word()?;
-        match StreamText::ALL.into_iter().find(|text| text.word() == word) {
-            Some(text) => Ok(text),
-            None => self.scan.wrong("expected a string of an HTTP request"),
-        }
     }
 
     pub(crate) fn state(&mut self) -> Result<StateId> {
@@ -445,13 +436,7 @@ impl Parser<'_, '_> {
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
             "load_event" => Op::LoadEvent { out, field: self.scan.number()? },
-            "load_stream" => {
-                let word = self.scan.word()?;
-                match StreamField::all().find(|field| field.word() == word) {
-                    Some(field) => Op::LoadStream { out, field },
-                    None => return self.scan.wrong("expected a number of a stream"),
-                }
-            }
+            "load_stream" => Op::LoadStream { out, field: stream_field(self.scan)? },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
             "store_payload" | "store_option" => {
                 let area = self.area(name)?;
@@ -510,8 +495,7 @@ impl Parser<'_, '_> {
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
             "stream_match" => {
-                let param = self.param()?;
-                let text = self.scan.eat(",").then(|| self.text()).transpose()?;
+                let (param, text) = (self.param()?, searched(self.scan)?);
                 Op::StreamMatch { found: a, number: b, param, text }
             }
             "load_payload" | "load_option" | "load_ip_option" | "load_extension" => {

@@ -5,6 +5,7 @@ use super::scan::{Result, Scan};
 use crate::model::{EventTy, Kind, Model, ParamId, ParamTy, PoolOrder, Setting, Ty, Word};
 use crate::routes::RouteTable;
 use crate::show::NAMED_KINDS;
+use crate::stream::{StreamField, StreamText};
 use crate::strings::StringSet;
 use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_crypto::Keys;
@@ -19,6 +20,27 @@ pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
     match Field::by_name(name) {
         Some(field) => Ok(field),
         None => scan.wrong(format!("no field `{name}`")),
+    }
+}
+
+/// A number of a stream by name.
+pub(crate) fn stream_field(scan: &mut Scan<'_>) -> Result<StreamField> {
+    let word = scan.word()?;
+    match StreamField::all().find(|field| field.word() == word) {
+        Some(field) => Ok(field),
+        None => scan.wrong("expected a number of a stream"),
+    }
+}
+
+/// `, host`: the string of a request that is searched. `None` without it.
+pub(crate) fn searched(scan: &mut Scan<'_>) -> Result<Option<StreamText>> {
+    if !scan.eat(",") {
+        return Ok(None);
+    }
+    let word = scan.word()?;
+    match StreamText::OF_REQUEST.into_iter().find(|text| text.word() == word) {
+        Some(text) => Ok(Some(text)),
+        None => scan.wrong("expected a string of an HTTP request"),
     }
 }
 

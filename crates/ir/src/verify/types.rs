@@ -5,7 +5,7 @@ use super::events;
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{
     BinOp, BlockId, Dest, Granularity, Key, Model, NewPacket, Op, ParamId, ParamTy, Program, RowId,
-    SetRef, StateDecl, StateId, StreamEvent, TagId, Term, Ty, ValueId,
+    SetRef, StateDecl, StateId, StreamEvent, StreamText, TagId, Term, Ty, ValueId,
 };
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, FlowKey, Header, options};
@@ -139,7 +139,8 @@ impl OpCheck<'_> {
             }
             Op::LoadStream { out, field } => self.width(*out, field.width()),
             Op::StreamMatch { found, number, param, text } => {
-                if text.is_some() && !matches!(self.which, Which::Stream(StreamEvent::Request)) {
+                let is_request = matches!(self.which, Which::Stream(StreamEvent::Request));
+                if text.is_some_and(|text| text == StreamText::Message || !is_request) {
                     return Err(Problem::NotHere("a program that has no HTTP request"));
                 }
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;

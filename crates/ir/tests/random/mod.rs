@@ -523,7 +523,7 @@ impl Maker {
             }
             8 => Op::Take { ok: self.out(), out: self.out(), pool: param },
             12 => {
-                let text = self.coin().then(|| self.pick(&StreamText::ALL));
+                let text = self.coin().then(|| self.pick(&StreamText::OF_REQUEST));
                 Op::StreamMatch { found: self.out(), number: self.out(), param, text }
             }
             13 => {

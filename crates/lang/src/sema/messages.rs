@@ -4,15 +4,16 @@
 use braid_ir::model::{StreamEvent, StreamField, StreamText, Ty};
 
 use super::lower::{Lower, Mode};
-use super::names::Named;
 use super::types::{self, BOOL, SIZE, TIME};
 use crate::ast::{Expr, ExprKind, Path, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// What a name stands for.
 #[derive(Clone, Copy)]
-enum Part {
+pub enum Part {
+    /// A number, and its type.
     Number(StreamField, Ty),
+    /// A string.
     Text(StreamText),
     /// A number that only `on request` knows.
     OfRequest(StreamField, Ty),
@@ -45,7 +46,7 @@ pub fn is_of_message(path: &Path) -> bool {
 }
 
 /// Resolves a name of a message in the program for an event.
-pub fn resolve<'a>(lower: &mut Lower<'a>, event: StreamEvent, path: &Path) -> Option<Named<'a>> {
+pub fn resolve(lower: &mut Lower<'_>, event: StreamEvent, path: &Path) -> Option<Part> {
     let name = joined(path);
     let of_request = name.starts_with("request.");
     let known = if of_request { REQUEST } else { RESPONSE };
@@ -55,16 +56,12 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, event: StreamEvent, path: &Path) -> Op
         return lower.fail(wrong.help("write it in `on response`"));
     }
     match known.iter().find(|(of, _)| *of == name).map(|(_, part)| *part) {
-        Some(Part::Text(text)) => Some(Named::Text(text)),
-        Some(Part::Number(field, ty)) => Some(Named::Stream(field, ty)),
-        Some(Part::OfRequest(field, ty)) if event == StreamEvent::Request => {
-            Some(Named::Stream(field, ty))
-        }
-        Some(Part::OfRequest(..)) => {
+        Some(Part::OfRequest(..)) if event != StreamEvent::Request => {
             let message = format!("`{name}` is not kept for the response");
             let wrong = Diagnostic::new(codes::MIXED_STREAM, message, path.span, "not known here");
             lower.fail(wrong.help("write it in `on request`"))
         }
+        Some(part) => Some(part),
         None => {
             let names = known.iter().map(|(name, _)| *name);
             let label = format!("expected {}", names.clone().collect::<Vec<_>>().join(", "));

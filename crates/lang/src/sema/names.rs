@@ -67,7 +67,12 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     if let Mode::Stream(event @ (StreamEvent::Request | StreamEvent::Response)) = lower.mode
         && messages::is_of_message(path)
     {
-        return messages::resolve(lower, event, path);
+        return messages::resolve(lower, event, path).map(|part| match part {
+            messages::Part::Text(text) => Named::Text(text),
+            messages::Part::Number(field, ty) | messages::Part::OfRequest(field, ty) => {
+                Named::Stream(field, ty)
+            }
+        });
     }
     if path.parts.len() == 1 {
         match first.text.as_str() {
