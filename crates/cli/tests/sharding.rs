@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 40] = [
+const ARGUMENTS: [(&str, &str); 42] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),

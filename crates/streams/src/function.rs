@@ -1,18 +1,9 @@
 //! A function that takes the events of a stack.
 
-use crate::http::HttpCounts;
 use crate::inspections::{Inspected, Lately};
+use crate::missed::Missed;
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent};
 use braid_ir::value::ParamValue;
-use braid_signatures::Counts;
-
-/// What a function has missed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Missed {
-    /// What inspections by its signatures have not seen.
-    pub inspected: Counts,
-    pub http: HttpCounts,
-}
 
 /// A function that takes events.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The inspections of a connection for the signatures of a function, and the programs that run for
 //! their alerts.
 
-use crate::function::Missed;
+use crate::missed::Missed;
 use crate::program::{self, End, View};
 use braid_ir::model::{ParamId, StreamEvent};
 use braid_ir::value::ParamValue;

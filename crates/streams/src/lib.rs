@@ -19,6 +19,7 @@ mod follower;
 mod function;
 mod http;
 mod inspections;
+mod missed;
 mod program;
 mod saved;
 mod stack;

@@ -3,8 +3,9 @@
 use crate::datagrams::Flows;
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Part};
-use crate::function::{Function, Missed};
+use crate::function::Function;
 use crate::inspections::Lately;
+use crate::missed::Missed;
 use crate::program::{End, Matches, View};
 use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
 use braid_ir::native::{Noted, Problem};
