@@ -17,6 +17,7 @@ use braid_ir::residual::{
     What,
 };
 use braid_packet::FlowKey;
+use std::collections::BTreeSet;
 
 /// The number of inputs that every program has ([`common`]).
 pub const COMMON: usize = 10;
@@ -88,10 +89,14 @@ pub fn program(model: &Model, event: StreamEvent, flow: FlowKey) -> Option<Event
         inputs: Vec::new(),
         blocks: Vec::new(),
         starts: Vec::new(),
+        reached: BTreeSet::from([BlockId(0)]),
         counters: vec![Vec::new()],
     };
-    for block in &program.blocks {
-        lowering.block(block)?;
+    for (number, block) in (0..).map(BlockId).zip(&program.blocks) {
+        lowering.starts.push(lowering.next());
+        if lowering.reached.contains(&number) {
+            lowering.block(block)?;
+        }
     }
     Some(lowering.done())
 }
@@ -111,6 +116,9 @@ struct Lowering<'a> {
     blocks: Vec<(Block, bool)>,
     /// By block of the model's program: the first block of the new one.
     starts: Vec<u32>,
+    /// The blocks of the model's program to which the new one leads. After a sure fault, it does not
+    /// lead to all of them.
+    reached: BTreeSet<BlockId>,
     counters: Vec<Vec<ListedCounter>>,
 }
 
@@ -134,7 +142,6 @@ impl Open {
 impl Lowering<'_> {
     /// Adds a block of the model's program. `None` if it has an operation for interpreters only.
     fn block(&mut self, block: &braid_ir::model::Block) -> Option<()> {
-        self.starts.push(self.next());
         let params = block.params.iter().map(|param| self.define(*param)).collect();
         let mut open = Open { params, ..Open::default() };
         for op in &block.ops {
@@ -147,6 +154,11 @@ impl Lowering<'_> {
             }
         }
         let (end, names_model) = self.end(&block.term)?;
+        if names_model {
+            end.visit_targets(&mut |to| {
+                self.reached.insert(to.block);
+            });
+        }
         self.close(open, end, names_model);
         Some(())
     }

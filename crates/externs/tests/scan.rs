@@ -268,7 +268,7 @@ fn text(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(byte, 0..most)
 }
 
-/// A text of which searches skip most bytes, because no literal begins there.
+/// A text with many bytes that searches skip, because no literal begins there.
 fn sparse_text() -> impl Strategy<Value = Vec<u8>> {
     let filler = (0_usize..45).prop_map(|count| vec![b'-'; count]);
     let piece = prop_oneof![filler, text(8)];

@@ -19,7 +19,7 @@ pub(super) struct Starts {
 }
 
 impl Starts {
-    /// The beginnings of literals, none of which is empty; with `nocase`, in either case of ASCII.
+    /// The beginnings of literals, which are not empty; with `nocase`, in either case of ASCII.
     /// `None` if there are too many for a fast search, or if the machine has none.
     pub(super) fn new(literals: &[Vec<u8>], nocase: bool) -> Option<Self> {
         let len = literals.iter().map(Vec::len).min()?.min(MOST_BYTES);
