@@ -58,7 +58,8 @@ pub enum Next {
 }
 
 impl Framing {
-    /// Of a message with this head. `None` without a body. `method` is that of a response's request.
+    /// Of a message with this head. `None` without a body. `method` is that of a response's
+    /// request.
     pub fn of(head: &Head<'_>, method: Method) -> Result<Option<Self>, Malformed> {
         let (length, is_chunked) = (head.content_length()?, head.is_chunked());
         let without = match head.line {
@@ -81,8 +82,8 @@ impl Framing {
         self == Self::Length(0)
     }
 
-    /// Goes on behind bytes that are missing, if they can only be bytes of the body. Returns whether
-    /// that is so.
+    /// Goes on behind bytes that are missing, if they can only be bytes of the body. Returns
+    /// whether that is so.
     pub fn skip(&mut self, missing: u64) -> bool {
         match self {
             Self::UntilEnd => true,

@@ -101,8 +101,8 @@ impl Http {
         Part::Head(head)
     }
 
-    /// This number of bytes of an end are missing. Goes on behind them if they can only be bytes of a
-    /// body. Returns false if the direction is over for their sake.
+    /// This number of bytes of an end are missing. Goes on behind them if they can only be bytes of
+    /// a body. Returns false if the direction is over for their sake.
     pub fn skip(&mut self, from_client: bool, missing: u64) -> bool {
         self.is_over(from_client) || self.of_mut(from_client).skip(missing)
     }

@@ -2,8 +2,8 @@
 //! pipelined.
 //!
 //! An [`Http`] takes the bytes of both ends in order, and gives the parts of their messages: heads,
-//! bytes of bodies, ends. What is no HTTP from its first bytes on is left alone. A malformed message
-//! ends the HTTP of its direction. CONNECT and upgrades end that of both.
+//! bytes of bodies, ends. What is no HTTP from its first bytes on is left alone. A malformed
+//! message ends the HTTP of its direction. CONNECT and upgrades end that of both.
 //!
 //! Bytes may be hostile, so everything has a limit ([`limits`]).
 #![forbid(unsafe_code)]

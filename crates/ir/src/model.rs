@@ -465,8 +465,8 @@ pub enum Op {
     LoadStream { out: ValueId, field: StreamField },
     /// In a program for bytes of a stream: whether a match of a pattern ends in these bytes (bool),
     /// and the lowest number of these patterns (32 bits, 0 without a match). The match may begin in
-    /// bytes that came before. With `text`, in a program for an HTTP request: the same for a match in
-    /// this string, which is whole.
+    /// bytes that came before. With `text`, in a program for an HTTP request: the same for a match
+    /// in this string, which is whole.
     StreamMatch { found: ValueId, number: ValueId, param: ParamId, text: Option<StreamText> },
     /// In a handler: a field of the event, by its number. Fields that are text cannot be read.
     LoadEvent { out: ValueId, field: u32 },

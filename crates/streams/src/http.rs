@@ -29,8 +29,8 @@ pub struct Messages {
     next: [u64; 2],
 }
 
-/// What a direction's bytes are for: the flow from their sender, whether that is the client, the time,
-/// and whether the function has programs for requests and for responses.
+/// What a direction's bytes are for: the flow from their sender, whether that is the client, the
+/// time, and whether the function has programs for requests and for responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub flow: FlowKey,
@@ -43,8 +43,8 @@ pub struct Given {
 type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
 
 impl Messages {
-    /// The next bytes of an end have come, from this offset on. Runs a program for each head that is
-    /// complete, until one of them gives up or resets the connection.
+    /// The next bytes of an end have come, from this offset on. Runs a program for each head that
+    /// is complete, until one of them gives up or resets the connection.
     pub fn data(
         &mut self,
         given: Given,

@@ -160,7 +160,8 @@ impl Connection {
 
     /// Whether a segment shows that a new connection between the same ends has begun. A SYN shows
     /// that if the old connection is over, also with the number of the last SYN: a host that has
-    /// forgotten the old connection takes it. Otherwise it may be forged, so it waits for the answer.
+    /// forgotten the old connection takes it. Otherwise it may be forged, so it waits for the
+    /// answer.
     pub fn reopened_by(&mut self, segment: &Segment<'_>, now_ns: u64) -> Option<Reopened> {
         let direction = self.direction(segment);
         let has_ended = self.is_over;

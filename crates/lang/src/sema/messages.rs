@@ -1,5 +1,5 @@
-//! Resolves names of HTTP messages: `request.NAME` in `on request` and `on response`, `response.NAME`
-//! in `on response`.
+//! Resolves names of HTTP messages: `request.NAME` in `on request` and `on response`,
+//! `response.NAME` in `on response`.
 
 use braid_ir::model::{StreamEvent, StreamField, StreamText, Ty};
 
