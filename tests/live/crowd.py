@@ -124,7 +124,7 @@ def meet(address, port, number, *groups):
             await asyncio.gather(*asked)
         await end(talks)
 
-    asyncio.run(asyncio.wait_for(all_of_them(), 120))
+    asyncio.run(asyncio.wait_for(all_of_them(), 400))
 
 
 def steady(address, port, number, group, until):

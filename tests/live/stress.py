@@ -101,6 +101,7 @@ def floods_balanced(braid, engine):
         agree(events, "back", INSIDE, {80, 8080}, ports)
         made = {name: table["created"] for name, table in tables(report, "balance").items()}
         expect(made["open"], len(ports), made)
+        assert "no connection" in drops(report), report["drops"]
         assert memory < MOST_MEMORY, f"{memory} MiB"
         return f"{report['packets_in']} packets, {memory} MiB"
 
