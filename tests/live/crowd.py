@@ -1,7 +1,7 @@
 """The programs at both ends of long runs (`stress.py`); each command prints what it found, or fails.
 
-A client asks by a line, `GET PATH UP DOWN AT`, with so many bytes behind it. The server answers with
-its own letter, and so many bytes of content from the offset AT on."""
+A client asks by a line, `GET PATH UP DOWN AT`, with UP bytes behind it. The server answers with its
+own letter, and DOWN bytes of content from the offset AT on."""
 
 import asyncio
 import json
@@ -103,7 +103,7 @@ async def end(talks):
 
 
 def meet(address, port, number, *groups):
-    """Opens so many connections, and uses each of them twice when all are open. A group is a letter
+    """Opens `number` connections, and uses each of them twice when all are open. A group is a letter
     and a path, such as `p/`: the server that is asked, and by which path. Groups take turns."""
     many_sockets()
 
@@ -128,7 +128,7 @@ def meet(address, port, number, *groups):
 
 
 def steady(address, port, number, group, until):
-    """So many connections ask again and again, until a file exists."""
+    """`number` connections ask again and again, until a file exists."""
     async def go_on(talk, draw):
         while not Path(until).exists():
             sizes = draw.randrange(3000), draw.randrange(3000), draw.randrange(1 << 20)
@@ -175,7 +175,7 @@ def signed(address, port, what):
 
 
 def loris(address, number, seconds):
-    """So many requests of which a byte comes every 0.2 s. Prints how many are answered at last."""
+    """`number` requests that send a byte every 0.2 s. Prints how many are answered at last."""
     many_sockets()
 
     async def one():
@@ -196,7 +196,7 @@ def loris(address, number, seconds):
 
 
 def stalled(address, port, number):
-    """So many connections whose receivers do not read for a time: first the clients, then the
+    """`number` connections whose receivers do not read for a time: first the clients, then the
     server."""
     many_sockets()
 
@@ -215,7 +215,7 @@ def stalled(address, port, number):
 
 
 def tiny(address, port, number):
-    """So many connections that send each byte in a segment of its own."""
+    """`number` connections that send each byte in a segment of its own."""
     async def one(at):
         talk = await Talk.begin(address, port)
         for byte in talk.ask("/", 2000, 2000, at):
@@ -259,7 +259,7 @@ def paced(sends):
 
 
 def flood(address, port, number):
-    """SYNs, and other segments of no connection, from so many forged ends."""
+    """SYNs, and other segments of no connection, from `number` forged ends."""
     draw = random.Random(7)
     made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 
@@ -281,7 +281,7 @@ SCALE = b"\x01\x03\x03\x07"
 
 
 def forge(device, what, first, number):
-    """Segments of so many connections between two ends that no host has, from this port on: `opened`
+    """Segments of `number` connections between two ends that no host has, from this port on: `opened`
     by one of them, `answered` by the other one, and then `waiting` segments of long payloads, or
     `pieces` of one byte. Bytes in front of these never come."""
     made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)

@@ -129,7 +129,7 @@ def servers(braid, engine):
 
 
 def h2load(hosts, page, number, connections, *more):
-    """So many requests on so many connections, all of which are answered."""
+    """`number` requests on `connections` connections. All are answered."""
     text = hosts.run("client", "h2load", "-n", str(number), "-c", str(connections), "-T", "30", *more,
                      page)
     good = f"{number} total, {number} started, {number} done, {number} succeeded, 0 failed"

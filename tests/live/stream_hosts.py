@@ -88,7 +88,7 @@ class Hosts(World):
         return report, [json.loads(line) for line in lines], memory
 
     def open_ones(self):
-        """The connections of both hosts, but those that only wait for late packets."""
+        """The connections of both hosts, but not connections that only wait for late packets."""
         states = ("established", "syn-sent", "syn-recv", "fin-wait-1", "fin-wait-2", "close-wait",
                   "last-ack", "closing")
         words = [word for state in states for word in ("state", state)]
@@ -107,7 +107,7 @@ class Hosts(World):
 
 
 class Service(Hosts):
-    """A client of a service whose first request chooses the server, and three servers, of which one
+    """A client of a service whose first request chooses the server, and three servers. One of them
     is down."""
 
     def dress(self):

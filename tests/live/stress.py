@@ -18,7 +18,7 @@ MOST_MEMORY = 512
 
 
 def crowd(braid, engine):
-    """Ten thousand connections at once, each of which gets its answers. The log agrees with the
+    """Ten thousand connections at once. Each of them gets its answers. The log agrees with the
     client on every one of them, and nothing else happens."""
     with Hosts(braid, engine) as hosts:
         hosts.background("server", "serve", "p", ADDRESS, "5800")

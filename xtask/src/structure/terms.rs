@@ -46,7 +46,7 @@ fn unsorted(text: &str) -> Vec<String> {
     pairs.map(|(a, b)| format!("{GLOSSARY}: `{b}` stands behind `{a}`")).collect()
 }
 
-/// Nobody uses a retired term, except in the files of [`EXCEPT`]. An exception counts the lines of
+/// Nobody uses a retired term, except in the files of `EXCEPT`. An exception counts the lines of
 /// a crate or folder with retired terms.
 #[must_use]
 pub fn none_retired() -> Vec<String> {

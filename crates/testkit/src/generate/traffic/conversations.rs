@@ -183,7 +183,7 @@ impl Conversation {
         self.say(true, ACK, b"");
     }
 
-    /// Sends bytes in segments. Many have this length at most.
+    /// Sends bytes in segments. Many of them have this length at most.
     fn send(&mut self, from_client: bool, bytes: &[u8], most: usize, rng: &mut Rng) {
         let mut rest = bytes;
         while !rest.is_empty() {
