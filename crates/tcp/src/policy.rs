@@ -44,8 +44,8 @@ pub enum Policy {
     /// The rule of Linux since 2.4: as `Bsd`, and the later segment also wins if it begins where
     /// the earlier one does and ends behind it.
     Linux,
-    /// The rule of Linux up to 2.2: as `Bsd`, and the later segment also wins if it begins where the
-    /// earlier one does and does not end in front of its end.
+    /// The rule of Linux up to 2.2: as `Bsd`, and the later segment also wins if it begins where
+    /// the earlier one does and does not end in front of its end.
     OldLinux,
     /// The rule of Solaris and HP-UX 11: the later segment wins if it begins no later than the
     /// earlier one and does not end in front of its end, or if it ends behind it.
