@@ -1,7 +1,7 @@
 //! An inspection as bytes, so that another engine goes on from it.
 //!
-//! Which rules have been selected is not part of it: they are selected again from the bytes that are
-//! kept. So the rules may change in between.
+//! Which rules have been selected is not part of it: they are selected again from the bytes that
+//! are kept. So the rules may change in between.
 
 use crate::flowbits::Bits;
 use crate::inspection::Inspection;

@@ -13,8 +13,8 @@ use crate::work::Work;
 pub struct Datagrams(Bits);
 
 impl Datagrams {
-    /// A datagram with these bytes has come. `flow` is from its sender. `from_client`: its sender has
-    /// also sent the first one. `is_answered`: both ends have sent one.
+    /// A datagram with these bytes has come. `flow` is from its sender. `from_client`: its sender
+    /// has also sent the first one. `is_answered`: both ends have sent one.
     pub fn datagram(
         &mut self,
         rules: &mut Rules<'_>,

@@ -30,8 +30,8 @@ pub fn holds(
     hold(tests, (buffer, first), vec![first], Found::default(), work)
 }
 
-/// Whether tests hold behind others. `ends`: the ends of matches from which the next relative test may
-/// count, in order.
+/// Whether tests hold behind others. `ends`: the ends of matches from which the next relative test
+/// may count, in order.
 fn hold(
     tests: &[Test],
     (buffer, first): (&[u8], usize),
@@ -99,7 +99,8 @@ fn hold(
     Ok(true)
 }
 
-/// Whether a test holds from the start, or if it is relative, from one of the ends. Only these ends stay.
+/// Whether a test holds from the start, or if it is relative, from one of the ends. Only these ends
+/// stay.
 fn retain(test: &Test, ends: &mut Vec<usize>, holds: impl Fn(&usize) -> bool) -> bool {
     if !test.is_relative {
         return holds(&0);

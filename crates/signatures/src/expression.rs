@@ -13,11 +13,11 @@ use regex_syntax::hir::{Hir, Look};
 
 /// How costly a step back is, in bytes to search.
 const STEP: usize = 8;
-/// A step may compare a group with so long a part of the bytes that this many of them cost as much as
-/// one to search.
+/// A step may compare a group with so long a part of the bytes that this many of them cost as much
+/// as one to search.
 const COMPARED: usize = 1_024;
-/// An assertion that always holds. Behind a group, it keeps the library from handing the group to an
-/// automaton, whose searches the limit does not count.
+/// An assertion that always holds. Behind a group, it keeps the library from handing the group to
+/// an automaton, whose searches the limit does not count.
 pub const ALWAYS: &str = "(?=)";
 /// The most instructions of the program of one expression.
 const MAX_PROGRAM: usize = 1 << 14;

@@ -42,8 +42,8 @@ impl BitsOfRule {
         self.asks.iter().map(|ask| ask.names.len()).sum::<usize>() + self.writes.len()
     }
 
-    /// When the rule comes among rules for the same bytes: rules that only set bits come first, then
-    /// rules that set and ask, then rules that ask, as in Suricata.
+    /// When the rule comes among rules for the same bytes: rules that only set bits come first,
+    /// then rules that set and ask, then rules that ask, as in Suricata.
     pub fn rank(&self) -> u8 {
         match (self.writes.is_empty(), self.asks.is_empty()) {
             (false, true) => 0,

@@ -1,11 +1,11 @@
-//! Signatures in Suricata's language, over the streams and HTTP messages of TCP connections, and over
-//! the datagrams of UDP.
+//! Signatures in Suricata's language, over the streams and HTTP messages of TCP connections, and
+//! over the datagrams of UDP.
 //!
 //! [`load`] reads the lines of a rule file. It refuses each line that it does not support, by the
-//! name of the option. An [`Inspection`] takes the bytes of a connection as they come and says which
-//! rules alert, and [`Datagrams`] does so for a flow of datagrams. `docs/rule-files.md` defines what
-//! bytes a rule sees. The alerts of rules without flowbits do not depend on how the streams were cut
-//! into segments.
+//! name of the option. An [`Inspection`] takes the bytes of a connection as they come and says
+//! which rules alert, and [`Datagrams`] does so for a flow of datagrams. `docs/rule-files.md`
+//! defines what bytes a rule sees. The alerts of rules without flowbits do not depend on how the
+//! streams were cut into segments.
 //!
 //! Rule files and streams may be hostile, so everything has a limit ([`limits`]).
 #![forbid(unsafe_code)]

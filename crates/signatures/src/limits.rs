@@ -52,8 +52,8 @@ pub const TRIES: u8 = 32;
 pub const LATER: usize = 8;
 /// The most rules that a connection remembers because they have alerted.
 pub const MAX_DONE: usize = 4_096;
-/// The most windows of thresholds that a set of rules keeps. Beyond that, the one that ends first is
-/// forgotten, whether it is still open or not.
+/// The most windows of thresholds that a set of rules keeps. Beyond that, the one that ends first
+/// is forgotten, whether it is still open or not.
 pub const MAX_WINDOWS: usize = 65_536;
 /// The most bits of a connection that are set.
 pub const MAX_BITS: usize = 1_024;

@@ -103,8 +103,8 @@ impl NumberAt {
 }
 
 impl Format {
-    /// The number that begins at this place. `None` if the buffer does not have all of its bytes, or
-    /// if they are no digits.
+    /// The number that begins at this place. `None` if the buffer does not have all of its bytes,
+    /// or if they are no digits.
     pub fn read(&self, buffer: &[u8], at: i128) -> Option<u64> {
         let at = usize::try_from(at).ok()?;
         let bytes = buffer.get(at..at.saturating_add(self.len))?;
@@ -155,7 +155,8 @@ impl Scale {
 }
 
 impl Jump {
-    /// The place to which a number leads that ends at `end`. `None` if it does not lie in the buffer.
+    /// The place to which a number leads that ends at `end`. `None` if it does not lie in the
+    /// buffer.
     pub fn target(&self, buffer: &[u8], end: i128, number: u64) -> Option<usize> {
         let origin = match self.origin {
             Origin::Number => end,

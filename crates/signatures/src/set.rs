@@ -49,14 +49,15 @@ impl Signatures {
         Ok(Self(Arc::new(made)))
     }
 
-    /// The lines that make the set: variables, classes and rules, without the rules that were left out.
+    /// The lines that make the set: variables, classes and rules, without the rules that were left
+    /// out.
     #[must_use]
     pub fn lines(&self) -> &[String] {
         &self.0.lines
     }
 
-    /// What the rules say of themselves: first the ones that set bits, then the ones that ask for bits,
-    /// then all others, each in their order.
+    /// What the rules say of themselves: first the ones that set bits, then the ones that ask for
+    /// bits, then all others, each in their order.
     pub fn iter(&self) -> impl Iterator<Item = &Signature> {
         self.0.rules.iter().map(|rule| &rule.signature)
     }

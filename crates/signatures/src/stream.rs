@@ -1,8 +1,8 @@
 //! One direction of a connection for rules about the bytes of streams.
 //!
-//! The bytes are kept up to a depth, so that rules see them whole, however they were cut. A rule that
-//! more bytes cannot make false is evaluated whenever bytes have come, unless there are very many
-//! small segments and it has no bits. All others are evaluated when the last byte has come.
+//! The bytes are kept up to a depth, so that rules see them whole, however they were cut. A rule
+//! that more bytes cannot make false is evaluated whenever bytes have come, unless there are very
+//! many small segments and it has no bits. All others are evaluated when the last byte has come.
 
 use crate::eval;
 use crate::limits::{LATER, MAX_DONE, MAX_SELECTOR, STREAM_DEPTH, STREAM_WORK, TRIES};
@@ -164,15 +164,15 @@ impl Direction {
         }
     }
 
-    /// Whether a rule waits for more bytes. A rule with bits does so only if the work gets short: other
-    /// rules depend on when it holds.
+    /// Whether a rule waits for more bytes. A rule with bits does so only if the work gets short:
+    /// other rules depend on when it holds.
     fn is_later(&self, one: &Candidate, rule: &Rule) -> bool {
         let is_spaced = rule.bits.is_empty() || self.work.0 < STREAM_WORK / 2;
         is_spaced && self.kept.len() < one.next
     }
 
-    /// Evaluates a rule whose bits are as it asks behind this number of bytes. Returns whether it may
-    /// hold with later bytes.
+    /// Evaluates a rule whose bits are as it asks behind this number of bytes. Returns whether it
+    /// may hold with later bytes.
     fn candidate(
         &mut self,
         one: &mut Candidate,
@@ -208,8 +208,8 @@ impl Direction {
     }
 }
 
-/// How many bytes rules that write bits have passed over, by the rules' keys, in order. Such a rule has
-/// held for these bytes, and it may hold again for a match in the bytes behind.
+/// How many bytes rules that write bits have passed over, by the rules' keys, in order. Such a rule
+/// has held for these bytes, and it may hold again for a match in the bytes behind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Passed(Vec<(u64, usize)>);
 

@@ -1,8 +1,8 @@
 //! Thresholds: how often a rule holds within a time before it alerts, and how often it alerts then.
 //!
-//! A window of time begins when a rule holds for an address, and ends after the seconds that the rule
-//! gives. All connections with the rule count together. A rule with another threshold begins a new
-//! window.
+//! A window of time begins when a rule holds for an address, and ends after the seconds that the
+//! rule gives. All connections with the rule count together. A rule with another threshold begins a
+//! new window.
 
 use crate::counts::Counts;
 use crate::flow::Flow;

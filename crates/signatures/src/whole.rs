@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// Buffers and their bytes, in the order of the buffers.
 pub type Seen<'a> = [(Buffer, Cow<'a, [u8]>)];
 
-/// Evaluates the rules that the buffers select. They alert if they hold. `is_established`: both ends
-/// have sent something.
+/// Evaluates the rules that the buffers select. They alert if they hold. `is_established`: both
+/// ends have sent something.
 pub fn evaluate(
     rules: &Prefilter,
     seen: &Seen<'_>,

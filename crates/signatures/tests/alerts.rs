@@ -1,5 +1,5 @@
-//! Alerts of rules on streams and HTTP messages, worked out by hand. Each stream is given whole, byte
-//! by byte, and in random parts: the alerts must be the same.
+//! Alerts of rules on streams and HTTP messages, worked out by hand. Each stream is given whole,
+//! byte by byte, and in random parts: the alerts must be the same.
 
 mod support;
 

@@ -8,8 +8,8 @@ use support::Said;
 /// From 10.0.0.1:1000 to 192.0.2.1:53.
 const FLOW: Flow = Flow { version: 4, src: 0x0a00_0001, dst: 0xc000_0201, sport: 1000, dport: 53 };
 
-/// The sids that alert on each datagram of a flow. `<` in front of its text says that the other end has
-/// sent it.
+/// The sids that alert on each datagram of a flow. `<` in front of its text says that the other end
+/// has sent it.
 fn alerts(rules: &str, datagrams: &[&str]) -> Vec<Vec<u32>> {
     let loaded = load(rules);
     assert_eq!(loaded.refused, [], "{rules}");

@@ -20,8 +20,8 @@ fn set(rules: &[&str]) -> Signatures {
     loaded.set
 }
 
-/// The sids of the alerts of each packet, in their order. `<` in front of a packet's text says that the
-/// server has sent it.
+/// The sids of the alerts of each packet, in their order. `<` in front of a packet's text says that
+/// the server has sent it.
 fn alerts(set: &Signatures, packets: &[&str]) -> Vec<Vec<u32>> {
     let play = |is_saved: bool| {
         let (mut inspection, mut said) = (Inspection::default(), Said::default());

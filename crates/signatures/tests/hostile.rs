@@ -176,7 +176,8 @@ fn memory_is_bounded_for_long_streams() {
     assert_eq!((said.counts.depths, said.counts.malformed), (1, 0));
 }
 
-/// Gives a stream to rules in segments of this length. Returns the sids of their alerts and the counts.
+/// Gives a stream to rules in segments of this length. Returns the sids of their alerts and the
+/// counts.
 fn alerts_of(rules: &str, bytes: &[u8], step: usize) -> (Vec<u32>, Counts) {
     let set = load(rules).set;
     let (mut inspection, mut said) = (Inspection::default(), Said::default());

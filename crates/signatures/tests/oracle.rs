@@ -64,10 +64,11 @@ enum Test {
     Content(Content),
     /// The byte at this place, from the end of the match before if that is true, is less than.
     Less(bool, i64, u8),
-    /// The byte leads so much further, times two, and rounded up to a multiple of four if that is true.
+    /// The byte leads so much further, times two, and rounded up to a multiple of four if that is
+    /// true.
     Jump(bool, i64, bool),
-    /// One of [`EXPRESSIONS`] matches from the start, or from the end of the match before if that is
-    /// true. If the last is true, it must not.
+    /// One of [`EXPRESSIONS`] matches from the start, or from the end of the match before if that
+    /// is true. If the last is true, it must not.
     Regex(bool, usize, bool),
 }
 

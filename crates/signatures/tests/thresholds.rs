@@ -27,8 +27,8 @@ fn connection(set: &Signatures, flow: Flow, time: u64, said: &mut Said) -> bool 
     !said.alerts.is_empty()
 }
 
-/// For each time that a rule has held, by its time and by what counts together with it: whether it is
-/// an alert.
+/// For each time that a rule has held, by its time and by what counts together with it: whether it
+/// is an alert.
 fn oracle(kind: &str, count: usize, length: u64, times: &[(u64, [u8; 2])]) -> Vec<bool> {
     let number_in_window = |at: usize| {
         let (mut begin, mut number) = (None, 0);

@@ -6,9 +6,6 @@ use super::{File, files};
 /// The most characters of a line.
 const COLUMNS: usize = 100;
 
-/// Sources whose comments do not wrap yet.
-const UNWRAPPED: &str = "crates/signatures/";
-
 /// Lines of documents and of comments wrap, except in tables and code blocks. An exception counts
 /// the long lines of a file.
 #[must_use]
@@ -20,9 +17,7 @@ pub fn documents_wrap() -> Vec<String> {
 #[must_use]
 pub fn long_lines() -> Found {
     let documents = documents().into_iter().map(|file| (file.path.clone(), long(&file)));
-    let wraps = |file: &File| !file.path.starts_with(UNWRAPPED);
-    let sources = files(&[".rs"]).into_iter().filter(wraps);
-    let sources = sources.map(|file| (file.path.clone(), long_comments(&file)));
+    let sources = files(&[".rs"]).into_iter().map(|file| (file.path.clone(), long_comments(&file)));
     documents.chain(sources).filter(|(_, lines)| !lines.is_empty()).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use super::emitter::{Emitter, Place, at};
 use super::main_path::is_inline;
+use crate::error::Error;
 use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::residual::What;
 use braid_packet::field::Where;
@@ -66,7 +67,7 @@ pub(super) fn base_address(e: &mut Emitter<'_, '_>, base: Base) -> Value {
 }
 
 /// Loads an input. Its number is below [`Facts::inputs`](crate::facts::Facts::inputs).
-pub(super) fn load_input(e: &mut Emitter<'_, '_>, out: ValueId, number: u32) {
+pub(super) fn load_input(e: &mut Emitter<'_, '_>, out: ValueId, number: u32) -> Result<(), Error> {
     let inputs = e.frame_word(at::INPUTS);
     let offset = number as usize * size_of::<Word>();
     let low = e.load_word(inputs, offset);
@@ -77,6 +78,7 @@ pub(super) fn load_input(e: &mut Emitter<'_, '_>, out: ValueId, number: u32) {
         low
     };
     e.set(out, value);
+    Ok(())
 }
 
 /// Loads a field. Returns false if only the host can load it.

@@ -79,10 +79,7 @@ pub(super) fn emit_op(
                 ask_host(e, place, &step.what)
             }
         }
-        Op::LoadEvent { out, field } => {
-            load::load_input(e, *out, *field);
-            Ok(())
-        }
+        Op::LoadEvent { out, field } => load::load_input(e, *out, *field),
         Op::Route { found, hop, param, addr } => {
             match numbered(e, node, Resource::Routes(*param), 0) {
                 Some(number) => resource::route(e, number, (*found, *hop), *addr),

@@ -3,6 +3,7 @@
 mod calls;
 mod chains;
 mod host;
+mod inputs;
 mod interp;
 mod memory;
 mod packets;

@@ -19,8 +19,8 @@ pub struct Options<'a> {
     pub is_established: Option<bool>,
     /// `flow:only_stream`.
     pub is_of_stream: bool,
-    /// The names of the options that are there, with their places. A `flowbits:noalert` is also there as
-    /// `noalert`.
+    /// The names of the options that are there, with their places. A `flowbits:noalert` is also
+    /// there as `noalert`.
     given: Vec<(&'a str, usize)>,
     /// Each with its buffer, and whether more bytes cannot make it false.
     pub tests: Vec<(Buffer, Test, bool)>,

@@ -1,5 +1,5 @@
-//! Regular expressions of PCRE. Automata search them in linear time where they can, and backtracking
-//! within limits elsewhere.
+//! Regular expressions of PCRE. Automata search them in linear time where they can, and
+//! backtracking within limits elsewhere.
 
 use super::fault::Fault;
 use super::flags::Flags;

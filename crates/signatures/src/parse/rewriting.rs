@@ -1,6 +1,6 @@
-//! Rewrites expressions of PCRE for the crates that search them: `regex-syntax` reads expressions for
-//! automata, `fancy-regex` reads those that need backtracking. What they would read in another way
-//! than PCRE is written so that they read the same, or is refused.
+//! Rewrites expressions of PCRE for the crates that search them. `regex-syntax` reads expressions for
+//! automata, `fancy-regex` reads expressions that need backtracking. Where PCRE would read the same
+//! text in another way, it is written so that the meaning stays, or is refused.
 
 use super::fault::Fault;
 use super::flags::Flags;
@@ -81,7 +81,7 @@ impl Rewriting {
         Ok(rewriting)
     }
 
-    /// Writes what stands at the start of `rest`: so many bytes of it.
+    /// Writes the first `taken` bytes of `rest`. Returns their number.
     fn keep(&mut self, rest: &str, taken: usize) -> usize {
         self.text.push_str(rest.get(..taken).unwrap_or_default());
         taken
