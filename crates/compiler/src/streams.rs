@@ -1,9 +1,9 @@
 //! Programs for events of connections as residual programs, so that engines can compile them.
 //!
 //! A program for an event sees no packet. What it reads of the flow, of the event and of the
-//! function's scalars are inputs (`Op::LoadEvent`), so that the program depends on no parameter, and
-//! all instances of a model can share it. It belongs to flows of one IP version and protocol, as a
-//! residual program of packets belongs to a header shape.
+//! function's scalars are inputs (`Op::LoadEvent`), so that the program depends on no parameter,
+//! and all instances of a model can share it. It belongs to flows of one IP version and protocol,
+//! as a residual program of packets belongs to a header shape.
 
 mod ops;
 
@@ -116,8 +116,8 @@ struct Lowering<'a> {
     blocks: Vec<(Block, bool)>,
     /// By block of the model's program: the first block of the new one.
     starts: Vec<u32>,
-    /// The blocks of the model's program to which the new one leads. After a sure fault, it does not
-    /// lead to all of them.
+    /// The blocks of the model's program to which the new one leads. After a sure fault, it does
+    /// not lead to all of them.
     reached: BTreeSet<BlockId>,
     counters: Vec<Vec<ListedCounter>>,
 }

@@ -1,5 +1,5 @@
-//! Runs the programs of stream functions for events of connections: machine code, with the execution
-//! context as its host, or the model interpreter.
+//! Runs the programs of stream functions for events of connections: machine code, with the
+//! execution context as its host, or the model interpreter.
 
 use crate::event_programs::EventCode;
 use crate::exec_context::ExecContext;
@@ -43,8 +43,8 @@ pub(crate) fn run(
 }
 
 impl EventCode {
-    /// Runs the program. After a fault, the connection goes on. `None`, without any effect, if there
-    /// is no machine code for the event.
+    /// Runs the program. After a fault, the connection goes on. `None`, without any effect, if
+    /// there is no machine code for the event.
     fn run(
         &mut self,
         context: &mut ExecContext<'_>,

@@ -17,11 +17,12 @@
 //! **Runs.** When a run begins, no function has found or assigned an entry yet. So `What::Enter`
 //! needs a host call only if the run may have entered the function before.
 //!
-//! **Inputs.** A program for an event without a packet of its own reads words that the engine gives to
-//! the runner ([`Code::runner_with_inputs`](crate::Code::runner_with_inputs)): `Op::LoadEvent` reads
-//! the word with its number.
+//! **Inputs.** A program for an event without a packet of its own reads words that the engine gives
+//! to the runner ([`Code::runner_with_inputs`](crate::Code::runner_with_inputs)): `Op::LoadEvent`
+//! reads the word with its number.
 //!
-//! **Values** are the low bits of a `u128`. A value from the host, or from an input, must fit its type.
+//! **Values** are the low bits of a `u128`. A value from the host, or from an input, must fit its
+//! type.
 //!
 //! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its path, code relies on the
 //! packet's headers being the same and at the same places as on entry. If a host changes them

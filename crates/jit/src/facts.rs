@@ -9,8 +9,8 @@ use braid_ir::residual::{Block, CounterListId, End, Residual, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
-/// The largest number of blocks, of steps in a block, of values, of inputs and of counter lists. The code
-/// needs at most 16 bytes of stack for each value, and as much for its largest host call.
+/// The largest number of blocks, of steps in a block, of values, of inputs and of counter lists.
+/// The code needs at most 16 bytes of stack for each value, and as much for its largest host call.
 const MOST: usize = 1 << 16;
 
 /// Facts about a program.

@@ -106,8 +106,8 @@ pub(crate) struct Runner<'a, H> {
     counts: PhantomData<&'a [Cell<Count>]>,
 }
 
-/// A program's code, the header shape of its packets, and the numbers of its counter lists and of its
-/// inputs.
+/// A program's code, the header shape of its packets, and the numbers of its counter lists and of
+/// its inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct EntryPoint<'a> {
     pub(crate) memory: &'a CodeMemory,

@@ -130,8 +130,8 @@ impl FlowKey {
         }
     }
 
-    /// Whether the packets of a TCP or UDP flow with this key have a header, as far as the key decides
-    /// that.
+    /// Whether the packets of a TCP or UDP flow with this key have a header, as far as the key
+    /// decides that.
     #[must_use]
     pub fn has(self, header: Header) -> bool {
         let transport = if self.proto == proto::UDP { Header::Udp } else { Header::Tcp };

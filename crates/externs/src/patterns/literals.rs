@@ -10,8 +10,8 @@ use aho_corasick::{Anchored, BuildError, Input, MatchKind};
 /// The most bytes of literals for which there is a DFA. It needs at most 1 KiB for each byte.
 const MAX_DFA_LITERAL_BYTES: usize = 4 << 10;
 
-/// A search for the next place where a literal may begin costs as much as the automaton needs for this
-/// number of bytes.
+/// A search for the next place where a literal may begin costs as much as the automaton needs for
+/// this number of bytes.
 const COST: usize = 16;
 
 /// How many bytes such searches may cost in all beyond the bytes that they skip. Then the text has
@@ -225,8 +225,8 @@ impl Literals {
         state
     }
 
-    /// Searches bytes from a state on. Stops behind the byte that leads to the root if `least` bytes
-    /// are left then. Returns the state, and the bytes that are left.
+    /// Searches bytes from a state on. Stops behind the byte that leads to the root if `least`
+    /// bytes are left then. Returns the state, and the bytes that are left.
     fn walk<'b>(
         &self,
         automaton: &impl Automaton,

@@ -1,5 +1,5 @@
-//! The places in a text where a literal may begin, which a search finds many bytes at a time. Between
-//! them, an automaton that is at its root stays there.
+//! The places in a text where a literal may begin, which a search finds many bytes at a time.
+//! Between them, an automaton that is at its root stays there.
 
 use aho_corasick::Span;
 use aho_corasick::packed::{Config, Searcher};
@@ -39,8 +39,8 @@ impl Starts {
         self.searcher.minimum_len().max(self.len)
     }
 
-    /// The first place where a literal may begin: where its beginning stands, or where too few bytes
-    /// are left for that.
+    /// The first place where a literal may begin: where its beginning stands, or where too few
+    /// bytes are left for that.
     pub(super) fn first(&self, bytes: &[u8]) -> usize {
         let found = self.searcher.find_in(bytes, Span { start: 0, end: bytes.len() });
         found.map_or((bytes.len() + 1).saturating_sub(self.len), |found| found.start())

@@ -1,6 +1,6 @@
-//! Rewrites expressions of PCRE for the crates that search them. `regex-syntax` reads expressions for
-//! automata, `fancy-regex` reads expressions that need backtracking. Where PCRE would read the same
-//! text in another way, it is written so that the meaning stays, or is refused.
+//! Rewrites expressions of PCRE for the crates that search them. `regex-syntax` reads expressions
+//! for automata, `fancy-regex` reads expressions that need backtracking. Where PCRE would read the
+//! same text in another way, it is written so that the meaning stays, or is refused.
 
 use super::fault::Fault;
 use super::flags::Flags;
