@@ -206,9 +206,10 @@ impl Connection {
         u64::try_from(end).is_ok_and(|end| end <= from.limit(to, now_ns))
     }
 
-    /// Whether a segment is left out because of its wrong checksum.
+    /// Whether a segment is left out because of its wrong checksum. After the end, which may have
+    /// come by a RST of somebody else, nothing is known of an end's checksums.
     pub fn refuses(&self, segment: &Segment<'_>) -> bool {
-        !segment.is_right && self.sides.of(self.direction(segment)).has_right
+        !segment.is_right && !self.is_over && self.sides.of(self.direction(segment)).has_right
     }
 
     /// Takes a segment.

@@ -150,7 +150,14 @@ fn wrong_checksums_count_until_their_end_has_sent_a_right_one() {
     assert_eq!(told.bytes, b"acce");
     assert_eq!((counts.wrong_checksums, counts.unverified, counts.segments), (0, 2, 2));
     let right = packet(Shape::Tcp4, 0x10, 3, b"cd");
-    let (counts, told) = watch(options, &[wrong(1, b"ab"), right, wrong(5, b"xy")]);
+    let (counts, told) = watch(options.clone(), &[wrong(1, b"ab"), right, wrong(5, b"xy")]);
     assert_eq!(told.bytes, b"accd");
     assert_eq!((counts.wrong_checksums, counts.unverified, counts.segments), (1, 1, 2));
+    // Behind the end, which may have come by a RST of somebody else, all count again.
+    let reset = packet(Shape::Tcp4, 0x14, 3, b"");
+    let mut syn = packet(Shape::Tcp4, 2, 900, b"");
+    let last = syn.data().len() - 1;
+    syn.data_mut()[last] ^= 1;
+    let (counts, _) = watch(options, &[packet(Shape::Tcp4, 0x10, 1, b"ab"), reset, syn]);
+    assert_eq!((counts.wrong_checksums, counts.unverified, counts.connections), (0, 1, 2));
 }
