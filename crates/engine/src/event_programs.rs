@@ -40,8 +40,8 @@ pub(crate) struct EventCode {
     pub(crate) inputs: Vec<Word>,
     /// The values of the steps that the host performs.
     pub(crate) words: Vec<Word>,
-    /// Stands for the packet that an event does not have. Its length is the number of the bytes that
-    /// have come.
+    /// Stands for the packet that an event does not have. Its length is the number of the bytes
+    /// that have come.
     pub(crate) packet: Packet,
     pub(crate) layout: Layout,
 }

@@ -72,7 +72,8 @@ impl Lowering<'_> {
         CounterListId(u32::try_from(at).unwrap_or(u32::MAX))
     }
 
-    /// A field of all packets of the flow, as a value of a type. A fault if they have no such field.
+    /// A field of all packets of the flow, as a value of a type. A fault if they have no such
+    /// field.
     fn field(&mut self, open: &mut Open, field: Field, ty: Ty) -> Result<ValueId, Faulty> {
         // A flow of the same kind, which has the number of the input in place of each end.
         let numbered = FlowKey { src: 0, dst: 1, sport: 2, dport: 3, ..self.flow };
@@ -153,7 +154,8 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// Reads the slots of an entry, or their defaults. Without defaults, a missing entry is a fault.
+    /// Reads the slots of an entry, or their defaults. Without defaults, a missing entry is a
+    /// fault.
     fn get(
         &mut self,
         open: &mut Open,
@@ -200,8 +202,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Ends the block: the program goes on in a new one, or ends with a fault if a condition does not
-    /// hold.
+    /// Ends the block: the program goes on in a new one, or ends with a fault if a condition does
+    /// not hold.
     fn leave_unless(&mut self, open: &mut Open, cond: ValueId, fault: Fault) {
         let behind = self.next();
         let to = |number: u32| Target { block: BlockId(behind + number), args: Vec::new() };

@@ -81,7 +81,8 @@ pub struct Flow(pub u64);
 /// ```
 /// use braid_native::{Action, Function, Host, Info, PacketRef, Payload, RawNf, Verdict};
 ///
-/// /// Lets the first hundred packets of each flow pass. struct FirstHundred;
+/// /// Lets the first hundred packets of each flow pass.
+/// struct FirstHundred;
 ///
 /// impl Function for FirstHundred {
 ///     const INFO: Info = Info { reasons: c"enough", ..Info::new(c"lets a hundred packets pass") };
@@ -115,9 +116,9 @@ pub struct Flow(pub u64);
 ///     }
 /// }
 ///
-/// // In a program. A shared library has `export!(braid_nf_first_hundred, FirstHundred);`. static
-/// DEFINITION: RawNf = RawNf::of::<FirstHundred>(); braid_native::register("mine", "first_hundred",
-/// &DEFINITION);
+/// // In a program. A shared library has `export!(braid_nf_first_hundred, FirstHundred);`.
+/// static DEFINITION: RawNf = RawNf::of::<FirstHundred>();
+/// braid_native::register("mine", "first_hundred", &DEFINITION);
 /// # let wanted = braid_native::Reference {
 /// #     library: "mine".into(), function: "first_hundred".into(),
 /// #     checks: braid_native::Checks { records: true, observe: false }, isolated: None,
