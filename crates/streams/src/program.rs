@@ -61,7 +61,7 @@ pub struct Request<'a> {
     /// When its head was complete (nanoseconds since the epoch).
     pub time: u64,
     /// Its strings, in the order of [`StreamText::OF_REQUEST`]. Programs for responses see at most
-    /// [`MAX_TEXT`] bytes of each.
+    /// as many bytes of each as [`TEXT_WORDS`] hold.
     pub texts: [&'a [u8]; StreamText::OF_REQUEST.len()],
 }
 
