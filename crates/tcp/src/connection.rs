@@ -482,6 +482,11 @@ impl Connection {
             }
             return;
         }
+        // The receiver may ignore a forged answer to its SYN, for its time stamp. Then the right
+        // answer still comes.
+        if to.state == State::SynSent {
+            to.candidate = to.syn();
+        }
         for (side, ended) in [(from, Ended::Reset), (to, Ended::ResetByReceiver)] {
             side.state = State::Ended;
             side.end(ended);

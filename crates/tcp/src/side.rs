@@ -102,6 +102,17 @@ impl Side {
         self.recent = None;
     }
 
+    /// The SYN that it has sent. The value of a timestamp is not kept.
+    pub fn syn(&self) -> Option<Syn> {
+        Some(Syn {
+            isn: self.isn?,
+            wscale: self.offered_scale,
+            sack_ok: self.report.sack_permitted,
+            timestamp: self.offers_timestamps.then_some(0),
+            is_right: self.has_right,
+        })
+    }
+
     /// Whether a SYN with this number can be this end's, as far as is known.
     pub fn takes_syn(&self, other: &Side, isn: Seq) -> bool {
         match (self.isn, self.base) {

@@ -192,6 +192,25 @@ fn answered_syn_opens_a_new_connection_though_the_old_one_is_open() {
     assert_eq!(told.reports[0].sides.forward.ended, Ended::Reopened);
 }
 
+/// Linux ignores a RST that answers its SYN with a wrong time stamp.
+#[test]
+fn forged_reset_of_a_syn_does_not_hide_the_connection() {
+    let mut script = Script::new();
+    script.send(Client, SYN, 100, 0, b"");
+    script.send(Server, RST | ACK, 0, 101, b"");
+    script.send(Server, FIN | ACK, 0, 101, b"");
+    script.send(Client, RST, 101, 0, b"");
+    script.send(Server, SYN | ACK, 500, 101, b"");
+    script.send(Client, ACK, 101, 501, b"one");
+    script.send(Server, ACK, 501, 104, b"two");
+    let told = script.finish();
+    let texts = [Direction::Forward, Direction::Backward].map(|of| told.text(1, of));
+    assert_eq!(texts, ["one", "two"]);
+    assert_eq!(told.reports[0].sides.backward.ended, Ended::Reset);
+    let second = told.reports.iter().find(|report| report.connection.0 == 1).unwrap();
+    assert_eq!(second.opening, Opening::Handshake);
+}
+
 #[test]
 fn late_packets_of_an_ended_connection_open_no_new_one() {
     let mut script = Script::new();
