@@ -75,8 +75,13 @@ impl EventCode {
     fn read_inputs(&mut self, params: &[ParamValue], view: &View<'_>) {
         let (first, others) = self.inputs.split_at_mut(COMMON);
         first.copy_from_slice(&common(view.flow, view.len, view.offset));
-        let found = |param: ParamId, text: Option<StreamText>| {
-            view.found((param, params.get(param.index())?), text)
+        // Most programs ask for the same match twice: whether there is one, and its number.
+        let mut last = None;
+        let mut found = |param: ParamId, text: Option<StreamText>| {
+            let known = last.filter(|(of, _)| *of == (param, text));
+            let search = || view.found((param, params.get(param.index())?), text);
+            let (_, found) = *last.insert(known.unwrap_or_else(|| ((param, text), search())));
+            found
         };
         for (word, input) in others.iter_mut().zip(&self.program.inputs) {
             *word = match input {
@@ -97,6 +102,9 @@ impl EventCode {
         // The first list has no counters.
         for (count, list) in lists.skip(1) {
             let Count { packets, bytes } = count.take();
+            if packets == 0 {
+                continue;
+            }
             for one in list {
                 if let Counter::Row(row) = one.counter
                     && let Some(traffic) = context.instance.counters.rows.get_mut(row.index())

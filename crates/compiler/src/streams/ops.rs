@@ -215,16 +215,9 @@ impl Lowering<'_> {
 
 /// Whether the new program has an operation as the model's program does.
 fn is_kept(op: &Op) -> bool {
-    matches!(
+    let is_other = matches!(
         op,
-        Op::Const { .. }
-            | Op::Bin { .. }
-            | Op::Cmp { .. }
-            | Op::Not { .. }
-            | Op::Resize { .. }
-            | Op::Clamp { .. }
-            | Op::Select { .. }
-            | Op::InSet { .. }
+        Op::InSet { .. }
             | Op::InStrings { .. }
             | Op::ListLen { .. }
             | Op::ListGet { .. }
@@ -236,5 +229,6 @@ fn is_kept(op: &Op) -> bool {
             | Op::TakeThis { .. }
             | Op::Release { .. }
             | Op::Emit { .. }
-    )
+    );
+    op.is_arithmetic() || is_other
 }
