@@ -135,12 +135,6 @@ impl Model {
         signatures.map(|(param, _)| param).collect()
     }
 
-    /// Whether the model has programs for HTTP messages.
-    #[must_use]
-    pub fn has_http(&self) -> bool {
-        [StreamEvent::Request, StreamEvent::Response].iter().any(|of| self.stream(*of).is_some())
-    }
-
     /// The parameters whose patterns the model searches in the bytes of streams, in order.
     #[must_use]
     pub fn scanned(&self) -> Vec<ParamId> {
