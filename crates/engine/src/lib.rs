@@ -51,8 +51,8 @@ mod workshop;
 
 pub use braid_flowcache::{
     Basis, Change, Dependency, FlowRecord, FlowTable, FlowTemplate, Flows, Guard, Missing, Native,
-    NoRecording, Number, Obstacle, PacketPath, Part, Path, Reason, RecordCounters, SharedBytes,
-    Splice, Stopped, Subpath, Taken, Update, Varying, WIRE,
+    NoRecording, Number, Obstacle, OuterHeaders, PacketPath, Part, Path, Reason, RecordCounters,
+    SharedBytes, Splice, Stopped, Subpath, Taken, Update, Varying, WIRE,
 };
 #[cfg(feature = "mutants")]
 pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};

@@ -3,12 +3,14 @@
 //! functions insert or remove.
 
 use crate::guard::Number;
+use arrayvec::ArrayVec;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
-use braid_packet::rewrite::{Retag, wide_window};
-use braid_packet::tunnel::Change;
-use braid_packet::{Bits, Packet};
+use braid_packet::bytes::MAX_WORDS;
+use braid_packet::rewrite::{Retag, WIDE_BYTES, wide_window};
+use braid_packet::tunnel::{self, Inner, encapsulate};
+use braid_packet::{Bits, Header, Layout, Packet};
 use std::sync::Arc;
 
 /// The side effects of a path.
@@ -25,7 +27,7 @@ pub struct SideEffects {
     /// Bytes that native functions insert and remove, in order. This comes after all other changes.
     pub splices: Vec<Splice>,
     /// Outer headers that functions add, in order. This comes after all other changes.
-    pub outer: Vec<Change>,
+    pub outer: Vec<OuterHeaders>,
 }
 
 /// Bytes that a record inserts into packets or removes from them (SpeedyBox's encapsulation and
@@ -56,6 +58,49 @@ impl Splice {
             Splice::In { at, bytes } => (*at, 0, bytes.len()),
             Splice::Out { at, len } => (*at, *len, 0),
         }
+    }
+}
+
+/// Outer headers, as [`encapsulate`] takes them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct OuterHeaders {
+    pub(crate) inner: Inner,
+    pub(crate) parts: Vec<Header>,
+    /// The number of bytes.
+    pub(crate) len: usize,
+    /// The contents, with zeros in the place of stored bytes.
+    pub(crate) words: Vec<Word>,
+    pub(crate) stored: Vec<Stored>,
+}
+
+/// Bytes of outer headers that each record stores.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Stored {
+    /// The word in which the bytes are, and the number of bits below them.
+    pub(crate) word: usize,
+    pub(crate) shift: u32,
+    /// The place among the new bytes of the record's rewrite.
+    pub(crate) from: Bits,
+}
+
+impl OuterHeaders {
+    /// The names of the headers, the outermost first.
+    #[must_use]
+    pub fn names(&self) -> String {
+        tunnel::names(&self.parts)
+    }
+
+    /// Adds the headers to a packet. `stored` holds the new bytes of the record's rewrite. Returns
+    /// whether the headers fit.
+    fn add(&self, packet: &mut Packet, layout: &Layout, stored: &[u8; WIDE_BYTES]) -> bool {
+        let mut words: ArrayVec<Word, MAX_WORDS> = self.words.iter().copied().collect();
+        for Stored { word, shift, from } in &self.stored {
+            if let Some(word) = words.get_mut(*word) {
+                *word |= from.get(stored) << shift;
+            }
+        }
+        let contents = (self.len, words.as_slice());
+        encapsulate(packet, layout, (self.inner, &self.parts), contents, None) == Ok(true)
     }
 }
 
@@ -134,9 +179,10 @@ impl SideEffects {
         self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));
     }
 
-    /// Sets tags, changes VLAN tags, and inserts and removes bytes. The packet's first bytes have
-    /// already been rewritten.
-    pub(crate) fn finish(&self, packet: &mut Packet) {
+    /// Sets tags, changes VLAN tags, inserts and removes bytes, and adds outer headers. The
+    /// packet's first bytes have already been rewritten. `stored` holds the new bytes of that
+    /// rewrite, among them what they store for outer headers.
+    pub(crate) fn finish(&self, packet: &mut Packet, stored: &[u8; WIDE_BYTES]) {
         for (name, value) in &self.tags {
             match packet.tags.get_mut(name) {
                 Some(old) => *old = *value,
@@ -154,11 +200,11 @@ impl SideEffects {
                 Splice::Out { at, len } => packet.remove(*at, *len),
             };
         }
-        for change in &self.outer {
+        for outer in &self.outer {
             let layout = packet.parse();
             // A guard has made sure that the headers fit.
-            let done = change.apply(packet, &layout);
-            debug_assert_eq!(done, Ok(true), "outer headers that a record adds");
+            let done = outer.add(packet, &layout, stored);
+            debug_assert!(done, "outer headers that a record adds");
         }
     }
 
@@ -169,7 +215,7 @@ impl SideEffects {
             let (_, less, more) = splice.change();
             more as i64 - less as i64
         };
-        let outer = self.outer.iter().map(|change| change.longer() as i64).sum::<i64>();
+        let outer = self.outer.iter().map(|outer| outer.len as i64).sum::<i64>();
         outer + self.splices.iter().map(of).sum::<i64>()
     }
 

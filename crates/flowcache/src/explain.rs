@@ -281,7 +281,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match specialiser.run(start, (host.programs, host.graph), host.words) {
             Ok(_) => {
                 let loss = findings.loss().filter(|_| !self.cache.eager);
-                let is_long = flow.is_narrow() && !findings.path.rewrite.is_narrow();
+                let is_long = flow.is_narrow() && !findings.path.is_narrow();
                 loss.or(is_long.then_some(Obstacle::TooLong))
             }
             Err(stop) => Some(self.met(worker, stop, &findings)),

@@ -4,12 +4,14 @@ use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
 use crate::host::{Functions, Host, Programs};
+use crate::key::bytes;
 use crate::mutants::RecordMutant;
+use crate::records::Records;
 use crate::slab::{NONE, Record};
-use crate::template::Template;
+use crate::template::{More, Template};
 use braid_ir::engine::Outputs;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW, Outline, WIDE};
+use braid_packet::rewrite::{NARROW, Outline, WIDE, WIDE_BYTES};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
@@ -73,7 +75,8 @@ impl FlowCache {
             now = time;
             packet.time_ns = time;
             if let Some(more) = &template.more {
-                more.finish(packet, self.counted.get_mut(), &mut **out);
+                let stored = new_bytes(more, functions.parts().1.parts().0, flows[at]);
+                more.finish(packet, &stored, self.counted.get_mut(), &mut **out);
             }
             reached_all[at] = template.reached;
             at += 1;
@@ -119,6 +122,17 @@ fn hit_loop(
         taken += 1;
     }
     (taken, now)
+}
+
+/// The bytes that a flow's record writes and stores, if outer headers may need them. Narrow records
+/// store nothing.
+#[inline(always)]
+fn new_bytes(more: &More, records: &mut Records, flow: Flow) -> [u8; WIDE_BYTES] {
+    if !more.adds_outer() || flow.is_narrow() {
+        return [0; WIDE_BYTES];
+    }
+    let record = records.get::<WIDE, WIDE>(flow.record);
+    record.map_or([0; WIDE_BYTES], |record| bytes(&record.head))
 }
 
 /// Applies the flow's record to a packet and returns the record's template. `None` if the packet

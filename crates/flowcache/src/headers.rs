@@ -77,6 +77,8 @@ pub(crate) struct Headers<'a> {
     /// The numbers to which amounts were added since the last [`HeaderChange`], and the mask of all
     /// numbers to which amounts were added.
     pub(crate) added: Vec<Added>,
+    /// What the new bytes of the rewrite store for outer headers.
+    stored: Vec<(Bits, Word)>,
     sums_of: [u8; WIDE_BYTES],
     mutants: Mutants,
     /// The decrease of the TTL before the current program, and before the last [`HeaderChange`].
@@ -112,6 +114,7 @@ impl<'a> Headers<'a> {
             written: none,
             summed: [false; 2],
             added: Vec::new(),
+            stored: Vec::new(),
             sums_of: none,
             mutants,
             down: 0,
@@ -180,17 +183,9 @@ impl<'a> Headers<'a> {
             Some(Place::Got(_)) => return None,
             None => None,
         };
-        let is_free = |at: &usize| {
-            let is_behind = |one: &Added| one.amount_at.at >= at + len;
-            let is_before = |one: &Added| one.amount_at.at + one.amount_at.len <= *at;
-            self.added.iter().all(|one| is_behind(one) || is_before(one))
-        };
         let amount_at = match place {
-            Some(bits) => Some(bits).filter(|bits| is_free(&bits.at))?,
-            None => {
-                let at = (0..=WIDE_BYTES - len).rev().find(is_free)?;
-                Bits { at, len, shift: 0, width: 8 * u32::from(bytes) }
-            }
+            Some(bits) => Some(bits).filter(|bits| self.is_free(bits.at, len))?,
+            None => self.free(len)?,
         };
         let follows = self.covering(field)?;
         let amount = value.wrapping_sub(was);
@@ -203,6 +198,29 @@ impl<'a> Headers<'a> {
         }
         self.added.push(Added { field, follows, place, amount_at, amount });
         Some(amount_at)
+    }
+
+    /// Whether these of the rewrite's new bytes store no amount and nothing of outer headers.
+    fn is_free(&self, at: usize, len: usize) -> bool {
+        let amounts = self.added.iter().map(|one| one.amount_at);
+        let mut taken = amounts.chain(self.stored.iter().map(|(bits, _)| *bits));
+        taken.all(|bits| bits.at >= at + len || bits.at + bits.len <= at)
+    }
+
+    /// The last `len` of the rewrite's new bytes that store and assign nothing.
+    fn free(&self, len: usize) -> Option<Bits> {
+        let last = WIDE_BYTES.checked_sub(len)?;
+        let is_assigned = |at: usize| self.mask.iter().skip(at).take(len).any(|mask| *mask != 0);
+        let at = (0..=last).rev().find(|at| self.is_free(*at, len) && !is_assigned(*at))?;
+        Some(Bits { at, len, shift: 0, width: 8 * u32::try_from(len).ok()? })
+    }
+
+    /// Stores a number of this many bytes in the new bytes of the rewrite, for outer headers.
+    /// Returns its place, or `None` if there is no room.
+    pub(crate) fn store(&mut self, len: usize, value: Word) -> Option<Bits> {
+        let bits = self.free(len)?;
+        self.stored.push((bits, value));
+        Some(bits)
     }
 
     /// The checksum that covers a field to which an amount is added. `None` if no record can update
@@ -261,13 +279,13 @@ impl<'a> Headers<'a> {
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         rewrite.keep = mask.map(|word| !word);
         let mut assigned = self.head;
-        let mut amounts = [0; WIDE_BYTES];
+        let mut stored = [0; WIDE_BYTES];
         for one in std::mem::take(&mut self.added) {
             if one.amount_at.are_in(&self.mask).0 {
                 return None;
             }
             let is_twice = self.mutants.has(RecordMutant::AmountTwice);
-            one.amount_at.set(&mut amounts, Word::from(one.amount) << u32::from(is_twice));
+            one.amount_at.set(&mut stored, Word::from(one.amount) << u32::from(is_twice));
             if let Some(bits) = one.place {
                 bits.set(&mut assigned, bits.get(&self.base));
             }
@@ -278,8 +296,11 @@ impl<'a> Headers<'a> {
                 return None;
             }
         }
-        let amounts = words::<WIDE>(&amounts);
-        bytes.iter_mut().zip(amounts).for_each(|(word, amount)| *word |= amount);
+        for (bits, value) in std::mem::take(&mut self.stored) {
+            bits.set(&mut stored, value);
+        }
+        let stored = words::<WIDE>(&stored);
+        bytes.iter_mut().zip(stored).for_each(|(word, stored)| *word |= stored);
         let sums = sums(self.layout, self.outline, &self.base, &assigned);
         self.down_before += rewrite.ttl;
         (self.base, self.mask) = (self.head, [0; WIDE_BYTES]);

@@ -81,7 +81,7 @@ pub use batch::BATCH;
 pub use bindings::end_changed;
 pub use cache::{FlowCache, Flows};
 pub use counted::Counted;
-pub use effects::{Publication, SideEffects, Splice};
+pub use effects::{OuterHeaders, Publication, SideEffects, Splice};
 pub use entry_use::{Bound, Change, Update};
 pub use explain::{PacketPath, Reason, Taken, foresee};
 pub use guard::{Guard, Number, WIRE};

@@ -105,11 +105,13 @@ pub enum RecordMutant {
     SlotConstant,
     /// Scripts stay when a parameter changes.
     StaleScript,
+    /// Scripts take the outer headers of the recorded flow for constants.
+    OuterConstant,
 }
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 48] = [
+pub const RECORD_MUTANTS: [RecordMutant; 49] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -158,6 +160,7 @@ pub const RECORD_MUTANTS: [RecordMutant; 48] = [
     RecordMutant::PinForgotten,
     RecordMutant::SlotConstant,
     RecordMutant::StaleScript,
+    RecordMutant::OuterConstant,
 ];
 
 /// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.
@@ -188,8 +191,12 @@ impl Mutants {
 
     /// Whether records may be made by scripts. Scripts would hide mutants of the specialiser.
     pub(crate) fn allow_scripts(self) -> bool {
-        let of_scripts =
-            [RecordMutant::PinForgotten, RecordMutant::SlotConstant, RecordMutant::StaleScript];
+        let of_scripts = [
+            RecordMutant::PinForgotten,
+            RecordMutant::SlotConstant,
+            RecordMutant::StaleScript,
+            RecordMutant::OuterConstant,
+        ];
         self.is_none() || of_scripts.into_iter().any(|one| self.has(one))
     }
 

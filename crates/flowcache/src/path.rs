@@ -170,6 +170,11 @@ impl Path {
         self.effects = SideEffects::default();
     }
 
+    /// Whether narrow records can hold what the path writes and stores.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.rewrite.is_narrow() && self.effects.outer.iter().all(|outer| outer.stored.is_empty())
+    }
+
     /// Whether the path has side effects.
     pub(crate) fn has_effects(&self) -> bool {
         self.effects != SideEffects::default()

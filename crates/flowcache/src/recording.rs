@@ -22,6 +22,9 @@ use braid_state::{Handle, KeyShape, TableRef};
 /// The largest number of registers of a script.
 const MOST_REGISTERS: usize = 1 << 10;
 
+/// The width of a word in bits.
+const WORD_BITS: u16 = 128;
+
 /// Where a value of the program comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Source {
@@ -33,13 +36,13 @@ pub(crate) enum Source {
     Unknown,
 }
 
-/// An assignment to bits of the packet's first bytes, or an amount at these bits of the rewrite's
-/// new bytes.
+/// An assignment to bits of the packet's first bytes, or a number that the rewrite's new bytes
+/// store at these bits for another purpose: an amount, or a part of outer headers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Write {
     pub(crate) bits: Bits,
     pub(crate) from: ValueId,
-    pub(crate) is_amount: bool,
+    pub(crate) is_stored: bool,
 }
 
 /// A register.
@@ -382,7 +385,7 @@ impl Recording {
             return;
         }
         match self.register_of(id, value) {
-            Some(from) => self.writes.push(Write { bits, from, is_amount: false }),
+            Some(from) => self.writes.push(Write { bits, from, is_stored: false }),
             None => self.give_up(),
         }
     }
@@ -391,9 +394,22 @@ impl Recording {
     /// The amount has this place in the rewrite's new bytes.
     pub(crate) fn add(&mut self, origin: Origin, bits: Bits, id: ValueId, value: u32) {
         match self.amount(origin, id, value) {
-            Some(from) => self.writes.push(Write { bits, from, is_amount: true }),
+            Some(from) => self.writes.push(Write { bits, from, is_stored: true }),
             None => self.give_up(),
         }
+    }
+
+    /// Stores some bits of a value, which is `value` now, in the rewrite's new bytes: the lowest
+    /// bit stored is the one with the number `from`.
+    pub(crate) fn store(&mut self, bits: Bits, (id, from): (ValueId, u32), value: Word) {
+        let Some(register) = self.register_of(id, value).filter(|_| self.is_on) else {
+            return self.give_up();
+        };
+        let by = self.constant(from.into());
+        let out = self.register();
+        let calc = Calc::Bin(BinOp::Shr, WORD_BITS, register, by);
+        self.steps.push(Some(Step::Calc { out, calc }));
+        self.writes.push(Write { bits, from: out, is_stored: true });
     }
 
     /// Pins the difference of a value, which is `value` now, and a number in the packet, which is
@@ -436,7 +452,7 @@ impl Recording {
         let is_in =
             |one: &Write| one.bits.at < bits.at + bits.len && bits.at < one.bits.at + one.bits.len;
         match self.writes.iter().rev().find(|one| is_in(one)) {
-            Some(one) if one.bits == bits && !one.is_amount => Source::Register(one.from),
+            Some(one) if one.bits == bits && !one.is_stored => Source::Register(one.from),
             _ => Source::Unknown,
         }
     }

@@ -261,10 +261,10 @@ impl Scripts {
                 continue;
             }
             let (mut bytes, mut changes) = (run.head, SumChanges::of(layout, outline));
-            let mut amounts = [0; WIDE_BYTES];
-            for Write { bits, from, is_amount } in &end.writes {
-                if *is_amount {
-                    bits.set(&mut amounts, run.register(*from).ok()?);
+            let mut stored = [0; WIDE_BYTES];
+            for Write { bits, from, is_stored } in &end.writes {
+                if *is_stored {
+                    bits.set(&mut stored, run.register(*from).ok()?);
                     continue;
                 }
                 let old = bits.number_in(&bytes);
@@ -274,9 +274,9 @@ impl Scripts {
             let keep = path.rewrite.keep;
             findings.sums = changes.sums();
             findings.bytes = words::<WIDE>(&bytes);
-            let amounts = words::<WIDE>(&amounts);
-            let new = findings.bytes.iter_mut().zip(keep).zip(amounts);
-            new.for_each(|((word, keep), amount)| *word = *word & !keep | amount);
+            let stored = words::<WIDE>(&stored);
+            let new = findings.bytes.iter_mut().zip(keep).zip(stored);
+            new.for_each(|((word, keep), stored)| *word = *word & !keep | stored);
             if is_narrow && !has_first(&findings.bytes, path.first) {
                 continue;
             }

@@ -390,7 +390,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.headers.push_tag(values.get(*id))?;
             }
             Op::PopVlan => self.headers.pop_tag()?,
-            Op::Encapsulate { .. } => outer::add(self.findings, &mut self.headers, values, op)?,
+            Op::Encapsulate { .. } => {
+                outer::add(self.findings, &mut self.headers, self.blocks, values, op)?;
+            }
             Op::Emit { event, .. } if self.functions.is_taken(node, *event) => return None,
             Op::Emit { event, args } => self.publish(values, (node, *event), args)?,
             Op::Mirror { port } => self.copy(node, *port),

@@ -14,7 +14,7 @@ use crate::path::{Path, Search};
 use braid_ir::engine::Outputs;
 use braid_ir::model::ParamId;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite};
+use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite, WIDE_BYTES};
 use braid_packet::{Layout, Packet};
 use foldhash::HashMap;
 use std::cell::Cell;
@@ -169,10 +169,22 @@ impl More {
         fits
     }
 
-    /// Applies the remaining effects to a packet whose first bytes have been rewritten.
+    /// Whether packets get outer headers.
+    pub(crate) fn adds_outer(&self) -> bool {
+        !self.effects.outer.is_empty()
+    }
+
+    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `stored` is
+    /// as in [`SideEffects::finish`].
     #[inline(never)]
-    pub(crate) fn finish(&self, packet: &mut Packet, counted: &mut Counted, out: &mut dyn Outputs) {
-        self.effects.finish(packet);
+    pub(crate) fn finish(
+        &self,
+        packet: &mut Packet,
+        stored: &[u8; WIDE_BYTES],
+        counted: &mut Counted,
+        out: &mut dyn Outputs,
+    ) {
+        self.effects.finish(packet, stored);
         self.goal.send(packet, counted, out);
     }
 }

@@ -295,8 +295,8 @@ impl Layout {
         }
     }
 
-    /// Does the same as [`Layout::rewrite_narrow`] for any outline. If the rewrite adds amounts,
-    /// `bytes` holds them, too.
+    /// Does the same as [`Layout::rewrite_narrow`] for any outline. Where bits stay, `bytes` may
+    /// hold other numbers: the amounts that the rewrite adds, and what else the caller keeps there.
     #[expect(
         clippy::indexing_slicing,
         reason = "the IP header begins behind at most two tags, `len` is at most both lengths, and \
@@ -310,12 +310,8 @@ impl Layout {
         added: [u16; 2],
     ) {
         let mut head = wide_window(data);
-        if rewrite.adds.is_empty() {
-            write(&mut head, &rewrite.keep, bytes);
-        } else {
-            let written = std::array::from_fn::<_, WIDE, _>(|at| bytes[at] & !rewrite.keep[at]);
-            write(&mut head, &rewrite.keep, &written);
-        }
+        let written = std::array::from_fn::<_, WIDE, _>(|at| bytes[at] & !rewrite.keep[at]);
+        write(&mut head, &rewrite.keep, &written);
         let ttl = &mut head[outline.ttl()];
         *ttl = ttl.wrapping_sub(rewrite.ttl);
         let len = data.len().min(WIDE_BYTES);

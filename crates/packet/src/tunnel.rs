@@ -76,24 +76,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// The number of bytes of its headers. 0 if it removes headers: how many is up to the packet.
-    #[must_use]
-    pub fn longer(&self) -> usize {
-        match self {
-            Change::Push(_, (len, _), _) => *len,
-            Change::Pop(..) => 0,
-        }
-    }
-
-    /// The names of the headers, the outermost first. Of removed ones, only the last is known.
-    #[must_use]
-    pub fn names(&self) -> String {
-        match self {
-            Change::Push((_, parts), ..) => names(parts),
-            Change::Pop((_, last), ..) => last.name().to_owned(),
-        }
-    }
-
     /// Makes the change, as the function that it names. Earlier layouts become invalid.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use braid_testkit::record::{Detail, Stimulus, record};
 fn generated_templates() -> impl Iterator<Item = FlowTemplate> {
     let programs = (0..braid_cases::at_least(600).into()).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {
-        let some = ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "native nf"];
+        let some =
+            ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "nf wrap", "native nf"];
         some.iter().any(|nf| text.contains(nf))
     };
     programs.filter(move |(_, program)| is_one(&program.source)).flat_map(|(seed, program)| {
@@ -59,8 +60,9 @@ fn tags_that_functions_change_in_turn_are_changed_once() {
 }
 
 #[test]
-fn records_of_generated_chains_change_tags_publish_events_send_copies_and_run_natives() {
-    let (mut pushed, mut popped, mut tagged, mut said, mut copied, mut native) = (0, 0, 0, 0, 0, 0);
+fn records_of_generated_chains_have_all_side_effects_and_run_natives() {
+    let (mut pushed, mut popped, mut tagged, mut said, mut copied) = (0, 0, 0, 0, 0);
+    let (mut native, mut tunnelled) = (0, 0);
     for template in generated_templates() {
         let effects = &template.path.effects;
         pushed += if effects.vlans.got.is_empty() { 0 } else { template.packets };
@@ -68,12 +70,13 @@ fn records_of_generated_chains_change_tags_publish_events_send_copies_and_run_na
         tagged += if effects.tags.is_empty() { 0 } else { template.packets };
         copied += if template.copies.is_empty() { 0 } else { template.packets };
         said += if effects.publications.is_empty() { 0 } else { template.packets };
+        tunnelled += if effects.outer.is_empty() { 0 } else { template.packets };
         let runs = template.path.natives().next().is_some();
         native += if runs { template.packets } else { 0 };
     }
-    let all = [pushed, popped, tagged, said, copied, native];
+    let all = [pushed, popped, tagged, said, copied, native, tunnelled];
     assert!(
-        all.iter().zip([20, 5, 20, 50, 20, 40]).all(|(packets, least)| *packets > least),
+        all.iter().zip([20, 5, 20, 50, 20, 25, 40]).all(|(packets, least)| *packets > least),
         "{all:?}"
     );
 }

@@ -9,6 +9,7 @@ mod headers;
 mod limits;
 mod lives;
 mod translated;
+mod tunnels;
 
 use braid_engine::{Compiled, Flows, Hashing, Options};
 use braid_ir::chain::Chain;

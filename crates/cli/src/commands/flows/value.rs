@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use braid_engine::{Basis, Change as Sum, Dependency, FlowRecord, Missing, Part, Splice, Update};
+use braid_engine::{
+    Basis, Change as Sum, Dependency, FlowRecord, Missing, OuterHeaders, Part, Splice, Update,
+};
 use braid_ir::model::{Kind, ParamId, Word};
 use braid_packet::Field;
-use braid_packet::tunnel::Change;
 use braid_runtime::json::scalar;
 use serde_json::{Map, Value, json};
 
@@ -118,7 +119,7 @@ impl Names<'_> {
             "pushes": pushes(template).map(push).collect::<Value>(),
             "tags": effects.tags.iter().map(tag).collect::<Value>(),
             "splices": effects.splices.iter().map(splice).collect::<Value>(),
-            "outer": effects.outer.iter().map(Change::names).collect::<Value>(),
+            "outer": effects.outer.iter().map(OuterHeaders::names).collect::<Value>(),
             "ttl": path.ttl(),
             "checksums": { "ip": sums[0], "transport": sums[1] },
             "copies": template.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),

@@ -117,6 +117,35 @@ const RENUMBER: &str = "nf renumber(step: u32) {
 }
 ";
 
+/// A function for the end of a path. It puts packets into tunnels whose outer headers differ from
+/// flow to flow: by a hash, by an entry, by a parameter and by the packet. Records hold these
+/// bytes.
+pub(super) const WRAP: &str = "nf wrap(least: port, ends: list<ip4>) {
+  state far: { at: ip4, key: u24 } per ip.dst, capacity 20, full evict_oldest;
+  match {
+    backward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
+    backward and has gre => { pop ip, gre else drop \"no packet\"; output; }
+    forward and has ip and has eth and l4.dport > least => {
+      if not exists far { far = { at: ends[u32(ip.dst) % len(ends)], key: u24(u32(ip.dst) & 0xffff) }; }
+      let port = 0xc000 | u16(hash(flow) & 0x3fff);
+      push eth { src: 02:00:00:00:00:01, dst: eth.dst }, ip { src: 192.0.2.1, dst: far.at },
+          udp { sport: port }, vxlan { vni: far.key } else drop \"no room\";
+      output;
+    }
+    forward and has ip6 => {
+      push ip { src: 192.0.2.1, dst: ends[0], tos: 8 }, gre { key: hash(ip6.src) } else drop \"no room\";
+      output;
+    }
+    forward and has ip and ip.ttl > 3 => {
+      push ip6 { src: 2001:db8::1, dst: ip6(0x20010db8000000000000000000000000 | u128(u32(ip.src))) }
+          else drop \"no room\";
+      output;
+    }
+    else => output;
+  }
+}
+";
+
 /// A function for the end of a path, with a port `side` that leads out of the chain.
 pub(super) const TAP: &str = "nf tap(least: port) {
   port side;

@@ -115,14 +115,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         program.files.insert("signatures.txt".to_owned(), signatures.to_owned());
     }
     let mut nodes = nodes(rng, &mut program, kind, (count, beside));
-    let mut side = "";
-    if beside && rng.one_in(3) {
-        program.source += beside::TAP;
-        let _ = writeln!(nodes, "end = tap(least: {});", rng.pick(&[0, 53, 1023, 2000]));
-        side = "interface log;\nlink end.side -> log;\n";
-    }
+    let (side, end) = end(rng, &mut program, &mut nodes, beside);
     let stops = (0..count).map(|number| format!("n{number}"));
-    let end = (!side.is_empty()).then(|| "end".to_owned());
     let stops: Vec<_> = stops.chain(end).collect();
     let workers = match kind {
         Kind::Quotas => 1 + usize::from(rng.one_in(4)),
@@ -193,6 +187,29 @@ fn routes(rng: &mut Rng) -> String {
         text.push_str("0.0.0.0/0 1\n");
     }
     text
+}
+
+/// Adds a function for the end of a path to some chains. Returns its interface and link at the
+/// side, and its name.
+fn end(
+    rng: &mut Rng,
+    program: &mut Program,
+    nodes: &mut String,
+    beside: bool,
+) -> (&'static str, Option<String>) {
+    let name = Some("end".to_owned());
+    if beside && rng.one_in(3) {
+        program.source += beside::TAP;
+        let _ = writeln!(nodes, "end = tap(least: {});", rng.pick(&[0, 53, 1023, 2000]));
+        return ("interface log;\nlink end.side -> log;\n", name);
+    }
+    if rng.one_in(4) {
+        program.source += beside::WRAP;
+        let (least, ends) = (rng.pick(&[0, 53, 1023]), "192.0.2.2, 192.0.2.3, 198.51.100.7");
+        let _ = writeln!(nodes, "end = wrap(least: {least}, ends: [{ends}]);");
+        return ("", name);
+    }
+    ("", None)
 }
 
 /// One function with its arguments.
