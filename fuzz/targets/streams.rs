@@ -4,8 +4,8 @@
 
 use braid_packet::FlowKey;
 use braid_tcp::{
-    ConnectionId, Direction, Flags, Gap, Monitor, Options, Place, Policy, Report, Segment, Seq,
-    Sink,
+    Checksums, ConnectionId, Direction, Flags, Gap, Monitor, Options, Place, Policies, Policy,
+    Report, Segment, Seq, Sink,
 };
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
@@ -55,8 +55,17 @@ impl Sink for Ends {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, rest)) = bytes.split_first() else { return };
-    let policy = Policy::ALL[usize::from(first) % 4];
-    let options = Options { policy, memory: MEMORY, stream_memory: 8192, ..Options::default() };
+    let policy = Policy::ALL[usize::from(first) % Policy::ALL.len()].name();
+    let policies = Policies::new(&[policy.parse().expect("a policy")]).expect("one policy");
+    let checksums = [Checksums::Ignored, Checksums::Verified, Checksums::Learned];
+    let options = Options {
+        policies,
+        memory: MEMORY,
+        stream_memory: 8192,
+        is_inline: first & 64 != 0,
+        checksums: checksums[usize::from(first >> 3) % checksums.len()],
+        ..Options::default()
+    };
     let (mut monitor, mut ends) = (Monitor::new(options), Ends::default());
     let mut now = 0;
     for &[who, flags, seq, ack, len, more] in rest.as_chunks::<6>().0 {
@@ -84,6 +93,7 @@ fuzz_target!(|bytes: &[u8]| {
             sack_ok: false,
             timestamp: (who & 128 != 0).then_some(number(more)),
             len: u32::try_from(len).unwrap(),
+            is_right: len % 7 != 6,
             payload: &PAYLOAD[..if who & 32 == 0 { len } else { len / 2 }],
         };
         monitor.segment(&segment, &mut ends);

@@ -3,12 +3,15 @@
 //! functions insert or remove.
 
 use crate::guard::Number;
+use crate::key::bytes;
 use arrayvec::ArrayVec;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
 use braid_packet::bytes::MAX_WORDS;
-use braid_packet::rewrite::{Retag, WIDE_BYTES, wide_window};
+use braid_packet::rewrite::{
+    NARROW_AT, NARROW_BYTES, Retag, WIDE, WIDE_BYTES, Window, wide_window,
+};
 use braid_packet::tunnel::{self, Inner, encapsulate};
 use braid_packet::{Bits, Header, Layout, Packet};
 use std::sync::Arc;
@@ -81,6 +84,14 @@ pub(crate) struct Stored {
     pub(crate) shift: u32,
     /// The place among the new bytes of the record's rewrite.
     pub(crate) from: Bits,
+}
+
+impl Stored {
+    /// Whether narrow records have these bytes.
+    pub(crate) fn is_narrow(&self) -> bool {
+        let Bits { at, len, .. } = self.from;
+        NARROW_AT <= at && at + len <= NARROW_BYTES
+    }
 }
 
 impl OuterHeaders {
@@ -180,9 +191,9 @@ impl SideEffects {
     }
 
     /// Sets tags, changes VLAN tags, inserts and removes bytes, and adds outer headers. The
-    /// packet's first bytes have already been rewritten. `stored` holds the new bytes of that
-    /// rewrite, among them what they store for outer headers.
-    pub(crate) fn finish(&self, packet: &mut Packet, stored: &[u8; WIDE_BYTES]) {
+    /// packet's first bytes have already been rewritten. `new` holds the new bytes of that rewrite,
+    /// and what they store for outer headers.
+    pub(crate) fn finish(&self, packet: &mut Packet, new: &Window<WIDE>) {
         for (name, value) in &self.tags {
             match packet.tags.get_mut(name) {
                 Some(old) => *old = *value,
@@ -203,7 +214,7 @@ impl SideEffects {
         for outer in &self.outer {
             let layout = packet.parse();
             // A guard has made sure that the headers fit.
-            let done = outer.add(packet, &layout, stored);
+            let done = outer.add(packet, &layout, &bytes(new));
             debug_assert!(done, "outer headers that a record adds");
         }
     }

@@ -4,14 +4,12 @@ use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
 use crate::host::{Functions, Host, Programs};
-use crate::key::bytes;
 use crate::mutants::RecordMutant;
-use crate::records::Records;
 use crate::slab::{NONE, Record};
-use crate::template::{More, Template};
+use crate::template::Template;
 use braid_ir::engine::Outputs;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW, Outline, WIDE, WIDE_BYTES};
+use braid_packet::rewrite::{NARROW, Outline, WIDE, Window, widened};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
@@ -71,12 +69,11 @@ impl FlowCache {
             out.at(first + at);
             let template =
                 take(&mut **functions, templates, flows[at], bindings, at_hand, time, &mut **out);
-            let Some((template, packet)) = template else { break };
+            let Some((template, packet, new)) = template else { break };
             now = time;
             packet.time_ns = time;
             if let Some(more) = &template.more {
-                let stored = new_bytes(more, functions.parts().1.parts().0, flows[at]);
-                more.finish(packet, &stored, self.counted.get_mut(), &mut **out);
+                more.finish(packet, &new, self.counted.get_mut(), &mut **out);
             }
             reached_all[at] = template.reached;
             at += 1;
@@ -124,19 +121,8 @@ fn hit_loop(
     (taken, now)
 }
 
-/// The bytes that a flow's record writes and stores, if outer headers may need them. Narrow records
-/// store nothing.
-#[inline(always)]
-fn new_bytes(more: &More, records: &mut Records, flow: Flow) -> [u8; WIDE_BYTES] {
-    if !more.adds_outer() || flow.is_narrow() {
-        return [0; WIDE_BYTES];
-    }
-    let record = records.get::<WIDE, WIDE>(flow.record);
-    record.map_or([0; WIDE_BYTES], |record| bytes(&record.head))
-}
-
-/// Applies the flow's record to a packet and returns the record's template. `None` if the packet
-/// cannot take the record.
+/// Applies the flow's record to a packet. Returns the record's template, and the new bytes of its
+/// rewrite. `None` if the packet cannot take the record.
 #[inline(never)]
 fn take<'a, 'p>(
     functions: &mut impl Functions,
@@ -146,7 +132,7 @@ fn take<'a, 'p>(
     (packet, layout): (&'p mut Packet, &Layout),
     time: u64,
     out: &mut dyn Outputs,
-) -> Option<(&'a Template, &'p mut Packet)> {
+) -> Option<(&'a Template, &'p mut Packet, Window<WIDE>)> {
     let records = functions.state().dependents();
     let template = templates.get(records.template(flow.record) as usize)?;
     if !template.fits(packet) || !records.can_count(flow.record, packet.wire_len) {
@@ -162,7 +148,7 @@ fn take<'a, 'p>(
         return None;
     }
     let (records, _) = functions.parts().1.parts();
-    if !flow.is_narrow() {
+    let new = if !flow.is_narrow() {
         let outline = Outline::of(layout)?;
         let record = records.get::<WIDE, WIDE>(flow.record)?;
         record.hot.count(time, packet.wire_len);
@@ -171,6 +157,7 @@ fn take<'a, 'p>(
             bindings.run(functions, packet, (layout, outline), time, out);
         }
         layout.rewrite_wide((packet.data_mut(), outline), &template.rewrite, &head, sums);
+        head
     } else {
         let record = records.get::<NARROW, NARROW>(flow.record)?;
         record.hot.count(time, packet.wire_len);
@@ -178,7 +165,9 @@ fn take<'a, 'p>(
         if let Some(bindings) = bindings {
             bindings.run(functions, packet, (layout, Outline::PLAIN), time, out);
         }
-        layout.rewrite_narrow(packet.data_mut(), &template.narrow, &head, sums);
-    }
-    Some((template, packet))
+        let written = template.narrow.written(&head);
+        layout.rewrite_narrow(packet.data_mut(), &template.narrow, &written, sums);
+        widened(&head)
+    };
+    Some((template, packet, new))
 }

@@ -10,10 +10,12 @@ use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::field::Cover;
 use braid_packet::rewrite::{
-    Add, Follows, Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wide_window, words,
+    Add, Follows, NARROW_AT, NARROW_BYTES, Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums,
+    wide_window, words,
 };
 use braid_packet::{Base, Bits, Field, Header, Layout, Packet};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The largest number of VLAN tags of a packet at any time. With one more tag, the parser
 /// recognises no header after the tags.
@@ -185,7 +187,7 @@ impl<'a> Headers<'a> {
         };
         let amount_at = match place {
             Some(bits) => Some(bits).filter(|bits| self.is_free(bits.at, len))?,
-            None => self.free(len)?,
+            None => self.free(0..WIDE_BYTES, len)?,
         };
         let follows = self.covering(field)?;
         let amount = value.wrapping_sub(was);
@@ -207,20 +209,28 @@ impl<'a> Headers<'a> {
         taken.all(|bits| bits.at >= at + len || bits.at + bits.len <= at)
     }
 
-    /// The last `len` of the rewrite's new bytes that store and assign nothing.
-    fn free(&self, len: usize) -> Option<Bits> {
-        let last = WIDE_BYTES.checked_sub(len)?;
+    /// The last `len` of these new bytes of the rewrite that store and assign nothing.
+    fn free(&self, among: Range<usize>, len: usize) -> Option<Bits> {
+        let last = among.end.checked_sub(len)?;
         let is_assigned = |at: usize| self.mask.iter().skip(at).take(len).any(|mask| *mask != 0);
-        let at = (0..=last).rev().find(|at| self.is_free(*at, len) && !is_assigned(*at))?;
+        let mut places = (among.start..=last).rev();
+        let at = places.find(|at| self.is_free(*at, len) && !is_assigned(*at))?;
         Some(Bits { at, len, shift: 0, width: 8 * u32::try_from(len).ok()? })
     }
 
-    /// Stores a number of this many bytes in the new bytes of the rewrite, for outer headers.
-    /// Returns its place, or `None` if there is no room.
+    /// Stores a number of this many bytes in the new bytes of the rewrite, for outer headers: in
+    /// bytes that narrow records have, if there is room. Returns its place, or `None` if there is
+    /// no room at all.
     pub(crate) fn store(&mut self, len: usize, value: Word) -> Option<Bits> {
-        let bits = self.free(len)?;
+        let narrow = self.free(NARROW_AT..NARROW_BYTES, len);
+        let bits = narrow.or_else(|| self.free(0..WIDE_BYTES, len))?;
         self.stored.push((bits, value));
         Some(bits)
+    }
+
+    /// Forgets the last numbers that were stored for outer headers.
+    pub(crate) fn forget_stored(&mut self, numbers: usize) {
+        self.stored.truncate(self.stored.len().saturating_sub(numbers));
     }
 
     /// The checksum that covers a field to which an amount is added. `None` if no record can update

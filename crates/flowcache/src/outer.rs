@@ -19,9 +19,6 @@ use braid_packet::Header;
 use braid_packet::bytes::MAX_WORDS;
 use braid_packet::tunnel::encapsulate;
 
-/// The number of bits of a word of headers.
-const BITS: u32 = Word::BITS;
-
 /// Adds outer headers to the path. `None` if some packet of the record could not take them, or if a
 /// checksum would cover bytes of the packet. A guard bounds the packets' length.
 pub(crate) fn add(
@@ -59,7 +56,10 @@ pub(crate) fn add(
         words: contents.to_vec(),
         stored: Vec::new(),
     };
-    let outer = stored(outer, findings, headers, &varying(blocks, values.types), (values, words));
+    let steps = blocks.iter().flat_map(|block| &block.steps);
+    let ops = steps.filter_map(|step| if let What::Op(op) = &step.what { Some(op) } else { None });
+    let varying = varying(ops, values.types);
+    let outer = stored(outer, findings, headers, &varying, (values, words));
     findings.path.effects.outer.push(outer);
     headers.seal();
     findings.know(values, *ok, 1);
@@ -67,8 +67,8 @@ pub(crate) fn add(
 }
 
 /// Divides the contents of headers into bytes that each record stores and bytes of the template.
-/// `varying` is as in [`varying`]. A word whose bytes find no room among the new bytes of the
-/// rewrite is pinned.
+/// `varying` holds, for each value of the program, the bits that may differ between packets. If the
+/// new bytes of the rewrite have no room, all words are pinned, and the template holds them.
 fn stored(
     mut outer: OuterHeaders,
     findings: &mut Findings,
@@ -76,45 +76,55 @@ fn stored(
     varying: &[Word],
     (values, words): (&Values<'_>, &[ValueId]),
 ) -> OuterHeaders {
-    let is_constant = findings.mutants.has(RecordMutant::OuterConstant);
-    for (number, (word, id)) in outer.words.iter_mut().zip(words).enumerate() {
-        let varies = match is_constant {
-            true => 0,
-            false => varying.get(id.index()).copied().unwrap_or(Word::MAX),
-        };
-        for (shift, bytes) in runs(varies) {
-            let most = Word::MAX >> (BITS - 8 * bytes);
-            let Some(from) = headers.store(bytes as usize, *word >> shift & most) else {
-                findings.pin(values, *id);
-                break;
+    if findings.mutants.has(RecordMutant::OuterConstant) {
+        return outer;
+    }
+    let mut found = Vec::new();
+    for (number, (word, id)) in outer.words.iter().zip(words).enumerate() {
+        for (shift, bytes) in runs(varying.get(id.index()).copied().unwrap_or(Word::MAX)) {
+            let value = word >> shift & most(8 * bytes);
+            let Some(from) = headers.store(bytes as usize, value) else {
+                headers.forget_stored(found.len());
+                words.iter().for_each(|word| findings.pin(values, *word));
+                return outer;
             };
-            findings.recording.store(from, (*id, shift), values.get(*id));
-            outer.stored.push(Stored { word: number, shift, from });
-            *word &= !(most << shift);
+            found.push((Stored { word: number, shift, from }, *id));
         }
     }
+    for (stored, id) in &found {
+        let Stored { word, shift, from } = *stored;
+        findings.recording.store(from, (*id, shift), values.get(*id));
+        if let Some(word) = outer.words.get_mut(word) {
+            *word &= !(most(from.width) << shift);
+        }
+    }
+    outer.stored.extend(found.into_iter().map(|(stored, _)| stored));
     outer
+}
+
+/// The largest number of this many bits.
+fn most(bits: u32) -> Word {
+    Word::MAX >> (Word::BITS - bits)
 }
 
 /// The runs of bytes in which bits of a word are set: the number of bits below each run, and its
 /// length in bytes.
 fn runs(word: Word) -> impl Iterator<Item = (u32, u32)> {
     let is_set = move |byte: u32| word >> (8 * byte) & 0xff != 0;
-    (0..BITS / 8).filter(move |byte| is_set(*byte) && (*byte == 0 || !is_set(byte - 1))).map(
+    (0..Word::BITS / 8).filter(move |byte| is_set(*byte) && (*byte == 0 || !is_set(byte - 1))).map(
         move |byte| {
-            let end = (byte..BITS / 8).find(|one| !is_set(*one)).unwrap_or(BITS / 8);
+            let end = (byte..Word::BITS / 8).find(|one| !is_set(*one)).unwrap_or(Word::BITS / 8);
             (8 * byte, end - byte)
         },
     )
 }
 
-/// For each value of a program, the bits that may differ between two packets. All others follow
-/// from constants of the program.
-fn varying(blocks: &[Block], types: &[Ty]) -> Vec<Word> {
+/// For each value of a program with these operations, the bits that may differ between two packets.
+/// All others follow from constants of the program.
+fn varying<'a>(ops: impl Iterator<Item = &'a Op>, types: &[Ty]) -> Vec<Word> {
     let mut varies: Vec<Word> = types.iter().map(|ty| ty.max()).collect();
     let mut constants: Vec<Option<Word>> = vec![None; types.len()];
-    let steps = blocks.iter().flat_map(|block| &block.steps);
-    for op in steps.filter_map(|step| if let What::Op(op) = &step.what { Some(op) } else { None }) {
+    for op in ops {
         let of = |id: ValueId| varies.get(id.index()).copied().unwrap_or(Word::MAX);
         let known = |id: ValueId| constants.get(id.index()).copied().flatten();
         let (out, bits) = match *op {
@@ -125,6 +135,8 @@ fn varying(blocks: &[Block], types: &[Ty]) -> Vec<Word> {
                 (out, 0)
             }
             Op::Resize { out, a } => (out, of(a)),
+            // Which values are too large follows from the bits above, if none of them varies.
+            Op::Clamp { out, a } => (out, if of(a) <= of(out) { of(a) } else { Word::MAX }),
             Op::Bin { out, op: BinOp::Or | BinOp::Xor, a, b } => (out, of(a) | of(b)),
             Op::Bin { out, op: BinOp::And, a, b } => {
                 let may = |one, other| of(one) & known(other).unwrap_or(Word::MAX);
@@ -150,6 +162,45 @@ fn varying(blocks: &[Block], types: &[Ty]) -> Vec<Word> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_packet::Field;
+
+    #[test]
+    fn bits_that_follow_from_constants_do_not_vary() {
+        let [port, mask, base, low, sum, wide, by, up, down, other] =
+            std::array::from_fn(|at| ValueId(at as u32));
+        let bin = |out, op, a, b| Op::Bin { out, op, a, b };
+        let ops = [
+            Op::Load { out: port, field: Field::L4Sport },
+            Op::Const { out: mask, value: 0x3fff },
+            Op::Const { out: base, value: 0xc000 },
+            bin(low, BinOp::And, port, mask),
+            bin(sum, BinOp::Or, low, base),
+            Op::Resize { out: wide, a: sum },
+            Op::Const { out: by, value: 96 },
+            bin(up, BinOp::Shl, wide, by),
+            bin(down, BinOp::Shr, up, by),
+            bin(other, BinOp::AddWrap, low, base),
+        ];
+        let (port, word) = (Ty::uint(16), Ty::uint(128));
+        let types = [port, port, port, port, port, word, word, word, word, port];
+        let expected = [0xffff, 0, 0, 0x3fff, 0x3fff, 0x3fff, 0, 0x3fff << 96, 0x3fff, 0xffff];
+        assert_eq!(varying(ops.iter(), &types), expected);
+    }
+
+    #[test]
+    fn limit_keeps_constant_bits_where_it_cannot_depend_on_the_others() {
+        let [port, mask, low, few, all] = std::array::from_fn(|at| ValueId(at as u32));
+        let ops = [
+            Op::Load { out: port, field: Field::L4Sport },
+            Op::Const { out: mask, value: 0xf0 },
+            Op::Bin { out: low, op: BinOp::And, a: port, b: mask },
+            Op::Clamp { out: few, a: low },
+            Op::Clamp { out: all, a: port },
+        ];
+        let (port, byte) = (Ty::uint(16), Ty::uint(8));
+        let types = [port, port, port, byte, byte];
+        assert_eq!(varying(ops.iter(), &types), [0xffff, 0, 0xf0, 0xf0, 0xff]);
+    }
 
     #[test]
     fn runs_are_whole_bytes() {

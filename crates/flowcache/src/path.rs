@@ -3,7 +3,7 @@
 
 use crate::basis::{Basis, Changed, Part};
 use crate::dynamic::Dynamic;
-use crate::effects::SideEffects;
+use crate::effects::{SideEffects, Stored};
 use crate::guard::{Guard, Link};
 use crate::key::{SharedBytes, bytes};
 use braid_ir::chain::Chain;
@@ -172,7 +172,8 @@ impl Path {
 
     /// Whether narrow records can hold what the path writes and stores.
     pub(crate) fn is_narrow(&self) -> bool {
-        self.rewrite.is_narrow() && self.effects.outer.iter().all(|outer| outer.stored.is_empty())
+        let mut stored = self.effects.outer.iter().flat_map(|outer| &outer.stored);
+        self.rewrite.is_narrow() && stored.all(Stored::is_narrow)
     }
 
     /// Whether the path has side effects.

@@ -14,7 +14,7 @@ use crate::path::{Path, Search};
 use braid_ir::engine::Outputs;
 use braid_ir::model::ParamId;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite, WIDE_BYTES};
+use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite, WIDE, Window};
 use braid_packet::{Layout, Packet};
 use foldhash::HashMap;
 use std::cell::Cell;
@@ -169,22 +169,17 @@ impl More {
         fits
     }
 
-    /// Whether packets get outer headers.
-    pub(crate) fn adds_outer(&self) -> bool {
-        !self.effects.outer.is_empty()
-    }
-
-    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `stored` is
-    /// as in [`SideEffects::finish`].
+    /// Applies the remaining effects to a packet whose first bytes have been rewritten. `new` is as
+    /// in [`SideEffects::finish`].
     #[inline(never)]
     pub(crate) fn finish(
         &self,
         packet: &mut Packet,
-        stored: &[u8; WIDE_BYTES],
+        new: &Window<WIDE>,
         counted: &mut Counted,
         out: &mut dyn Outputs,
     ) {
-        self.effects.finish(packet, stored);
+        self.effects.finish(packet, new);
         self.goal.send(packet, counted, out);
     }
 }

@@ -14,7 +14,7 @@ use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 /// hold the addresses of plain IPv4 and the first 8 bytes behind them.
 pub const NARROW: usize = 2;
 /// Offset of the narrow words.
-const NARROW_AT: usize = ethernet::LEN + ipv4::SRC;
+pub const NARROW_AT: usize = ethernet::LEN + ipv4::SRC;
 /// Offset of the first byte behind the narrow words.
 pub const NARROW_BYTES: usize = NARROW_AT + 8 * NARROW;
 /// Number of words at the start of a packet, for packets with VLAN tags or IPv6 addresses.
@@ -91,6 +91,15 @@ impl Rewrite {
         let Self { keep, ttl, sums, .. } = *self;
         let [one, two, ..] = keep;
         NarrowRewrite { keep: narrowed(&keep), keep_first: [one, two], first, ttl, sums }
+    }
+}
+
+impl NarrowRewrite {
+    /// The bits of these new narrow words that the masked rewrite writes.
+    #[must_use]
+    pub fn written(&self, bytes: &Window<NARROW>) -> Window<NARROW> {
+        let ([a, b], [keep_a, keep_b]) = (*bytes, self.keep);
+        [a & !keep_a, b & !keep_b]
     }
 }
 
