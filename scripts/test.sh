@@ -12,12 +12,20 @@ cargo fmt --all --check
 step clippy
 cargo clippy --workspace --all-targets --features braid-cli/mutants --quiet -- -D warnings
 
+target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+if command -v c++ > /dev/null; then
+    step fuzz targets
+    # They are a workspace of their own. Here they are only checked: `make fuzz` runs them.
+    cargo check --manifest-path fuzz/Cargo.toml --locked --bins --quiet --target-dir "$target"
+else
+    echo "NOT RUN: fuzz targets need a C++ compiler" >&2
+fi
+
 step rustdoc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 
 step comparison with the kernel
 cargo build --quiet --package braid-cli --package braid-load
-target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 export BRAID=$target/debug/braid
 scripts/compare-kernel.sh
 
