@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use braid_ir::model::{Inner, ParamId, StateId, ValueId, Word};
+use braid_ir::model::{ParamId, StateId, ValueId, Word};
 use braid_packet::field::HEADERS;
 use braid_packet::field::Where;
 use braid_packet::{Field, Header};
@@ -199,14 +199,10 @@ impl Facts {
         }
     }
 
-    /// Records that outer headers were added or removed. The link header and its tags stay if the
-    /// tunnel carries a packet.
-    pub fn changed_outer(&mut self, inner: Inner) {
-        for (header, _) in HEADERS {
-            let stays = inner == Inner::Packet && Header::LINK.contains(header);
-            if !stays && *header != Header::Pkt {
-                self.forget(*header);
-            }
+    /// Records that outer headers were added or removed.
+    pub fn changed_outer(&mut self) {
+        for (header, _) in HEADERS.iter().filter(|(header, _)| *header != Header::Pkt) {
+            self.forget(*header);
         }
         self.declared.clear();
         self.payload = 0;

@@ -87,7 +87,7 @@ pub fn push<'a>(
     let (parts, len) = (contents.parts, contents.bytes);
     let seal = seal.map(|(keys, number, iv)| (KeyRef { keys, number }, iv));
     lower.b.op(Op::Encapsulate { ok, inner, parts, len, words, seal });
-    lower.b.facts.changed_outer(inner);
+    lower.b.facts.changed_outer();
     lower.or_else(ok, otherwise);
     Some(())
 }
@@ -141,7 +141,7 @@ pub fn pop<'a>(
     let offset = headers::value(lower, behind);
     let ok = lower.b.value(BOOL);
     lower.b.op(Op::Decapsulate { ok, inner, last, offset, key });
-    lower.b.facts.changed_outer(inner);
+    lower.b.facts.changed_outer();
     lower.b.branch(ok, done, refused);
     lower.refused(refused, done, otherwise);
     Some(())

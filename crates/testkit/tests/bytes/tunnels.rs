@@ -23,6 +23,7 @@ nf ipip() {
   match {
     has ip and ip.ttl > 60 => {
       push ip { src: 192.0.2.1, dst: ip.dst, ttl: ip.ttl, tos: ip.tos, id: ip.id } else drop "no room";
+      if has eth { eth.src = 02:00:00:00:00:09; }
       output;
     }
     has ip6 => { push ip6 { src: ip6.dst, dst: ip6.src } else output back; output; }
