@@ -135,7 +135,7 @@ fn varying<'a>(ops: impl Iterator<Item = &'a Op>, types: &[Ty]) -> Vec<Word> {
                 (out, 0)
             }
             Op::Resize { out, a } => (out, of(a)),
-            // Which values are too large follows from the bits above, if none of them varies.
+            // If no bit above the limit varies, all values are too large, or none is.
             Op::Clamp { out, a } => (out, if of(a) <= of(out) { of(a) } else { Word::MAX }),
             Op::Bin { out, op: BinOp::Or | BinOp::Xor, a, b } => (out, of(a) | of(b)),
             Op::Bin { out, op: BinOp::And, a, b } => {
