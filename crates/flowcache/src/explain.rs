@@ -9,7 +9,7 @@ use crate::batch::Flow;
 use crate::cache::{FlowCache, Flows};
 use crate::extractors::Extractors;
 use crate::findings::Findings;
-use crate::guard::Guard;
+use crate::guard::{Guard, Link};
 use crate::host::{Functions, Host, Programs};
 use crate::key::is_key;
 use crate::listing::FlowTemplate;
@@ -281,7 +281,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         match specialiser.run(start, (host.programs, host.graph), host.words) {
             Ok(_) => {
                 let loss = findings.loss().filter(|_| !self.cache.eager);
-                let is_long = flow.is_narrow() && !findings.path.is_narrow();
+                let extractor = self.cache.extractors.get(flow.extractor());
+                let link = extractor.map_or(Link::default(), |one| one.link(packet));
+                let is_long = flow.is_narrow() && !findings.path.is_narrow(&link);
                 loss.or(is_long.then_some(Obstacle::TooLong))
             }
             Err(stop) => Some(self.met(worker, stop, &findings)),

@@ -11,7 +11,9 @@ use crate::guard::Guard;
 use crate::headers::Headers;
 use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
+use crate::recording::WORD_BITS;
 use arrayvec::ArrayVec;
+use braid_ir::arith::binary;
 use braid_ir::model::{BinOp, Op, Ty, ValueId, Word};
 use braid_ir::residual::{Block, What};
 use braid_ir::values::Values;
@@ -142,13 +144,9 @@ fn varying<'a>(ops: impl Iterator<Item = &'a Op>, types: &[Ty]) -> Vec<Word> {
                 let may = |one, other| of(one) & known(other).unwrap_or(Word::MAX);
                 (out, may(a, b) | may(b, a))
             }
-            Op::Bin { out, op: BinOp::Shl, a, b } => {
-                let by = known(b).and_then(|by| u32::try_from(by).ok());
-                (out, by.map_or(Word::MAX, |by| of(a).checked_shl(by).unwrap_or(0)))
-            }
-            Op::Bin { out, op: BinOp::Shr, a, b } => {
-                let by = known(b).and_then(|by| u32::try_from(by).ok());
-                (out, by.map_or(Word::MAX, |by| of(a).checked_shr(by).unwrap_or(0)))
+            Op::Bin { out, op: op @ (BinOp::Shl | BinOp::Shr), a, b } => {
+                let shifted = known(b).and_then(|by| binary(op, WORD_BITS, of(a), by).ok());
+                (out, shifted.unwrap_or(Word::MAX))
             }
             _ => continue,
         };

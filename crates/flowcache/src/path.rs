@@ -3,7 +3,7 @@
 
 use crate::basis::{Basis, Changed, Part};
 use crate::dynamic::Dynamic;
-use crate::effects::{SideEffects, Stored};
+use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
 use crate::key::{SharedBytes, bytes};
 use braid_ir::chain::Chain;
@@ -170,10 +170,13 @@ impl Path {
         self.effects = SideEffects::default();
     }
 
-    /// Whether narrow records can hold what the path writes and stores.
-    pub(crate) fn is_narrow(&self) -> bool {
+    /// Whether narrow records can hold what the path writes and stores. `link` has the link
+    /// addresses that belong to a narrow key. With such addresses, narrow records store nothing:
+    /// templates would hold the addresses, and the point of storing bytes is that flows share a
+    /// template.
+    pub(crate) fn is_narrow(&self, link: &Link) -> bool {
         let mut stored = self.effects.outer.iter().flat_map(|outer| &outer.stored);
-        self.rewrite.is_narrow() && stored.all(Stored::is_narrow)
+        self.rewrite.is_narrow() && stored.all(|one| one.is_narrow() && link.mask == [0; 2])
     }
 
     /// Whether the path has side effects.

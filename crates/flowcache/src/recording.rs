@@ -23,7 +23,7 @@ use braid_state::{Handle, KeyShape, TableRef};
 const MOST_REGISTERS: usize = 1 << 10;
 
 /// The width of a word in bits.
-const WORD_BITS: u16 = 128;
+pub(crate) const WORD_BITS: u16 = 128;
 
 /// Where a value of the program comes from.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -362,7 +362,7 @@ impl FlowCache {
         let Some(extractor) = self.extractors.get_mut(entry) else { return true };
         let (path, bytes) = (&mut self.findings.path, &self.findings.bytes);
         (path.link, path.first) = (extractor.link(packet), [bytes[0], bytes[1]]);
-        let has_room = path.is_narrow() && !self.templates.lacks_link(path);
+        let has_room = path.is_narrow(&path.link) && !self.templates.lacks_link(path);
         if !has_room {
             extractor.make_wide();
             let (records, tables) = functions.parts().1.parts();
