@@ -6,9 +6,11 @@ use crate::chain_counters::ChainCounters;
 use crate::executor::Executor;
 use crate::machine_code::{Machine, MachineCode};
 use crate::program::{AtEnd, Program};
-use crate::programs::{Points, ProgramSet, Programs};
+use crate::programs::{ProgramSet, Programs};
 use crate::work::Walk;
+use braid_flowcache::FlowCache;
 use braid_ir::chain::Malformed;
+use braid_ir::graph::Graph;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 use braid_jit::{Ended, Runner};
@@ -24,12 +26,22 @@ pub(crate) enum Halt {
     Ended { number: usize, ended: Ended },
 }
 
-/// Runs packets that enter at a point to their ends, in order, and adds each destination to
-/// `reached`. Stops at the first packet that the general walk must continue, and returns where.
-/// `None` if all packets have ended.
+/// Where packets come in.
+pub(crate) struct Start<'a> {
+    pub(crate) point: Point,
+    /// The number of functions that the packets have visited before. 0 if they enter the chain.
+    pub(crate) hops: u32,
+    /// The flow cache, if there is one, and the length of `reached` when the first packet of the
+    /// batch entered.
+    pub(crate) cache: Option<(&'a mut FlowCache, usize)>,
+}
+
+/// Runs packets from a point to their ends, in order, and adds each destination to `reached`. Stops
+/// at the first packet that the general walk must continue, and returns where. `None` if all
+/// packets have ended.
 pub(crate) fn run_compiled(
     executor: &mut Executor,
-    entry: Point,
+    start: Start<'_>,
     (packets, layouts): (&mut [Packet], &mut [Layout]),
     reached: &mut Vec<Reached>,
     walk: &mut Walk<'_>,
@@ -37,9 +49,10 @@ pub(crate) fn run_compiled(
     let presence = layouts.first()?.presence();
     let drops_malformed = executor.functions.chain.malformed == Malformed::Drop;
     let (wake, steers) = (executor.wake, executor.functions.chain.steers());
-    let Executor { functions, programs, emissions, chain_counters, .. } = executor;
-    let Programs { set: ProgramSet { all, points }, words, .. } = programs;
-    let Some(here) = Here::find(all, points, entry, presence, 0) else {
+    let Executor { functions, programs, emissions, chain_counters, graph, .. } = executor;
+    let Programs { set, words, .. } = programs;
+    let Start { point: entry, hops, cache } = start;
+    let Some(here) = Here::find(set, entry, presence, hops) else {
         return Some(Halt::Entering);
     };
     let (program, code) = (here.program, here.code);
@@ -48,48 +61,47 @@ pub(crate) fn run_compiled(
         return Some(Halt::Entering);
     };
     let Here { number, program, .. } = here;
-    let mut road = Road { runner, number, program, all, points, chain_counters };
+    let mut road = Road { runner, number, program, set, graph, wake, chain_counters, cache };
     // The program that ran on the last packet when it entered, and its header shape.
     let (mut first, mut shape) = (number, program.residual.shape);
     for (packet, layout) in packets.iter_mut().zip(layouts) {
         let functions = &*road.runner.host().functions;
         let now = packet.time_ns.max(functions.now);
-        if now >= wake.min(functions.store.next_due())
-            || (drops_malformed && layout.malformed().is_some())
-        {
+        let is_due = now >= wake.min(functions.store.next_due());
+        if hops == 0 && (is_due || drops_malformed && layout.malformed().is_some()) {
             return Some(Halt::Entering);
         }
         if road.number != first || !shape.fits(layout.presence()) {
-            if !road.turn(entry, layout.presence(), 0) {
+            if !road.turn(entry, layout.presence(), hops) {
                 return Some(Halt::Entering);
             }
             (first, shape) = (road.number, road.program.residual.shape);
         }
         packet.time_ns = now;
         let host = road.runner.host();
-        if steers {
+        if steers && hops == 0 {
             walk.worker = host.functions.chain.worker(packet, layout);
         }
         host.place = Some(reached.len());
         host.begin(now, walk.worker);
-        let end = match road.run(packet, layout, now) {
-            Ok((At::End(end), _)) => end,
-            Ok((at, visits)) => match road.rest(at, visits, packet, layout, now) {
-                Ok(end) => end,
-                Err((halt, hops)) => {
+        match road.run(packet, layout, now) {
+            Ok((At::End(end), _)) => reached.push(end),
+            Ok((at, visits)) => {
+                let went = road.rest(at, hops + visits, (packet, layout), now, reached);
+                if let Err((halt, hops)) = went {
                     walk.hops = hops;
                     return Some(halt);
                 }
-            },
+            }
             Err(halt) => {
-                walk.hops = 0;
+                walk.hops = hops;
                 return Some(halt);
             }
-        };
-        reached.push(end);
+        }
     }
     None
 }
+
 /// A program in machine code, for which the place of a packet's end determines the number of
 /// functions that the packet has visited.
 struct Here<'a> {
@@ -102,15 +114,9 @@ impl<'a> Here<'a> {
     /// The program at a point for packets with these headers that have already visited `hops`
     /// functions.
     #[inline(always)]
-    fn find(
-        all: &'a [Program],
-        points: &Points,
-        point: Point,
-        presence: u128,
-        hops: u32,
-    ) -> Option<Self> {
-        let number = points.known(point, presence)?;
-        let program = all.get(number)?;
+    fn find(set: &'a ProgramSet, point: Point, presence: u128, hops: u32) -> Option<Self> {
+        let number = set.points.known(point, presence)?;
+        let program = set.all.get(number)?;
         let code = program.stage.machine_code().filter(|_| program.is_even(hops))?;
         Some(Here { number, program, code })
     }
@@ -121,9 +127,12 @@ struct Road<'a, 'm> {
     runner: Runner<'a, Machine<'m>>,
     number: usize,
     program: &'m Program,
-    all: &'m [Program],
-    points: &'m Points,
+    set: &'m ProgramSet,
+    graph: &'a Graph,
+    wake: u64,
     chain_counters: &'a mut ChainCounters,
+    /// As in [`Start`].
+    cache: Option<(&'a mut FlowCache, usize)>,
 }
 
 impl<'a, 'm: 'a> Road<'a, 'm> {
@@ -131,7 +140,7 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
     /// `hops` functions. Returns false, without any change, if there is no such program.
     #[inline(always)]
     fn turn(&mut self, point: Point, presence: u128, hops: u32) -> bool {
-        let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
+        let Some(here) = Here::find(self.set, point, presence, hops) else {
             return false;
         };
         let Here { number, program, code } = here;
@@ -171,26 +180,34 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         }
     }
 
-    /// Runs a packet that has visited `hops` functions to its end. If the general walk must
-    /// continue, returns where, and the number of functions that the packet has visited by then.
+    /// Runs a packet that has visited `hops` functions to its end, and adds its destination to
+    /// `reached`. If the general walk must continue, returns where, and the number of functions
+    /// that the packet has visited by then.
     #[inline(never)]
     fn rest(
         &mut self,
         mut at: At,
         mut hops: u32,
-        packet: &mut Packet,
-        layout: &mut Layout,
+        (packet, layout): (&mut Packet, &mut Layout),
         now: u64,
-    ) -> Result<Reached, (Halt, u32)> {
+        reached: &mut Vec<Reached>,
+    ) -> Result<(), (Halt, u32)> {
         loop {
             match at {
-                At::End(reached) => return Ok(reached),
+                At::End(end) => {
+                    reached.push(end);
+                    return Ok(());
+                }
                 At::Leaves(interface) => {
                     self.chain_counters.leave(interface, 1);
-                    return Ok(Reached::Interface(interface));
+                    reached.push(Reached::Interface(interface));
+                    return Ok(());
                 }
                 At::Point(point) => {
                     packet.parse_to(layout);
+                    if self.program.rewraps && self.takes(point, hops, (packet, layout), reached) {
+                        return Ok(());
+                    }
                     if !self.turn(point, layout.presence(), hops) {
                         return Err((Halt::At(at), hops));
                     }
@@ -200,5 +217,19 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
             let (next, visits) = self.run(packet, layout, now).map_err(|halt| (halt, hops))?;
             (at, hops) = (next, hops.saturating_add(visits));
         }
+    }
+
+    /// Whether the packet takes a flow record for the rest of its path.
+    fn takes(
+        &mut self,
+        point: Point,
+        hops: u32,
+        (packet, layout): (&mut Packet, &Layout),
+        reached: &mut Vec<Reached>,
+    ) -> bool {
+        let Some((cache, first)) = &mut self.cache else { return false };
+        let at = reached.len() - *first;
+        let host = &mut self.runner.host().cache_host(self.set, self.graph, self.wake);
+        cache.run_rest(host, (point, at, hops), (packet, layout), reached)
     }
 }

@@ -11,9 +11,11 @@ use crate::exec_context::{ExecContext, Functions, NearTable};
 use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
+use crate::programs::ProgramSet;
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
+use braid_ir::graph::Graph;
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step};
 use braid_ir::rules::{RulePacket, RuleWords};
@@ -249,6 +251,17 @@ impl<'m> Machine<'m> {
     /// Sets the worker whose tables lookups use.
     pub(crate) fn set_worker(&mut self, worker: u16) {
         self.worker = worker;
+    }
+
+    /// The parts that the flow cache uses.
+    pub(crate) fn cache_host<'h>(
+        &'h mut self,
+        programs: &'h ProgramSet,
+        graph: &'h Graph,
+        wake: u64,
+    ) -> braid_flowcache::Host<'h, ProgramSet, Functions> {
+        let Self { functions, words, out, .. } = self;
+        braid_flowcache::Host { programs, functions, graph, wake, words, out: &mut **out }
     }
 
     /// Prepares a run for a packet of a worker.

@@ -10,7 +10,7 @@ use crate::options::Jit;
 use crate::work::Emission;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::RowId;
+use braid_ir::model::{Op, RowId};
 use braid_ir::residual::{Counter, CounterListId, End, Fate, Residual, What};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Count;
@@ -34,6 +34,8 @@ pub(crate) struct Program {
     entered: Vec<(u32, u32)>,
     /// Whether the least and the largest number are equal for all blocks.
     even: bool,
+    /// Whether the program adds or removes outer headers.
+    pub(crate) rewraps: bool,
 }
 
 /// Facts and counts about the end of a block.
@@ -66,6 +68,7 @@ impl Program {
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
+            rewraps: rewraps(&residual),
             residual: Arc::new(residual),
         };
         program.ends =
@@ -255,6 +258,12 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
         });
     }
     at.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Whether a program adds or removes outer headers.
+fn rewraps(residual: &Residual) -> bool {
+    let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
+    steps.any(|step| matches!(step.what, What::Op(Op::Encapsulate { .. } | Op::Decapsulate { .. })))
 }
 
 /// Whether packets that are counted at a counter list go backward through a function. A path visits

@@ -33,7 +33,7 @@ impl Executor {
     }
 
     /// Takes a packet on from where the compiled run stopped, by the general walk. Returns its
-    /// destination.
+    /// destination. The error is the point where the packet goes on with other outer headers.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
@@ -42,7 +42,7 @@ impl Executor {
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
-    ) -> Reached {
+    ) -> Result<Reached, Point> {
         match halt {
             Halt::Entering => {
                 self.advance_to(packet.time_ns, walk.out);
@@ -50,28 +50,28 @@ impl Executor {
                 packet.time_ns = self.functions.now;
                 self.walk_in(entry, packet, layout, walk)
             }
-            Halt::At(at) => self.travel(at, packet, walk),
+            Halt::At(at) => self.travel_parsed(at, packet, &mut packet.parse(), walk),
             Halt::Ended { number, ended } => {
                 let at = self.ended(number, ended, 0, packet, walk);
-                self.travel(at, packet, walk)
+                self.travel_parsed(at, packet, &mut packet.parse(), walk)
             }
         }
     }
 
-    /// Walks a packet that has entered to its end.
-    pub(crate) fn walk_in(
+    /// Walks a packet that has entered to its end. The error is as for [`Self::go_on`].
+    fn walk_in(
         &mut self,
         entry: At,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
-    ) -> Reached {
+    ) -> Result<Reached, Point> {
         (walk.hops, walk.worker) = (0, self.functions.chain.worker(packet, layout));
         if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = layout.malformed()
         {
             self.chain_counters.lose(reason);
-            return Reached::Ended;
+            return Ok(Reached::Ended);
         }
         self.travel_parsed(entry, packet, layout, walk)
     }
@@ -123,47 +123,67 @@ impl Executor {
     }
 
     /// Takes a packet further until it leaves or ends. Returns its destination.
-    pub(crate) fn travel(&mut self, at: At, packet: &mut Packet, walk: &mut Walk<'_>) -> Reached {
+    pub(crate) fn travel(
+        &mut self,
+        mut at: At,
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> Reached {
         let mut layout = packet.parse();
-        self.travel_parsed(at, packet, &mut layout, walk)
+        loop {
+            match self.travel_parsed(at, packet, &mut layout, walk) {
+                Ok(reached) => return reached,
+                Err(point) => at = At::Point(point),
+            }
+        }
     }
 
     /// As [`Self::travel`], for a packet with a parsed layout. The layout is borrowed, because
-    /// copying it right after the parse would cost more than the parse.
+    /// copying it right after the parse would cost more than the parse. The error is the point
+    /// where the packet goes on after a program has changed its outer headers.
     fn travel_parsed(
         &mut self,
         mut at: At,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
-    ) -> Reached {
+    ) -> Result<Reached, Point> {
         self.functions.stacks.next_packet();
         self.functions.store.begin();
         loop {
             match at {
-                At::Point(point) => at = self.visit(point, packet, layout, walk),
-                At::End(reached) => return reached,
+                At::Point(point) => {
+                    let rewraps;
+                    (at, rewraps) = self.visit(point, packet, layout, walk);
+                    if let At::Point(next) = at
+                        && rewraps
+                    {
+                        return Err(next);
+                    }
+                }
+                At::End(reached) => return Ok(reached),
                 At::Leaves(interface) => {
                     self.chain_counters.leave(interface, 1);
-                    return Reached::Interface(interface);
+                    return Ok(Reached::Interface(interface));
                 }
                 At::Unlinked => {
                     self.chain_counters.lose(LOST_UNLINKED);
-                    return Reached::Ended;
+                    return Ok(Reached::Ended);
                 }
             }
         }
     }
 
     /// Runs the function that a packet enters, or several functions under `Priority`. The layout
-    /// fits the packet before and, if the packet enters another function, afterwards.
+    /// fits the packet before and, if the packet enters another function, afterwards. Returns the
+    /// packet's place, and whether it ran a program that changes outer headers.
     fn visit(
         &mut self,
         point: Point,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
-    ) -> At {
+    ) -> (At, bool) {
         packet.backward = point.backward;
         packet.held = point.held;
         if walk.watcher.is_none()
@@ -172,27 +192,28 @@ impl Executor {
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
             let at = self.run_program(number, packet, layout, walk);
-            return parsed(at, packet, layout);
+            let rewraps = self.programs.set.all[number].rewraps;
+            return (parsed(at, packet, layout), rewraps);
         }
-        match self.graph.group(point.node) {
+        let at = match self.graph.group(point.node) {
             [node] => {
                 let node = *node;
                 // A stream function does not change packets.
                 if self.functions.chain.nodes[usize::from(node)].model.is_stream() {
-                    return match walk.watcher.is_none() && layout.has(Header::Tcp) {
+                    let at = match walk.watcher.is_none() && layout.has(Header::Tcp) {
                         true => self.run_stream(node, packet, layout, walk),
                         false => self.run_plain(node, packet, Some(layout), walk),
                     };
+                    return (at, false);
                 }
-                let at = self.run_plain(node, packet, None, walk);
-                parsed(at, packet, layout)
+                self.run_plain(node, packet, None, walk)
             }
             members => {
                 let members = members.to_vec();
-                let at = self.run_group(&members, packet, walk);
-                parsed(at, packet, layout)
+                self.run_group(&members, packet, walk)
             }
-        }
+        };
+        (parsed(at, packet, layout), false)
     }
 
     /// Gives a TCP packet to the stack of a stream function. The interpreter runs only for packets

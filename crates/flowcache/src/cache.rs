@@ -34,6 +34,9 @@ pub struct Flows {
     pub guard_failures: u64,
     /// Packets whose flow had no record.
     pub misses: u64,
+    /// Packets among those of the two preceding numbers that took a record for the rest of their
+    /// path, behind a function that changed their outer headers.
+    pub rest_hits: u64,
     /// Records that were made by scripts.
     pub scripted: u64,
     /// Records that replaced outdated records.
@@ -77,6 +80,7 @@ pub struct FlowCache {
     /// As in [`Flows`].
     pub(crate) hits: u64,
     pub(crate) guard_failures: u64,
+    pub(crate) rest_hits: u64,
     pub(crate) scripted: u64,
     pub(crate) renewed: u64,
 }
@@ -106,6 +110,7 @@ impl FlowCache {
             counted: RefCell::default(),
             hits: 0,
             guard_failures: 0,
+            rest_hits: 0,
             scripted: 0,
             renewed: 0,
         }
@@ -115,10 +120,10 @@ impl FlowCache {
     /// entered the chain.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
-        let Self { hits, guard_failures, scripted, renewed, .. } = *self;
+        let Self { hits, guard_failures, rest_hits, scripted, renewed, .. } = *self;
         let records = functions.state().dependents().counters();
         let misses = packets - hits - guard_failures;
-        Flows { hits, guard_failures, misses, scripted, renewed, records }
+        Flows { hits, guard_failures, misses, rest_hits, scripted, renewed, records }
     }
 
     /// Whether a record was found for the packet at `at` in the current batch.
@@ -163,10 +168,11 @@ impl FlowCache {
         if self.is_paused(functions) {
             return (false, sample);
         }
-        let again = self.hits + self.guard_failures + self.filter.again;
+        let hits = self.hits + self.rest_hits;
+        let again = hits + self.guard_failures + self.filter.again;
         let pays_little = self.filter.admits_late() || self.failed >= MANY_FAILED;
         let lookups = pays_little.then_some(self.lookups);
-        let seen = Seen { hits: self.hits, again, lookups };
+        let seen = Seen { hits, again, lookups };
         (self.eager || sample.takes(packets, seen), sample)
     }
 

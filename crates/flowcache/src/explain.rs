@@ -31,6 +31,9 @@ pub struct PacketPath {
     pub taken: Taken,
     /// Why the packet did not take another path. `None` for a hit on a record that existed before.
     pub why: Option<Reason>,
+    /// Whether the packet took a record for the rest of its path, behind a function that changed
+    /// its outer headers.
+    pub rest: bool,
 }
 
 /// The paths of packets through the engine.
@@ -106,18 +109,18 @@ pub enum Reason {
 }
 
 fn failure(why: Reason) -> PacketPath {
-    PacketPath { taken: Taken::GuardFailure, why: Some(why) }
+    PacketPath { taken: Taken::GuardFailure, why: Some(why), rest: false }
 }
 
 impl PacketPath {
     /// The path of a packet that misses for this reason.
     #[must_use]
     pub fn miss(why: Reason) -> Self {
-        Self { taken: Taken::Miss, why: Some(why) }
+        Self { taken: Taken::Miss, why: Some(why), rest: false }
     }
 
     fn hit(why: Option<Reason>) -> Self {
-        Self { taken: Taken::Hit, why }
+        Self { taken: Taken::Hit, why, rest: false }
     }
 
     /// The path that a packet really took. `self` is the path that [`foresee`] returned for it.
@@ -136,7 +139,7 @@ impl PacketPath {
             _ if after.records.contended > before.records.contended => Some(Reason::Contended),
             _ => Some(Reason::Full),
         };
-        Self { taken, why }
+        Self { taken, why, rest: after.rest_hits > before.rest_hits }
     }
 }
 

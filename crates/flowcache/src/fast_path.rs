@@ -1,6 +1,6 @@
 //! The fast path: packets take their flows' records.
 
-use crate::batch::Flow;
+use crate::batch::{BATCH, Flow};
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
 use crate::host::{Functions, Host, Programs};
@@ -8,9 +8,15 @@ use crate::mutants::RecordMutant;
 use crate::slab::{NONE, Record};
 use crate::template::Template;
 use braid_ir::engine::Outputs;
+use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
 use braid_packet::rewrite::{NARROW, Outline, WIDE, Window, widened};
 use braid_packet::{Layout, Packet};
+use std::slice::{from_mut, from_ref};
+
+/// The largest number of functions that a packet may have visited before it takes a record. A path
+/// on which that many functions more would exceed the limit of visits has no record.
+pub(crate) const MOST_BEFORE: u32 = 64;
 
 impl FlowCache {
     /// Applies records to the packets of the batch from `from` on, in order, up to the first packet
@@ -87,6 +93,62 @@ impl FlowCache {
         reached.truncate(first + at);
         self.hits += at as u64;
         at
+    }
+
+    /// Applies a record for the rest of its path to the packet at `at` of the batch, and adds its
+    /// destination to `reached`. The packet goes on at a point with other outer headers than
+    /// before. It may come out of a tunnel, whose headers hardly show its flow, so the cache looks
+    /// for the record of the flow that it belongs to now. Makes the record if it is time for one.
+    /// Returns whether the packet took a record. If not, it must run its program. The packet has
+    /// visited `hops` functions.
+    pub fn run_rest<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        (point, at, hops): (Point, usize, u32),
+        (packet, layout): (&mut Packet, &Layout),
+        reached: &mut Vec<Reached>,
+    ) -> bool {
+        let state = host.functions.state();
+        let mutants = state.dependents().mutants();
+        // One engine for several workers chooses a packet's worker where the packet enters.
+        let steers = host.functions.chain().steers() && !mutants.has(RecordMutant::RestSteered);
+        if self.is_left_out || steers || hops > MOST_BEFORE {
+            return false;
+        }
+        let before = state.dependents().counters();
+        let one = (at, from_ref(&*packet), from_ref(layout));
+        if self.extractors.is_open {
+            self.batch.find_open_flows(state, &mut self.extractors, point, one);
+        } else {
+            self.extractors.add(host.programs);
+            self.batch.find_flows(state, host.programs, &self.extractors, point, one);
+        }
+        // These tell about the flows of packets where they enter.
+        let (failures, counted, ended) =
+            (self.guard_failures, self.batch.counted, self.batch.ended);
+        (self.batch.counted, self.batch.ended) = (at, before.ended);
+        let takes = loop {
+            let packets = (from_mut(packet), from_ref(layout));
+            if self.run_records(host, at, packets, reached) > 0 {
+                break true;
+            }
+            if self.slow_path(host, at, from_ref(&*packet), from_ref(layout)) > 0 {
+                break false;
+            }
+        };
+        (self.guard_failures, self.batch.counted, self.batch.ended) = (failures, counted, ended);
+        if takes {
+            (self.hits, self.rest_hits) = (self.hits - 1, self.rest_hits + 1);
+        }
+        let state = host.functions.state();
+        let after = state.dependents().counters();
+        if after != before {
+            // Flows of later packets in the batch may have other records now.
+            let is_stale = |_| !mutants.has(RecordMutant::RestOthersStale);
+            self.batch.find_again(state, at + 1..BATCH, is_stale);
+            self.batch.ended = after.ended;
+        }
+        takes
     }
 }
 

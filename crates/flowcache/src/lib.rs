@@ -10,6 +10,9 @@
 //!   record for the flow's fourth packet, or for a later one while records do not pay
 //!   (`payback.rs`).
 //!
+//! Where a function changes a packet's outer headers, a packet that ran programs up to there may
+//! take a record for the rest of its path.
+//!
 //! The specialiser (`specialiser.rs`) makes records. It runs the program without effect, and writes
 //! down the program's actions and the entries, parameters and bits of the packet on which they
 //! depend. Bits of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`]

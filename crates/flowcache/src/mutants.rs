@@ -107,11 +107,17 @@ pub enum RecordMutant {
     StaleScript,
     /// Scripts take the outer headers of the recorded flow for constants.
     OuterConstant,
+    /// Packets take records for the rest of their paths although one engine acts as several
+    /// workers. Where a tunnel ends, the inner headers would lead to another worker.
+    RestSteered,
+    /// A record for the rest of a path is made or ends, and later packets of the batch keep the
+    /// records that they had.
+    RestOthersStale,
 }
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 49] = [
+pub const RECORD_MUTANTS: [RecordMutant; 51] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -161,6 +167,8 @@ pub const RECORD_MUTANTS: [RecordMutant; 49] = [
     RecordMutant::SlotConstant,
     RecordMutant::StaleScript,
     RecordMutant::OuterConstant,
+    RecordMutant::RestSteered,
+    RecordMutant::RestOthersStale,
 ];
 
 /// A text that stays in each program with mutants. `scripts/check-no-mutants.sh` looks for it.

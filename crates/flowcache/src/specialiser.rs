@@ -12,6 +12,7 @@
 use crate::absent_option;
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
+use crate::fast_path::MOST_BEFORE;
 use crate::findings::{Findings, Image};
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
@@ -50,7 +51,7 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) now: u64,
     pub(crate) findings: &'a mut Findings,
     pub(crate) headers: Headers<'a>,
-    /// How many functions were visited.
+    /// How many functions were visited, and the most that packets visit before they take records.
     pub(crate) hops: u32,
 }
 
@@ -82,7 +83,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             now,
             headers: Headers::of(packet, layout, outline, findings.mutants),
             findings,
-            hops: 0,
+            hops: MOST_BEFORE,
         })
     }
 
@@ -93,7 +94,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.recording.start(may, self.findings.mutants);
         let Headers { origin, layout, outline, .. } = self.headers;
         self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
-        self.hops = 0;
+        self.hops = MOST_BEFORE;
     }
 
     /// Makes the record depend on a part of a parameter.

@@ -1,6 +1,7 @@
 //! Parses the most common packets in one step: TCP or UDP in a whole IPv4 or IPv6 packet, behind an
 //! Ethernet header with at most one tag. The packets have no options except TCP timestamps in their
-//! usual alignment.
+//! usual alignment. The general parser goes on behind UDP where the port announces a header, such as
+//! that of a tunnel.
 //!
 //! The general parser is the definition. This one gives the same layout for these packets and
 //! leaves all others to the general one.
@@ -13,10 +14,11 @@
     reason = "headers begin below byte 128, and a packet ends one 16-bit length behind them"
 )]
 
-use crate::field::is_announced_port;
+use super::walk;
+use crate::field::{Field, is_announced_port};
 use crate::layout::{Fragment, Layout, Quote, SumKind, long, words};
 use crate::names::Header;
-use crate::window::be16;
+use crate::window::{Stop, Window, be16};
 use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
 
 /// The fewest bytes behind a link header: IPv4 and UDP.
@@ -98,7 +100,7 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         proto::UDP => {
             let payload_end = L4 + usize::from(word(L4 + udp::LENGTH));
             let is_whole = captured >= L4 + udp::LEN && payload_end >= L4 + udp::LEN;
-            if !is_whole || payload_end > end || is_announced_port(word(L4 + 2)) {
+            if !is_whole || payload_end > end {
                 return None;
             }
             *layout = UDP4;
@@ -109,7 +111,22 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     layout.captured = long(data.len());
     layout.payload_end = payload_end as u32;
     layout.ip_end = end as u32;
+    if head[IP + ipv4::PROTO] == proto::UDP && is_announced_port(word(L4 + 2)) {
+        behind_udp(layout, data, word(L4 + 2));
+    }
     Some(())
+}
+
+/// Parses the headers behind UDP. The layout is complete up to there.
+#[inline(never)]
+fn behind_udp(layout: &mut Layout, data: &[u8], port: u16) {
+    let payload = layout.payload as usize;
+    let window = Window::new(data, layout.payload_end as usize);
+    let rest = window.limit(layout.payload_end as usize).skip(payload);
+    if let Err(Stop::Bad(reason)) = walk(layout, Some((Field::UdpDport, port, rest))) {
+        layout.set_malformed(reason);
+    }
+    layout.finish();
 }
 
 /// The parts of the layout that all packets of [`plainest`] share.
@@ -199,6 +216,9 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         plain: (present, tagged) == (IP4, 0),
         ..PLAIN
     };
+    if kind == proto::UDP && is_announced_port(be16(message[2], message[3])) {
+        behind_udp(layout, data, be16(message[2], message[3]));
+    }
     Some(())
 }
 
@@ -231,8 +251,7 @@ fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
 fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     let header = message.first_chunk::<{ udp::LEN }>()?;
     let len = usize::from(be16(header[udp::LENGTH], header[udp::LENGTH + 1]));
-    let is_plain = !is_announced_port(be16(header[2], header[3]));
-    (is_plain && len >= udp::LEN && len <= end - l4).then_some(Transport {
+    (len >= udp::LEN && len <= end - l4).then_some(Transport {
         present: UDP,
         payload: l4 + udp::LEN,
         payload_end: l4 + len,
@@ -289,7 +308,14 @@ mod tests {
         stamped[46] = 8 << 4;
         let mut padded = build(Shape::Udp4, b"abc");
         padded.extend([0; 15]);
+        let tunnelled = |port: u16, header: &[u8]| {
+            let mut frame = build(Shape::Udp4, &[header, &build(Shape::Tcp4, b"abc")].concat());
+            frame[36..38].copy_from_slice(&port.to_be_bytes());
+            frame
+        };
         vec![
+            tunnelled(4789, &[8, 0, 0, 0, 0, 0, 42, 0]),
+            tunnelled(6081, &[1, 0, 0x65, 0x58, 0, 0, 42, 0, 0, 1, 0, 0]),
             build(Shape::Tcp4, b"abcdefgh"),
             build(Shape::Udp4, b"abcdefghi"),
             build(Shape::Tcp6, b"abcdefgh"),

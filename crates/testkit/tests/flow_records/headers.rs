@@ -24,7 +24,8 @@ fn generated_templates() -> impl Iterator<Item = FlowTemplate> {
         let (stimuli, expected) = recorded(&chain, seed, 150);
         let options = Options { eager: true, ..Options::fused() };
         let mut engine = Compiled::new(chain, Extent::Chain, options).expect("an engine");
-        assert_eq!(difference(&expected, &record(&mut engine, &stimuli, Detail::End)), None);
+        let found = record(&mut engine, &stimuli, Detail::End);
+        assert_eq!(difference(&expected, &found), None, "seed {seed}");
         engine.flow_table().expect("flow records").templates
     })
 }

@@ -49,11 +49,48 @@ fn flows_with_other_outer_headers_share_a_script() {
     let endpoints: BTreeSet<_> = tunnelled(Field::IpDst).into_iter().collect();
     assert!(ports.len() as u64 > FLOWS * 9 / 10, "{ports:?}");
     assert_eq!(endpoints, [0xc000_0202, 0xc000_0203].map(Some).into());
-    // The specialiser makes one record, and its script the others.
-    assert_eq!((flows.records.made, flows.scripted), (FLOWS, FLOWS - 1), "{flows:?}");
+    // The specialiser makes one record, and its script the others. Inside of the tunnel, the lessons
+    // are one flow, whose second packet gets a record.
+    assert_eq!((flows.records.made, flows.scripted), (FLOWS + 1, FLOWS - 1), "{flows:?}");
+    assert_eq!(flows.rest_hits, STATIONS - 2, "{flows:?}");
     // The key has link addresses, so the first attempt makes all keys wide. The admission filter
     // then counts each flow anew, and not the first packet of the first flow.
     assert!(flows.hits >= FLOWS * (ROUNDS - 2) - 2, "{flows:?}");
+}
+
+#[test]
+fn flows_that_leave_a_tunnel_take_records_from_there() {
+    let chain = chain(
+        "nf ends() {
+           match {
+             forward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
+             else => output;
+           }
+         }
+         chain c {
+           interface underlay;
+           interface wan;
+           path underlay <-> ends() <-> monitor() <-> napt(public: 203.0.113.1) <-> wan;
+         }",
+        &[],
+    );
+    let mut stimuli = Vec::new();
+    for round in 0..ROUNDS {
+        for flow in 0..FLOWS {
+            // All flows have the same outer headers. A tenth has none.
+            let outer = "udp 192.0.2.2:50000 > 192.0.2.1:4789 / vxlan 42 / eth 02:00:00:00:01:01 > \
+                         02:00:00:00:02:00 / ";
+            let outer = if flow % 10 == 9 { "" } else { outer };
+            let text = format!("{outer}udp 10.0.0.1:{} > 10.9.9.9:53 \"{round}\"", 1000 + flow);
+            stimuli.push(enter(round * FLOWS + flow, 0, &text));
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    assert_eq!(left(&trace, Field::IpSrc), vec![Some(0xcb00_7101); stimuli.len()]);
+    // The programs get machine code after some packets. A flow's first packet makes its mapping.
+    assert!(flows.rest_hits >= FLOWS / 10 * 9 * (ROUNDS - 2), "{flows:?}");
+    assert!(flows.hits >= FLOWS / 10 * (ROUNDS - 2), "{flows:?}");
+    assert!(flows.scripted >= flows.records.made - 4, "{flows:?}");
 }
 
 #[test]

@@ -45,8 +45,12 @@ pub fn text(table: &Listing<'_>, shown: Shown) -> String {
 fn summary(table: &Listing<'_>) -> String {
     let (flows, records) = (table.flows, table.flows.records);
     let templates = table.templates.len() as u64;
+    let rest = match flows.rest_hits {
+        0 => String::new(),
+        hits => format!(" ({} of these took records for the rest of their paths)", count(hits)),
+    };
     format!(
-        "packets: {} hits, {} guard failures, {} misses\n\
+        "packets: {} hits, {} guard failures, {} misses{rest}\n\
          records: {} now, {} made, {} of them by scripts, {} renewed, {} ended, {} refused, \
          {} contended; {}\n",
         count(flows.hits),

@@ -28,6 +28,7 @@ pub fn value(table: &Listing<'_>, shown: Shown) -> Value {
         "hits": flows.hits,
         "guard_failures": flows.guard_failures,
         "misses": flows.misses,
+        "rest_hits": flows.rest_hits,
         "now": records.made - records.ended,
         "made": records.made,
         "by_scripts": flows.scripted,

@@ -82,7 +82,9 @@ fn show(args: &Args, (walk, path): (&Walk, Option<&PacketPath>), chain: &Chain, 
     if output.json {
         let mut value = value(args.packet, walk, chain);
         if let Some(path) = path {
-            value["path"] = json!({ "taken": why::taken(path), "why": why::why(path, chain) });
+            value["path"] = json!({
+                "taken": why::taken(path), "why": why::why(path, chain), "rest": path.rest
+            });
         }
         output.value(&value);
     } else {

@@ -16,6 +16,9 @@ pub fn line(path: &PacketPath, chain: &Chain) -> String {
     match (path.taken, why(path, chain)) {
         (Taken::Hit, why) if why.is_empty() => "record (hit)".into(),
         (Taken::Hit, why) => format!("record (hit): {why}"),
+        (_, why) if path.rest => {
+            format!("{}: {why}; it took a record for the rest of its path", taken(path))
+        }
         (_, why) => format!("{}: {why}", taken(path)),
     }
 }

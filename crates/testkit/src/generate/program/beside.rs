@@ -117,9 +117,9 @@ const RENUMBER: &str = "nf renumber(step: u32) {
 }
 ";
 
-/// A function for the end of a path. It puts packets into tunnels whose outer headers differ from
-/// flow to flow: by a hash, by an entry, by a parameter and by the packet. Records hold these
-/// bytes.
+/// A function that puts packets into tunnels whose outer headers differ from flow to flow: by a
+/// hash, by an entry, by a parameter and by the packet. Records hold these bytes if it is the last
+/// function of a path.
 pub(super) const WRAP: &str = "nf wrap(least: port, ends: list<ip4>) {
   state far: { at: ip4, key: u24 } per ip.dst, capacity 20, full evict_oldest;
   match {
@@ -141,6 +141,16 @@ pub(super) const WRAP: &str = "nf wrap(least: port, ends: list<ip4>) {
           else drop \"no room\";
       output;
     }
+    else => output;
+  }
+}
+";
+
+/// A function that takes packets out of the tunnels of [`WRAP`].
+pub(super) const UNWRAP: &str = "nf unwrap() {
+  match {
+    forward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
+    forward and has gre => { pop ip, gre else drop \"no packet\"; output; }
     else => output;
   }
 }

@@ -117,7 +117,7 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     let mut nodes = nodes(rng, &mut program, kind, (count, beside));
     let (side, end) = end(rng, &mut program, &mut nodes, beside);
     let stops = (0..count).map(|number| format!("n{number}"));
-    let stops: Vec<_> = stops.chain(end).collect();
+    let mut stops: Vec<_> = stops.chain(end).collect();
     let workers = match kind {
         Kind::Quotas => 1 + usize::from(rng.one_in(4)),
         _ => 1 + rng.below(12) / 9,
@@ -130,15 +130,18 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     if nodes.contains(" spread(") {
         program.source += SPREAD;
     }
+    let seed = rng.below(1000);
+    if rng.one_in(5) {
+        tunnel(rng, &mut program, &mut nodes, &mut stops);
+    }
     let _ = write!(
         program.source,
         "chain library {{\n\
          interface lan {{ behind 10.0.0.0/8, 2001:db8::/125 }}\n\
          interface wan;\n\
          {nodes}path lan <-> {} <-> wan;\n\
-         {side}seed {};\nworkers {workers};\n}}\n",
-        stops.join(" <-> "),
-        rng.below(1000)
+         {side}seed {seed};\nworkers {workers};\n}}\n",
+        stops.join(" <-> ")
     );
     program
 }
@@ -204,12 +207,29 @@ fn end(
         return ("interface log;\nlink end.side -> log;\n", name);
     }
     if rng.one_in(4) {
-        program.source += beside::WRAP;
-        let (least, ends) = (rng.pick(&[0, 53, 1023]), "192.0.2.2, 192.0.2.3, 198.51.100.7");
-        let _ = writeln!(nodes, "end = wrap(least: {least}, ends: [{ends}]);");
+        wrap(rng, program, nodes, "end");
         return ("", name);
     }
     ("", None)
+}
+
+/// Adds a function that puts packets into tunnels.
+fn wrap(rng: &mut Rng, program: &mut Program, nodes: &mut String, name: &str) {
+    if !program.source.contains(beside::WRAP) {
+        program.source += beside::WRAP;
+    }
+    let (least, ends) = (rng.pick(&[0, 53, 1023]), "192.0.2.2, 192.0.2.3, 198.51.100.7");
+    let _ = writeln!(nodes, "{name} = wrap(least: {least}, ends: [{ends}]);");
+}
+
+/// Adds a tunnel to the beginning of a path. It ends before the first function of the path or
+/// behind it.
+fn tunnel(rng: &mut Rng, program: &mut Program, nodes: &mut String, stops: &mut Vec<String>) {
+    wrap(rng, program, nodes, "begins");
+    program.source += beside::UNWRAP;
+    nodes.push_str("ends = unwrap();\n");
+    stops.insert(rng.below(2).min(stops.len()), "ends".to_owned());
+    stops.insert(0, "begins".to_owned());
 }
 
 /// One function with its arguments.
