@@ -137,8 +137,8 @@ impl Compiled {
 }
 
 /// Takes a packet further that the general walk has given other outer headers: by a flow record for
-/// the rest of its path, or by machine code. Returns where the general walk must continue, or `None`
-/// if the packet has ended. `cache` is as in [`Start`].
+/// the rest of its path, or by machine code. Returns where the general walk must continue, or
+/// `None` if the packet has ended. `cache` is as in [`Start`].
 fn run_rest(
     executor: &mut Executor,
     mut cache: Option<(&mut FlowCache, usize)>,

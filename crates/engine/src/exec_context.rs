@@ -176,6 +176,7 @@ impl Functions {
     }
 
     /// The execution context of a function in a shard.
+    #[inline(always)]
     pub(crate) fn context<'a>(
         &'a mut self,
         node: u16,
@@ -239,6 +240,9 @@ impl Functions {
         out: &'a mut dyn Outputs,
     ) -> ExecContext<'a> {
         let shard = self.instances[usize::from(node)].shard(worker);
-        ExecContext { worker, ..self.context(node, shard, Role::Packet, out) }
+        // A copy with another worker would take longer than making it.
+        let mut context = self.context(node, shard, Role::Packet, out);
+        context.worker = worker;
+        context
     }
 }

@@ -11,7 +11,6 @@ use crate::exec_context::{ExecContext, Functions, NearTable};
 use crate::ops;
 use crate::options::Jit;
 use crate::prefetch;
-use crate::programs::ProgramSet;
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Fault, Outputs};
@@ -254,12 +253,12 @@ impl<'m> Machine<'m> {
     }
 
     /// The parts that the flow cache uses.
-    pub(crate) fn cache_host<'h>(
+    pub(crate) fn cache_host<'h, P>(
         &'h mut self,
-        programs: &'h ProgramSet,
+        programs: &'h P,
         graph: &'h Graph,
         wake: u64,
-    ) -> braid_flowcache::Host<'h, ProgramSet, Functions> {
+    ) -> braid_flowcache::Host<'h, P, Functions> {
         let Self { functions, words, out, .. } = self;
         braid_flowcache::Host { programs, functions, graph, wake, words, out: &mut **out }
     }

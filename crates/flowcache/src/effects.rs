@@ -3,14 +3,13 @@
 //! functions insert or remove.
 
 use crate::guard::Number;
-use crate::key::bytes;
 use arrayvec::ArrayVec;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
 use braid_packet::bytes::MAX_WORDS;
 use braid_packet::rewrite::{
-    NARROW_AT, NARROW_BYTES, Retag, WIDE, WIDE_BYTES, Window, wide_window,
+    NARROW_AT, NARROW_BYTES, Retag, WIDE, WIDE_BYTES, Window, bytes, wide_window,
 };
 use braid_packet::tunnel::{self, Inner, encapsulate};
 use braid_packet::{Bits, Header, Layout, Packet};

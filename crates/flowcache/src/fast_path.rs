@@ -1,6 +1,6 @@
 //! The fast path: packets take their flows' records.
 
-use crate::batch::{BATCH, Flow};
+use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
 use crate::host::{Functions, Host, Programs};
@@ -115,7 +115,6 @@ impl FlowCache {
         if self.is_left_out || steers || hops > MOST_BEFORE {
             return false;
         }
-        let before = state.dependents().counters();
         let one = (at, from_ref(&*packet), from_ref(layout));
         if self.extractors.is_open {
             self.batch.find_open_flows(state, &mut self.extractors, point, one);
@@ -126,7 +125,7 @@ impl FlowCache {
         // These tell about the flows of packets where they enter.
         let (failures, counted, ended) =
             (self.guard_failures, self.batch.counted, self.batch.ended);
-        (self.batch.counted, self.batch.ended) = (at, before.ended);
+        (self.batch.counted, self.batch.ended) = (at, state.dependents().counters().ended);
         let takes = loop {
             let packets = (from_mut(packet), from_ref(layout));
             if self.run_records(host, at, packets, reached) > 0 {
@@ -136,17 +135,13 @@ impl FlowCache {
                 break false;
             }
         };
-        (self.guard_failures, self.batch.counted, self.batch.ended) = (failures, counted, ended);
+        (self.guard_failures, self.batch.counted) = (failures, counted);
+        if !mutants.has(RecordMutant::RestEndsMissed) {
+            // If records have ended, the later packets of the batch need another lookup.
+            self.batch.ended = ended;
+        }
         if takes {
             (self.hits, self.rest_hits) = (self.hits - 1, self.rest_hits + 1);
-        }
-        let state = host.functions.state();
-        let after = state.dependents().counters();
-        if after != before {
-            // Flows of later packets in the batch may have other records now.
-            let is_stale = |_| !mutants.has(RecordMutant::RestOthersStale);
-            self.batch.find_again(state, at + 1..BATCH, is_stale);
-            self.batch.ended = after.ended;
         }
         takes
     }

@@ -11,7 +11,7 @@ use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Residual, What};
 use braid_packet::field::Cover;
 use braid_packet::rewrite::{
-    NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_window, widened, words,
+    NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_words, widened, words,
 };
 use braid_packet::{Bits, FIELDS, Field, Header, Layout, Packet};
 
@@ -100,7 +100,7 @@ impl KeyExtractor {
 
     /// The link addresses of a packet with a narrow key, as far as they belong to its flow.
     pub(crate) fn link(&self, packet: &Packet) -> Link {
-        let [one, two, ..]: Window<WIDE> = words(&wide_window(packet.data()));
+        let [one, two, ..]: Window<WIDE> = wide_words(packet.data());
         Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
     }
 
@@ -147,7 +147,7 @@ impl KeyExtractor {
     pub(crate) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
         let number = number(Outline::of(layout)?);
         let mask = self.wide.get(number)?.as_ref()?;
-        let window: Window<WIDE> = words(&wide_window(packet.data()));
+        let window: Window<WIDE> = wide_words(packet.data());
         Some((std::array::from_fn(|at| window[at] & mask[at]), number as u32))
     }
 }
@@ -335,14 +335,6 @@ pub struct SharedBytes {
     pub mask: [u8; WIDE_BYTES],
     /// The bytes. Bits that are not in the mask mean nothing.
     pub bytes: [u8; WIDE_BYTES],
-}
-
-/// The bytes of words.
-pub(crate) fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
-    let mut bytes = [0; WIDE_BYTES];
-    let (chunks, _) = bytes.as_chunks_mut::<8>();
-    chunks.iter_mut().zip(window).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
-    bytes
 }
 
 /// The packet's length on the wire, in bytes.

@@ -5,13 +5,13 @@ use crate::basis::{Basis, Changed, Part};
 use crate::dynamic::Dynamic;
 use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
-use crate::key::{SharedBytes, bytes};
+use crate::key::SharedBytes;
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::residual::CounterListId;
 use braid_ir::value::ParamValue;
 use braid_native::Payload;
-use braid_packet::rewrite::{Outline, Rewrite};
+use braid_packet::rewrite::{Outline, Rewrite, bytes};
 use braid_packet::{Field, Layout, Packet};
 use std::hash::{Hash, Hasher};
 

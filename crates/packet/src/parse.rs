@@ -29,10 +29,24 @@ impl Layout {
     #[inline(always)]
     pub fn parse_here(&mut self, link: Link, data: &[u8], wire_len: u32) {
         let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
-        if link != Link::Ethernet || fast::parse(self, data, wire).is_none() {
-            *self = parse_any(link, data, wire_len);
+        let parsed = if link == Link::Ethernet { fast::parse(self, data, wire) } else { None };
+        match parsed {
+            Some(Some(port)) => parse_behind_udp(self, data, port),
+            Some(None) => {}
+            None => *self = parse_any(link, data, wire_len),
         }
     }
+}
+
+/// Parses the headers behind UDP. The layout is complete up to there.
+#[inline(never)]
+fn parse_behind_udp(layout: &mut Layout, data: &[u8], port: u16) {
+    let (payload, end) = (layout.payload_offset(), layout.payload_end());
+    let rest = Window::new(data, end).limit(end).skip(payload);
+    if let Err(Stop::Bad(reason)) = walk(layout, Some((Field::UdpDport, port, rest))) {
+        layout.set_malformed(reason);
+    }
+    layout.finish();
 }
 
 /// Parses any packet.

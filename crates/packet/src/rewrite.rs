@@ -308,8 +308,7 @@ impl Layout {
     /// hold other numbers: the amounts that the rewrite adds, and what else the caller keeps there.
     #[expect(
         clippy::indexing_slicing,
-        reason = "the IP header begins behind at most two tags, `len` is at most both lengths, and \
-                  `at` is the number of a wide word"
+        reason = "`at` is the number of a wide word, and the last word has fewer than eight bytes"
     )]
     pub fn rewrite_wide(
         &self,
@@ -318,13 +317,16 @@ impl Layout {
         bytes: &Window<WIDE>,
         added: [u16; 2],
     ) {
-        let mut head = wide_window(data);
         let written = std::array::from_fn::<_, WIDE, _>(|at| bytes[at] & !rewrite.keep[at]);
-        write(&mut head, &rewrite.keep, &written);
-        let ttl = &mut head[outline.ttl()];
-        *ttl = ttl.wrapping_sub(rewrite.ttl);
-        let len = data.len().min(WIDE_BYTES);
-        data[..len].copy_from_slice(&head[..len]);
+        write(data, &rewrite.keep, &written);
+        let (chunks, end) = data.as_chunks_mut::<8>();
+        if let Some(keep) = rewrite.keep.get(chunks.len()) {
+            let word = word(end) & keep | written[chunks.len()];
+            end.copy_from_slice(&word.to_le_bytes()[..end.len()]);
+        }
+        if let Some(ttl) = data.get_mut(outline.ttl()) {
+            *ttl = ttl.wrapping_sub(rewrite.ttl);
+        }
         if rewrite.sums[0] {
             update_ip(data, outline, added[0]);
         }
@@ -355,13 +357,39 @@ pub fn narrow_words(data: &[u8]) -> Option<(Window<NARROW>, u8)> {
     Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
 }
 
+/// A packet's first words. Bytes past its end are zero.
+///
+/// Words are loaded one by one. A copy of the bytes would have to be stored completely before the
+/// first load from it.
+#[must_use]
+#[inline(always)]
+pub fn wide_words(data: &[u8]) -> Window<WIDE> {
+    let (_, end) = data.as_chunks::<8>();
+    let mut window = words(data);
+    if let Some(last) = window.get_mut(data.len() / 8) {
+        *last = word(end);
+    }
+    window
+}
+
+/// A word of fewer than eight bytes, in little-endian order.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
 /// A packet's first bytes. Bytes past its end are zero.
 #[must_use]
-#[expect(clippy::indexing_slicing, reason = "`len` is at most the length of both")]
 pub fn wide_window(data: &[u8]) -> [u8; WIDE_BYTES] {
+    bytes(&wide_words(data))
+}
+
+/// The bytes of words, in little-endian order.
+#[must_use]
+pub fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
     let mut bytes = [0; WIDE_BYTES];
-    let len = data.len().min(WIDE_BYTES);
-    bytes[..len].copy_from_slice(&data[..len]);
+    let (chunks, _) = bytes.as_chunks_mut::<8>();
+    chunks.iter_mut().zip(window).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
     bytes
 }
 
@@ -475,7 +503,7 @@ mod tests {
         zeros.write(layout, field, 0);
         ones.write(layout, field, u128::MAX);
         let (zeros, ones): (Window<WIDE>, Window<WIDE>) =
-            (words(&wide_window(zeros.data())), words(&wide_window(ones.data())));
+            (wide_words(zeros.data()), wide_words(ones.data()));
         std::array::from_fn(|at| zeros[at] ^ ones[at])
     }
 

@@ -1,7 +1,7 @@
 //! Parses the most common packets in one step: TCP or UDP in a whole IPv4 or IPv6 packet, behind an
 //! Ethernet header with at most one tag. The packets have no options except TCP timestamps in their
-//! usual alignment. The general parser goes on behind UDP where the port announces a header, such as
-//! that of a tunnel.
+//! usual alignment. Where a UDP port announces a header, such as that of a tunnel, the general
+//! parser goes on.
 //!
 //! The general parser is the definition. This one gives the same layout for these packets and
 //! leaves all others to the general one.
@@ -14,11 +14,10 @@
     reason = "headers begin below byte 128, and a packet ends one 16-bit length behind them"
 )]
 
-use super::walk;
-use crate::field::{Field, is_announced_port};
+use crate::field::is_announced_port;
 use crate::layout::{Fragment, Layout, Quote, SumKind, long, words};
 use crate::names::Header;
-use crate::window::{Stop, Window, be16};
+use crate::window::be16;
 use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
 
 /// The fewest bytes behind a link header: IPv4 and UDP.
@@ -61,13 +60,14 @@ struct Transport {
     ts: usize,
 }
 
-/// Fills `layout` for a packet of `wire` bytes (at least the length of `data`). Returns `None`, and
-/// changes nothing, if the packet is not of a kind that this parser handles.
+/// Fills `layout` for a packet of `wire` bytes (at least the length of `data`). Returns the UDP
+/// port that announces a header behind UDP, if there is one: the caller parses on from there.
+/// Returns `None`, and changes nothing, if the packet is not of a kind that this parser handles.
 ///
 /// The function is inlined and writes the layout in place. Copying a layout right after parts of it
 /// were written takes longer than making it.
 #[inline(always)]
-pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
     plainest(layout, data, wire).or_else(|| plain(layout, data, wire))
 }
 
@@ -77,7 +77,7 @@ const L4: usize = IP + ipv4::LEN;
 
 /// Parses IPv4 without tags and options. Everything but lengths is at a constant offset.
 #[inline(always)]
-fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
     let head = data.first_chunk::<{ L4 + udp::LEN }>()?;
     let word = |at: usize| be16(head[at], head[at + 1]);
     let is_plain = word(ethernet::TYPE) == ether_type::IPV4
@@ -111,22 +111,8 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     layout.captured = long(data.len());
     layout.payload_end = payload_end as u32;
     layout.ip_end = end as u32;
-    if head[IP + ipv4::PROTO] == proto::UDP && is_announced_port(word(L4 + 2)) {
-        behind_udp(layout, data, word(L4 + 2));
-    }
-    Some(())
-}
-
-/// Parses the headers behind UDP. The layout is complete up to there.
-#[inline(never)]
-fn behind_udp(layout: &mut Layout, data: &[u8], port: u16) {
-    let payload = layout.payload as usize;
-    let window = Window::new(data, layout.payload_end as usize);
-    let rest = window.limit(layout.payload_end as usize).skip(payload);
-    if let Err(Stop::Bad(reason)) = walk(layout, Some((Field::UdpDport, port, rest))) {
-        layout.set_malformed(reason);
-    }
-    layout.finish();
+    let port = word(L4 + 2);
+    Some((head[IP + ipv4::PROTO] == proto::UDP && is_announced_port(port)).then_some(port))
 }
 
 /// The parts of the layout that all packets of [`plainest`] share.
@@ -158,7 +144,7 @@ const UDP4: Layout = Layout {
 
 /// Parses the other packets: with a tag or with IPv6.
 #[inline(never)]
-fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
     let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
     let mut ether_type_at = ethernet::TYPE;
     let mut tagged = 0;
@@ -216,10 +202,8 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         plain: (present, tagged) == (IP4, 0),
         ..PLAIN
     };
-    if kind == proto::UDP && is_announced_port(be16(message[2], message[3])) {
-        behind_udp(layout, data, be16(message[2], message[3]));
-    }
-    Some(())
+    let port = be16(message[2], message[3]);
+    Some((kind == proto::UDP && is_announced_port(port)).then_some(port))
 }
 
 /// Parses a TCP header in the captured bytes of `message`. The packet ends at `end`.
@@ -292,7 +276,7 @@ const PLAIN: Layout = Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse_any;
+    use super::super::{parse_any, parse_behind_udp};
     use super::*;
     use crate::build::{Shape, build_fresh};
     use crate::field::{DECLARATIONS, Field};
@@ -332,6 +316,9 @@ mod tests {
     fn agrees(data: &[u8], wire: usize) -> bool {
         let mut fast = Layout::default();
         let taken = parse(&mut fast, data, wire.max(data.len()));
+        if let Some(Some(port)) = taken {
+            parse_behind_udp(&mut fast, data, port);
+        }
         let general = parse_any(Link::Ethernet, data, wire as u32);
         let expected = if taken.is_some() { general } else { Layout::default() };
         assert_eq!(fast, expected, "{data:x?} of {wire}");

@@ -1,8 +1,13 @@
-//! Records of packets that enter tunnels.
+//! Records of packets that enter and leave tunnels.
 
 use crate::{chain, enter, left, same};
+use braid_engine::{Compiled, Options, RecordMutant};
+use braid_ir::chain::Chain;
+use braid_ir::residual::Extent;
 use braid_packet::Field;
-use braid_testkit::record::Stimulus;
+use braid_testkit::compare::difference;
+use braid_testkit::harness;
+use braid_testkit::record::{Detail, Stimulus, record, record_bursts};
 use std::collections::BTreeSet;
 
 const FLOWS: u64 = 100;
@@ -15,6 +20,28 @@ fn lesson(station: u64) -> Stimulus {
     let frame =
         format!("eth 02:00:00:00:01:{station:02x} > 02:00:00:00:02:00 / udp 1.1.1.1:1 > 2.2.2.2:2");
     enter(0, 1, &format!("udp 192.0.2.{endpoint}:50000 > 192.0.2.1:4789 / vxlan 42 / {frame}"))
+}
+
+/// The beginning of a packet in a tunnel.
+const OUTER: &str = "udp 192.0.2.2:50000 > 192.0.2.1:4789 / vxlan 42 / eth 02:00:00:00:01:01 > \
+                     02:00:00:00:02:00 / ";
+
+/// A chain of a tunnel's end and functions behind it.
+fn behind_a_tunnel() -> Chain {
+    chain(
+        "nf ends() {
+           match {
+             forward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
+             else => output;
+           }
+         }
+         chain c {
+           interface underlay;
+           interface wan;
+           path underlay <-> ends() <-> monitor() <-> napt(public: 203.0.113.1) <-> wan;
+         }",
+        &[],
+    )
 }
 
 /// A packet of a flow to one of the stations.
@@ -49,8 +76,8 @@ fn flows_with_other_outer_headers_share_a_script() {
     let endpoints: BTreeSet<_> = tunnelled(Field::IpDst).into_iter().collect();
     assert!(ports.len() as u64 > FLOWS * 9 / 10, "{ports:?}");
     assert_eq!(endpoints, [0xc000_0202, 0xc000_0203].map(Some).into());
-    // The specialiser makes one record, and its script the others. Inside of the tunnel, the lessons
-    // are one flow, whose second packet gets a record.
+    // The specialiser makes one record, and its script the others. Inside of the tunnel, the
+    // lessons are one flow, whose second packet gets a record.
     assert_eq!((flows.records.made, flows.scripted), (FLOWS + 1, FLOWS - 1), "{flows:?}");
     assert_eq!(flows.rest_hits, STATIONS - 2, "{flows:?}");
     // The key has link addresses, so the first attempt makes all keys wide. The admission filter
@@ -60,27 +87,12 @@ fn flows_with_other_outer_headers_share_a_script() {
 
 #[test]
 fn flows_that_leave_a_tunnel_take_records_from_there() {
-    let chain = chain(
-        "nf ends() {
-           match {
-             forward and has vxlan => { pop eth, ip, udp, vxlan else drop \"no frame\"; output; }
-             else => output;
-           }
-         }
-         chain c {
-           interface underlay;
-           interface wan;
-           path underlay <-> ends() <-> monitor() <-> napt(public: 203.0.113.1) <-> wan;
-         }",
-        &[],
-    );
+    let chain = behind_a_tunnel();
     let mut stimuli = Vec::new();
     for round in 0..ROUNDS {
         for flow in 0..FLOWS {
             // All flows have the same outer headers. A tenth has none.
-            let outer = "udp 192.0.2.2:50000 > 192.0.2.1:4789 / vxlan 42 / eth 02:00:00:00:01:01 > \
-                         02:00:00:00:02:00 / ";
-            let outer = if flow % 10 == 9 { "" } else { outer };
+            let outer = if flow % 10 == 9 { "" } else { OUTER };
             let text = format!("{outer}udp 10.0.0.1:{} > 10.9.9.9:53 \"{round}\"", 1000 + flow);
             stimuli.push(enter(round * FLOWS + flow, 0, &text));
         }
@@ -91,6 +103,31 @@ fn flows_that_leave_a_tunnel_take_records_from_there() {
     assert!(flows.rest_hits >= FLOWS / 10 * 9 * (ROUNDS - 2), "{flows:?}");
     assert!(flows.hits >= FLOWS / 10 * (ROUNDS - 2), "{flows:?}");
     assert!(flows.scripted >= flows.records.made - 4, "{flows:?}");
+}
+
+/// There is room for one record. One flow gets it behind the tunnel, in place of another flow whose
+/// next packet is in the same batch.
+#[test]
+fn record_behind_a_tunnel_takes_the_place_of_one_that_a_later_packet_would_take() {
+    let chain = behind_a_tunnel();
+    let inside = |at| enter(at, 0, &format!("{OUTER}udp 10.0.0.1:1000 > 10.9.9.9:53 \"in\""));
+    let beside = |at| enter(at, 0, "udp 10.0.0.2:2000 > 10.9.9.9:53 \"beside\"");
+    let mut stimuli: Vec<_> = (0..4).map(beside).collect();
+    stimuli.extend([inside(1_300), inside(1_400), inside(1_500), beside(1_500)]);
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+    let options = Options { records: 1, eager: true, ..Options::fused() };
+    let engines = [
+        Compiled::new(chain.clone(), Extent::Chain, options),
+        Compiled::with_record_mutant(chain, Extent::Chain, options, RecordMutant::RestEndsMissed),
+    ];
+    let found = engines.map(|engine| {
+        let mut engine = engine.expect("an engine");
+        let found = record_bursts(&mut engine, &stimuli, 32);
+        let flows = engine.flows().expect("flow records");
+        assert_eq!((flows.records.replaced, flows.rest_hits), (1, 1), "{flows:?}");
+        difference(&expected, &found).is_some()
+    });
+    assert_eq!(found, [false, true]);
 }
 
 #[test]

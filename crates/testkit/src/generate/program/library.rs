@@ -131,7 +131,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         program.source += SPREAD;
     }
     let seed = rng.below(1000);
-    if rng.one_in(5) {
+    // What comes out of a tunnel belongs to the worker of the packet that came in.
+    if rng.one_in(if workers > 1 { 2 } else { 5 }) {
         tunnel(rng, &mut program, &mut nodes, &mut stops);
     }
     let _ = write!(
@@ -222,14 +223,16 @@ fn wrap(rng: &mut Rng, program: &mut Program, nodes: &mut String, name: &str) {
     let _ = writeln!(nodes, "{name} = wrap(least: {least}, ends: [{ends}]);");
 }
 
-/// Adds a tunnel to the beginning of a path. It ends before the first function of the path or
-/// behind it.
+/// Adds the end of a tunnel to the beginning of a path, in front of the first function or behind
+/// it. The tunnel begins in the chain, too, or elsewhere.
 fn tunnel(rng: &mut Rng, program: &mut Program, nodes: &mut String, stops: &mut Vec<String>) {
-    wrap(rng, program, nodes, "begins");
     program.source += beside::UNWRAP;
     nodes.push_str("ends = unwrap();\n");
-    stops.insert(rng.below(2).min(stops.len()), "ends".to_owned());
-    stops.insert(0, "begins".to_owned());
+    stops.insert(rng.below(2), "ends".to_owned());
+    if rng.one_in(2) {
+        wrap(rng, program, nodes, "begins");
+        stops.insert(0, "begins".to_owned());
+    }
 }
 
 /// One function with its arguments.

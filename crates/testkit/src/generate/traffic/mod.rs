@@ -12,6 +12,7 @@ mod mangle;
 mod payload;
 mod time;
 mod train;
+mod tunnel;
 mod turnover;
 mod values;
 
@@ -66,6 +67,8 @@ pub struct Traffic<'a> {
     changes: usize,
     /// Whether there are many changes of configuration, with packets in trains around them.
     restless: bool,
+    /// Whether packets come in a tunnel, which ends in the chain.
+    tunnels: bool,
 }
 
 /// Makes `count` stimuli for a chain. The reference engine runs at the same time, so there are
@@ -113,6 +116,7 @@ impl<'a> Traffic<'a> {
             stay: (0, 0),
             changes: *rng.pick(&[1, 8]),
             restless,
+            tunnels: tunnel::ends_in(chain),
             rng,
             // The start time is not a multiple of any tick.
             now: 1_000_000_123,
@@ -140,6 +144,16 @@ impl<'a> Traffic<'a> {
     /// Makes the next stimulus.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> Stimulus {
+        match self.next_bare() {
+            Stimulus::Packet(0, packet) if self.tunnels && !self.rng.one_in(5) => {
+                Stimulus::Packet(0, tunnel::around(&mut self.rng, packet))
+            }
+            stimulus => stimulus,
+        }
+    }
+
+    /// Makes the next stimulus, with packets that are in no tunnel.
+    fn next_bare(&mut self) -> Stimulus {
         if self.restless
             && self.rng.one_in(10)
             && let Some(stimulus) = self.change()
