@@ -24,8 +24,12 @@ fi
 step rustdoc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 
+step building the tests
+# The program that they run also serves the next steps, so it is not built twice.
+cargo test --workspace --features braid-cli/mutants --no-run --quiet
+cargo build --quiet --package braid-load
+
 step comparison with the kernel
-cargo build --quiet --package braid-cli --package braid-load
 export BRAID=$target/debug/braid
 scripts/compare-kernel.sh
 

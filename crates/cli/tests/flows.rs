@@ -341,7 +341,37 @@ fn trace_says_what_state_a_packet_without_record_changes() {
     let why = "no record can be made: it changes state: new entry seen.seen";
     folder.braid(&args).code(0).says(&format!("with flow records\n  miss: {why}\n"));
     let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
-    assert_eq!(value["path"], json!({ "taken": "miss", "why": why }));
+    assert_eq!(value["path"], json!({ "taken": "miss", "why": why, "rest": false }));
+}
+
+#[test]
+fn packets_that_leave_a_tunnel_are_said_to_take_records_from_there() {
+    let folder = folder();
+    let tunnel = "nf begins() {
+          match {
+            forward and has ip => {
+              push ip { src: 192.0.2.1, dst: 192.0.2.2 }, gre else drop \"long\";
+              output;
+            }
+            else => output;
+          }
+        }
+        nf ends() {
+          match { has gre => { pop ip, gre else drop \"no packet\"; output; } else => output; }
+        }\n";
+    let chain = CHAIN.replace("lan <-> hop", "lan <-> begins() <-> ends() <-> hop");
+    folder.write("chain.braid", &format!("{tunnel}{chain}"));
+    // The programs behind the tunnel's end exist from the first packet on, which comes from the
+    // first host. Each host's fourth packet from then on gets a record.
+    let counts = "packets: 0 hits, 0 guard failures, 14 misses (7 of these took records for the \
+                  rest of their paths)\n";
+    folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0).says(counts);
+    let value = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "--json"]).code(0);
+    assert_eq!(value.json()["rest_hits"], 7);
+    let args = ["trace", "chain.braid", "--in", "lan=in.pcap", "--packet", "14"];
+    folder.braid(&args).code(0).says("; it took a record for the rest of its path\n");
+    let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+    assert_eq!((&value["path"]["taken"], &value["path"]["rest"]), (&json!("miss"), &json!(true)));
 }
 
 #[test]

@@ -84,20 +84,24 @@ pub(crate) fn run_compiled(
         }
         host.place = Some(reached.len());
         host.begin(now, walk.worker);
-        match road.run(packet, layout, now) {
-            Ok((At::End(end), _)) => reached.push(end),
+        let end = match road.run(packet, layout, now) {
+            Ok((At::End(end), _)) => end,
             Ok((at, visits)) => {
-                let went = road.rest(at, hops + visits, (packet, layout), now, reached);
-                if let Err((halt, hops)) = went {
-                    walk.hops = hops;
-                    return Some(halt);
+                match road.rest(at, hops + visits, (packet, layout), now, reached) {
+                    Ok(Some(end)) => end,
+                    Ok(None) => continue,
+                    Err((halt, hops)) => {
+                        walk.hops = hops;
+                        return Some(halt);
+                    }
                 }
             }
             Err(halt) => {
                 walk.hops = hops;
                 return Some(halt);
             }
-        }
+        };
+        reached.push(end);
     }
     None
 }
@@ -180,9 +184,10 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         }
     }
 
-    /// Runs a packet that has visited `hops` functions to its end, and adds its destination to
-    /// `reached`. If the general walk must continue, returns where, and the number of functions
-    /// that the packet has visited by then.
+    /// Runs a packet that has visited `hops` functions to its end. Returns its destination, or
+    /// `None` if the packet has taken a record, which has added the destination to `reached`. If
+    /// the general walk must continue, returns where, and the number of functions that the packet
+    /// has visited by then.
     #[inline(never)]
     fn rest(
         &mut self,
@@ -191,22 +196,18 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         (packet, layout): (&mut Packet, &mut Layout),
         now: u64,
         reached: &mut Vec<Reached>,
-    ) -> Result<(), (Halt, u32)> {
+    ) -> Result<Option<Reached>, (Halt, u32)> {
         loop {
             match at {
-                At::End(end) => {
-                    reached.push(end);
-                    return Ok(());
-                }
+                At::End(end) => return Ok(Some(end)),
                 At::Leaves(interface) => {
                     self.chain_counters.leave(interface, 1);
-                    reached.push(Reached::Interface(interface));
-                    return Ok(());
+                    return Ok(Some(Reached::Interface(interface)));
                 }
                 At::Point(point) => {
                     packet.parse_to(layout);
                     if self.program.rewraps && self.takes(point, hops, (packet, layout), reached) {
-                        return Ok(());
+                        return Ok(None);
                     }
                     if !self.turn(point, layout.presence(), hops) {
                         return Err((Halt::At(at), hops));

@@ -31,8 +31,8 @@ impl Layout {
         let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
         let parsed = if link == Link::Ethernet { fast::parse(self, data, wire) } else { None };
         match parsed {
-            Some(Some(port)) => parse_behind_udp(self, data, port),
-            Some(None) => {}
+            Some(0) => {}
+            Some(port) => parse_behind_udp(self, data, port),
             None => *self = parse_any(link, data, wire_len),
         }
     }

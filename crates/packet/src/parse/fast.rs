@@ -61,13 +61,14 @@ struct Transport {
 }
 
 /// Fills `layout` for a packet of `wire` bytes (at least the length of `data`). Returns the UDP
-/// port that announces a header behind UDP, if there is one: the caller parses on from there.
-/// Returns `None`, and changes nothing, if the packet is not of a kind that this parser handles.
+/// port that announces a header behind UDP: the caller parses on from there. Returns 0 if no port
+/// does. Returns `None`, and changes nothing, if the packet is not of a kind that this parser
+/// handles.
 ///
 /// The function is inlined and writes the layout in place. Copying a layout right after parts of it
 /// were written takes longer than making it.
 #[inline(always)]
-pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
+pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<u16> {
     plainest(layout, data, wire).or_else(|| plain(layout, data, wire))
 }
 
@@ -77,7 +78,7 @@ const L4: usize = IP + ipv4::LEN;
 
 /// Parses IPv4 without tags and options. Everything but lengths is at a constant offset.
 #[inline(always)]
-fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
+fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<u16> {
     let head = data.first_chunk::<{ L4 + udp::LEN }>()?;
     let word = |at: usize| be16(head[at], head[at + 1]);
     let is_plain = word(ethernet::TYPE) == ether_type::IPV4
@@ -88,14 +89,14 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>
         return None;
     }
     let captured = end.min(data.len());
-    let payload_end = match head[IP + ipv4::PROTO] {
+    let (payload_end, port) = match head[IP + ipv4::PROTO] {
         proto::TCP => {
             let offset = data.get(L4 + tcp::DATA_OFFSET)?;
             if captured < L4 + tcp::LEN || offset >> 4 != 5 {
                 return None;
             }
             *layout = TCP4;
-            end
+            (end, 0)
         }
         proto::UDP => {
             let payload_end = L4 + usize::from(word(L4 + udp::LENGTH));
@@ -104,15 +105,20 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>
                 return None;
             }
             *layout = UDP4;
-            payload_end
+            (payload_end, announced(word(L4 + 2)))
         }
         _ => return None,
     };
     layout.captured = long(data.len());
     layout.payload_end = payload_end as u32;
     layout.ip_end = end as u32;
-    let port = word(L4 + 2);
-    Some((head[IP + ipv4::PROTO] == proto::UDP && is_announced_port(port)).then_some(port))
+    Some(port)
+}
+
+/// The port if it announces a header, otherwise 0.
+#[inline(always)]
+fn announced(port: u16) -> u16 {
+    if is_announced_port(port) { port } else { 0 }
 }
 
 /// The parts of the layout that all packets of [`plainest`] share.
@@ -144,7 +150,7 @@ const UDP4: Layout = Layout {
 
 /// Parses the other packets: with a tag or with IPv6.
 #[inline(never)]
-fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
+fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<u16> {
     let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
     let mut ether_type_at = ethernet::TYPE;
     let mut tagged = 0;
@@ -202,8 +208,7 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<Option<u16>> {
         plain: (present, tagged) == (IP4, 0),
         ..PLAIN
     };
-    let port = be16(message[2], message[3]);
-    Some((kind == proto::UDP && is_announced_port(port)).then_some(port))
+    Some(if kind == proto::UDP { announced(be16(message[2], message[3])) } else { 0 })
 }
 
 /// Parses a TCP header in the captured bytes of `message`. The packet ends at `end`.
@@ -292,14 +297,18 @@ mod tests {
         stamped[46] = 8 << 4;
         let mut padded = build(Shape::Udp4, b"abc");
         padded.extend([0; 15]);
-        let tunnelled = |port: u16, header: &[u8]| {
-            let mut frame = build(Shape::Udp4, &[header, &build(Shape::Tcp4, b"abc")].concat());
-            frame[36..38].copy_from_slice(&port.to_be_bytes());
+        let tunnelled = |shape, port: u16, header: &[u8]| {
+            let mut frame = build(shape, &[header, &build(Shape::Tcp4, b"abc")].concat());
+            let at = if shape == Shape::Udp4 { 36 } else { 56 };
+            frame[at..at + 2].copy_from_slice(&port.to_be_bytes());
             frame
         };
+        let vxlan = [8, 0, 0, 0, 0, 0, 42, 0];
         vec![
-            tunnelled(4789, &[8, 0, 0, 0, 0, 0, 42, 0]),
-            tunnelled(6081, &[1, 0, 0x65, 0x58, 0, 0, 42, 0, 0, 1, 0, 0]),
+            tunnelled(Shape::Udp4, 4789, &vxlan),
+            tunnelled(Shape::Udp6, 4789, &vxlan),
+            tagged(tunnelled(Shape::Udp4, 4789, &vxlan)),
+            tunnelled(Shape::Udp4, 6081, &[1, 0, 0x65, 0x58, 0, 0, 42, 0, 0, 1, 0, 0]),
             build(Shape::Tcp4, b"abcdefgh"),
             build(Shape::Udp4, b"abcdefghi"),
             build(Shape::Tcp6, b"abcdefgh"),
@@ -316,7 +325,7 @@ mod tests {
     fn agrees(data: &[u8], wire: usize) -> bool {
         let mut fast = Layout::default();
         let taken = parse(&mut fast, data, wire.max(data.len()));
-        if let Some(Some(port)) = taken {
+        if let Some(port @ 1..) = taken {
             parse_behind_udp(&mut fast, data, port);
         }
         let general = parse_any(Link::Ethernet, data, wire as u32);
