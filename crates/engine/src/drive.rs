@@ -4,23 +4,21 @@
 use crate::compiled::Compiled;
 use crate::control::prepare;
 use crate::executor::Executor;
-use crate::hot::{Halt, Start, run_compiled};
+use crate::hot::{Halt, run_compiled};
 use crate::moving;
 use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
-use braid_flowcache::{BATCH, FlowCache, PacketPath, Reason, foresee};
+use braid_flowcache::{BATCH, PacketPath, Reason, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{
     Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry, Watcher,
 };
-use braid_ir::residual::Point;
 use braid_ir::snapshot::{ImportError, Snapshot};
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
 use braid_packet::{Burst, Layout, Packet};
 use std::any::Any;
-use std::slice::from_mut;
 
 /// The number of flow records that settle at a time before the state is copied.
 const AT_A_TIME: usize = 1024;
@@ -79,7 +77,7 @@ impl Compiled {
                 At::Point(point) if executor.started => {
                     let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
                     let cache = cache.as_deref_mut().map(|cache| (cache, first));
-                    run_compiled(executor, Start { point, hops: 0, cache }, slow, reached, walk)
+                    run_compiled(executor, point, cache, slow, reached, walk)
                 }
                 _ => Some(Halt::Entering),
             };
@@ -90,8 +88,13 @@ impl Compiled {
                 match executor.go_on(stop, entry, packet, layout, walk) {
                     Ok(end) => reached.push(end),
                     Err(point) => {
-                        let cache = cache.as_deref_mut().map(|cache| (cache, first));
-                        halt = run_rest(executor, cache, point, (packet, layout), reached, walk);
+                        packet.parse_to(layout);
+                        let place = (point, at, walk.hops);
+                        let takes = cache.as_deref_mut().is_some_and(|cache| {
+                            let host = &mut executor.host(walk.out);
+                            cache.run_rest(host, place, (packet, layout), reached)
+                        });
+                        halt = (!takes).then_some(Halt::At(At::Point(point)));
                     }
                 }
             }
@@ -133,32 +136,6 @@ impl Compiled {
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
-    }
-}
-
-/// Takes a packet further that the general walk has given other outer headers: by a flow record for
-/// the rest of its path, or by machine code. Returns where the general walk must continue, or
-/// `None` if the packet has ended. `cache` is as in [`Start`].
-fn run_rest(
-    executor: &mut Executor,
-    mut cache: Option<(&mut FlowCache, usize)>,
-    point: Point,
-    (packet, layout): (&mut Packet, &mut Layout),
-    reached: &mut Vec<Reached>,
-    walk: &mut Walk<'_>,
-) -> Option<Halt> {
-    let hops = walk.hops;
-    packet.parse_to(layout);
-    if let Some((cache, first)) = &mut cache {
-        let (place, at_hand) = ((point, reached.len() - *first, hops), (&mut *packet, &*layout));
-        if cache.run_rest(&mut executor.host(walk.out), place, at_hand, reached) {
-            return None;
-        }
-    }
-    let one = (from_mut(packet), from_mut(layout));
-    match run_compiled(executor, Start { point, hops, cache }, one, reached, walk) {
-        Some(Halt::Entering) => Some(Halt::At(At::Point(point))),
-        halt => halt,
     }
 }
 

@@ -26,22 +26,14 @@ pub(crate) enum Halt {
     Ended { number: usize, ended: Ended },
 }
 
-/// Where packets come in.
-pub(crate) struct Start<'a> {
-    pub(crate) point: Point,
-    /// The number of functions that the packets have visited before. 0 if they enter the chain.
-    pub(crate) hops: u32,
-    /// The flow cache, if there is one, and the length of `reached` when the first packet of the
-    /// batch entered.
-    pub(crate) cache: Option<(&'a mut FlowCache, usize)>,
-}
-
-/// Runs packets from a point to their ends, in order, and adds each destination to `reached`. Stops
-/// at the first packet that the general walk must continue, and returns where. `None` if all
-/// packets have ended.
+/// Runs packets that enter at a point to their ends, in order, and adds each destination to
+/// `reached`. Stops at the first packet that the general walk must continue, and returns where.
+/// `None` if all packets have ended. The flow cache, if there is one, comes with the length of
+/// `reached` when the first packet of the batch entered.
 pub(crate) fn run_compiled(
     executor: &mut Executor,
-    start: Start<'_>,
+    entry: Point,
+    cache: Option<(&mut FlowCache, usize)>,
     (packets, layouts): (&mut [Packet], &mut [Layout]),
     reached: &mut Vec<Reached>,
     walk: &mut Walk<'_>,
@@ -51,8 +43,7 @@ pub(crate) fn run_compiled(
     let (wake, steers) = (executor.wake, executor.functions.chain.steers());
     let Executor { functions, programs, emissions, chain_counters, graph, .. } = executor;
     let Programs { set, words, .. } = programs;
-    let Start { point: entry, hops, cache } = start;
-    let Some(here) = Here::find(set, entry, presence, hops) else {
+    let Some(here) = Here::find(set, entry, presence, 0) else {
         return Some(Halt::Entering);
     };
     let (program, code) = (here.program, here.code);
@@ -67,37 +58,36 @@ pub(crate) fn run_compiled(
     for (packet, layout) in packets.iter_mut().zip(layouts) {
         let functions = &*road.runner.host().functions;
         let now = packet.time_ns.max(functions.now);
-        let is_due = now >= wake.min(functions.store.next_due());
-        if hops == 0 && (is_due || drops_malformed && layout.malformed().is_some()) {
+        if now >= wake.min(functions.store.next_due())
+            || (drops_malformed && layout.malformed().is_some())
+        {
             return Some(Halt::Entering);
         }
         if road.number != first || !shape.fits(layout.presence()) {
-            if !road.turn(entry, layout.presence(), hops) {
+            if !road.turn(entry, layout.presence(), 0) {
                 return Some(Halt::Entering);
             }
             (first, shape) = (road.number, road.program.residual.shape);
         }
         packet.time_ns = now;
         let host = road.runner.host();
-        if steers && hops == 0 {
+        if steers {
             walk.worker = host.functions.chain.worker(packet, layout);
         }
         host.place = Some(reached.len());
         host.begin(now, walk.worker);
         let end = match road.run(packet, layout, now) {
             Ok((At::End(end), _)) => end,
-            Ok((at, visits)) => {
-                match road.rest(at, hops + visits, (packet, layout), now, reached) {
-                    Ok(Some(end)) => end,
-                    Ok(None) => continue,
-                    Err((halt, hops)) => {
-                        walk.hops = hops;
-                        return Some(halt);
-                    }
+            Ok((at, visits)) => match road.rest(at, visits, (packet, layout), now, reached) {
+                Ok(Some(end)) => end,
+                Ok(None) => continue,
+                Err((halt, hops)) => {
+                    walk.hops = hops;
+                    return Some(halt);
                 }
-            }
+            },
             Err(halt) => {
-                walk.hops = hops;
+                walk.hops = 0;
                 return Some(halt);
             }
         };
@@ -135,7 +125,7 @@ struct Road<'a, 'm> {
     graph: &'a Graph,
     wake: u64,
     chain_counters: &'a mut ChainCounters,
-    /// As in [`Start`].
+    /// As for [`run_compiled`].
     cache: Option<(&'a mut FlowCache, usize)>,
 }
 
