@@ -55,7 +55,7 @@ impl Compiled {
         let mut same = 0;
         loop {
             let mut at = reached.len() - first;
-            let mut cache = cache.as_mut().filter(|_| executor.started);
+            let mut cache = cache.as_deref_mut().filter(|_| executor.started);
             if let Some(cache) = &mut cache {
                 let rest = (&mut packets[at..], &layouts[at..]);
                 at += cache.run_records(&mut executor.host(walk.out), at, rest, reached);
@@ -72,7 +72,6 @@ impl Compiled {
                 let count = cache.slow_path(&mut executor.host(walk.out), at, packets, layouts);
                 slow.end = slow.end.min(at + count);
             }
-            let mut cache = cache.map(|cache| &mut **cache);
             let mut halt = match entry {
                 At::Point(point) if executor.started => {
                     let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
@@ -88,7 +87,6 @@ impl Compiled {
                 match executor.go_on(stop, entry, packet, layout, walk) {
                     Ok(end) => reached.push(end),
                     Err(point) => {
-                        packet.parse_to(layout);
                         let place = (point, at, walk.hops);
                         let takes = cache.as_deref_mut().is_some_and(|cache| {
                             let host = &mut executor.host(walk.out);

@@ -240,7 +240,7 @@ impl Functions {
         out: &'a mut dyn Outputs,
     ) -> ExecContext<'a> {
         let shard = self.instances[usize::from(node)].shard(worker);
-        // A copy with another worker would take longer than making it.
+        // `..` in a literal would copy the whole context.
         let mut context = self.context(node, shard, Role::Packet, out);
         context.worker = worker;
         context

@@ -33,7 +33,8 @@ impl Executor {
     }
 
     /// Takes a packet on from where the compiled run stopped, by the general walk. Returns its
-    /// destination. The error is the point where the packet goes on with other outer headers.
+    /// destination. The error is the point where the packet goes on with other outer headers. The
+    /// layout then fits the packet.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
@@ -50,10 +51,14 @@ impl Executor {
                 packet.time_ns = self.functions.now;
                 self.walk_in(entry, packet, layout, walk)
             }
-            Halt::At(at) => self.travel_parsed(at, packet, &mut packet.parse(), walk),
+            Halt::At(at) => {
+                packet.parse_to(layout);
+                self.travel_parsed(at, packet, layout, walk)
+            }
             Halt::Ended { number, ended } => {
                 let at = self.ended(number, ended, 0, packet, walk);
-                self.travel_parsed(at, packet, &mut packet.parse(), walk)
+                packet.parse_to(layout);
+                self.travel_parsed(at, packet, layout, walk)
             }
         }
     }

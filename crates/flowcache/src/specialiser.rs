@@ -51,7 +51,7 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) now: u64,
     pub(crate) findings: &'a mut Findings,
     pub(crate) headers: Headers<'a>,
-    /// How many functions were visited, and the most that packets visit before they take records.
+    /// The number of functions visited so far, plus [`MOST_BEFORE`].
     pub(crate) hops: u32,
 }
 
