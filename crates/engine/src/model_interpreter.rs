@@ -3,7 +3,7 @@
 
 use crate::event_run::Interpreter;
 use crate::exec_context::ExecContext;
-use crate::ops::wide;
+use crate::ops::{addresses, wide};
 use crate::streams;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
@@ -296,6 +296,7 @@ impl Run<'_, '_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => self.change(values, op)?,
             Op::Count { row } => {
@@ -418,6 +419,7 @@ impl Run<'_, '_> {
             }
             Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => writes.extend(changed(self.context.params, values, op)),
             _ => {}
@@ -571,6 +573,9 @@ fn changed(params: &[ParamValue], values: &Values<'_>, op: &Op) -> Option<Write>
                 None => None,
             };
             Write::Tunnel(Change::Pop((*inner, *last), values.get(*offset), key))
+        }
+        Op::Translate { to, own, quoted, .. } => {
+            Write::Tunnel(Change::Translate(*to, addresses(values, own, quoted.as_ref())))
         }
         Op::Encrypt { key: of, number, offset, .. } => {
             let sealed = (key(of)?, wide(values, *number));

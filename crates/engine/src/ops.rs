@@ -18,6 +18,7 @@ use braid_ir::show::text_of;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::replace::replace;
+use braid_packet::translate::{self, Addresses};
 use braid_packet::{Field, Header, build_with_options, crypt, options, tunnel};
 
 /// Executes an operation on values and parameters. Returns false for other operations.
@@ -215,6 +216,7 @@ impl ExecContext<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => return bytes_op(self.params, work, values, op),
             Op::Mirror { port } => {
@@ -393,6 +395,9 @@ fn outer_op(
             let key = of.and_then(key);
             tunnel::decapsulate(packet, layout, (*inner, *last), values.get(*offset), key)
         }
+        Op::Translate { to, own, quoted, .. } => {
+            translate::translate(packet, layout, *to, addresses(values, own, quoted.as_ref()))
+        }
         Op::Encrypt { key: of, number, offset, .. } => {
             let Some(key) = key(*of) else { return Ok(false) };
             crypt::encrypt(packet, layout, values.get(*offset), (key, wide(values, *number)))
@@ -404,6 +409,16 @@ fn outer_op(
         _ => return Ok(false),
     };
     done.map_err(|_| Fault::Truncated)
+}
+
+/// The addresses that a translated packet gets.
+pub(crate) fn addresses(
+    values: &Values<'_>,
+    own: &[ValueId; 2],
+    quoted: Option<&[ValueId; 2]>,
+) -> Addresses {
+    let words = |ids: &[ValueId; 2]| ids.map(|id| values.get(id));
+    Addresses { own: words(own), quoted: quoted.map(words) }
 }
 
 /// A value of 64 bits.

@@ -10,7 +10,7 @@ use crate::options::Jit;
 use crate::work::Emission;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Op, RowId};
+use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, CounterListId, End, Fate, Residual, What};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Count;
@@ -260,10 +260,10 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     at.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a program adds or removes outer headers.
+/// Whether a program adds, removes or translates outer headers.
 fn rewraps(residual: &Residual) -> bool {
     let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    steps.any(|step| matches!(step.what, What::Op(Op::Encapsulate { .. } | Op::Decapsulate { .. })))
+    steps.any(|step| matches!(&step.what, What::Op(op) if op.rewraps()))
 }
 
 /// Whether packets that are counted at a counter list go backward through a function. A path visits

@@ -280,11 +280,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::LoadBytes { .. }
             | Op::InStrings { .. }
             | Op::LoadString { .. }
-            | Op::Decapsulate { .. }
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. } => return None,
-            op if op.changes_payload() => return None,
+            op if op.changes_payload() || op.rewraps() => return None,
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
                 self.findings.lookups += 1;

@@ -13,6 +13,7 @@ pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
 pub use braid_packet::bytes::Area;
+pub use braid_packet::translate::Version;
 pub use braid_packet::tunnel::Inner;
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
@@ -437,6 +438,11 @@ pub enum Op {
     /// [`Op::Encapsulate`]. A packet behind ESP is decrypted with a key. Without such a key, `ok`
     /// is false.
     Decapsulate { ok: ValueId, inner: Inner, last: Header, offset: ValueId, key: Option<KeyRef> },
+    /// Translates a packet of the other version of IP to this version, with these addresses: source
+    /// and destination of the packet, and of the packet that it quotes if it is an ICMP error (32
+    /// or 128 bits). `ok` (bool) is false if [`braid_packet::translate::translate`] refuses: then
+    /// nothing has changed. Faults as for [`Op::Encapsulate`].
+    Translate { ok: ValueId, to: Version, own: [ValueId; 2], quoted: Option<[ValueId; 2]> },
     /// Encrypts the payload of TCP or UDP from byte `offset` on (32 bits), with a key and a number
     /// that the key has not been used with before (64 bits). Lengths and checksums follow. `ok`
     /// (bool) is false without such a key, and if [`braid_packet::crypt::encrypt`] refuses: then

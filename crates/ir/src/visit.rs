@@ -39,6 +39,7 @@ macro_rules! visitors {
                     | Op::ReplaceBytes { ok: out, .. }
                     | Op::Encapsulate { ok: out, .. }
                     | Op::Decapsulate { ok: out, .. }
+                    | Op::Translate { ok: out, .. }
                     | Op::Encrypt { ok: out, .. }
                     | Op::Decrypt { ok: out, .. }
                     | Op::TakeThis { ok: out, .. } => each(out),
@@ -127,6 +128,10 @@ macro_rules! visitors {
                             each(visitors!(@number key, $($reference)+));
                             each(number);
                         }
+                    }
+                    Op::Translate { own, quoted, .. } => {
+                        own.into_iter().for_each(&mut *each);
+                        quoted.into_iter().flatten().for_each(each);
                     }
                     Op::Decapsulate { offset, key, .. } => {
                         each(offset);
@@ -248,6 +253,7 @@ impl Op {
                 | Op::ReplaceBytes { .. }
                 | Op::Encapsulate { .. }
                 | Op::Decapsulate { .. }
+                | Op::Translate { .. }
                 | Op::Encrypt { .. }
                 | Op::Decrypt { .. }
                 | Op::PushVlan { .. }
@@ -255,6 +261,13 @@ impl Op {
                 | Op::PushOption { .. }
                 | Op::PopOption { .. }
         )
+    }
+
+    /// Whether the operation adds, removes or translates outer headers. Behind it, only the parser
+    /// knows which headers the packet has.
+    #[must_use]
+    pub fn rewraps(&self) -> bool {
+        matches!(self, Op::Encapsulate { .. } | Op::Decapsulate { .. } | Op::Translate { .. })
     }
 
     /// Whether the operation itself changes bytes of the payload, or of an option without a name.

@@ -280,6 +280,7 @@ pub(crate) fn reshapes(what: &What) -> bool {
                     | Op::ReplaceBytes { .. }
                     | Op::Encapsulate { .. }
                     | Op::Decapsulate { .. }
+                    | Op::Translate { .. }
                     | Op::Encrypt { .. }
                     | Op::Decrypt { .. }
             )

@@ -42,6 +42,7 @@ mod retag;
 pub mod rewrite;
 pub mod show;
 mod tags;
+pub mod translate;
 pub mod tunnel;
 mod window;
 mod wire;

@@ -10,6 +10,7 @@ use crate::layout::Layout;
 use crate::lengths::{number16, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
+use crate::translate::{self, Addresses, Version};
 use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, proto, udp};
 use braid_crypto::Key;
 
@@ -66,13 +67,15 @@ pub fn can_end(header: Header) -> bool {
     }
 }
 
-/// Outer headers that a packet gets or loses.
+/// A change of a packet's outermost headers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
     /// [`encapsulate`] with these arguments.
     Push((Inner, Vec<Header>), (usize, Vec<u128>), Option<(Key, u64)>),
     /// [`decapsulate`] with these arguments.
     Pop((Inner, Header), u128, Option<Key>),
+    /// [`translate::translate`] with these arguments.
+    Translate(Version, Addresses),
 }
 
 impl Change {
@@ -88,6 +91,9 @@ impl Change {
             }
             Change::Pop(outer, offset, key) => {
                 decapsulate(packet, layout, *outer, *offset, key.as_ref())
+            }
+            Change::Translate(to, addresses) => {
+                translate::translate(packet, layout, *to, *addresses)
             }
         }
     }
@@ -185,7 +191,7 @@ fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
 }
 
 /// The place of the EtherType behind the VLAN tags. `None` if a length is there instead.
-fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
+pub(crate) fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
     let at = layout.ether_type_at();
     let is_type = number16(packet, at) > usize::from(ether_type::MOST_LENGTH);
     (layout.has(Header::Eth) && is_type).then_some(at)

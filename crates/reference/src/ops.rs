@@ -9,6 +9,7 @@ use braid_ir::engine::Fault;
 use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
+use braid_packet::translate::Addresses;
 use braid_packet::tunnel::Change;
 use braid_packet::{Field, Header, crypt};
 
@@ -44,6 +45,7 @@ impl Run<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. }
             | Op::Count { .. }
@@ -249,6 +251,7 @@ impl Run<'_> {
             }
             Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => self.outer_op(op)?,
             Op::Count { row } => {
@@ -300,6 +303,11 @@ impl Run<'_> {
                     Some(key) => Some(self.cipher_key(*key)?),
                 };
                 Write::Tunnel(Change::Pop((*inner, *last), self.value(*offset), key))
+            }
+            Op::Translate { to, own, quoted, .. } => {
+                let words = |ids: &[ValueId; 2]| ids.map(|id| self.value(id));
+                let addresses = Addresses { own: words(own), quoted: quoted.as_ref().map(words) };
+                Write::Tunnel(Change::Translate(*to, addresses))
             }
             Op::Encrypt { key, number, offset, .. } => {
                 let sealed = (self.cipher_key(*key)?, self.wide(*number));

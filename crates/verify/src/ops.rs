@@ -137,6 +137,10 @@ impl<'a> Run<'a> {
                 Err("a function adds or removes outer headers, which this check does not cover"
                     .to_owned())
             }
+            Op::Translate { .. } => {
+                Err("a function translates between versions of IP, which this check does not cover"
+                    .to_owned())
+            }
             Op::Mirror { .. } | Op::Create { .. } | Op::Emit { .. } => self.send_op(op),
             Op::Rules { .. }
             | Op::Route { .. }

@@ -229,7 +229,9 @@ fn headers(program: &Residual, presence: u128) -> Vec<BTreeSet<u128>> {
                 What::Op(Op::PopOption { option }) => headers & !option.bit(),
                 _ => headers,
             };
-            if let What::Op(Op::Encapsulate { .. } | Op::Decapsulate { .. }) = step.what {
+            if let What::Op(op) = &step.what
+                && op.rewraps()
+            {
                 found[number].extend(braid_packet::presences());
                 continue;
             }

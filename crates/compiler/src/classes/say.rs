@@ -317,6 +317,7 @@ impl OnWay<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => self.bytes_op(op, place, depth),
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
@@ -357,6 +358,9 @@ impl OnWay<'_> {
             }
             Op::Encapsulate { parts, .. } => format!("{} fit", tunnel::names(parts)),
             Op::Decapsulate { last, .. } => format!("{} can be removed", last.name()),
+            Op::Translate { to, .. } => {
+                format!("{} can replace {}", to.header().name(), to.other().header().name())
+            }
             Op::Encrypt { offset, .. } => format!("the payload from {} is encrypted", say(offset)),
             Op::Decrypt { offset, .. } => format!("the payload from {} is decrypted", say(offset)),
             _ => String::new(),

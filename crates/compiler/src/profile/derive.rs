@@ -170,6 +170,9 @@ impl Walk<'_> {
             op if op.changes_payload() => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
             Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
+            Op::Translate { to, .. } => {
+                self.tunnel(Inner::Packet, &[to.header()], &[to.other().header()]);
+            }
             Op::Extern { name, .. } => self.call(name),
             Op::ListGet { .. } | Op::BackendUp { .. } => {
                 self.profile.faults.insert("index");

@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
             | Op::ReplaceBytes { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => place.changed |= Field::L4Dport.decided_bits(),
-            Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
+            op if op.rewraps() => {
                 place.changed = u128::MAX;
                 place.written.extend(FIELDS.iter().map(|info| (info.field, None)));
             }

@@ -62,6 +62,7 @@ fn run(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) -> Re
         | Op::ReplaceBytes { .. }
         | Op::Encapsulate { .. }
         | Op::Decapsulate { .. }
+        | Op::Translate { .. }
         | Op::Encrypt { .. }
         | Op::Decrypt { .. }
         | Op::LoadTag { .. }

@@ -50,7 +50,7 @@ pub(super) fn packet_op(
         Op::ReplaceBytes { ok, .. } | Op::Encrypt { ok, .. } | Op::Decrypt { ok, .. } => {
             replace_bytes(draft, visit, path, *ok, op)?;
         }
-        Op::Encapsulate { .. } | Op::Decapsulate { .. } => tunnel_op(draft, visit, path, op),
+        op if op.rewraps() => tunnel_op(draft, visit, path, op),
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
             draft.bind(path, *out, value);

@@ -1,4 +1,4 @@
-//! Outer headers that functions add and remove. Each change is made at once. Then only the parser
+//! Outer headers that functions add, remove and translate. Each change is made at once. Then only the parser
 //! knows the packet's headers, so the next function gets a program of its own for them.
 
 use super::build::Path;
@@ -15,6 +15,7 @@ use braid_packet::{FIELDS, Field, Header};
 pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, op: &Op) {
     let (inner, ok) = match op {
         Op::Encapsulate { inner, ok, .. } | Op::Decapsulate { inner, ok, .. } => (*inner, *ok),
+        Op::Translate { ok, .. } => (Inner::Packet, *ok),
         _ => return,
     };
     freshen(draft, path);

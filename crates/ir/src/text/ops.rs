@@ -49,6 +49,10 @@ fn outer(model: &Model, op: &Op) -> String {
             let of = of.as_ref().map(|of| format!(", {}", key(of))).unwrap_or_default();
             format!("decapsulate {} {}, {offset}{of}", name_of(INNERS, inner), last.name())
         }
+        Op::Translate { to, own, quoted, .. } => {
+            let all: Vec<_> = own.iter().chain(quoted.iter().flatten()).copied().collect();
+            format!("translate {} ({})", to.header().name(), values(&all))
+        }
         Op::Encrypt { key: of, number, offset, .. } => {
             format!("encrypt {offset}, {}, {number}", key(of))
         }
@@ -112,6 +116,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         }
         Op::Encapsulate { .. }
         | Op::Decapsulate { .. }
+        | Op::Translate { .. }
         | Op::Encrypt { .. }
         | Op::Decrypt { .. } => outer(model, op),
         Op::Extern { name, param: p, args, .. } => {

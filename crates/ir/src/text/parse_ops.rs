@@ -6,7 +6,7 @@ use super::scan::{Result, Scan};
 use crate::model::{
     Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
     NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
-    Target, Term, Ty, ValueId,
+    Target, Term, Ty, ValueId, Version,
 };
 use braid_packet::Header;
 
@@ -450,7 +450,9 @@ impl Parser<'_, '_> {
                 self.scan.expect("(")?;
                 Op::ReplaceBytes { ok: out, offset, old, new, words: self.values(")")? }
             }
-            "encapsulate" | "decapsulate" | "encrypt" | "decrypt" => self.outer(name, out)?,
+            "encapsulate" | "decapsulate" | "translate" | "encrypt" | "decrypt" => {
+                self.outer(name, out)?
+            }
             "in_strings" => {
                 let (param, len) = (self.param()?, self.comma_value()?);
                 self.scan.expect(",")?;
@@ -542,6 +544,21 @@ impl Parser<'_, '_> {
                 let (inner, last) = (self.inner()?, self.header()?);
                 let offset = self.comma_value()?;
                 Op::Decapsulate { ok, inner, last, offset, key: self.optional_key()? }
+            }
+            "translate" => {
+                let to = match self.header()? {
+                    Header::Ip4 => Version::Ip4,
+                    Header::Ip6 => Version::Ip6,
+                    _ => return self.scan.wrong("a packet is translated to `ip` or `ip6`"),
+                };
+                self.scan.expect("(")?;
+                let addresses = self.values(")")?;
+                let (own, quoted) = match addresses[..] {
+                    [src, dst] => ([src, dst], None),
+                    [src, dst, a, b] => ([src, dst], Some([a, b])),
+                    _ => return self.scan.wrong("`translate` takes two or four addresses"),
+                };
+                Op::Translate { ok, to, own, quoted }
             }
             "encrypt" => {
                 let (offset, key) = (self.value()?, self.cipher_key()?);

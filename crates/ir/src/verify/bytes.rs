@@ -2,7 +2,7 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{Area, Inner, Op, ValueId};
+use crate::model::{Area, Inner, Op, ValueId, Version};
 use braid_packet::{Header, tunnel};
 
 impl OpCheck<'_> {
@@ -57,6 +57,12 @@ impl OpCheck<'_> {
                 key.map_or(Ok(()), |key| self.cipher_key(key))?;
                 let is_right = tunnel::can_end(*last) && key.is_some() == (*last == Header::Esp);
                 if is_right { Ok(()) } else { Err(Problem::Outer) }
+            }
+            Op::Translate { ok, to, own, quoted } => {
+                self.width(*ok, 1)?;
+                let width = if *to == Version::Ip4 { 32 } else { 128 };
+                let mut all = own.iter().chain(quoted.iter().flatten());
+                all.try_for_each(|address| self.width(*address, width))
             }
             Op::Encrypt { ok, key, number, offset } => {
                 self.width(*ok, 1)?;

@@ -206,7 +206,7 @@ impl<'a> Facts<'a> {
                 self.forget(known, there);
             }
             Op::StoreBytes { area: Area::TcpOption(_), .. } => {}
-            Op::Encapsulate { .. } | Op::Decapsulate { .. } => {
+            Op::Encapsulate { .. } | Op::Decapsulate { .. } | Op::Translate { .. } => {
                 let all = Headers::of(braid_packet::HEADERS.iter().map(|(header, _)| *header));
                 let all = all.minus(Headers::with(Header::Pkt));
                 known.now = known.now.minus(all);

@@ -64,6 +64,7 @@ impl OpCheck<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. }
             | Op::Count { .. }
@@ -468,6 +469,7 @@ impl OpCheck<'_> {
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
+            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => self.of_bytes(op),
             Op::Count { row } => self.row(*row),

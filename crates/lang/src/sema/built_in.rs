@@ -84,6 +84,18 @@ const ALL: &[BuiltIn] = &[
               wrong, nothing changes and the statement after `else` runs.",
     },
     BuiltIn {
+        name: "to_ip4",
+        usage: "to_ip4(SRC, DST) else …\nto_ip4(SRC, DST, QUOTED_SRC, QUOTED_DST) else …",
+        doc: "Translates an IPv6 packet to IPv4 (RFC 7915), with these addresses. An ICMP error \
+              needs those of the packet that it quotes, too. If that is not possible, nothing \
+              changes and the statement after `else` runs.",
+    },
+    BuiltIn {
+        name: "to_ip6",
+        usage: "to_ip6(SRC, DST) else …\nto_ip6(SRC, DST, QUOTED_SRC, QUOTED_DST) else …",
+        doc: "Translates an IPv4 packet to IPv6, as `to_ip4` does the other way.",
+    },
+    BuiltIn {
         name: "spend",
         usage: "spend(BUCKET, SIZE, RATE, BURST) else …",
         doc: "Takes SIZE from a token bucket, which fills with RATE up to BURST. If it holds less, \

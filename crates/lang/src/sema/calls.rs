@@ -78,7 +78,7 @@ pub fn call(
             let (_, rule) = decide(lower, args, span)?;
             Some(Value::Scalar(rule, U32))
         }
-        "release" | "encrypt" | "decrypt" => {
+        "release" | "encrypt" | "decrypt" | "to_ip4" | "to_ip6" => {
             let message = format!("`{}` gives no value", name.text);
             lower.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, ""))
         }

@@ -57,6 +57,7 @@ mod state;
 mod stmt;
 pub(crate) mod stream;
 mod strings;
+mod translate;
 mod tunnel;
 pub(crate) mod types;
 mod unused;

@@ -6,7 +6,9 @@ use braid_ir::model::{Op, Term};
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS};
 use super::scope::{Binding, Value};
-use super::{assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send};
+use super::{
+    assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send, translate,
+};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
@@ -231,6 +233,11 @@ fn call_statement<'a>(
     let own = lower.scope.binding(&name.text);
     if bucket::is_spend(&lower.scope, &name.text) {
         return bucket::spend(lower, args, otherwise, call.span);
+    }
+    if own.is_none()
+        && let Some(to) = translate::version(&name.text)
+    {
+        return translate::translate(lower, (name, to), args, otherwise, call.span);
     }
     if own.is_none() && crypt::is_crypt(&name.text) {
         return crypt::payload(lower, name, args, otherwise, call.span);

@@ -202,6 +202,7 @@ fn step(names: Names<'_>, node: u16, what: &What, on: &Varying) -> String {
         What::Op(Op::Encapsulate { seal: Some(_), .. }) => format!("{name} encrypts the packet"),
         What::Op(Op::Encapsulate { .. }) => format!("{name} adds outer headers"),
         What::Op(Op::Decapsulate { .. }) => format!("{name} removes outer headers"),
+        What::Op(Op::Translate { .. }) => format!("{name} translates between IPv4 and IPv6"),
         What::Op(Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. }) => {
             format!("{name} adds or removes a TCP option")
         }
