@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 42] = [
+const ARGUMENTS: [(&str, &str); 43] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
@@ -55,6 +55,7 @@ const ARGUMENTS: [(&str, &str); 42] = [
     ("monitor", ""),
     ("mss_clamp", ""),
     ("napt", "public: 203.0.113.1"),
+    ("nat64", "public: 203.0.113.1"),
     ("policer", "rate: 1 Gbit/s"),
     ("port_knocking", ""),
     ("port_scan_detector", ""),

@@ -38,6 +38,7 @@ pub struct Addresses {
 ///
 /// Returns false, and changes nothing, if the packet
 /// - is not of the other version, has no IP right behind its link header, or is a jumbogram;
+/// - has an IPv4 header with a wrong checksum;
 /// - has an unexpired source route or a routing header with segments left, an authentication
 ///   header, or extension headers behind a fragment header;
 /// - is a fragment of ICMP, or a first fragment of UDP over IPv4 without a checksum;
@@ -60,6 +61,10 @@ pub fn translate(
     let Some(old) = data.get(at..l4).and_then(|bytes| Head::read(bytes, to.other())) else {
         return Ok(false);
     };
+    // A wrong checksum of the header would be gone with the header.
+    if to == Version::Ip6 && data.get(at..l4).is_some_and(|bytes| rfc1071(bytes) != 0) {
+        return Ok(false);
+    }
     let Some(proto) = to.protocol(old.proto) else { return Ok(false) };
     let header = Target { to, own: addresses.own };
     let captured = data.get(l4..end.min(data.len())).unwrap_or_default();

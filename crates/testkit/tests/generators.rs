@@ -33,7 +33,7 @@ fn kind(op: &Op) -> String {
 }
 
 /// The operations that generated programs must have.
-const NEEDED: [&str; 42] = [
+const NEEDED: [&str; 43] = [
     "Const",
     "Param",
     "ListLen",
@@ -63,6 +63,7 @@ const NEEDED: [&str; 42] = [
     "ReplaceBytes",
     "Encapsulate",
     "Decapsulate",
+    "Translate",
     "Encrypt",
     "Decrypt",
     "Extern",

@@ -405,7 +405,7 @@ impl Maker {
 
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
-        match self.below(23) {
+        match self.below(24) {
             0 => Op::Has { out: self.out(), header: self.header() },
             1 => Op::Load { out: self.out(), field: self.field() },
             2 => Op::LoadEntry { out: self.out(), field: self.field() },
@@ -438,6 +438,11 @@ impl Maker {
                 let (inner, last) = (self.inner(), self.header());
                 let key = if self.coin() { Some(self.cipher_key(a)) } else { None };
                 Op::Decapsulate { ok: self.out(), inner, last, offset: a, key }
+            }
+            23 => {
+                let to = self.pick(&[Version::Ip4, Version::Ip6]);
+                let quoted = if self.coin() { Some([a, a]) } else { None };
+                Op::Translate { ok: self.out(), to, own: [a, a], quoted }
             }
             21 => Op::Encrypt { ok: self.out(), key: self.cipher_key(a), number: a, offset: a },
             22 => Op::Decrypt { ok: self.out(), key: self.cipher_key(a), offset: a },

@@ -115,6 +115,13 @@ fn wrong_checksums_stay_wrong() {
 }
 
 #[test]
+fn wrong_header_is_refused() {
+    let mut packet = packet(Version::Ip4, 17, &udp(b"x"));
+    packet.data_mut()[22] ^= 1;
+    refused(packet, Version::Ip6, TO6);
+}
+
+#[test]
 fn missing_checksum_of_udp_is_computed() {
     let mut packet = packet(Version::Ip4, 17, &udp(b"without"));
     packet.data_mut()[40..42].fill(0);

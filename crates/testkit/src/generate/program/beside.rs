@@ -156,6 +156,36 @@ pub(super) const UNWRAP: &str = "nf unwrap() {
 }
 ";
 
+/// A function with IPv4 at one side and IPv6 at the other: `up` is 1 if IPv4 is on the left.
+pub(super) const SIIT: &str = "nf siit(up: u8) {
+  fn low(addr: ip6) -> ip4 = ip4(u32(u128(addr) & 0xffff_ffff));
+  fn high(addr: ip4) -> ip6 = ip6(0x64ff9b << 96 | u128(addr));
+  fn outward() -> bool = forward and up == 1 or backward and up == 0;
+  match {
+    outward() and has quoted.ip => {
+      to_ip6(high(ip.src), high(ip.dst), high(quoted.ip.src), high(quoted.ip.dst))
+          else drop \"not translated\";
+      output;
+    }
+    outward() and has ip => {
+      to_ip6(high(ip.src), high(ip.dst)) else drop \"not translated\";
+      output;
+    }
+    has quoted.ip6 and not outward() => {
+      to_ip4(low(ip6.src), low(ip6.dst), low(quoted.ip6.src), low(quoted.ip6.dst))
+          else drop \"not translated\";
+      if has ip and ip.df == 0 { ip.id = 7; }
+      output;
+    }
+    has ip6 and not outward() => {
+      to_ip4(low(ip6.src), low(ip6.dst)) else drop \"not translated\";
+      output;
+    }
+    else => output;
+  }
+}
+";
+
 /// A function for the end of a path, with a port `side` that leads out of the chain.
 pub(super) const TAP: &str = "nf tap(least: port) {
   port side;

@@ -134,6 +134,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     // What comes out of a tunnel belongs to the worker of the packet that came in.
     if rng.one_in(if workers > 1 { 2 } else { 5 }) {
         tunnel(rng, &mut program, &mut nodes, &mut stops);
+    } else if rng.one_in(6) {
+        translate(rng, &mut program, &mut nodes, &mut stops);
     }
     let _ = write!(
         program.source,
@@ -232,6 +234,18 @@ fn tunnel(rng: &mut Rng, program: &mut Program, nodes: &mut String, stops: &mut 
     if rng.one_in(2) {
         wrap(rng, program, nodes, "begins");
         stops.insert(0, "begins".to_owned());
+    }
+}
+
+/// Adds functions that make IPv4 packets IPv6 packets for a part of the path, or up to its end.
+fn translate(rng: &mut Rng, program: &mut Program, nodes: &mut String, stops: &mut Vec<String>) {
+    program.source += beside::SIIT;
+    nodes.push_str("six = siit(up: 1);\n");
+    let from = rng.below(2);
+    stops.insert(from, "six".to_owned());
+    if rng.one_in(2) {
+        nodes.push_str("four = siit(up: 0);\n");
+        stops.insert(from + 1 + rng.below(stops.len() - from), "four".to_owned());
     }
 }
 

@@ -293,7 +293,7 @@ impl Stmts<'_> {
         let eth = "eth { src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02 }";
         let keys = self.pieces.params.iter().find(|param| param.kind == ParamKind::Keys);
         let number = self.rng.range(1, 3);
-        let change = match (self.rng.below(9), keys) {
+        let change = match (self.rng.below(11), keys) {
             (7, Some(keys)) => format!(
                 "push {ip}, esp {{ spi: {number}, seq: 9, keys: {}, iv: u64({id}) }}",
                 keys.name
@@ -305,8 +305,10 @@ impl Stmts<'_> {
         scope.headers.clear();
     }
 
-    /// Adds or removes outer headers without encryption.
+    /// Adds, removes or translates outer headers without encryption.
     fn plain_tunnel(&mut self, kind: usize, (ip, eth, id): (&str, &str, &str)) -> String {
+        let low = |number: u8| format!("ip4(u32({id}) + {number})");
+        let high = |number: u8| format!("ip6(u128({id}) + {number})");
         match kind {
             0 => format!("push {ip}"),
             1 => format!("push {ip}, gre {{ key: u32({id}) }}"),
@@ -314,6 +316,10 @@ impl Stmts<'_> {
             3 => "push mpls { label: 7 }".to_owned(),
             4 => "pop ip, gre".to_owned(),
             5 => "pop eth, ip, udp, vxlan".to_owned(),
+            7 => format!("to_ip4({}, {}, {}, {})", low(1), low(2), low(3), low(4)),
+            8 => format!("to_ip6({}, {}, {}, {})", high(1), high(2), high(3), high(4)),
+            9 => format!("to_ip4({}, 192.0.2.2)", low(0)),
+            10 => format!("to_ip6({}, 2001:db8::2)", high(0)),
             _ => "pop ip".to_owned(),
         }
     }
