@@ -222,6 +222,17 @@ fn options_have_a_value_or_none() {
 }
 
 #[test]
+fn options_have_a_name() {
+    for option in [":\"/a\";", ":1;", ":;", "::;", " : a;", ":"] {
+        let wanted = Some(("option".to_owned(), Cause::Wrong));
+        assert_eq!(refused(&format!("content:\"a\"; {option}")), wanted, "{option}");
+    }
+    let begin = "alert tcp any any -> any any (content:\"a\"; ";
+    let refused = &load(&format!("{begin}:\"/a\"; sid:1;)")).refused[0];
+    assert_eq!((refused.at, refused.why.as_str()), (begin.len(), "its name is missing"));
+}
+
+#[test]
 fn what_is_no_line_is_wrong() {
     for (line, name) in [
         ("alert tcp any any -> any any", "rule"),

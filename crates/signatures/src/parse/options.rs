@@ -102,8 +102,11 @@ const VALUED: &[&str] = &[
 /// Options without a value, beside buffers.
 const BARE: &[&str] = &["noalert", "nocase", "startswith", "endswith", "rawbytes"];
 
-/// Verifies that an option has a value if it needs one, and none if it has none.
-fn verify_value(name: &str, value: Option<&str>) -> Result<(), Fault> {
+/// Verifies that an option has a name, a value if it needs one, and none if it has none.
+fn verify(name: &str, value: Option<&str>) -> Result<(), Fault> {
+    if name.is_empty() {
+        return Err(Fault::wrong("option", "its name is missing"));
+    }
     let is_buffer = || BUFFERS.iter().any(|(of, sticky, _)| *of == name || *sticky == name);
     if VALUED.contains(&name) && value.is_none_or(str::is_empty) {
         return Err(Fault::wrong(name, "its value is missing"));
@@ -147,7 +150,7 @@ impl<'a> Options<'a> {
                 None => (option, None),
             };
             let place = begin + at;
-            verify_value(name, value).map_err(|fault| fault.at(place))?;
+            verify(name, value).map_err(|fault| fault.at(place))?;
             match (name, value) {
                 ("classtype", Some(value)) => class = Some(value.to_ascii_lowercase()),
                 ("priority", Some(value)) => {
