@@ -265,6 +265,15 @@ fn refusals_have_places_and_leave_the_other_rules() {
 }
 
 #[test]
+fn refusals_have_places_behind_a_byte_order_mark() {
+    for begin in ["\u{feff}", "\u{feff} ", "\u{feff}\u{feff}\t"] {
+        let before = format!("{begin}alert tcp any any -> any any (");
+        let refused = load(&format!("{before}dsize:5; sid:1;)")).refused;
+        assert_eq!((refused[0].at, refused[0].name.as_str()), (before.len(), "dsize"), "{begin:?}");
+    }
+}
+
+#[test]
 fn refusals_have_the_place_of_their_option() {
     let tests = "content:\"a\"; ".repeat(64);
     for (head, before, option) in [

@@ -73,7 +73,8 @@ struct Loader {
 
 impl Loader {
     fn line(&mut self, line: u32, whole: &str) {
-        let text = whole.trim_start_matches('\u{feff}').trim();
+        let begin = whole.trim_start_matches('\u{feff}').trim_start();
+        let text = begin.trim_end();
         if text.is_empty() || text.starts_with('#') {
             return;
         }
@@ -92,7 +93,7 @@ impl Loader {
         match taken {
             Ok(()) => self.lines.push(text.to_owned()),
             Err(Fault { cause, name, why, at }) => {
-                let at = whole.len() - whole.trim_start().len() + at.unwrap_or(0);
+                let at = whole.len() - begin.len() + at.unwrap_or(0);
                 let text = whole.to_owned();
                 self.refused.push(Refused { line, at, cause, name, why, text });
             }
