@@ -214,11 +214,9 @@ impl ExecContext<'_> {
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
-            | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. }
-            | Op::Translate { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => return bytes_op(self.params, work, values, op),
+            op if op.rewraps() => return bytes_op(self.params, work, values, op),
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
                 work.emissions.push(Emission { dest: *port, packet, created: false });

@@ -70,6 +70,13 @@ pub(crate) fn change(packet: &mut Packet, layout: &Layout, more: usize, less: us
     behind
 }
 
+/// The place of the EtherType behind the VLAN tags. `None` if a length is there instead.
+pub(crate) fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
+    let at = layout.ether_type_at();
+    let is_type = number16(packet, at) > usize::from(MOST_LENGTH);
+    (layout.has(Header::Eth) && is_type).then_some(at)
+}
+
 /// The 16-bit number at an offset of the packet.
 pub(crate) fn number16(packet: &Packet, at: usize) -> usize {
     let bytes = packet.data().get(at..).and_then(|tail| tail.first_chunk::<2>());

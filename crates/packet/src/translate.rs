@@ -8,17 +8,16 @@ use crate::bytes::Cut;
 use crate::checksum::{self, Delta, Sum16, rfc1071};
 use crate::field::Header;
 use crate::layout::Layout;
-use crate::lengths::write;
+use crate::lengths::{direct_type, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
-use crate::tunnel::direct_type;
 use crate::wire::{ether_type, icmp, proto, tcp, udp};
 
 mod head;
 mod messages;
 
-use head::Head;
 pub use head::Version;
+use head::{Head, number};
 
 /// The longest ICMP error, from its IP header on: for IPv4 (RFC 1812 §4.3.2.3) and for IPv6 (RFC
 /// 4443 §2.4).
@@ -303,12 +302,6 @@ fn pseudo6(addresses: [u128; 2], len: usize, proto: u8) -> Sum16 {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     let sum = Sum16::default().with_word(len).with_word(proto.into());
     addresses.iter().fold(sum, |sum, address| sum.with(&address.to_be_bytes()))
-}
-
-/// The 16-bit number at an offset.
-fn number(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
-    Some(u16::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::bytes::{self, Cut};
 use crate::checksum::{Sum16, rfc1071};
 use crate::field::{Base, Field, Header, Where};
 use crate::layout::Layout;
-use crate::lengths::{number16, write};
+use crate::lengths::{direct_type, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
 use crate::translate::{self, Addresses, Version};
@@ -188,13 +188,6 @@ fn carried(packet: &Packet, layout: &Layout, inner: Inner) -> Option<Carried> {
         return None;
     };
     Some(Carried { at, len: end.checked_sub(at)?, kind, type_at })
-}
-
-/// The place of the EtherType behind the VLAN tags. `None` if a length is there instead.
-pub(crate) fn direct_type(packet: &Packet, layout: &Layout) -> Option<usize> {
-    let at = layout.ether_type_at();
-    let is_type = number16(packet, at) > usize::from(ether_type::MOST_LENGTH);
-    (layout.has(Header::Eth) && is_type).then_some(at)
 }
 
 /// The start of outer headers that are filled in.

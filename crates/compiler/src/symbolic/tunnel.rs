@@ -1,5 +1,5 @@
-//! Outer headers that functions add, remove and translate. Each change is made at once. Then only the parser
-//! knows the packet's headers, so the next function gets a program of its own for them.
+//! Outer headers that functions add, remove and translate. Each change is made at once. Then only
+//! the parser knows the packet's headers, so the next function gets a program of its own for them.
 
 use super::build::Path;
 use super::draft::Draft;

@@ -1,12 +1,12 @@
 //! Parses programs: blocks, operations, terminators.
 
 use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, TERMS, by_name, resolve};
-use super::parse_value::{field, searched, set, stream_field, ty};
+use super::parse_value::{field, searched, set, stream_field, ty, version};
 use super::scan::{Result, Scan};
 use crate::model::{
     Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
     NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
-    Target, Term, Ty, ValueId, Version,
+    Target, Term, Ty, ValueId,
 };
 use braid_packet::Header;
 
@@ -318,7 +318,7 @@ impl Parser<'_, '_> {
                 let (option, values) = self.option()?;
                 Op::PushOption { option, values }
             }
-            "pop_option" => Op::PopOption { option: self.header()? },
+            "pop_option" => Op::PopOption { option: header(self.scan)? },
             "delete" => {
                 let (state, key) = self.entry()?;
                 Op::StateDelete { state, key }
@@ -372,7 +372,7 @@ impl Parser<'_, '_> {
 
     /// A TCP option with its values.
     fn option(&mut self) -> Result<(Header, Vec<ValueId>)> {
-        let option = self.header()?;
+        let option = header(self.scan)?;
         self.scan.expect("(")?;
         Ok((option, self.scan.items(")", |scan| scan.id("v").map(ValueId))?))
     }
@@ -430,8 +430,8 @@ impl Parser<'_, '_> {
                 Op::Select { out, cond, a, b: self.comma_value()? }
             }
             "in" => self.in_set(out)?,
-            "has" => Op::Has { out, header: self.header()? },
-            "has_room" => Op::HasRoom { out, option: self.header()? },
+            "has" => Op::Has { out, header: header(self.scan)? },
+            "has_room" => Op::HasRoom { out, option: header(self.scan)? },
             "load" => Op::Load { out, field: field(self.scan)? },
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
             "native" => Op::Native { out },
@@ -541,24 +541,18 @@ impl Parser<'_, '_> {
                 Op::Encapsulate { ok, inner, parts, len, words, seal }
             }
             "decapsulate" => {
-                let (inner, last) = (self.inner()?, self.header()?);
+                let (inner, last) = (self.inner()?, header(self.scan)?);
                 let offset = self.comma_value()?;
                 Op::Decapsulate { ok, inner, last, offset, key: self.optional_key()? }
             }
             "translate" => {
-                let to = match self.header()? {
-                    Header::Ip4 => Version::Ip4,
-                    Header::Ip6 => Version::Ip6,
-                    _ => return self.scan.wrong("a packet is translated to `ip` or `ip6`"),
-                };
+                let to = version(self.scan)?;
                 self.scan.expect("(")?;
-                let addresses = self.values(")")?;
-                let (own, quoted) = match addresses[..] {
-                    [src, dst] => ([src, dst], None),
-                    [src, dst, a, b] => ([src, dst], Some([a, b])),
-                    _ => return self.scan.wrong("`translate` takes two or four addresses"),
-                };
-                Op::Translate { ok, to, own, quoted }
+                match self.values(")")?[..] {
+                    [a, b] => Op::Translate { ok, to, own: [a, b], quoted: None },
+                    [a, b, c, d] => Op::Translate { ok, to, own: [a, b], quoted: Some([c, d]) },
+                    _ => return self.scan.wrong("a translation takes two or four addresses"),
+                }
             }
             "encrypt" => {
                 let (offset, key) = (self.value()?, self.cipher_key()?);
@@ -593,10 +587,6 @@ impl Parser<'_, '_> {
             Some(inner) => Ok(inner),
             None => self.scan.wrong(format!("a tunnel carries a frame or a packet, not `{name}`")),
         }
-    }
-
-    fn header(&mut self) -> Result<Header> {
-        header(self.scan)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::names::{POOL_ORDERS, by_name, resolve};
 use super::scan::{Result, Scan};
-use crate::model::{EventTy, Kind, Model, ParamId, ParamTy, PoolOrder, Setting, Ty, Word};
+use crate::model::{EventTy, Kind, Model, ParamId, ParamTy, PoolOrder, Setting, Ty, Version, Word};
 use crate::routes::RouteTable;
 use crate::show::NAMED_KINDS;
 use crate::stream::{StreamField, StreamText};
@@ -20,6 +20,15 @@ pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
     match Field::by_name(name) {
         Some(field) => Ok(field),
         None => scan.wrong(format!("no field `{name}`")),
+    }
+}
+
+/// A version of IP, by the name of its header.
+pub(super) fn version(scan: &mut Scan<'_>) -> Result<Version> {
+    let name = scan.word()?;
+    match [Version::Ip4, Version::Ip6].into_iter().find(|of| of.header().name() == name) {
+        Some(version) => Ok(version),
+        None => scan.wrong(format!("a packet is translated to `ip` or `ip6`, not to `{name}`")),
     }
 }
 

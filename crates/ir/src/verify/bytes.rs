@@ -60,9 +60,7 @@ impl OpCheck<'_> {
             }
             Op::Translate { ok, to, own, quoted } => {
                 self.width(*ok, 1)?;
-                let width = if *to == Version::Ip4 { 32 } else { 128 };
-                let mut all = own.iter().chain(quoted.iter().flatten());
-                all.try_for_each(|address| self.width(*address, width))
+                self.addresses(*to, own.iter().chain(quoted.iter().flatten()))
             }
             Op::Encrypt { ok, key, number, offset } => {
                 self.width(*ok, 1)?;
@@ -77,6 +75,12 @@ impl OpCheck<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the widths of addresses of a version of IP.
+    fn addresses<'a>(&self, of: Version, all: impl Iterator<Item = &'a ValueId>) -> Checked {
+        let width = if of == Version::Ip4 { 32 } else { 128 };
+        all.copied().try_for_each(|address| self.width(address, width))
     }
 }
 

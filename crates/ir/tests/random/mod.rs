@@ -403,6 +403,11 @@ impl Maker {
         KeyRef { keys: self.param_id(), number }
     }
 
+    fn translation(&mut self, a: ValueId) -> Op {
+        let to = self.pick(&[Version::Ip4, Version::Ip6]);
+        Op::Translate { ok: self.out(), to, own: [a, a], quoted: self.coin().then_some([a, a]) }
+    }
+
     fn packet_op(&mut self) -> Op {
         let a = self.value_id();
         match self.below(24) {
@@ -439,11 +444,7 @@ impl Maker {
                 let key = if self.coin() { Some(self.cipher_key(a)) } else { None };
                 Op::Decapsulate { ok: self.out(), inner, last, offset: a, key }
             }
-            23 => {
-                let to = self.pick(&[Version::Ip4, Version::Ip6]);
-                let quoted = if self.coin() { Some([a, a]) } else { None };
-                Op::Translate { ok: self.out(), to, own: [a, a], quoted }
-            }
+            23 => self.translation(a),
             21 => Op::Encrypt { ok: self.out(), key: self.cipher_key(a), number: a, offset: a },
             22 => Op::Decrypt { ok: self.out(), key: self.cipher_key(a), offset: a },
             16 => {

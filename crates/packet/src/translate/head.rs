@@ -1,6 +1,5 @@
 //! The network headers of a packet of either version, as far as both versions have the same.
 
-use super::number;
 use crate::checksum::rfc1071;
 use crate::field::Header;
 use crate::wire::{ipv4, ipv6, proto};
@@ -276,6 +275,12 @@ fn is_routed(mut options: &[u8]) -> bool {
         options = options.get(len..).unwrap_or_default();
     }
     false
+}
+
+/// The 16-bit number at an offset.
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_be_bytes(*bytes))
 }
 
 fn address4(bytes: &[u8], at: usize) -> Option<u128> {

@@ -1,7 +1,6 @@
 //! Which ICMP message stands for which ICMPv6 message (RFC 7915 §4.2, §5.2).
 
-use super::head::{Head, Version};
-use super::number;
+use super::head::{Head, Version, number};
 use crate::wire::icmp;
 
 /// The least MTU of an IPv6 link.

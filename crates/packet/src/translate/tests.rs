@@ -1,3 +1,5 @@
+//! Tests of the translation. Expected bytes are built from the fields that RFC 7915 names.
+
 use super::*;
 use crate::checksum::verify;
 use crate::field::Field;
