@@ -94,7 +94,17 @@ fn arithmetic(
     expect: Option<Ty>,
     span: Span,
 ) -> Option<Value> {
-    let (x, y) = (lower.value(a, expect), lower.value(b, expect));
+    // The width of a complement is that of the other side: `ip.tos & ~3`.
+    let is_open = |side: &Expr| matches!(side.kind, ExprKind::Complement(_));
+    let of = |value: &Option<Value>| value.as_ref().and_then(Value::scalar_ty).flatten();
+    let (x, y) = if is_open(a) && !is_open(b) {
+        let y = lower.value(b, expect);
+        (lower.value(a, of(&y).or(expect)), y)
+    } else {
+        let x = lower.value(a, expect);
+        let wide = if is_open(b) { of(&x).or(expect) } else { expect };
+        (x, lower.value(b, wide))
+    };
     operators::combine(lower, op, (x?, a.span), (y?, b.span), span)
 }
 

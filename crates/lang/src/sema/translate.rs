@@ -3,7 +3,6 @@
 
 use braid_ir::model::{Op, ValueId, Version};
 
-use super::calls::arguments;
 use super::lower::Lower;
 use super::needs;
 use super::types::{BOOL, IP4, IP6};
@@ -27,11 +26,18 @@ pub fn translate<'a>(
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
-    let (own, quoted): ([&Expr; 2], Option<[&Expr; 2]>) = if args.len() > 2 {
-        let [src, dst, quoted_src, quoted_dst] = arguments(lower, args, span, &name.text)?;
-        ([src, dst], Some([quoted_src, quoted_dst]))
-    } else {
-        (arguments(lower, args, span, &name.text)?, None)
+    let (own, quoted) = match args {
+        [src, dst] => ([&src.value, &dst.value], None),
+        [src, dst, quoted_src, quoted_dst] => {
+            ([&src.value, &dst.value], Some([&quoted_src.value, &quoted_dst.value]))
+        }
+        _ => {
+            let message = format!("`{}` takes 2 or 4 arguments, found {}", name.text, args.len());
+            let wrong = Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, "");
+            let help = "give the source and the destination, then those of the packet that an ICMP \
+                        error quotes";
+            return lower.fail(wrong.help(help));
+        }
     };
     if !needs::packet(lower, span) {
         return None;
