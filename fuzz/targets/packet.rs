@@ -1,7 +1,9 @@
 #![no_main]
-//! Parses packets, reads and writes every field, changes VLAN tags, reads flow keys, and builds new
-//! packets.
+//! Parses packets, reads and writes every field, changes VLAN tags, reads flow keys, builds new
+//! packets, and translates packets to the other version of IP.
 
+use braid_packet::checksum::verify;
+use braid_packet::translate::{Addresses, Version, translate};
 use braid_packet::{Access, FIELDS, HEADERS, Link, Packet};
 use libfuzzer_sys::fuzz_target;
 
@@ -39,4 +41,19 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(tagged.data(), packet.data());
     }
     let _ = packet.to_string();
+    for to in [Version::Ip4, Version::Ip6] {
+        let addresses = Addresses { own: [1, 2], quoted: Some([3, 4]) };
+        let mut other = packet.clone();
+        match translate(&mut other, &layout, to, addresses) {
+            Ok(true) => {
+                let now = other.parse();
+                assert!(now.has(to.header()) && now.malformed().is_none() >= layout.malformed().is_none());
+                assert_ne!(verify(&other, &now).ip, Some(false));
+                // What was right stays right.
+                let (was, is) = (verify(&packet, &layout).transport, verify(&other, &now).transport);
+                assert!(is != Some(false) || was == Some(false), "{other}");
+            }
+            Ok(false) | Err(_) => assert_eq!(other, packet),
+        }
+    }
 });

@@ -41,7 +41,7 @@ pub struct Addresses {
 /// - has an unexpired source route or a routing header with segments left, an authentication
 ///   header, or extension headers behind a fragment header;
 /// - is a fragment of ICMP, or a first fragment of UDP over IPv4 without a checksum;
-/// - has a protocol whose meaning depends on the version (IGMP, DCCP, UDP-Lite, extension headers);
+/// - has a protocol whose meaning depends on the version (IGMP, extension headers);
 /// - is an ICMP message without a counterpart, or an ICMP error with a wrong checksum;
 /// - is an ICMP error, and there are no `quoted` addresses;
 /// - would get too long.
@@ -160,28 +160,21 @@ impl Message<'_> {
         if is_icmp && old.is_part() {
             return Ok(None);
         }
-        let sum = match old.proto {
-            _ if old.is_later() => return Ok(Some(Change::None)),
-            proto::TCP => tcp::SUM,
-            proto::UDP => udp::SUM,
-            proto::ICMP | proto::ICMP6 => icmp::SUM,
-            _ => return Ok(Some(Change::None)),
-        };
-        let need = if is_icmp { icmp::LEN } else { sum.at + 2 };
+        let Some((at, need)) = old.sum() else { return Ok(Some(Change::None)) };
         if self.len < need {
             return Ok(None);
         }
-        let Some(checksum) = self.bytes.get(..need).and_then(|b| number(b, sum.at)) else {
+        let Some(checksum) = self.bytes.get(..need).and_then(|bytes| number(bytes, at)) else {
             return Err(Cut);
         };
         if is_icmp {
             return self.icmp(old, new, quoted);
         }
-        if sum.is_udp() && checksum == 0 && new.to == Version::Ip6 {
+        let is_udp = old.proto == proto::UDP;
+        if is_udp && checksum == 0 && new.to == Version::Ip6 {
             return self.missing_sum(old, new.own);
         }
-        let delta = Delta::of(new.pseudo().with(&old.complement()).folded());
-        Ok(Some(Change::Sum(sum.at, delta, sum.is_udp())))
+        Ok(Some(Change::Sum(at, old.delta(new), is_udp)))
     }
 
     /// The checksum of UDP over IPv6, where the IPv4 packet has none (RFC 7915 §4.5).
@@ -271,6 +264,23 @@ impl Target {
 }
 
 impl Head {
+    /// The place of the checksum in the message, and the number of bytes that its change needs.
+    /// `None` if no checksum depends on the addresses.
+    fn sum(&self) -> Option<(usize, usize)> {
+        match self.proto {
+            _ if self.is_later() => None,
+            proto::TCP => Some((tcp::CHECKSUM, tcp::CHECKSUM + 2)),
+            proto::UDP | proto::DCCP | proto::UDP_LITE => Some((udp::CHECKSUM, udp::LEN)),
+            proto::ICMP | proto::ICMP6 => Some((icmp::CHECKSUM, icmp::LEN)),
+            _ => None,
+        }
+    }
+
+    /// The difference of a checksum that covers the addresses.
+    fn delta(&self, new: Target) -> Delta {
+        Delta::of(new.pseudo().with(&self.complement()).folded())
+    }
+
     /// The packet that an ICMP error quotes, with a header of the other version. `None` if it
     /// cannot be translated.
     fn quoted_as(&self, quote: &[u8], new: Target) -> Option<Vec<u8>> {
@@ -279,19 +289,20 @@ impl Head {
         let behind = quote.get(self.len..)?;
         let mut body = behind.get(..self.body).unwrap_or(behind).to_vec();
         let message = Message { bytes: &body, len: self.body };
-        let is_unsummed = self.proto == proto::UDP && number(&body, udp::CHECKSUM) == Some(0);
         // A quote may end anywhere, so none of its bytes may be needed.
-        match message.change(self, new, None) {
-            _ if is_unsummed => {}
-            Ok(None) => return None,
-            Err(Cut) | Ok(Some(Change::None | Change::Put(..) | Change::Replace(_))) => {}
-            Ok(Some(Change::Sum(at, delta, udp))) => {
-                checksum::update(&mut body, at, delta, udp);
+        if matches!(self.proto, proto::ICMP | proto::ICMP6) {
+            if self.is_part() || self.body < icmp::LEN {
+                return None;
             }
-            Ok(Some(Change::Kind(kind, delta))) => {
+            if let Some(kind) = body.first().copied() {
+                let echo = messages::echo(kind, new.to)?;
+                let delta = message.echo_delta(self, new, (kind, echo));
                 checksum::update(&mut body, icmp::CHECKSUM, delta, false);
-                *body.first_mut()? = kind;
+                *body.first_mut()? = echo;
             }
+        } else if let Some((at, _)) = self.sum() {
+            let is_udp = self.proto == proto::UDP;
+            checksum::update(&mut body, at, self.delta(new), is_udp);
         }
         Some([header.get(..len)?, &body].concat())
     }

@@ -25,11 +25,9 @@ const OFFSET: u16 = 0x1fff;
 /// Options of IPv4 that route the packet: loose and strict source route.
 const SOURCE_ROUTES: [u8; 2] = [131, 137];
 /// Protocols whose meaning depends on the version of IP. Both versions of ICMP are not among them.
-/// IGMP, DCCP, UDP-Lite, and what IPv6 has as extension headers.
-const OF_VERSION: [u8; 10] = [
-    2,
-    33,
-    136,
+/// IGMP, and what IPv6 has as extension headers.
+const OF_VERSION: [u8; 9] = [
+    proto::IGMP,
     proto::HOP_BY_HOP,
     proto::ROUTING,
     proto::FRAGMENT,
@@ -37,6 +35,7 @@ const OF_VERSION: [u8; 10] = [
     proto::DESTINATION,
     proto::MOBILITY,
     proto::HIP,
+    proto::SHIM6,
 ];
 
 impl Version {
@@ -71,7 +70,7 @@ impl Version {
         match (self, other) {
             (Version::Ip4, proto::ICMP6) => Some(proto::ICMP),
             (Version::Ip6, proto::ICMP) => Some(proto::ICMP6),
-            (_, proto::ICMP | proto::ICMP6 | proto::SHIM6) => None,
+            (_, proto::ICMP | proto::ICMP6) => None,
             _ => (!OF_VERSION.contains(&other)).then_some(other),
         }
     }
@@ -193,6 +192,12 @@ impl Head {
     /// The number of bytes from the header's start on.
     pub(super) fn total(&self) -> usize {
         self.len + self.body
+    }
+
+    /// By how many bytes an IPv6 header is longer than the IPv4 header that stands for it.
+    pub(super) fn excess(&self) -> u32 {
+        let fragment = if self.fragment.is_some() { FRAGMENT } else { 0 };
+        u32::try_from(ipv6::LEN + fragment - ipv4::LEN).unwrap_or(u32::MAX)
     }
 
     /// The complements of the addresses, one behind the other.

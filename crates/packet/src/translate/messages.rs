@@ -5,10 +5,13 @@ use crate::wire::icmp;
 
 /// The least MTU of an IPv6 link.
 const LEAST_MTU6: u32 = 1280;
+/// The least MTU that a router may tell of.
+const LEAST_MTU4: usize = 68;
 /// By how much an IPv6 header is longer than an IPv4 header.
 const LONGER: u32 = 20;
 /// The MTUs that are tried one after the other, where a router does not say its own (RFC 1191 §7).
-const PLATEAUS: [usize; 11] = [65535, 32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296, 68];
+const PLATEAUS: [usize; 11] =
+    [65535, 32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296, LEAST_MTU4];
 
 /// The type that an echo request or reply gets in this version. `None` for other messages.
 pub(super) fn echo(kind: u8, to: Version) -> Option<u8> {
@@ -44,7 +47,7 @@ pub(super) fn error(
 ) -> Option<(u8, u8, u32)> {
     match to {
         Version::Ip6 => to_icmp6((kind, code), message, quoted.total()),
-        Version::Ip4 => to_icmp4((kind, code), message),
+        Version::Ip4 => to_icmp4((kind, code), message, quoted.excess()),
     }
 }
 
@@ -54,7 +57,7 @@ fn to_icmp6((kind, code): (u8, u8), message: &[u8], total: usize) -> Option<(u8,
         (3, 3) => (1, 4, 0),
         (3, 4) => {
             let mtu = match number(message, icmp::REST + 2)? {
-                0 => *PLATEAUS.iter().find(|plateau| **plateau < total)?,
+                0 => *PLATEAUS.iter().find(|plateau| **plateau < total).unwrap_or(&LEAST_MTU4),
                 mtu => mtu.into(),
             };
             (2, 0, (u32::try_from(mtu).ok()? + LONGER).max(LEAST_MTU6))
@@ -79,14 +82,14 @@ fn to_icmp6((kind, code): (u8, u8), message: &[u8], total: usize) -> Option<(u8,
     })
 }
 
-fn to_icmp4((kind, code): (u8, u8), message: &[u8]) -> Option<(u8, u8, u32)> {
+fn to_icmp4((kind, code): (u8, u8), message: &[u8], excess: u32) -> Option<(u8, u8, u32)> {
     let rest = message.get(icmp::REST..)?.first_chunk::<4>()?;
     let rest = u32::from_be_bytes(*rest);
     Some(match (kind, code) {
         (1, 0 | 2 | 3) => (3, 1, 0),
         (1, 1) => (3, 10, 0),
         (1, 4) => (3, 3, 0),
-        (2, _) => (3, 4, rest.saturating_sub(LONGER).min(u16::MAX.into())),
+        (2, _) => (3, 4, rest.saturating_sub(excess).min(u16::MAX.into())),
         (3, _) => (11, code, 0),
         (4, 0) => {
             let pointer = match rest {

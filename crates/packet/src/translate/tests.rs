@@ -223,7 +223,7 @@ fn extensions_are_left_out_and_routes_refused() {
 
 #[test]
 fn what_has_no_counterpart_is_refused() {
-    for proto in [2, 33, 51, 58, 60, 136, 140] {
+    for proto in [2, 51, 58, 60, 135, 139, 140] {
         refused(packet(Version::Ip4, proto, &[0; 40]), Version::Ip6, TO6);
     }
     for message in [vec![13, 0, 0, 0, 0, 0, 0, 0], vec![8, 0, 0]] {
@@ -320,12 +320,59 @@ fn errors_and_what_they_quote_are_translated() {
 
 #[test]
 fn missing_mtu_is_the_next_plateau() {
-    for (total, mtu) in [(1500, 1512), (1006, 1280), (576, 1280), (40_000, 32_020)] {
+    for (total, mtu) in [(1500, 1512), (1006, 1280), (40, 1280), (40_000, 32_020)] {
         let header = header4(17, total - 20, [V4[1], V4[0]], 0);
         let message = [&[3, 4, 0, 0, 0, 0, 0, 0], &header[..], &[0; 8]].concat();
         let mut packet = packet(Version::Ip4, 1, &message);
         done(&mut packet, Version::Ip6, TO6);
         assert_eq!(packet.data()[58..62], u32::try_from(mtu).unwrap().to_be_bytes());
+    }
+}
+
+#[test]
+fn mtu_leaves_room_for_a_fragment_header() {
+    let datagram = [&[17, 0, 0, 1, 0, 0, 0, 9], &udp(&[1; 8])[..]].concat();
+    let quote = packet_bytes(Version::Ip6, [V6[1], V6[0]], 44, &datagram);
+    let mut packet = packet(Version::Ip6, 58, &[&[2, 0, 0, 0, 0, 0, 5, 220], &quote[..]].concat());
+    done(&mut packet, Version::Ip4, TO4);
+    assert_eq!(packet.data()[38..42], 1472_u32.to_be_bytes());
+}
+
+#[test]
+fn quoted_message_that_is_cut_is_translated_or_refused() {
+    let about = |message: &[u8], kept: usize| {
+        let quote = packet_bytes(Version::Ip4, [V4[1], V4[0]], 1, message);
+        let kept = &quote[..20 + kept];
+        packet(Version::Ip4, 1, &[&[11, 0, 0, 0, 0, 0, 0, 0], kept].concat())
+    };
+    let whole = packet_bytes(Version::Ip6, [V6[1], V6[0]], 58, &echo(128));
+    for kept in [0, 1, 4, 7] {
+        let mut packet = about(&echo(8), kept);
+        done(&mut packet, Version::Ip6, TO6);
+        assert_eq!(packet.data()[62..], whole[..40 + kept]);
+        // An error about a timestamp, and about another error.
+        if kept > 0 {
+            refused(about(&[13, 0, 0, 0, 0, 0, 0, 0], kept), Version::Ip6, TO6);
+            refused(about(&[3, 4, 0, 0, 0, 0, 5, 20], kept), Version::Ip6, TO6);
+        }
+    }
+}
+
+#[test]
+fn checksums_of_other_transports_follow() {
+    // DCCP and UDP-Lite (which covers 8 bytes here) have checksums at the same place as UDP.
+    for proto in [33, 136] {
+        let sum_of = |addresses: [u128; 2], message: &[u8]| {
+            let len = u32::try_from(message.len()).unwrap();
+            let sum = addresses.iter().fold(Sum16::default(), |s, a| s.with(&a.to_be_bytes()));
+            sum.with_word(len).with_word(proto.into()).with(&message[..8]).folded()
+        };
+        let mut message = [0x30, 0x39, 0, 53, 0, 8, 0, 0, b'u', b'n', b'c'];
+        let sum = !sum_of(V4, &message);
+        message[6..8].copy_from_slice(&sum.to_be_bytes());
+        let mut packet = packet(Version::Ip4, proto, &message);
+        done(&mut packet, Version::Ip6, TO6);
+        assert_eq!(sum_of(V6, &packet.data()[54..]), 0xffff);
     }
 }
 

@@ -44,9 +44,11 @@ pub mod ether_type {
 pub mod proto {
     pub const HOP_BY_HOP: u8 = 0;
     pub const ICMP: u8 = 1;
+    pub const IGMP: u8 = 2;
     pub const IP4: u8 = 4;
     pub const TCP: u8 = 6;
     pub const UDP: u8 = 17;
+    pub const DCCP: u8 = 33;
     pub const IP6: u8 = 41;
     pub const ROUTING: u8 = 43;
     pub const FRAGMENT: u8 = 44;
@@ -56,6 +58,7 @@ pub mod proto {
     pub const ICMP6: u8 = 58;
     pub const DESTINATION: u8 = 60;
     pub const MOBILITY: u8 = 135;
+    pub const UDP_LITE: u8 = 136;
     pub const MPLS: u8 = 137;
     pub const HIP: u8 = 139;
     pub const SHIM6: u8 = 140;
