@@ -125,14 +125,17 @@ def discover(address):
         print(made.getsockopt(level, mtu))
 
 
-def fragments(address):
-    """Sends a datagram without DF that is too long for the path; whether it comes back whole."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
-        made.setsockopt(0, 10, 0)
+def fragments(address, size="1450"):
+    """Sends a datagram that may be fragmented and is too long for the path; whether it comes back
+    whole."""
+    level, mode, _, _ = DISCOVER[family(address)]
+    sent = BODY[:int(size)]
+    with socket.socket(family(address), socket.SOCK_DGRAM) as made:
+        made.setsockopt(level, mode, 0)
         made.connect((address, 7))
         made.settimeout(3)
-        made.send(BODY[:1450])
-        print("same" if made.recv(4096).startswith(BODY[:1450]) else "different")
+        made.send(sent)
+        print("same" if made.recv(4096).startswith(sent) else "different")
 
 
 def udp(address):
@@ -145,7 +148,7 @@ def udp(address):
 
 def refused(address):
     """Sends to a port where nobody listens: the ICMP error must come back to this socket."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+    with socket.socket(family(address), socket.SOCK_DGRAM) as made:
         made.settimeout(5)
         made.connect((address, 9))
         made.send(b"anybody?")
