@@ -135,7 +135,10 @@ def fragments(address, size="1450"):
         made.connect((address, 7))
         made.settimeout(3)
         made.send(sent)
-        print("same" if made.recv(4096).startswith(sent) else "different")
+        try:
+            print("same" if made.recv(4096).startswith(sent) else "different")
+        except TimeoutError:
+            print("lost")
 
 
 def udp(address):
