@@ -15,8 +15,8 @@ pub enum Version {
 
 /// The length of IPv6's fragment header.
 const FRAGMENT: usize = 8;
-/// The longest IPv4 packet that may be fragmented on its way (RFC 7915 §5.1). An IPv6 packet of
-/// this length and of 20 bytes more is one that each link carries.
+/// The longest IPv4 packet that may be fragmented on its way (RFC 7915 §5.1). As IPv6, it has 1,280
+/// bytes, which each link carries.
 const MOST_WITHOUT_DF: usize = 1260;
 /// Bits of IPv4's fragment field.
 const DF: u16 = 0x4000;
