@@ -19,10 +19,6 @@ mod messages;
 pub use head::Version;
 use head::{Head, number};
 
-/// The longest ICMP error, from its IP header on: for IPv4 (RFC 1812 §4.3.2.3) and for IPv6 (RFC
-/// 4443 §2.4).
-const MOST_ERROR: [usize; 2] = [576, 1280];
-
 /// The addresses that a translated packet gets. An IPv4 address lies in the low 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Addresses {
@@ -243,12 +239,12 @@ impl Target {
     /// An ICMP error with its checksum: its type, its code and the number behind the checksum, then
     /// as much of the quoted packet as an error may hold.
     fn message(self, (kind, code, rest): (u8, u8, u32), quote: &[u8]) -> Vec<u8> {
-        let [most4, most6] = MOST_ERROR;
+        // From the IP header on (RFC 1812 §4.3.2.3, RFC 4443 §2.4).
         let most = match self.to {
-            Version::Ip4 => most4 - self.to.header_len(),
-            Version::Ip6 => most6 - self.to.header_len(),
+            Version::Ip4 => 576,
+            Version::Ip6 => 1280,
         };
-        let quote = quote.get(..most - icmp::LEN).unwrap_or(quote);
+        let quote = quote.get(..most - self.to.header_len() - icmp::LEN).unwrap_or(quote);
         let mut message = vec![kind, code, 0, 0];
         message.extend(rest.to_be_bytes());
         message.extend(quote);
