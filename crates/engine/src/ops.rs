@@ -9,7 +9,7 @@ use crate::scratch::Published;
 use crate::work::{Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
-use braid_ir::engine::{Event, EventValue, Fault};
+use braid_ir::engine::{Content, Event, Fault};
 use braid_ir::model::{
     Dest, EventArg, EventId, KeyRef, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId,
     ValueId, Word,
@@ -287,25 +287,18 @@ impl ExecContext<'_> {
     pub(crate) fn event(&self, values: &Values<'_>, event: EventId, args: &[EventArg]) -> Event {
         let decl = &self.model.events[event.index()];
         let value = |arg: &EventArg| match arg {
-            EventArg::Value(id) => EventValue::Scalar(values.ty(*id).kind, values.get(*id)),
-            EventArg::Str(text) => EventValue::Str(text.clone()),
+            EventArg::Value(id) => Content::Word(values.get(*id)),
+            EventArg::Str(text) => Content::Str(text.clone()),
             EventArg::Bytes(ids) => {
                 let mut words = ids.iter().map(|id| values.get(*id));
-                EventValue::Str(text_of(words.next().unwrap_or(0), words))
+                Content::Str(text_of(words.next().unwrap_or(0), words))
             }
-            EventArg::Param(param) => EventValue::Str(match &self.params[param.index()] {
+            EventArg::Param(param) => Content::Str(match &self.params[param.index()] {
                 ParamValue::Str(text) => text.clone(),
                 _ => String::new(),
             }),
         };
-        let names = decl.fields.iter().map(|(name, _)| name.clone());
-        Event {
-            time_ns: self.now,
-            node: self.node,
-            name: decl.name.clone(),
-            ancestors: decl.ancestor_names(),
-            fields: names.zip(args.iter().map(value)).collect(),
-        }
+        Event::new(decl, (self.now, self.node), args.iter().map(value))
     }
 
     fn emit(&mut self, values: &Values<'_>, event: EventId, args: &[EventArg]) {

@@ -5,8 +5,8 @@
 use crate::guard::Number;
 use arrayvec::ArrayVec;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Event, EventValue, Outputs};
-use braid_ir::model::{Dest, EventId, Kind, Word};
+use braid_ir::engine::{Content, Event, Outputs};
+use braid_ir::model::{Dest, EventId, Word};
 use braid_packet::bytes::MAX_WORDS;
 use braid_packet::rewrite::{
     NARROW_AT, NARROW_BYTES, Retag, WIDE, WIDE_BYTES, Window, bytes, wide_window,
@@ -127,14 +127,14 @@ pub struct Publication {
 /// An argument of an event.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Arg {
-    Word(Kind, Word),
+    Word(Word),
     /// Bits of the packet.
-    Bits(Kind, Bits),
+    Bits(Bits),
     /// A number in the packet, shifted right, plus an addend.
-    Number(Kind, Number, u32, i64),
-    Time(Kind),
+    Number(Number, u32, i64),
+    Time,
     /// A dynamic value, by number.
-    Dynamic(Kind, u8),
+    Dynamic(u8),
     Text(String),
 }
 
@@ -152,28 +152,20 @@ impl Publication {
         out: &mut dyn Outputs,
     ) {
         let value = |arg: &Arg| {
-            let (kind, value) = match arg {
-                Arg::Word(kind, value) => (kind, *value),
-                Arg::Bits(kind, bits) => (kind, bits.get(&wide_window(packet.data()))),
-                Arg::Number(kind, number, shift, add) => {
+            Content::Word(match arg {
+                Arg::Word(value) => *value,
+                Arg::Bits(bits) => bits.get(&wide_window(packet.data())),
+                Arg::Number(number, shift, add) => {
                     let number = number.of(packet.data(), packet.wire_len) >> shift;
-                    (kind, Word::from(number).wrapping_add_signed((*add).into()))
+                    Word::from(number).wrapping_add_signed((*add).into())
                 }
-                Arg::Time(kind) => (kind, now.into()),
-                Arg::Dynamic(kind, number) => (kind, dynamic(*number)),
-                Arg::Text(text) => return EventValue::Str(text.clone()),
-            };
-            EventValue::Scalar(*kind, value)
+                Arg::Time => now.into(),
+                Arg::Dynamic(number) => dynamic(*number),
+                Arg::Text(text) => return Content::Str(text.clone()),
+            })
         };
         let decl = &chain.nodes[usize::from(self.node)].model.events[self.event.index()];
-        let names = decl.fields.iter().map(|(name, _)| name.clone());
-        out.event(Event {
-            time_ns: now,
-            node: self.node,
-            name: decl.name.clone(),
-            ancestors: decl.ancestor_names(),
-            fields: names.zip(self.args.iter().map(value)).collect(),
-        });
+        out.event(Event::new(decl, (now, self.node), self.args.iter().map(value)));
     }
 }
 

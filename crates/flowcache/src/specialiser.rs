@@ -533,24 +533,23 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     fn arg(&mut self, values: &Values<'_>, id: ValueId) -> Option<Arg> {
-        let kind = values.ty(id).kind;
         if self.findings.mutants.has(RecordMutant::EventFixed) {
-            return Some(Arg::Word(kind, values.get(id)));
+            return Some(Arg::Word(values.get(id)));
         }
         self.findings.make_linear(values, id);
         Some(match self.findings.dependency(id) {
-            ValueDependency::Time => Arg::Time(kind),
+            ValueDependency::Time => Arg::Time,
             ValueDependency::Dynamic(_) | ValueDependency::Slot { .. } => {
-                Arg::Dynamic(kind, self.findings.dynamic(values, id)?)
+                Arg::Dynamic(self.findings.dynamic(values, id)?)
             }
-            ValueDependency::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
-            ValueDependency::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
+            ValueDependency::Number { number, shift, add } => Arg::Number(number, shift, add),
+            ValueDependency::Bits { number, shift } => Arg::Number(number, shift, 0),
             ValueDependency::Fixed => {
                 match self.findings.keys.iter().find(|(value, _)| *value == id) {
-                    Some((_, bits)) => Arg::Bits(kind, *bits),
+                    Some((_, bits)) => Arg::Bits(*bits),
                     None => {
                         self.findings.pin(values, id);
-                        Arg::Word(kind, values.get(id))
+                        Arg::Word(values.get(id))
                     }
                 }
             }

@@ -3,7 +3,7 @@
 pub use crate::chain::HOP_LIMIT;
 use crate::chain::{Control, Malformed};
 pub use crate::counters::{Counters, NodeCounters, TableCounters, Traffic};
-use crate::model::{Kind, Word};
+use crate::model::{EventDecl, EventTy, Kind, Word};
 use crate::native::{Noted, Profile};
 use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet, Reached};
@@ -316,6 +316,41 @@ pub enum EventValue {
     Scalar(Kind, Word),
     /// Text.
     Str(String),
+}
+
+/// What a function gives to a field of an event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// A scalar. The field's type has its kind.
+    Word(Word),
+    /// Text.
+    Str(String),
+}
+
+impl Event {
+    /// The event of this type that a function publishes, with the contents of its fields in order.
+    #[must_use]
+    pub fn new(
+        decl: &EventDecl,
+        (time_ns, node): (u64, u16),
+        contents: impl Iterator<Item = Content>,
+    ) -> Self {
+        let value = |((name, ty), content): (&(String, EventTy), Content)| {
+            let value = match (ty, content) {
+                (EventTy::Scalar(ty), Content::Word(word)) => EventValue::Scalar(ty.kind, word),
+                (EventTy::Str, Content::Word(word)) => EventValue::Scalar(Kind::Uint, word),
+                (_, Content::Str(text)) => EventValue::Str(text),
+            };
+            (name.clone(), value)
+        };
+        Self {
+            time_ns,
+            node,
+            name: decl.name.clone(),
+            ancestors: decl.ancestor_names(),
+            fields: decl.fields.iter().zip(contents).map(value).collect(),
+        }
+    }
 }
 
 /// A state entry.

@@ -11,7 +11,7 @@ pub use crate::ids::{
 };
 pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
-pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
+pub use crate::ty::{FIRST_IP6, Kind, ParamTy, PoolOrder, Ty, Word, ip6_range};
 pub use braid_packet::bytes::Area;
 pub use braid_packet::translate::Version;
 pub use braid_packet::tunnel::Inner;

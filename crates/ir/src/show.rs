@@ -1,7 +1,7 @@
 //! Scalars and types as text: the notation in the text form, events, state and traces.
 
 use crate::chain::Chain;
-use crate::model::{Kind, ParamId, Ty, Word};
+use crate::model::{FIRST_IP6, Kind, ParamId, Ty, Word};
 use crate::steering::{By, Of, Part, Side};
 use braid_packet::Field;
 use braid_packet::field::Show;
@@ -63,6 +63,7 @@ pub(crate) const NAMED_KINDS: &[(Kind, &str, u16)] = &[
     (Kind::Bool, "bool", 1),
     (Kind::Ip4, "ip4", 32),
     (Kind::Ip6, "ip6", 128),
+    (Kind::Addr, "addr", 128),
     (Kind::Mac, "mac", 48),
     (Kind::Port, "port", 16),
     (Kind::Duration, "duration", 64),
@@ -84,7 +85,7 @@ impl Kind {
             Kind::Ip4 => Some(32),
             Kind::Mac => Some(48),
             Kind::Duration | Kind::Time | Kind::Size | Kind::Bitrate => Some(64),
-            Kind::Ip6 | Kind::Bytes => Some(128),
+            Kind::Ip6 | Kind::Addr | Kind::Bytes => Some(128),
             Kind::Length => Some(8),
         }
     }
@@ -105,7 +106,8 @@ impl Kind {
                 Ok(bits) => Ipv4Addr::from(bits).to_string(),
                 Err(_) => value.to_string(),
             },
-            Kind::Ip6 => Ipv6Addr::from(value).to_string(),
+            Kind::Addr if value < FIRST_IP6 => Kind::Ip4.show(value),
+            Kind::Ip6 | Kind::Addr => Ipv6Addr::from(value).to_string(),
             Kind::Mac if value <= max_of(48) => mac(value),
             Kind::Bytes => text(value),
             _ => value.to_string(),
@@ -192,7 +194,7 @@ fn parse_mac(text: &str) -> Option<Word> {
     bytes.then(|| Word::from_str_radix(&parts.concat(), 16).ok()).flatten()
 }
 
-/// The kind of a field's values. Addresses that may be of either family count as plain integers.
+/// The kind of a field's values.
 #[must_use]
 pub fn field_kind(field: Field) -> Kind {
     let info = field.info();
@@ -200,11 +202,12 @@ pub fn field_kind(field: Field) -> Kind {
         Show::Mac => Kind::Mac,
         Show::Ip4 => Kind::Ip4,
         Show::Ip6 => Kind::Ip6,
+        Show::Inet => Kind::Addr,
         Show::Port => Kind::Port,
         Show::Size => Kind::Size,
         Show::Time => Kind::Time,
-        Show::Decimal | Show::Hex(_) | Show::Inet | Show::Flags if info.width == 1 => Kind::Bool,
-        Show::Decimal | Show::Hex(_) | Show::Inet | Show::Flags => Kind::Uint,
+        Show::Decimal | Show::Hex(_) | Show::Flags if info.width == 1 => Kind::Bool,
+        Show::Decimal | Show::Hex(_) | Show::Flags => Kind::Uint,
     }
 }
 
@@ -257,7 +260,8 @@ mod tests {
                 16 if ends(&["port"]) => Kind::Port,
                 32 if ends(&[".src", ".dst", ".spa", ".tpa"]) => Kind::Ip4,
                 48 => Kind::Mac,
-                128 if !info.name.contains("inet") => Kind::Ip6,
+                128 if info.name.contains("inet") => Kind::Addr,
+                128 => Kind::Ip6,
                 _ => Kind::Uint,
             };
             assert_eq!(field_kind(info.field), expected, "{}", info.name);

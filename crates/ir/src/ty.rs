@@ -3,6 +3,19 @@
 /// A scalar value, in the low bits.
 pub type Word = u128;
 
+/// The first IPv6 address of the kind [`Kind::Addr`]. Those of `::/96` count as IPv4 addresses.
+pub const FIRST_IP6: Word = 1 << 32;
+
+/// The values of the kind [`Kind::Addr`] for an inclusive range of IPv6 addresses. `None` if all of
+/// them count as IPv4 addresses. `::` is the unspecified address of both versions.
+#[must_use]
+pub fn ip6_range(low: Word, high: Word) -> Option<(Word, Word)> {
+    match high {
+        0 => Some((0, 0)),
+        _ => (high >= FIRST_IP6).then_some((low.max(FIRST_IP6), high)),
+    }
+}
+
 /// The meaning of a scalar. It decides how the scalar is printed, never how it is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
@@ -14,6 +27,8 @@ pub enum Kind {
     Ip4,
     /// IPv6 address.
     Ip6,
+    /// IPv4 address in the low 32 bits, or IPv6 address ([`FIRST_IP6`]).
+    Addr,
     /// MAC address.
     Mac,
     /// Transport port.

@@ -132,6 +132,8 @@ fn scalars_print_as_their_kinds_and_parse_again() {
         (Kind::Ip4, 0x0a00_0001, "10.0.0.1"),
         (Kind::Ip6, 1, "::1"),
         (Kind::Ip6, 0x2001_0db8 << 96, "2001:db8::"),
+        (Kind::Addr, 0x0a00_0001, "10.0.0.1"),
+        (Kind::Addr, 1 << 32, "::1:0:0"),
         (Kind::Mac, 0x0200_0000_00ff, "02:00:00:00:00:ff"),
         (Kind::Port, 80, "80"),
         (Kind::Duration, 1_500, "1500"),

@@ -4,7 +4,7 @@ use super::instance::{Instance, Shard};
 use super::run::{Emission, Env, Role, Run, in_background};
 use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
-use braid_ir::engine::{Event, EventValue, Fault};
+use braid_ir::engine::{Content, Event, Fault};
 use braid_ir::model::{
     Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
 };
@@ -210,34 +210,21 @@ fn with_pool<T>(
 }
 
 /// Publishes an event, and runs its handlers.
-pub(super) fn publish(
-    run: &mut Run<'_>,
-    model: &Model,
-    program: &Program,
-    event: EventId,
-    args: &[EventArg],
-) {
+pub(super) fn publish(run: &mut Run<'_>, model: &Model, event: EventId, args: &[EventArg]) {
     let decl = &model.events[event.index()];
     let value = |arg: &EventArg| match arg {
-        EventArg::Value(id) => EventValue::Scalar(program.values[id.index()].kind, run.value(*id)),
-        EventArg::Str(text) => EventValue::Str(text.clone()),
+        EventArg::Value(id) => Content::Word(run.value(*id)),
+        EventArg::Str(text) => Content::Str(text.clone()),
         EventArg::Bytes(values) => {
             let mut words = values.iter().map(|value| run.value(*value));
-            EventValue::Str(text_of(words.next().unwrap_or(0), words))
+            Content::Str(text_of(words.next().unwrap_or(0), words))
         }
         EventArg::Param(param) => match run.env.param(*param) {
-            ParamValue::Str(text) => EventValue::Str(text.clone()),
-            _ => EventValue::Str(String::new()),
+            ParamValue::Str(text) => Content::Str(text.clone()),
+            _ => Content::Str(String::new()),
         },
     };
-    let names = decl.fields.iter().map(|(name, _)| name.clone());
-    let published = Event {
-        time_ns: run.env.now,
-        node: run.env.node,
-        name: decl.name.clone(),
-        ancestors: decl.ancestor_names(),
-        fields: names.zip(args.iter().map(value)).collect(),
-    };
+    let published = Event::new(decl, (run.env.now, run.env.node), args.iter().map(value));
     run.env.out.event(published);
     let word = |arg: &EventArg| match arg {
         EventArg::Value(id) => run.value(*id),

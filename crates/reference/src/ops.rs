@@ -80,7 +80,7 @@ impl Run<'_> {
             | Op::ExpiringKey { .. } => self.state_op(op),
             Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => calls::pool_op(self, op),
             Op::Emit { event, args } => {
-                calls::publish(self, model, program, *event, args);
+                calls::publish(self, model, *event, args);
                 Ok(())
             }
         }

@@ -22,7 +22,9 @@ pub(crate) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Valu
 pub fn scalar(kind: Kind, value: Word) -> Value {
     match kind {
         Kind::Bool => Value::Bool(value != 0),
-        Kind::Ip4 | Kind::Ip6 | Kind::Mac | Kind::Bytes => Value::String(kind.show(value)),
+        Kind::Ip4 | Kind::Ip6 | Kind::Addr | Kind::Mac | Kind::Bytes => {
+            Value::String(kind.show(value))
+        }
         Kind::Uint
         | Kind::Port
         | Kind::Duration

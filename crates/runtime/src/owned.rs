@@ -6,7 +6,7 @@
 //! under a mask with a parameter, it also owns every address that matches.
 
 use braid_ir::chain::Node;
-use braid_ir::model::{BinOp, CmpOp, Kind, Op, ParamTy, Ty, ValueId, Word};
+use braid_ir::model::{BinOp, CmpOp, FIRST_IP6, Kind, Op, ParamTy, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::Field;
 use std::collections::HashMap;
@@ -77,7 +77,7 @@ impl Owned {
     fn of_kind(&mut self, kind: Kind) -> Option<&mut Addresses> {
         match kind {
             Kind::Ip4 => Some(&mut self.ip4),
-            Kind::Ip6 => Some(&mut self.ip6),
+            Kind::Ip6 | Kind::Addr => Some(&mut self.ip6),
             _ => None,
         }
     }
@@ -88,13 +88,19 @@ impl Owned {
             else {
                 continue;
             };
-            let Some(addresses) = self.of_kind(kind) else { continue };
-            match value {
+            let intervals = match value {
                 // The unspecified address means "none".
-                ParamValue::Scalar(0) => {}
-                ParamValue::Scalar(address) => addresses.intervals.push((*address, *address)),
-                ParamValue::Pool(members) => addresses.intervals.extend(members.intervals()),
-                _ => {}
+                ParamValue::Scalar(0) => continue,
+                ParamValue::Scalar(address) => &[(*address, *address)],
+                ParamValue::Pool(members) => members.intervals(),
+                _ => continue,
+            };
+            for (low, high) in intervals {
+                // An interval of the kind `Addr` has addresses of one version.
+                let of = if kind == Kind::Addr && *low < FIRST_IP6 { Kind::Ip4 } else { kind };
+                if let Some(addresses) = self.of_kind(of) {
+                    addresses.intervals.push((*low, *high));
+                }
             }
         }
     }

@@ -184,6 +184,8 @@ fn entries_that_workers_have_for_one_key_of_a_counting_table_are_listed_as_their
 fn scalars_are_written_by_what_they_denote() {
     for (kind, word, expected) in [
         (Kind::Ip6, 1, r#""::1""#),
+        (Kind::Addr, 1, r#""0.0.0.1""#),
+        (Kind::Addr, 1 << 127, r#""8000::""#),
         (Kind::Mac, 0x0200_0000_00ff, r#""02:00:00:00:00:ff""#),
         (Kind::Duration, 1_000, "1000"),
         (Kind::Bitrate, 8, "8"),

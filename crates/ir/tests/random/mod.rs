@@ -58,6 +58,7 @@ impl Maker {
             Kind::Bool,
             Kind::Ip4,
             Kind::Ip6,
+            Kind::Addr,
             Kind::Mac,
             Kind::Port,
             Kind::Duration,

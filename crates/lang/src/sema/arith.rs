@@ -4,6 +4,7 @@
 
 use braid_ir::model::{Kind, Ty};
 
+use super::addr;
 use super::types::{self, DURATION, SIZE, U32, U64};
 use crate::ast::BinOp;
 
@@ -88,8 +89,10 @@ pub fn common(a: Option<Ty>, b: Option<Ty>) -> Result<Ty, Wrong> {
         (None, None) => Err(Wrong::Unclear),
         (Some(ty), None) | (None, Some(ty)) => Ok(ty),
         (Some(a), Some(b)) if types::compatible(a, b) => {
-            Ok(if b.kind == Kind::Port { b } else { a })
+            Ok(if matches!(b.kind, Kind::Port | Kind::Addr) { b } else { a })
         }
+        (Some(a), Some(b)) if addr::widens(a, b) => Ok(b),
+        (Some(a), Some(b)) if addr::widens(b, a) => Ok(a),
         (Some(a), Some(b)) if a.kind == b.kind => Err(Wrong::Widths),
         _ => Err(Wrong::Types),
     }
@@ -113,7 +116,10 @@ fn plain(ty: Ty) -> Plan {
 fn shift(a: Option<Ty>, b: Option<Ty>) -> Result<Plan, Wrong> {
     let left = a.ok_or(Wrong::Unclear)?;
     let right = b.unwrap_or(U32);
-    let bits = matches!(left.kind, Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Ip6 | Kind::Mac);
+    let bits = matches!(
+        left.kind,
+        Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Ip6 | Kind::Addr | Kind::Mac
+    );
     if !bits || right.kind != Kind::Uint {
         return Err(Wrong::Operator);
     }

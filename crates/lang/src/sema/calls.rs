@@ -306,18 +306,12 @@ fn word(lower: &mut Lower<'_>, expr: &Expr, word: &str) -> Option<()> {
 
 /// Looks an address up in a route table.
 pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(ValueId, ValueId)> {
-    if let ExprKind::Path(path) = &addr.kind {
-        let name = crate::ast::joined(path);
-        if let Some(side) = name.strip_prefix("inet.").filter(|s| matches!(*s, "src" | "dst")) {
-            let message = format!("`{name}` may be an IPv4 or an IPv6 address");
-            let help = format!("write `ip.{side}` or `ip6.{side}`");
-            let wrong = Diagnostic::new(codes::EITHER_FAMILY, message, addr.span, "which?");
-            return lower.fail(wrong.help(help));
-        }
-    }
     let (addr_id, ty) = lower.scalar(addr)?;
+    if ty == types::ADDR {
+        return Some(super::addr::route(lower, addr_id, param));
+    }
     if ty != types::IP4 && ty != types::IP6 {
-        return lower.fail(say::expected_type("ip4 or ip6", &types::name(ty), addr.span));
+        return lower.fail(say::expected_type("an address", &types::name(ty), addr.span));
     }
     let (found, hop) = (lower.b.value(BOOL), lower.b.value(U32));
     lower.b.op(Op::Route { found, hop, param, addr: addr_id });

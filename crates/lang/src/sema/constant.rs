@@ -3,6 +3,7 @@
 use braid_ir::model::{Kind, Ty};
 use braid_ir::value::IntervalSet;
 
+use super::addr;
 use super::arith::{self, Const};
 use super::env::Constants;
 use super::files;
@@ -270,6 +271,10 @@ impl<'a> Eval<'a> {
                     self.report(empty_range(expr.span));
                     return None;
                 }
+                if let Some(wrong) = addr::mixed(ty, low, high, expr.span) {
+                    self.report(wrong);
+                    return None;
+                }
                 into.push((low, high));
                 Some(())
             }
@@ -312,6 +317,9 @@ impl<'a> Eval<'a> {
         let (family, low, high) = prefix_range(&expr.kind)?;
         if family == ty {
             return Some((low, high));
+        }
+        if addr::widens(family, ty) {
+            return addr::range(family, low, high, expr.span).map_err(|e| self.report(e)).ok();
         }
         let found = if family == IP4 { "an IPv4 prefix" } else { "an IPv6 prefix" };
         let wrong = say::expected_type(&types::name(ty), found, expr.span);

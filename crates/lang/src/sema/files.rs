@@ -7,7 +7,7 @@ use braid_signatures::Signatures;
 
 use super::env::Env;
 use super::types;
-use super::types::{IP4, IP6};
+use super::types::{ADDR, IP4, IP6};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::{self, Family, ImportErrors, Unsupported};
@@ -41,6 +41,7 @@ pub fn value(
 ) -> Option<ParamValue> {
     let family = match ty {
         ParamTy::Set(ty) if *ty == IP6 => Family::V6,
+        ParamTy::Set(ty) if *ty == ADDR => Family::Both,
         _ => Family::V4,
     };
     let most = match ty {
@@ -55,7 +56,7 @@ pub fn value(
         | ("strings", ParamTy::Strings(_))
         | ("hosts", ParamTy::Hosts)
         | ("keys", ParamTy::Keys) => true,
-        ("prefixes", ParamTy::Set(ty)) => *ty == IP4 || *ty == IP6,
+        ("prefixes", ParamTy::Set(ty)) => [IP4, IP6, ADDR].contains(ty),
         _ => false,
     };
     if !fits {

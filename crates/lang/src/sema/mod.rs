@@ -11,6 +11,7 @@
 //! `scope`. Statements and expressions nest in each other, so `Lower` has a method for each of
 //! them: `statement`, `block`, `value` and `predicate`.
 
+mod addr;
 pub(crate) mod arith;
 mod assign;
 mod bucket;

@@ -8,7 +8,7 @@ use super::facts::KeyPart;
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, U64, U128};
-use super::{constant, say};
+use super::{addr, constant, say};
 use crate::ast::{BinOp, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -20,6 +20,7 @@ pub fn coerce(lower: &mut Lower<'_>, value: Value, ty: Ty, span: Span) -> Option
             Some(lower.b.constant(ty, word))
         }
         Value::Scalar(id, found) if types::compatible(ty, found) => Some(id),
+        Value::Scalar(id, found) if addr::widens(found, ty) => Some(lower.b.widen(id, found, ty)),
         Value::Scalar(_, found) => lower.fail(say::mismatch(ty, found, span)),
         Value::Record(_) => lower.fail(say::expected_type(&types::name(ty), "a record", span)),
         Value::Text(_) => lower.fail(say::expected_type(&types::name(ty), "a text", span)),

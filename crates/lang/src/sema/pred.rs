@@ -15,7 +15,7 @@ use super::lower::Lower;
 use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
-    arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
+    addr, arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
     state, strings,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
@@ -421,7 +421,13 @@ fn column(lower: &mut Lower<'_>, set: &Expr) -> Option<Option<(Ty, SetRef)>> {
 }
 
 fn in_set(lower: &mut Lower<'_>, item: &Expr, ty: Ty, set: SetRef) -> Option<Truth> {
-    let a = lower.typed(item, ty)?;
+    let value = lower.value(item, Some(ty))?;
+    if let Value::Scalar(address, types::ADDR) = value
+        && let Some(found) = addr::in_set_of(&mut lower.b, address, ty, &set)
+    {
+        return Some(Truth::Value(found));
+    }
+    let a = operators::coerce(lower, value, ty, item.span)?;
     Some(Truth::Value(lower.b.emit(BOOL, |out| Op::InSet { out, a, set })))
 }
 
@@ -480,6 +486,9 @@ fn set_parts(
                     let high = say::fit(high, ty, to.span, lower.diags)?;
                     if low > high {
                         return lower.fail(constant::empty_range(set.span));
+                    }
+                    if let Some(wrong) = addr::mixed(ty, low, high, set.span) {
+                        return lower.fail(wrong);
                     }
                     constants.push((low, high));
                 }

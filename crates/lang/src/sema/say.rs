@@ -3,7 +3,7 @@
 use braid_ir::model::{Kind, Ty};
 
 use super::arith::{Const, Fault, Wrong};
-use super::types;
+use super::{addr, types};
 use crate::ast::{BinOp, Span};
 use crate::diag::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean_help};
 
@@ -32,22 +32,20 @@ pub fn mismatch(expected: Ty, found: Ty, span: Span) -> Diagnostic {
     )
 }
 
-/// The help where an address of one IP version meets a number that may hold an address of either
-/// one. A cast would compare a part of the number.
+/// The help where addresses of different types meet.
 pub fn versions(a: Ty, b: Ty) -> Option<String> {
-    let address = match (a, b) {
-        (number, address) | (address, number) if number == Ty::uint(128) => address,
+    let one = |ty| ty == types::IP4 || ty == types::IP6;
+    let help = match (a, b) {
+        (x, y) if one(x) && one(y) => "the type `addr` holds addresses of both IP versions",
+        (types::ADDR, y) | (y, types::ADDR) if one(y) => {
+            "for one IP version, test it first, such as `has ip and ip.src …`"
+        }
+        (number, y) | (y, number) if one(y) && number == types::U128 => {
+            "if the number is an address of either IP version, give it the type `addr`"
+        }
         _ => return None,
     };
-    let header = match address.kind {
-        Kind::Ip4 => "ip",
-        Kind::Ip6 => "ip6",
-        _ => return None,
-    };
-    Some(format!(
-        "`inet.src` and `inet.dst` are numbers, because they hold addresses of both versions; \
-         for one version, write `has {header} and {header}.src …`"
-    ))
+    Some(help.to_owned())
 }
 
 fn castable(to: Ty, from: Ty) -> bool {
@@ -149,6 +147,10 @@ pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Opti
     if let Some(found) = constant.ty {
         if types::compatible(ty, found) {
             return Some(constant.value);
+        }
+        if addr::widens(found, ty) {
+            let range = addr::range(found, constant.value, constant.value, span);
+            return range.map(|(value, _)| value).map_err(|wrong| diags.push(wrong)).ok();
         }
         diags.push(mismatch(ty, found, span));
         return None;

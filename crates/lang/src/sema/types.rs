@@ -40,6 +40,8 @@ pub const U128: Ty = ty(128, Kind::Uint);
 pub const IP4: Ty = ty(32, Kind::Ip4);
 /// `ip6`
 pub const IP6: Ty = ty(128, Kind::Ip6);
+/// `addr`
+pub const ADDR: Ty = ty(128, Kind::Addr);
 /// `mac`
 pub const MAC: Ty = ty(48, Kind::Mac);
 /// `port`
@@ -104,6 +106,7 @@ const SCALARS: &[(&str, Ty)] = &[
     ("bool", BOOL),
     ("ip4", IP4),
     ("ip6", IP6),
+    ("addr", ADDR),
     ("mac", MAC),
     ("port", PORT),
     ("duration", DURATION),
@@ -162,6 +165,7 @@ pub fn name(ty: Ty) -> String {
         Kind::Bool => "bool".into(),
         Kind::Ip4 => "ip4".into(),
         Kind::Ip6 => "ip6".into(),
+        Kind::Addr => "addr".into(),
         Kind::Mac => "mac".into(),
         Kind::Port => "port".into(),
         Kind::Duration => "duration".into(),
@@ -214,10 +218,10 @@ pub fn max(ty: Ty) -> u128 {
 }
 
 /// Whether values of one type may stand for values of the other: the types are equal, or `port` and
-/// `u16`.
+/// `u16`, or `addr` and `u128`.
 #[must_use]
 pub fn compatible(a: Ty, b: Ty) -> bool {
-    let number = |kind| matches!(kind, Kind::Uint | Kind::Port);
+    let number = |kind| matches!(kind, Kind::Uint | Kind::Port | Kind::Addr);
     a.width == b.width && (a.kind == b.kind || number(a.kind) && number(b.kind))
 }
 
@@ -323,7 +327,8 @@ fn usual_name(name: &str) -> Option<String> {
         "int" | "uint" | "integer" | "number" => {
             "integers are unsigned and say their width, such as `u32`"
         }
-        "ipv4" | "ip" | "addr" => "IPv4 addresses are `ip4`",
+        "ipv4" => "IPv4 addresses are `ip4`",
+        "ip" | "address" => "addresses of either IP version are `addr`",
         "ipv6" => "IPv6 addresses are `ip6`",
         "boolean" => "did you mean `bool`?",
         "str" | "text" => "did you mean `string`?",
@@ -453,8 +458,10 @@ mod tests {
     }
 
     #[test]
-    fn only_ports_and_u16_stand_for_each_other() {
+    fn only_ports_and_addresses_of_either_version_stand_for_numbers() {
         assert!(compatible(PORT, uint(16)));
+        assert!(compatible(ADDR, U128));
+        assert!(!compatible(ADDR, IP6));
         assert!(!compatible(IP4, uint(32)));
         assert!(!compatible(U32, U64));
     }

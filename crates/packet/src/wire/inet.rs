@@ -19,7 +19,7 @@ pub(crate) const INET: Declaration = Declaration {
             "inet.src",
             128,
             either(Field::IpSrc, Field::Ip6Src),
-            "Source address; IPv4 addresses in the low 32 bits.",
+            "Source address, of either IP version.",
         )
         .shown(Show::Inet)
         .of_flow(),
@@ -28,7 +28,7 @@ pub(crate) const INET: Declaration = Declaration {
             "inet.dst",
             128,
             either(Field::IpDst, Field::Ip6Dst),
-            "Destination address; IPv4 addresses in the low 32 bits.",
+            "Destination address, of either IP version.",
         )
         .shown(Show::Inet)
         .of_flow(),

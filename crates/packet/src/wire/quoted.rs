@@ -36,7 +36,7 @@ pub(crate) const QUOTED: Declaration = Declaration {
             "quoted.inet.src",
             128,
             either(Field::QuotedIpSrc, Field::QuotedIp6Src),
-            "Source address of the quoted packet; IPv4 in the low 32 bits.",
+            "Source address of the quoted packet, of either IP version.",
         )
         .shown(Show::Inet),
         ro(
@@ -44,7 +44,7 @@ pub(crate) const QUOTED: Declaration = Declaration {
             "quoted.inet.dst",
             128,
             either(Field::QuotedIpDst, Field::QuotedIp6Dst),
-            "Destination address of the quoted packet; IPv4 in the low 32 bits.",
+            "Destination address of the quoted packet, of either IP version.",
         )
         .shown(Show::Inet),
         ro(

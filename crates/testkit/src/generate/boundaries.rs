@@ -3,7 +3,9 @@
 
 use super::readings::payload_for;
 use braid_ir::chain::Chain;
-use braid_ir::model::{BinOp, Kind, Model, Op, Program, SetRef, Setting, Term, Ty, Word};
+use braid_ir::model::{
+    BinOp, FIRST_IP6, Kind, Model, Op, Program, SetRef, Setting, Term, Ty, Word,
+};
 use braid_ir::value::{IntervalSet, ParamValue, Rule, RuleAddrs};
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +130,8 @@ impl Boundaries {
             for value in around(low, high, ty.max()) {
                 match ty.kind {
                     Kind::Ip4 => drop(u32::try_from(value).map(|value| self.ip4.insert(value))),
-                    Kind::Ip6 => drop(self.ip6.insert(value)),
+                    Kind::Addr if value < FIRST_IP6 => self.add_value(Ty::of(Kind::Ip4), value),
+                    Kind::Ip6 | Kind::Addr => drop(self.ip6.insert(value)),
                     Kind::Port => drop(u16::try_from(value).map(|value| self.ports.insert(value))),
                     Kind::Duration => self.add_duration(Some(value)),
                     _ => {}
@@ -162,7 +165,11 @@ impl Boundaries {
             for &value in values {
                 match field.info().width {
                     32 => drop(u32::try_from(value).map(|value| self.ip4.insert(value))),
-                    128 => drop(self.ip6.insert(value)),
+                    // An IPv6 address that counts as IPv4 is there, too.
+                    128 => {
+                        self.ip6.insert(value);
+                        self.ip4.extend(u32::try_from(value).ok());
+                    }
                     16 => drop(u16::try_from(value).map(|value| self.ports.insert(value))),
                     _ => {}
                 }

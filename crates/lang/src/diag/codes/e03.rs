@@ -239,17 +239,17 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
   }
 }";
 
-    EITHER_FAMILY = 319, Error, "an address of either family",
-    "`inet.src` and `inet.dst` have 128 bits for IPv4 and IPv6 alike, so they do not say which of the two an address is. Route tables and prefixes need `ip.dst` or `ip6.dst`.",
-    wrong: "nf f(table: routes) {
+    EITHER_FAMILY = 319, Error, "an address of both IP versions",
+    "An `addr` is an IPv4 or an IPv6 address. An IPv6 address of ::/96 counts as the IPv4 address in its low 32 bits, so write IPv4 addresses as such. A range has addresses of one version.",
+    wrong: "nf f() {
   match {
-    inet.dst in table => output;
+    inet.dst == ::10.0.0.1 => output;
     else => drop;
   }
 }",
-    right: "nf f(table: routes) {
+    right: "nf f() {
   match {
-    ip.dst in table or ip6.dst in table => output;
+    inet.dst == 10.0.0.1 => output;
     else => drop;
   }
 }";

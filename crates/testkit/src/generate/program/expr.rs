@@ -1,7 +1,7 @@
 //! Generates expressions of a given type.
 
 use super::pieces::{ParamKind, Pieces, Scope};
-use super::types::{literal, name, of_field, readable};
+use super::types::{ADDR, IP4, IP6, literal, name, of_field, readable};
 use crate::generate::Rng;
 use braid_ir::model::{Kind, Ty};
 
@@ -57,7 +57,7 @@ impl Exprs<'_> {
         let bits = ["&", "|", "^"];
         let op = match ty.kind {
             Kind::Bool | Kind::Time | Kind::Length | Kind::Bytes => return left,
-            Kind::Ip4 | Kind::Ip6 | Kind::Mac => *self.rng.pick(&bits),
+            Kind::Ip4 | Kind::Ip6 | Kind::Addr | Kind::Mac => *self.rng.pick(&bits),
             Kind::Duration | Kind::Size | Kind::Bitrate => *self.rng.pick(&["+", "-"]),
             Kind::Uint | Kind::Port => match self.rng.below(9) {
                 0 => {
@@ -88,7 +88,12 @@ impl Exprs<'_> {
 
     /// A value of another type, with a cast.
     fn cast(&mut self, ty: Ty, depth: usize) -> Option<String> {
-        if !matches!(ty.kind, Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Size) {
+        if matches!(ty.kind, Kind::Ip4 | Kind::Ip6)
+            && let Some(address) = self.leaf(ADDR)
+        {
+            return Some(format!("{}({address})", name(ty)));
+        }
+        if !matches!(ty.kind, Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Addr | Kind::Size) {
             return None;
         }
         let widths = [8, 16, 32, 64];
@@ -109,6 +114,11 @@ impl Exprs<'_> {
             .filter(|field| of_field(*field) == ty)
             .map(|field| field.info().name.to_owned())
             .collect();
+        if ty == ADDR {
+            let narrow = readable(&self.scope.headers)
+                .filter(|field| [IP4, IP6].contains(&of_field(*field)));
+            found.extend(narrow.map(|field| format!("addr({})", field.info().name)));
+        }
         found.extend(match ty.kind {
             Kind::Size => Some("pkt.len".to_owned()),
             Kind::Time => Some("pkt.time".to_owned()),

@@ -3,7 +3,7 @@
 
 use super::expr::Exprs;
 use super::pieces::{ParamKind, Per, Pieces, Scope};
-use super::types::{BOOL, literal, of_field, prefix4, readable};
+use super::types::{BOOL, addresses, literal, of_field, prefix4, readable};
 use crate::generate::Rng;
 use braid_ir::model::Kind;
 use braid_packet::{Field, Header};
@@ -132,6 +132,7 @@ const ANCHORS: &[Field] = &[
     Field::Ip6Src,
     Field::Ip6Dst,
     Field::Ip6Ttl,
+    Field::InetSrc,
     Field::InetProto,
     Field::InetTtl,
     Field::InetSport,
@@ -158,7 +159,7 @@ fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<Str
     let field = *rng.pick(&fields);
     let ty = of_field(field);
     let base = match ty.kind {
-        Kind::Ip4 => 0x0a00_0000,
+        Kind::Ip4 | Kind::Addr => 0x0a00_0000,
         Kind::Ip6 => 0x2001_0db8 << 96,
         Kind::Mac => 0x0200_0000_0000,
         _ => 0,
@@ -166,7 +167,7 @@ fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<Str
     let first = anchors.next.get(&field).copied();
     let start = base + first.unwrap_or(1);
     let reach = match (ty.kind, ty.width) {
-        (Kind::Ip4 | Kind::Ip6 | Kind::Mac, _) => 4,
+        (Kind::Ip4 | Kind::Ip6 | Kind::Addr | Kind::Mac, _) => 4,
         (_, 8) => 40,
         _ => 12_000,
     };
@@ -210,6 +211,9 @@ fn soft(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
         }
         3 => state_test(rng, pieces, scope),
         4 => param_test(rng, pieces, scope),
+        5 if scope.has(&[Header::Inet]) && rng.one_in(2) => {
+            Some(format!("(not inet.dst in {})", addresses(rng)))
+        }
         5 if scope.has(&[Header::Ip4]) => {
             let side = *rng.pick(&["ip.src", "ip.dst"]);
             Some(format!("(not {side} in {})", prefix4(rng)))
@@ -247,6 +251,12 @@ fn param_test(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
     let test = match param.kind {
         ParamKind::Rules if scope.has(&[Header::Inet]) => format!("packet in {}", param.name),
         ParamKind::Patterns => format!("payload matches {}", param.name),
+        ParamKind::List | ParamKind::Backends if scope.has(&[Header::Inet]) && rng.one_in(2) => {
+            format!("inet.dst in {}", param.name)
+        }
+        ParamKind::Routes if scope.has(&[Header::Inet]) && rng.one_in(2) => {
+            format!("inet.dst in {}", param.name)
+        }
         ParamKind::List | ParamKind::Backends if scope.has(&[Header::Ip4]) => {
             format!("ip.dst in {}", param.name)
         }

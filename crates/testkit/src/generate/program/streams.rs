@@ -79,7 +79,7 @@ pub fn program(seed: u64) -> Program {
     let mut text = Text::default();
     let mut path = vec!["lan".to_owned()];
     let mut used = [false; BETWEEN.len()];
-    text.line("event FLOW extends EVENT { src: u128, sport: u16, dport: u16 }");
+    text.line("event FLOW extends EVENT { src: addr, sport: u16, dport: u16 }");
     let is_wide = rng.one_in(2);
     let mut inspects = Rng::new(seed ^ 0x0073_6967);
     let mut parses = Rng::new(seed ^ 0x6874_7470);
@@ -122,7 +122,7 @@ pub fn program(seed: u64) -> Program {
 fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
     text.line(&format!(
         "event ALERT{number} extends EVENT {{ sid: u32, rev: u32, priority: u8, message: string, \
-         client: bool, src: u128, dport: u16 }}"
+         client: bool, src: addr, dport: u16 }}"
     ));
     text.line(&format!("stream nf g{number}(rules: signatures) {{"));
     text.line("state alerts: u32 per biflow = 0, capacity 3, full evict_oldest;");
@@ -143,11 +143,11 @@ fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
 fn parsing(number: usize, rng: &mut Rng, text: &mut Text) {
     text.line(&format!(
         "event REQUEST{number} extends EVENT {{ method: string, target: string, host: string, path: \
-         string, agent: string, at: time, size: size, has_size: bool, bad: u32, src: u128 }}"
+         string, agent: string, at: time, size: size, has_size: bool, bad: u32, src: addr }}"
     ));
     text.line(&format!(
         "event RESPONSE{number} extends EVENT {{ status: u16, method: string, host: string, path: \
-         string, at: time, size: size, has_size: bool, known: bool, src: u128 }}"
+         string, at: time, size: size, has_size: bool, known: bool, src: addr }}"
     ));
     text.line(&format!("stream nf h{number}(bad: patterns) {{"));
     text.line("state messages: u32 per biflow = 0, capacity 3, full evict_oldest;");

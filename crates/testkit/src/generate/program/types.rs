@@ -17,6 +17,7 @@ pub(super) const SCALARS: &[Ty] = &[
     Ty { width: 16, kind: Kind::Port },
     Ty { width: 32, kind: Kind::Ip4 },
     Ty { width: 128, kind: Kind::Ip6 },
+    Ty { width: 128, kind: Kind::Addr },
     Ty { width: 48, kind: Kind::Mac },
     Ty { width: 64, kind: Kind::Duration },
     Ty { width: 64, kind: Kind::Time },
@@ -31,6 +32,8 @@ pub(super) const PORT: Ty = Ty { width: 16, kind: Kind::Port };
 pub(super) const IP4: Ty = Ty { width: 32, kind: Kind::Ip4 };
 /// `ip6`.
 pub(super) const IP6: Ty = Ty { width: 128, kind: Kind::Ip6 };
+/// `addr`.
+pub(super) const ADDR: Ty = Ty { width: 128, kind: Kind::Addr };
 /// `size`.
 pub(super) const SIZE: Ty = Ty { width: 64, kind: Kind::Size };
 /// `bitrate`.
@@ -55,6 +58,8 @@ pub(super) fn literal(rng: &mut Rng, ty: Ty) -> String {
         Kind::Bool => if rng.one_in(2) { "true" } else { "false" }.to_owned(),
         Kind::Ip4 => ip4(rng).to_string(),
         Kind::Ip6 => ip6(rng).to_string(),
+        Kind::Addr if rng.one_in(2) => ip4(rng).to_string(),
+        Kind::Addr => ip6(rng).to_string(),
         Kind::Mac => format!("02:00:00:00:00:{:02x}", small),
         Kind::Port => rng.pick(&[53, 80, 443, 1024, 5000, 8080]).to_string(),
         Kind::Duration => duration(rng),
@@ -100,6 +105,16 @@ pub(super) fn prefix4(rng: &mut Rng) -> String {
     let len = rng.range(8, 32);
     let mask = u32::MAX.checked_shl(u32::try_from(32 - len).unwrap_or(0)).unwrap_or(0);
     format!("{}/{len}", Ipv4Addr::from_bits(ip4(rng).to_bits() & mask))
+}
+
+/// A set of addresses of both versions in its written form.
+pub(super) fn addresses(rng: &mut Rng) -> String {
+    let six = match rng.below(3) {
+        0 => "::/0".to_owned(),
+        1 => format!("2001:db8::/{}", rng.range(32, 125)),
+        _ => ip6(rng).to_string(),
+    };
+    format!("{{ {}, {six} }}", prefix4(rng))
 }
 
 /// The type of a field in the language.

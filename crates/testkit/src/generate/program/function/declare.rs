@@ -8,7 +8,7 @@ mod state;
 use super::draft::{Draft, Use, add, test};
 use crate::generate::Rng;
 use crate::generate::program::pieces::{Event, ParamKind, Per, State};
-use crate::generate::program::types::{self, IP4, IP6, PORT, SCALARS, SIZE, U32, literal};
+use crate::generate::program::types::{self, ADDR, IP4, IP6, PORT, SCALARS, SIZE, U32, literal};
 use braid_ir::model::{Kind, Ty};
 use braid_packet::Header;
 
@@ -46,6 +46,7 @@ fn scalar(rng: &mut Rng, draft: &mut Draft) {
         (IP4, "ip.dst", &[Header::Ip4][..]),
         (IP4, "ip.src", &[Header::Ip4]),
         (IP6, "ip6.dst", &[Header::Ip6]),
+        (ADDR, "inet.dst", &[Header::Inet]),
         (PORT, "l4.dport", &[Header::L4]),
         (SIZE, "pkt.len", &[]),
         (Ty { width: 8, kind: Kind::Uint }, "inet.ttl", &[Header::Inet]),
@@ -53,7 +54,7 @@ fn scalar(rng: &mut Rng, draft: &mut Draft) {
     let value = literal(rng, ty);
     let default = rng.one_in(2);
     let name = add(draft, ParamKind::Scalar(ty), &types::name(ty), value, default);
-    let op = if matches!(ty.kind, Kind::Ip4 | Kind::Ip6) {
+    let op = if matches!(ty.kind, Kind::Ip4 | Kind::Ip6 | Kind::Addr) {
         *rng.pick(&["==", "!="])
     } else {
         *rng.pick(&["==", "<", ">=", "!="])
@@ -79,10 +80,15 @@ fn set(rng: &mut Rng, draft: &mut Draft) {
         let value = format!("{{ {low}..{}, 5000, 8080 }}", low + rng.range(0, 500));
         let name = add(draft, ParamKind::Set(PORT), "set<port>", value, rng.one_in(2));
         draft.uses.push(test(format!("l4.dport in {name}"), &[Header::L4]));
+    } else if rng.one_in(2) {
+        let value = types::addresses(rng);
+        let name = add(draft, ParamKind::Set(ADDR), "set<addr>", value, false);
+        draft.uses.push(test(format!("inet.src in {name}"), &[Header::Inet]));
     } else {
         let value = format!("{{ {}, {} }}", types::prefix4(rng), types::prefix4(rng));
         let name = add(draft, ParamKind::Set(IP4), "prefixes", value, false);
-        draft.uses.push(test(format!("ip.src in {name}"), &[Header::Ip4]));
+        let (field, header) = *rng.pick(&[("ip.src", Header::Ip4), ("inet.src", Header::Inet)]);
+        draft.uses.push(test(format!("{field} in {name}"), &[header]));
     }
 }
 

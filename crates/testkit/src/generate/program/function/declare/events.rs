@@ -15,7 +15,7 @@ const DEPTHS: usize = 3;
 pub(in crate::generate::program) fn types() -> String {
     let family = |family: usize| {
         format!(
-            "event FAMILY{family} extends EVENT {{ src: u128, size: u16 }}
+            "event FAMILY{family} extends EVENT {{ src: addr, size: u16 }}
 event FAMILY{family}_1 extends FAMILY{family} {{ port: u16 }}
 event FAMILY{family}_2 extends FAMILY{family}_1 {{ what: string, last: bool }}
 "
