@@ -451,7 +451,7 @@ fn create(
     dest: Dest,
 ) -> Result<(), Fault> {
     let fields: Vec<_> = new.fields.iter().map(|(field, id)| (*field, values.get(*id))).collect();
-    let back = dest == Dest::Back;
+    let back = new.goes_back(dest);
     let option = |(option, parts): &(Header, Vec<ValueId>)| {
         (*option, parts.iter().map(|part| values.get(*part)).collect())
     };

@@ -533,19 +533,29 @@ pub enum Dest {
     Port(PortId),
 }
 
-/// How to build a new packet. It takes the link header of the current packet with its VLAN tags. If
-/// it is sent `Back`, Ethernet addresses are swapped, and IP addresses likewise. TTL is 64, other
-/// fields are 0. Then the assignments follow, and then lengths and checksums.
+/// How to build a new packet. It takes the link header of the current packet with its VLAN tags,
+/// and its IP addresses. If it goes back, these addresses are exchanged. TTL is 64, other fields
+/// are 0. Then the assignments follow, and then lengths and checksums.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewPacket {
     /// Its headers.
     pub shape: Shape,
+    /// Whether a port that is not `Back` leads back.
+    pub exchanged: bool,
     /// Assignments to its fields, in order.
     pub fields: Vec<(Field, ValueId)>,
     /// Its TCP options in their order, each with its values.
     pub options: Vec<(Header, Vec<ValueId>)>,
     /// Its payload.
     pub payload: NewPayload,
+}
+
+impl NewPacket {
+    /// Whether the packet goes back if it leaves there.
+    #[must_use]
+    pub fn goes_back(&self, port: Dest) -> bool {
+        self.exchanged || port == Dest::Back
+    }
 }
 
 /// The end of a block. A `row` is the place in the source where the packet's fate was decided.

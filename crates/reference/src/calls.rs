@@ -270,7 +270,7 @@ pub(super) fn mirror(run: &mut Run<'_>, dest: Dest) -> Result<(), Fault> {
 pub(super) fn create(run: &mut Run<'_>, new: &NewPacket, dest: Dest) -> Result<(), Fault> {
     let fields: Vec<_> = new.fields.iter().map(|(f, id)| (*f, run.value(*id))).collect();
     let Role::Packet(state) = &run.role else { return Ok(()) };
-    let back = dest == Dest::Back;
+    let back = new.goes_back(dest);
     let option = |(option, values): &(_, Vec<ValueId>)| {
         (*option, values.iter().map(|value| run.value(*value)).collect())
     };

@@ -270,7 +270,8 @@ impl<'a> Run<'a> {
         let options: Vec<_> = new.options.iter().map(|(option, _)| option.name()).collect();
         let (node, shape, payload) = (self.node, new.shape, new.payload);
         let (fields, options) = (fields.join(" "), options.join(" "));
-        format!("create {node} {shape:?} {payload:?} ({fields}) ({options}) to {dest:?}")
+        let exchanged = if new.exchanged { " exchanged" } else { "" };
+        format!("create {node} {shape:?} {payload:?} ({fields}) ({options}){exchanged} to {dest:?}")
     }
 
     fn send(&mut self, name: String, mut args: Vec<Term>) {

@@ -83,7 +83,7 @@ impl Created {
     ) -> Self {
         let mut fields = Vec::new();
         for (field, opposite) in opposite(new.shape) {
-            let from = if to == Dest::Back { opposite } else { field };
+            let from = if new.goes_back(to) { opposite } else { field };
             fields.extend(place.value(from).map(|value| (field, value)));
         }
         if let NewPayload::Quote(_) = new.payload {

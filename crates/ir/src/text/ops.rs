@@ -199,7 +199,8 @@ fn create(model: &Model, new: &NewPacket, port: Dest) -> String {
     };
     let shape = name_of(SHAPES, &new.shape);
     let port = dest(model, port);
-    format!("create {shape} {{ {fields} }} {options}payload {payload} to {port}")
+    let exchanged = if new.exchanged { " exchanged" } else { "" };
+    format!("create {shape} {{ {fields} }} {options}payload {payload}{exchanged} to {port}")
 }
 
 pub(crate) fn dest(model: &Model, dest: Dest) -> String {

@@ -399,9 +399,10 @@ impl Parser<'_, '_> {
             "same" => NewPayload::Same,
             _ => return self.scan.wrong("expected `empty`, `quote` or `same`"),
         };
+        let exchanged = self.scan.eat_word("exchanged");
         self.scan.expect_word("to")?;
-        let port = self.dest()?;
-        Ok(Op::Create { new: Box::new(NewPacket { shape, fields, options, payload }), port })
+        let new = Box::new(NewPacket { shape, exchanged, fields, options, payload });
+        Ok(Op::Create { new, port: self.dest()? })
     }
 
     /// Operations with one result.

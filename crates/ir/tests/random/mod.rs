@@ -474,7 +474,8 @@ impl Maker {
                 let options = (0..self.below(3)).map(|_| (self.option(), vec![a])).collect();
                 let payload =
                     self.pick(&[NewPayload::Empty, NewPayload::Quote(28), NewPayload::Same]);
-                let new = Box::new(NewPacket { shape, fields, options, payload });
+                let exchanged = self.below(4) == 0;
+                let new = Box::new(NewPacket { shape, exchanged, fields, options, payload });
                 Op::Create { new, port: self.dest() }
             }
         }

@@ -15,6 +15,7 @@ mod links;
 mod nodes;
 mod policy;
 mod reach;
+mod sides;
 mod subscriptions;
 
 use braid_ir::chain as ir;
@@ -51,7 +52,11 @@ pub fn resolve(
     settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.doubt || draft.broken();
     diags.extend(found);
-    if failed { None } else { Some(draft.finish(policy, priorities)) }
+    if failed {
+        return None;
+    }
+    sides::add_gates(&mut draft);
+    Some(draft.finish(policy, priorities))
 }
 
 /// Reads `malformed`, `seed` and `workers`.

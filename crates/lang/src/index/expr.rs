@@ -33,6 +33,7 @@ pub(super) fn in_expr(walk: &mut Walk<'_>, expr: &Expr) {
             at.parts().for_each(|part| in_expr(walk, part));
         }
         ExprKind::Has(path) => drop(in_header(walk, path)),
+        ExprKind::From(side) => walk.used_port(walk.nf, side),
         ExprKind::Call(name, args) => {
             let of = walk.value(&name.text);
             walk.used(name, of);

@@ -36,7 +36,8 @@ fn type_of(walk: &Walk<'_>, expr: &Expr) -> Option<Known> {
         | ExprKind::In(..)
         | ExprKind::Matches(..)
         | ExprKind::Exists(_)
-        | ExprKind::Has(_) => named("bool"),
+        | ExprKind::Has(_)
+        | ExprKind::From(_) => named("bool"),
         ExprKind::Binary(BinOp::And | BinOp::Or, ..) => named("bool"),
         ExprKind::Binary(op, ..) if is_comparison(*op) => named("bool"),
         ExprKind::Binary(_, a, b) => type_of(walk, a).or_else(|| type_of(walk, b)),

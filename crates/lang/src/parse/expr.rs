@@ -283,6 +283,10 @@ fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
             p.bump();
             ExprKind::Has(types::path(p, "a header")?)
         }
+        "from" if p.token(1).kind == Tok::Ident && !is_keyword(p.word_ahead(1)) => {
+            p.bump();
+            ExprKind::From(p.name("a side")?)
+        }
         "if" => if_expr(p)?,
         word if is_keyword(word) => {
             return Err(p.expected_with("an expression", keyword_help(word)));

@@ -89,7 +89,8 @@ fn nf_item(p: &mut Parser<'_>, items: &mut Vec<NfItem>) -> Parsed<()> {
     let item = match p.word() {
         "const" => NfItem::Const(constant(p)?),
         "fn" | "action" => NfItem::Fn(fn_def(p)?),
-        "port" => port_item(p)?,
+        "port" => NfItem::Port(port_names(p)?),
+        "side" => NfItem::Side(port_names(p)?),
         "tag" => tag_item(p)?,
         "state" => {
             let (state, rest) = state(p)?;
@@ -144,14 +145,15 @@ fn bump_word<'t>(p: &mut Parser<'t>) -> &'t str {
     word
 }
 
-fn port_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
-    p.bump();
-    let mut names = vec![p.name("the name of a port")?];
+/// `port NAME, …;` or `side NAME, …;`
+fn port_names(p: &mut Parser<'_>) -> Parsed<Vec<Ident>> {
+    let what = format!("the name of a {}", bump_word(p));
+    let mut names = vec![p.name(&what)?];
     while p.eat(Tok::Comma) {
-        names.push(p.name("the name of a port")?);
+        names.push(p.name(&what)?);
     }
     p.semicolon()?;
-    Ok(NfItem::Port(names))
+    Ok(names)
 }
 
 fn tag_item(p: &mut Parser<'_>) -> Parsed<NfItem> {

@@ -24,7 +24,7 @@ const STATEMENTS: &[&str] = &[
 
 /// Words that start a declaration in a function.
 pub(super) const NF_ITEMS: &[&str] =
-    &["const", "fn", "action", "port", "tag", "state", "queue", "every", "on"];
+    &["const", "fn", "action", "port", "side", "tag", "state", "queue", "every", "on"];
 
 /// Words that start a declaration in a file.
 pub(super) const FILE_ITEMS: &[&str] =

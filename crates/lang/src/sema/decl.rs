@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use braid_ir::model::{
-    Granularity, Kind, Model, ParamDecl, ParamId, ParamTy, QueueDecl, QueueId, Setting, StateDecl,
-    StateId, TagDecl, TagId, Ty, WhenFull,
+    Granularity, Kind, Model, ParamDecl, ParamId, ParamTy, PortId, QueueDecl, QueueId, Setting,
+    StateDecl, StateId, TagDecl, TagId, Ty, WhenFull,
 };
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
@@ -14,9 +14,9 @@ use super::eval::{param_value, record_parts};
 use super::lower::{Lower, MAX_DECLARATIONS};
 use super::module::unique;
 use super::names::{self, Named};
-use super::say;
 use super::scope::{Binding, Value};
 use super::types::{self, DURATION, MIN_PERIOD_NS, Type, U64};
+use super::{say, sides};
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind, joined,
@@ -55,9 +55,12 @@ pub fn declare<'a>(lower: &mut Lower<'a>, nf: &'a Nf, loader: &dyn Loader) {
     let mut ports: BTreeMap<&str, Span> = BTreeMap::new();
     for item in &nf.items {
         match item {
-            NfItem::Port(names) => {
+            NfItem::Port(names) | NfItem::Side(names) => {
                 for name in names {
-                    declare_port(lower, name, &mut ports);
+                    let is_new = declare_port(lower, name, &mut ports);
+                    if is_new && let NfItem::Side(_) = item {
+                        sides::declare(lower, PortId(number(lower.model.ports.len() - 1)));
+                    }
                 }
             }
             NfItem::Tag(name, ty) if unique(&mut seen, name, lower.diags) => {
@@ -138,16 +141,25 @@ fn broken(lower: &mut Lower<'_>, name: &Ident) {
     lower.scope.bind(&name.text, Value::Wrong);
 }
 
-fn declare_port<'a>(lower: &mut Lower<'a>, name: &'a Ident, ports: &mut BTreeMap<&'a str, Span>) {
+/// Declares a port, unless the function has one of this name.
+fn declare_port<'a>(
+    lower: &mut Lower<'a>,
+    name: &'a Ident,
+    ports: &mut BTreeMap<&'a str, Span>,
+) -> bool {
     if matches!(name.text.as_str(), "left" | "right" | "back") {
         let message = format!("every function has `{}`", name.text);
         lower.say(
             Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "declared again")
                 .help("leave it out"),
         );
-    } else if unique(ports, name, lower.diags) {
+        return false;
+    }
+    let is_new = unique(ports, name, lower.diags);
+    if is_new {
         lower.model.ports.push(name.text.clone());
     }
+    is_new
 }
 
 fn declare_tag<'a>(lower: &mut Lower<'a>, name: &'a Ident, written: &crate::ast::Type) {

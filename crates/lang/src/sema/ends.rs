@@ -4,9 +4,9 @@
 use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, StreamEvent, Term};
 
 use super::lower::{BODY, Lower, Mode};
-use super::needs;
 use super::scope::Binding;
 use super::types::DURATION;
+use super::{needs, sides};
 use crate::ast::{Expr, Ident, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -56,7 +56,31 @@ pub fn output(lower: &mut Lower<'_>, ports: &[Ident], span: Span) {
     if ports.is_empty() {
         dests.push(Dest::Onward);
     }
-    end(lower, span, |row| Term::Output { ports: dests, row });
+    to_origin(lower, dests.contains(&Dest::Back), |lower, origin| {
+        let ports = dests.iter().map(|dest| back_to(*dest, origin)).collect();
+        end(lower, span, |row| Term::Output { ports, row });
+    });
+}
+
+/// Lowers something that sends packets, for each declared side that the packet may have come from
+/// if one of them goes back.
+pub fn to_origin(
+    lower: &mut Lower<'_>,
+    goes_back: bool,
+    mut each: impl FnMut(&mut Lower<'_>, Option<PortId>),
+) {
+    match goes_back {
+        true => sides::by_origin(lower, each),
+        false => each(lower, None),
+    }
+}
+
+/// The destination of a packet that came from this declared side, or from the left or right.
+pub fn back_to(dest: Dest, origin: Option<PortId>) -> Dest {
+    match (dest, origin) {
+        (Dest::Back, Some(side)) => Dest::Port(side),
+        _ => dest,
+    }
 }
 
 /// The destination: `back` or a port.
@@ -91,10 +115,12 @@ pub fn hold<'a>(
         return;
     }
     let row = count_end(lower);
+    sides::put_back(lower);
     let full = lower.b.block();
     let target = braid_ir::model::Target { block: full, args: Vec::new() };
     lower.b.hold(Term::Hold { queue: id, delay, row, full: target }, full);
     lower.b.start(full);
+    sides::take_off(lower);
     match otherwise {
         Some(otherwise) => lower.scoped(|this| this.statement(otherwise)),
         None => drop_packet(lower, &format!("{} full", queue.text), span),

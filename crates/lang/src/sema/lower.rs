@@ -11,6 +11,7 @@ use super::cover::Rows;
 use super::facts::{Amount, AnyField, Facts};
 use super::module::Module;
 use super::scope::Scope;
+use super::sides::Sides;
 use super::{constant, say};
 use crate::ast::{Span, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -96,6 +97,8 @@ pub struct Lower<'a> {
     pub events: FxHashMap<String, EventId>,
     /// For each table, the table whose entries its own entries live with in the end.
     pub roots: Vec<StateId>,
+    /// The declared sides.
+    pub sides: Sides,
     steps: usize,
     /// Where control continues behind a statement.
     pub exits: Vec<(Span, &'static str)>,
@@ -141,6 +144,7 @@ impl<'a> Lower<'a> {
             reasons: FxHashMap::default(),
             events: FxHashMap::default(),
             roots: Vec::new(),
+            sides: Sides::default(),
             steps: 0,
             exits: Vec::new(),
             testing: Vec::new(),

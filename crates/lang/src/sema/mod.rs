@@ -54,6 +54,7 @@ mod rows;
 pub(crate) mod say;
 mod scope;
 mod send;
+pub(crate) mod sides;
 mod state;
 mod stmt;
 pub(crate) mod stream;

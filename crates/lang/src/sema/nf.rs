@@ -8,7 +8,7 @@ use super::facts::Facts;
 use super::lower::{BODY, Lower, Mode};
 use super::module::Module;
 use super::scope::Binding;
-use super::{decl, names, send, unused};
+use super::{decl, names, send, sides, unused};
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -64,6 +64,7 @@ pub fn lower(
 
 fn packet_program<'a>(lower: &mut Lower<'a>, nf: &'a Nf) {
     begin(lower, Mode::Packet, Facts::start());
+    sides::enter(lower);
     let stmts: Vec<&'a Stmt> = nf
         .items
         .iter()

@@ -16,7 +16,7 @@ use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
     addr, arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
-    state, strings,
+    sides, state, strings,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -59,6 +59,7 @@ pub fn any_predicate(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: Block
             lower.predicate(b, yes, no);
         }
         ExprKind::Has(path) => has(lower, path, yes, no),
+        ExprKind::From(side) => sides::from(lower, side, yes, no),
         ExprKind::Path(path) if is_forward(&lower.scope, path) => {
             forward(lower, expr.span, yes, no)
         }
@@ -556,7 +557,8 @@ pub fn is_predicate(expr: &Expr) -> bool {
         | ExprKind::In(..)
         | ExprKind::Matches(..)
         | ExprKind::Exists(_)
-        | ExprKind::Has(_) => true,
+        | ExprKind::Has(_)
+        | ExprKind::From(_) => true,
         ExprKind::At(at) => matches!(at.what, Chunk::Text(_)),
         ExprKind::Binary(op, ..) => is_comparison(*op) || matches!(op, BinOp::And | BinOp::Or),
         _ => false,

@@ -10,7 +10,7 @@ use braid_packet::{Access, Field, Header};
 use super::lower::Lower;
 use super::scope::{Binding, Value};
 use super::types::{self, uint};
-use super::{ends, names, needs, push, say};
+use super::{ends, names, needs, push, say, sides};
 use crate::ast::{Contents, Expr, Ident, Path, Push, Span, joined};
 use crate::diag::{Diagnostic, codes};
 
@@ -78,7 +78,8 @@ pub fn send(
             needs::header(lower, header, false, span, &format!("`send {}`", shape.text))?;
         }
     }
-    let new = NewPacket { shape: found, fields: assigned, options: options?, payload: payload? };
+    let (options, payload) = (options?, payload?);
+    let new = NewPacket { shape: found, exchanged: false, fields: assigned, options, payload };
     let port = port?;
     if whole {
         create(lower, new, port);
@@ -89,18 +90,25 @@ pub fn send(
 /// Sends a new packet. A packet that goes to the side from which the current packet has come goes
 /// back, also if the program names this side.
 fn create(lower: &mut Lower<'_>, new: NewPacket, port: Dest) {
-    let new = Box::new(new);
     let (forward, backward) = match port {
         Dest::Port(LEFT) => (Dest::Back, Dest::Onward),
         Dest::Port(RIGHT) => (Dest::Onward, Dest::Back),
-        port => return lower.b.op(Op::Create { new, port }),
+        port => {
+            return sides::by_origin(lower, |lower, origin| {
+                let port = ends::back_to(port, origin);
+                let exchanged = origin.is_some_and(|side| port == Dest::Port(side));
+                lower
+                    .b
+                    .op(Op::Create { new: Box::new(NewPacket { exchanged, ..new.clone() }), port });
+            });
+        }
     };
     let cond = lower.b.load(Field::PktBackward);
     let [yes, no, done] = [(); 3].map(|()| lower.b.block());
     lower.b.branch(cond, yes, no);
     for (block, port) in [(yes, backward), (no, forward)] {
         lower.b.start(block);
-        lower.b.op(Op::Create { new: new.clone(), port });
+        lower.b.op(Op::Create { new: Box::new(new.clone()), port });
         lower.b.jump(done, Vec::new());
     }
     lower.b.start(done);

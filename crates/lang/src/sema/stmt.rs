@@ -1,13 +1,13 @@
 //! Lowers blocks and statements. `Lower::block` and `Lower::statement` are where other modules
 //! lower the statements inside their own.
 
-use braid_ir::model::{Op, Term};
+use braid_ir::model::{Dest, Op, Term};
 
 use super::arith::Const;
 use super::lower::{Lower, MAX_ROUNDS};
 use super::scope::{Binding, Value};
 use super::{
-    assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send, translate,
+    assign, bucket, calls, crypt, ends, expand, locals, needs, push, rows, send, sides, translate,
 };
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
@@ -81,12 +81,17 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
             ends::event(lower, "reset", stmt.span, |row| Term::Reset { reason, row });
         }
         StmtKind::Consume => ends::end(lower, stmt.span, |row| Term::Consume { row }),
-        StmtKind::Resubmit => ends::end(lower, stmt.span, |row| Term::Resubmit { row }),
+        StmtKind::Resubmit => {
+            sides::put_back(lower);
+            ends::end(lower, stmt.span, |row| Term::Resubmit { row });
+        }
         StmtKind::Mirror(port) => {
             if needs::packet(lower, stmt.span)
                 && let Some(port) = ends::dest(lower, port)
             {
-                lower.b.op(Op::Mirror { port });
+                ends::to_origin(lower, port == Dest::Back, |lower, origin| {
+                    lower.b.op(Op::Mirror { port: ends::back_to(port, origin) });
+                });
             }
         }
         StmtKind::Hold { queue, delay, otherwise } => {

@@ -64,9 +64,9 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
                         .help("write `on data { … }`, or `nf` for a packet function"),
                 );
             }
-            NfItem::Port(ports) => {
+            NfItem::Port(ports) | NfItem::Side(ports) => {
                 for port in ports {
-                    packet_only(&format!("`port {}`", port.text), port.span, found);
+                    packet_only(&format!("the port `{}`", port.text), port.span, found);
                 }
             }
             NfItem::Tag(name, _) => packet_only("`tag`", name.span, found),
@@ -291,7 +291,7 @@ fn reset(lower: &mut Lower<'_>, shape: Shape, port: Dest, (seq, ack): (ValueId, 
         (Field::TcpFlags, lower.b.constant(types::of_field(Field::TcpFlags), RST_ACK)),
     ];
     let (options, payload) = (Vec::new(), NewPayload::Empty);
-    let new = NewPacket { shape, fields, options, payload };
+    let new = NewPacket { shape, exchanged: false, fields, options, payload };
     lower.b.op(Op::Create { new: Box::new(new), port });
 }
 

@@ -155,6 +155,7 @@ pub fn expr<'a>(value: &'a Expr, v: &mut dyn Visitor<'a>) {
         | ExprKind::Prefix4(..)
         | ExprKind::Prefix6(..)
         | ExprKind::Path(_)
+        | ExprKind::From(_)
         | ExprKind::Error => {}
     }
 }

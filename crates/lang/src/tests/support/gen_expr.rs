@@ -160,7 +160,10 @@ fn branch(e: &mut Entropy, fuel: u32) -> ExprKind {
             if e.coin() {
                 ExprKind::Exists(Box::new(place(e, fuel)))
             } else {
-                ExprKind::Has(field(e))
+                match e.coin() {
+                    true => ExprKind::Has(field(e)),
+                    false => ExprKind::From(name(e)),
+                }
             }
         }
         15 => {

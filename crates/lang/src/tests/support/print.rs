@@ -106,6 +106,7 @@ pub fn expr(e: &Expr) -> String {
         }
         ExprKind::Exists(a) => format!("exists {}", expr(a)),
         ExprKind::Has(p) => format!("has {}", path(p)),
+        ExprKind::From(side) => format!("from {}", side.text),
         ExprKind::If(c, a, b) => {
             format!("if {} {{ {} }} else {{ {} }}", operand(c), expr(a), expr(b))
         }

@@ -39,12 +39,25 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
             // the first two functions would keep them from running in parallel.
             let later = (number + 1).max(2);
             let skip = later < functions.len() && rng.one_in(2);
-            let to = if skip { format!("n{later}") } else { "log".to_owned() };
+            let side =
+                functions.get(later).filter(|to| to.has_sides).and_then(|to| to.ports.first());
+            let to = match side {
+                _ if !skip => "log".to_owned(),
+                Some(side) => format!("n{later}.{side}"),
+                None => format!("n{later}"),
+            };
             logs += usize::from(!skip);
             text.line(&format!("link n{number}.{port} -> {to};"));
         }
     }
-    if ports > 0 && logs == 0 {
+    // An entry between the first two functions would keep them from running in parallel.
+    let entry = functions.iter().enumerate().find_map(|(number, to)| {
+        let side = to.ports.first().filter(|_| to.has_sides && number != 1)?;
+        Some(format!("link log -> n{number}.{side};"))
+    });
+    if let Some(entry) = entry {
+        text.line(&entry);
+    } else if ports > 0 && logs == 0 {
         text.line("path log -> wan;");
     }
     let parallel = rng.one_in(4) && !functions.iter().take(2).any(|function| function.holds);

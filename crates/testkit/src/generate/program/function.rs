@@ -23,6 +23,8 @@ pub(super) struct Function {
     pub(super) args: Vec<(String, bool)>,
     /// Its ports besides `left` and `right`.
     pub(super) ports: Vec<String>,
+    /// Whether packets come in at these ports, too.
+    pub(super) has_sides: bool,
     /// Whether it sends packets back, or to the left or right by name.
     pub(super) both_sides: bool,
     /// Whether it holds packets.
@@ -54,6 +56,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Func
     if own.one_in(4) {
         declare::limit(&mut own, &mut draft);
     }
+    draft.pieces.has_sides = Rng::new(rng.clone().bits() ^ 0x7369_6465_73).one_in(2);
     let mut own = Rng::new(rng.clone().bits() ^ 0x6861_6e64_6c65_7273);
     let shares_events = if often_shares { !own.one_in(5) } else { own.one_in(5) };
     if shares_events {
@@ -107,6 +110,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Func
             .map(|param| (format!("{}: {}", param.name, param.value), param.default))
             .collect(),
         ports: draft.pieces.ports.clone(),
+        has_sides: draft.pieces.has_sides,
         both_sides,
         holds: draft.queue,
         shares_events,
@@ -132,7 +136,8 @@ fn param_text(param: &super::pieces::Param) -> String {
 
 fn declarations(text: &mut Text, draft: &Draft) {
     if !draft.pieces.ports.is_empty() {
-        text.line(&format!("port {};", draft.pieces.ports.join(", ")));
+        let kind = if draft.pieces.has_sides { "side" } else { "port" };
+        text.line(&format!("{kind} {};", draft.pieces.ports.join(", ")));
     }
     for (name, ty) in &draft.pieces.tags {
         text.line(&format!("tag {name}: {};", super::types::name(*ty)));

@@ -121,6 +121,8 @@ pub(super) struct Pieces {
     pub(super) tags: Vec<(String, Ty)>,
     /// Ports besides `left` and `right`.
     pub(super) ports: Vec<String>,
+    /// Whether packets come in at these ports, too.
+    pub(super) has_sides: bool,
     /// Event types.
     pub(super) events: Vec<Event>,
 }

@@ -107,6 +107,14 @@ pub(super) fn row(
     if rng.one_in(5) && !alone {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
     }
+    // These draws change no others.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7369_6465);
+    if pieces.has_sides && !pieces.ports.is_empty() && !alone && own.one_in(3) {
+        let not = if own.one_in(3) { "not " } else { "" };
+        let declared = pieces.ports.iter().map(String::as_str);
+        let sides: Vec<_> = declared.chain(["left", "right"]).collect();
+        atoms.push(format!("({not}from {})", own.pick(&sides)));
+    }
     // The row must not contain the negation of its own test.
     if let Some(test) = atoms.first().cloned().filter(|_| tests) {
         atoms.retain(|atom| *atom != format!("(not {test})"));

@@ -1,0 +1,35 @@
+//! Gates of functions with more than two sides: packets to such a side get its number, and enter
+//! the function by its left port.
+
+use braid_ir::chain::{Sink, Source};
+use braid_ir::model::{LEFT, PortId, RIGHT};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+use super::draft::{Draft, Link, Node};
+use super::links::port_name;
+use crate::sema::sides;
+
+/// Puts gates between the links to sides and their functions. A gate has the name of its side,
+/// such as `fw.dmz`.
+pub(super) fn add_gates(draft: &mut Draft<'_>) {
+    let mut gates: FxHashMap<(u16, PortId), u16> = FxHashMap::default();
+    for at in 0..draft.links.len() {
+        let Sink::Port(node, port) = draft.links[at].sink else { continue };
+        let model = draft.nodes.get(usize::from(node)).and_then(|node| node.model.as_ref());
+        if port == LEFT || port == RIGHT || !model.is_some_and(|model| sides::has_sides(model)) {
+            continue;
+        }
+        let span = draft.links[at].span;
+        let gate = *gates.entry((node, port)).or_insert_with(|| {
+            let gate = u16::try_from(draft.nodes.len()).unwrap_or(u16::MAX);
+            let name = format!("{}.{}", draft.node_name(node), port_name(draft, node, port));
+            let model = Some(Arc::new(sides::gate(port)));
+            draft.nodes.push(Node { name, span, model, params: Vec::new() });
+            let (source, sink) = (Source::Port(gate, RIGHT), Sink::Port(node, LEFT));
+            draft.links.push(Link { source, sink, span });
+            gate
+        });
+        draft.links[at].sink = Sink::Port(gate, LEFT);
+    }
+}

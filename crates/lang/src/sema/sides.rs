@@ -1,0 +1,157 @@
+//! Sides of a function beside the left and the right one, declared by `side`: packets come in and
+//! leave there.
+//!
+//! A packet that comes in at such a side enters the function by its left port, with a tag: the
+//! chain puts a gate that sets the tag in front of the function ([`gate`]). The function takes the
+//! tag off before anything else, and puts it back on where it will see the packet again.
+
+use braid_ir::model::{
+    BinOp, BlockId, CmpOp, Dest, LEFT, Model, Op, PortId, RIGHT, RowDecl, RowId, TagDecl, TagId,
+    Term, Ty, ValueId,
+};
+use braid_packet::Field;
+
+use super::build::Builder;
+use super::facts::Facts;
+use super::lower::{Lower, Mode};
+use super::types::BOOL;
+use super::{needs, path, pred};
+use crate::ast::Ident;
+use crate::diag::{Diagnostic, codes};
+
+/// The name of the tag. Programs have no such name.
+const TAG: &str = "the side it came from";
+/// The tag is the number of the side's port. Without it, the packet came from the left or right.
+const NUMBER: Ty = Ty::uint(16);
+
+/// The sides of the function that is lowered.
+#[derive(Default)]
+pub struct Sides {
+    declared: Vec<PortId>,
+    tag: Option<TagId>,
+    /// The number of the side that the packet came from.
+    came: Option<ValueId>,
+}
+
+/// Whether packets may come in at ports of a function beside `left` and `right`.
+pub fn has_sides(model: &Model) -> bool {
+    model.tags.iter().any(|tag| tag.name == TAG)
+}
+
+/// The model of the gate of a side: it sends packets on with the side's number.
+pub fn gate(side: PortId) -> Model {
+    let mut model = Model::new("side");
+    model.tags.push(TagDecl { name: TAG.to_owned(), ty: NUMBER });
+    for label in ["body", "fault"] {
+        model.rows.push(RowDecl { label: label.to_owned(), text: String::new(), line: 0 });
+    }
+    let mut b = Builder::new(Facts::start());
+    let row = RowId(0);
+    b.op(Op::Count { row });
+    let a = b.constant(NUMBER, side.0.into());
+    b.op(Op::StoreTag { tag: TagId(0), a });
+    b.end(Term::Output { ports: vec![Dest::Onward], row });
+    model.packet = b.finish();
+    model
+}
+
+/// Declares the port with this number to be a side.
+pub fn declare(lower: &mut Lower<'_>, port: PortId) {
+    if lower.sides.tag.is_none() {
+        lower.sides.tag = Some(TagId(u32::try_from(lower.model.tags.len()).unwrap_or(u32::MAX)));
+        lower.model.tags.push(TagDecl { name: TAG.to_owned(), ty: NUMBER });
+    }
+    lower.sides.declared.push(port);
+}
+
+/// Takes the tag off. The program for packets begins with this.
+pub fn enter(lower: &mut Lower<'_>) {
+    let Some(tag) = lower.sides.tag else { return };
+    lower.sides.came = Some(lower.b.emit(NUMBER, |out| Op::LoadTag { out, tag }));
+    take_off(lower);
+}
+
+/// Takes the tag off.
+pub fn take_off(lower: &mut Lower<'_>) {
+    if let Some(tag) = lower.sides.tag {
+        let a = lower.b.constant(NUMBER, 0);
+        lower.b.op(Op::StoreTag { tag, a });
+    }
+}
+
+/// Puts the tag back on, in front of an end after which the function sees the packet again.
+pub fn put_back(lower: &mut Lower<'_>) {
+    if let (Some(tag), Some(a)) = (lower.sides.tag, lower.sides.came) {
+        lower.b.op(Op::StoreTag { tag, a });
+    }
+}
+
+/// Lowers `from SIDE`.
+pub fn from(lower: &mut Lower<'_>, side: &Ident, yes: BlockId, no: BlockId) {
+    match condition(lower, side) {
+        Some(cond) => lower.b.branch(cond, yes, no),
+        None => pred::either(&mut lower.b, yes, no),
+    }
+}
+
+fn condition(lower: &mut Lower<'_>, side: &Ident) -> Option<ValueId> {
+    if !needs::packet(lower, side.span) {
+        return None;
+    }
+    let at = lower.model.ports.iter().position(|port| *port == side.text);
+    let port = PortId(u32::try_from(at.unwrap_or(usize::MAX)).unwrap_or(u32::MAX));
+    let (backward, _) = match port {
+        LEFT | RIGHT => path::read_field(lower, Field::PktBackward, side.span)?,
+        _ if lower.sides.declared.contains(&port) => {
+            let came = lower.sides.came?;
+            return Some(is_from(&mut lower.b, came, port));
+        }
+        _ => return no_side(lower, side, at.is_some()),
+    };
+    if port == RIGHT {
+        return Some(backward);
+    }
+    let forward = lower.b.complement(backward, BOOL);
+    let Some(came) = lower.sides.came else { return Some(forward) };
+    let none = is_from(&mut lower.b, came, LEFT);
+    Some(lower.b.bin(BOOL, BinOp::And, forward, none))
+}
+
+fn no_side(lower: &mut Lower<'_>, side: &Ident, is_port: bool) -> Option<ValueId> {
+    let name = &side.text;
+    let message = match is_port {
+        true => format!("packets do not come in at the port `{name}`"),
+        false => format!("there is no side `{name}`"),
+    };
+    let known: Vec<String> = lower.model.ports.clone();
+    let help = lower.suggest(name, known.iter().map(String::as_str));
+    let wrong = Diagnostic::new(codes::UNKNOWN_PORT, message, side.span, "unknown side");
+    lower.fail(wrong.help(format!("declare it: `side {name};`")).help_if(help))
+}
+
+/// Whether the packet came from the side with this number; `LEFT` stands for no declared side.
+fn is_from(b: &mut Builder, came: ValueId, side: PortId) -> ValueId {
+    let number = b.constant(NUMBER, side.0.into());
+    b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Eq, a: came, b: number })
+}
+
+/// Lowers something for packets of each origin: a declared side, or `None` for the left and the
+/// right one.
+pub fn by_origin(lower: &mut Lower<'_>, mut each: impl FnMut(&mut Lower<'_>, Option<PortId>)) {
+    let Some(came) = lower.sides.came.filter(|_| lower.mode == Mode::Packet) else {
+        return each(lower, None);
+    };
+    let done = lower.b.block();
+    for side in lower.sides.declared.clone() {
+        let (here, next) = (lower.b.block(), lower.b.block());
+        let cond = is_from(&mut lower.b, came, side);
+        lower.b.branch(cond, here, next);
+        lower.b.start(here);
+        each(lower, Some(side));
+        lower.b.jump(done, Vec::new());
+        lower.b.start(next);
+    }
+    each(lower, None);
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
+}
