@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 /// The functions of the library with arguments for a chain of one function.
-const ARGUMENTS: [(&str, &str); 43] = [
+const ARGUMENTS: [(&str, &str); 44] = [
     ("bridge", ""),
     ("cgnat", "public: [203.0.113.1]"),
     ("connection_limiter", ""),
@@ -79,6 +79,7 @@ const ARGUMENTS: [(&str, &str); 43] = [
     ("trtcm", "cir: 1 Gbit/s, pir: 2 Gbit/s"),
     ("vlan_gateway", "vlan: 7"),
     ("vxlan_gateway", "own: 192.0.2.1, vni: 42, peers: [192.0.2.2]"),
+    ("zones", ""),
 ];
 
 /// The files that the chains name.
@@ -111,9 +112,13 @@ fn derive(text: &str) -> (Chain, Sharding) {
 }
 
 fn alone(name: &str, arguments: &str) -> (Chain, Sharding) {
+    let side = match name {
+        "zones" => "interface second; link second <-> f.second;",
+        _ => "",
+    };
     derive(&format!(
         "chain alone {{ interface left; interface right; f = {name}({arguments}); \
-         path left <-> f <-> right; }}"
+         path left <-> f <-> right; {side} }}"
     ))
 }
 

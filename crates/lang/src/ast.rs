@@ -1,14 +1,12 @@
 //! The syntax tree of a `.braid` file, as the parser builds it. Every node has a span.
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
-mod at;
 mod op;
 mod option_of;
 
 pub use crate::source::Span;
-pub use at::{At, Chunk, Within};
 pub use braid_ir::native::OnFailure;
-pub use op::{BinOp, is_comparison};
+pub use op::{Arrow, BinOp, is_comparison};
 pub use option_of::OptionOf;
 
 /// An identifier.
@@ -169,10 +167,8 @@ pub enum NfItem {
     Const(Const),
     /// `fn` or `action`
     Fn(FnDef),
-    /// `port a, b;`
-    Port(Vec<Ident>),
-    /// `side a, b;`
-    Side(Vec<Ident>),
+    /// `port a, b;`, or with `true` `side a, b;`
+    Port(Vec<Ident>, bool),
     /// `tag NAME: TYPE;`
     Tag(Ident, Type),
     /// `state …;`
@@ -521,15 +517,6 @@ pub struct PathEnd {
     pub span: Span,
 }
 
-/// How two ends are linked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrow {
-    /// `->`
-    OneWay,
-    /// `<->`
-    TwoWay,
-}
-
 /// A written policy rule.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyRule {
@@ -554,4 +541,53 @@ pub enum PolicyKind {
 pub fn joined(path: &Path) -> String {
     let parts: Vec<&str> = path.parts.iter().map(|part| part.text.as_str()).collect();
     parts.join(".")
+}
+
+/// `u16 at payload + OFFSET`, `"GET " at tcp.option(KIND)`: bytes of the packet that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub struct At {
+    /// What the bytes are.
+    pub what: Chunk,
+    /// What has the bytes.
+    pub within: Within,
+    /// Where they begin. `None`: at the beginning.
+    pub offset: Option<Expr>,
+}
+
+/// What has bytes that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Within {
+    /// The payload.
+    Payload,
+    /// The value of the option of this kind.
+    Option(OptionOf, Expr),
+    /// The payload from this header of the program on.
+    Header(Ident),
+}
+
+impl At {
+    /// The expressions in it.
+    pub fn parts(&self) -> impl Iterator<Item = &Expr> {
+        let len = match &self.what {
+            Chunk::Bytes(_, len) => len.as_ref(),
+            Chunk::Number(_) | Chunk::Text(_) => None,
+        };
+        let kind = match &self.within {
+            Within::Option(_, kind) => Some(kind),
+            Within::Payload | Within::Header(_) => None,
+        };
+        kind.into_iter().chain(&self.offset).chain(len)
+    }
+}
+
+/// The form of bytes that are no fields.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Chunk {
+    /// A number of a type.
+    Number(Ident),
+    /// This text.
+    Text(String),
+    /// A string. Its type has room for the first number of bytes. The value behind `for` is its
+    /// length; without `for`, the string fills the room.
+    Bytes(u128, Option<Expr>),
 }

@@ -108,8 +108,10 @@ fn function_that_passes_everything_on_changes_nothing() {
     for seed in budget::seeds(100) {
         let plain = program(seed);
         let chain = compile(&plain, Form::AsWritten);
+        // Gates of sides, such as `n0.side0`, come behind all functions.
+        let functions = chain.nodes.iter().filter(|node| !node.name.contains('.')).count();
         // Behind the first function, it could separate neighbours with a priority.
-        let at = if chain.nodes.len() == 1 { 0 } else { chain.nodes.len() - 1 };
+        let at = functions - 1;
         let longer = program_with(seed, Options { pass_through: Some(at), ..Options::default() });
         let long_chain = compile(&longer, Form::AsWritten);
         assert_eq!(long_chain.nodes.len(), chain.nodes.len() + 1);
@@ -123,9 +125,9 @@ fn function_that_passes_everything_on_changes_nothing() {
         if lost(&first) || lost(&second) {
             continue;
         }
-        for counters in first.counters.iter_mut().chain(&mut second.counters) {
+        for counters in &mut second.counters {
             // The longer chain has one more function with counters.
-            counters.nodes.truncate(chain.nodes.len());
+            counters.nodes.remove(functions);
         }
         assert_eq!(difference(&first, &second), None, "seed {seed}\n{longer}");
     }

@@ -468,13 +468,11 @@ impl Maker {
                 }
             }
             _ => {
-                use Shape::*;
+                use {NewPayload::*, Shape::*};
                 let shape = self.pick(&[Icmp, Icmp6, Tcp4, Tcp6, Udp4, Udp6, Arp]);
                 let fields = (0..self.below(3)).map(|_| (self.field(), a)).collect();
                 let options = (0..self.below(3)).map(|_| (self.option(), vec![a])).collect();
-                let payload =
-                    self.pick(&[NewPayload::Empty, NewPayload::Quote(28), NewPayload::Same]);
-                let exchanged = self.below(4) == 0;
+                let (payload, exchanged) = (self.pick(&[Empty, Quote(28), Same]), self.coin());
                 let new = Box::new(NewPacket { shape, exchanged, fields, options, payload });
                 Op::Create { new, port: self.dest() }
             }

@@ -1,4 +1,13 @@
-//! Binary operators.
+//! Binary operators, and arrows.
+
+/// How two ends are linked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrow {
+    /// `->`
+    OneWay,
+    /// `<->`
+    TwoWay,
+}
 
 /// Binary operators, from the loosest to the tightest: `or`, `and`, comparisons, `|`, `^`, `&`,
 /// shifts, sums, products.

@@ -50,7 +50,7 @@ impl Walk<'_> {
                 self.own.insert(def.name.text.clone(), at);
                 return;
             }
-            NfItem::Port(names) | NfItem::Side(names) => {
+            NfItem::Port(names, _) => {
                 for name in names {
                     let at = self.define(Kind::Port, name, name.span, scope);
                     self.part_of(of, at);
@@ -116,7 +116,7 @@ impl Walk<'_> {
         match item {
             NfItem::Const(one) => in_expr(self, &one.value),
             NfItem::Fn(def) => self.function_body(def, self.own(&def.name.text)),
-            NfItem::Port(_) | NfItem::Side(_) => {}
+            NfItem::Port(..) => {}
             NfItem::Tag(_, ty) => in_type(self, ty),
             NfItem::State(state) => self.state(state),
             NfItem::Queue { capacity, .. } => in_expr(self, capacity),

@@ -89,8 +89,8 @@ fn nf_item(p: &mut Parser<'_>, items: &mut Vec<NfItem>) -> Parsed<()> {
     let item = match p.word() {
         "const" => NfItem::Const(constant(p)?),
         "fn" | "action" => NfItem::Fn(fn_def(p)?),
-        "port" => NfItem::Port(port_names(p)?),
-        "side" => NfItem::Side(port_names(p)?),
+        "port" => NfItem::Port(port_names(p)?, false),
+        "side" => NfItem::Port(port_names(p)?, true),
         "tag" => tag_item(p)?,
         "state" => {
             let (state, rest) = state(p)?;

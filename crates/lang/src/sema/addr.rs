@@ -2,11 +2,9 @@
 //! addresses. An IPv6 address of `::/96` counts as the IPv4 address in its low bits. On the wire,
 //! only the unspecified address `::` may be one of them (RFC 4291, sections 2.5.2, 2.5.3, 2.5.5.1).
 
-use braid_ir::model::{BinOp, CmpOp, FIRST_IP6, Kind, Op, ParamId, SetRef, Ty, ValueId, ip6_range};
+use braid_ir::model::{FIRST_IP6, Ty, ip6_range};
 
-use super::build::Builder;
-use super::lower::Lower;
-use super::types::{ADDR, BOOL, IP4, IP6, U32};
+use super::types::{ADDR, IP4, IP6};
 use crate::ast::Span;
 use crate::diag::{Diagnostic, codes};
 
@@ -39,44 +37,4 @@ pub fn mixed(ty: Ty, low: u128, high: u128, span: Span) -> Option<Diagnostic> {
             .help("write two ranges, or prefixes such as `0.0.0.0/0` and `::/0`")
     };
     is_mixed.then(wrong)
-}
-
-/// Whether an address is of IPv4.
-fn is_ip4(b: &mut Builder, address: ValueId) -> ValueId {
-    let first6 = b.constant(ADDR, FIRST_IP6);
-    b.emit(BOOL, |out| Op::Cmp { out, op: CmpOp::Lt, a: address, b: first6 })
-}
-
-/// Tests whether an address is in a set of addresses of one version. `None` for sets of other
-/// types.
-pub fn in_set_of(b: &mut Builder, address: ValueId, members: Ty, set: &SetRef) -> Option<ValueId> {
-    let mut version = is_ip4(b, address);
-    let a = match members.kind {
-        Kind::Ip4 => b.clamp(address, ADDR, IP4),
-        Kind::Ip6 => {
-            version = b.complement(version, BOOL);
-            address
-        }
-        _ => return None,
-    };
-    let is_member = b.emit(BOOL, |out| Op::InSet { out, a, set: set.clone() });
-    Some(b.bin(BOOL, BinOp::And, version, is_member))
-}
-
-/// Looks an address up among the routes of its version: whether there is a route, and its next hop.
-pub fn route(lower: &mut Lower<'_>, address: ValueId, param: ParamId) -> (ValueId, ValueId) {
-    let b = &mut lower.b;
-    let version4 = is_ip4(b, address);
-    let (four, six) = (b.block(), b.block());
-    let (join, results) = b.block_with(&[BOOL, U32]);
-    b.branch(version4, four, six);
-    for (block, ty) in [(four, IP4), (six, IP6)] {
-        b.start(block);
-        let addr = b.clamp(address, ADDR, ty);
-        let (found, hop) = (b.value(BOOL), b.value(U32));
-        b.op(Op::Route { found, hop, param, addr });
-        b.jump(join, vec![found, hop]);
-    }
-    b.start(join);
-    (results[0], results[1])
 }

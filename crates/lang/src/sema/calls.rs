@@ -10,7 +10,7 @@ use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, built_in, expand, flow, messages, needs, operators, say, strings};
+use super::{arith, built_in, expand, flow, messages, needs, operators, say, strings, versions};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -308,7 +308,7 @@ fn word(lower: &mut Lower<'_>, expr: &Expr, word: &str) -> Option<()> {
 pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(ValueId, ValueId)> {
     let (addr_id, ty) = lower.scalar(addr)?;
     if ty == types::ADDR {
-        return Some(super::addr::route(lower, addr_id, param));
+        return Some(versions::route(&mut lower.b, addr_id, param));
     }
     if ty != types::IP4 && ty != types::IP6 {
         return lower.fail(say::expected_type("an address", &types::name(ty), addr.span));

@@ -55,10 +55,10 @@ pub fn declare<'a>(lower: &mut Lower<'a>, nf: &'a Nf, loader: &dyn Loader) {
     let mut ports: BTreeMap<&str, Span> = BTreeMap::new();
     for item in &nf.items {
         match item {
-            NfItem::Port(names) | NfItem::Side(names) => {
+            NfItem::Port(names, is_side) => {
                 for name in names {
                     let is_new = declare_port(lower, name, &mut ports);
-                    if is_new && let NfItem::Side(_) = item {
+                    if is_new && *is_side {
                         sides::declare(lower, PortId(number(lower.model.ports.len() - 1)));
                     }
                 }

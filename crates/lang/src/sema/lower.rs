@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId, StreamEvent, ValueId};
+use braid_ir::model::{
+    BlockId, EventId, Model, PortId, ReasonId, RowId, StateId, StreamEvent, TagId, ValueId,
+};
 use rustc_hash::FxHashMap;
 
 use super::build::Builder;
@@ -11,7 +13,6 @@ use super::cover::Rows;
 use super::facts::{Amount, AnyField, Facts};
 use super::module::Module;
 use super::scope::Scope;
-use super::sides::Sides;
 use super::{constant, say};
 use crate::ast::{Span, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -97,8 +98,11 @@ pub struct Lower<'a> {
     pub events: FxHashMap<String, EventId>,
     /// For each table, the table whose entries its own entries live with in the end.
     pub roots: Vec<StateId>,
-    /// The declared sides.
-    pub sides: Sides,
+    /// The ports that are sides, and the tag of packets from them.
+    pub sides: Vec<PortId>,
+    pub side_tag: Option<TagId>,
+    /// The number of the side that the packet came from.
+    pub came: Option<ValueId>,
     steps: usize,
     /// Where control continues behind a statement.
     pub exits: Vec<(Span, &'static str)>,
@@ -144,7 +148,9 @@ impl<'a> Lower<'a> {
             reasons: FxHashMap::default(),
             events: FxHashMap::default(),
             roots: Vec::new(),
-            sides: Sides::default(),
+            sides: Vec::new(),
+            side_tag: None,
+            came: None,
             steps: 0,
             exits: Vec::new(),
             testing: Vec::new(),

@@ -63,6 +63,7 @@ mod translate;
 mod tunnel;
 pub(crate) mod types;
 mod unused;
+mod versions;
 mod walk;
 
 pub use built_in::described;

@@ -16,7 +16,7 @@ use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
     addr, arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
-    sides, state, strings,
+    sides, state, strings, versions,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -59,7 +59,10 @@ pub fn any_predicate(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: Block
             lower.predicate(b, yes, no);
         }
         ExprKind::Has(path) => has(lower, path, yes, no),
-        ExprKind::From(side) => sides::from(lower, side, yes, no),
+        ExprKind::From(side) => match sides::from(lower, side) {
+            Some(cond) => lower.b.branch(cond, yes, no),
+            None => either(&mut lower.b, yes, no),
+        },
         ExprKind::Path(path) if is_forward(&lower.scope, path) => {
             forward(lower, expr.span, yes, no)
         }
@@ -424,7 +427,7 @@ fn column(lower: &mut Lower<'_>, set: &Expr) -> Option<Option<(Ty, SetRef)>> {
 fn in_set(lower: &mut Lower<'_>, item: &Expr, ty: Ty, set: SetRef) -> Option<Truth> {
     let value = lower.value(item, Some(ty))?;
     if let Value::Scalar(address, types::ADDR) = value
-        && let Some(found) = addr::in_set_of(&mut lower.b, address, ty, &set)
+        && let Some(found) = versions::in_set_of(&mut lower.b, address, ty, &set)
     {
         return Some(Truth::Value(found));
     }

@@ -6,8 +6,8 @@
 //! tag off before anything else, and puts it back on where it will see the packet again.
 
 use braid_ir::model::{
-    BinOp, BlockId, CmpOp, Dest, LEFT, Model, Op, PortId, RIGHT, RowDecl, RowId, TagDecl, TagId,
-    Term, Ty, ValueId,
+    BinOp, CmpOp, Dest, LEFT, Model, Op, PortId, RIGHT, RowDecl, RowId, TagDecl, TagId, Term, Ty,
+    ValueId,
 };
 use braid_packet::Field;
 
@@ -15,7 +15,7 @@ use super::build::Builder;
 use super::facts::Facts;
 use super::lower::{Lower, Mode};
 use super::types::BOOL;
-use super::{needs, path, pred};
+use super::{needs, path};
 use crate::ast::Ident;
 use crate::diag::{Diagnostic, codes};
 
@@ -23,15 +23,6 @@ use crate::diag::{Diagnostic, codes};
 const TAG: &str = "the side it came from";
 /// The tag is the number of the side's port. Without it, the packet came from the left or right.
 const NUMBER: Ty = Ty::uint(16);
-
-/// The sides of the function that is lowered.
-#[derive(Default)]
-pub struct Sides {
-    declared: Vec<PortId>,
-    tag: Option<TagId>,
-    /// The number of the side that the packet came from.
-    came: Option<ValueId>,
-}
 
 /// Whether packets may come in at ports of a function beside `left` and `right`.
 pub fn has_sides(model: &Model) -> bool {
@@ -57,23 +48,23 @@ pub fn gate(side: PortId) -> Model {
 
 /// Declares the port with this number to be a side.
 pub fn declare(lower: &mut Lower<'_>, port: PortId) {
-    if lower.sides.tag.is_none() {
-        lower.sides.tag = Some(TagId(u32::try_from(lower.model.tags.len()).unwrap_or(u32::MAX)));
+    if lower.side_tag.is_none() {
+        lower.side_tag = Some(TagId(u32::try_from(lower.model.tags.len()).unwrap_or(u32::MAX)));
         lower.model.tags.push(TagDecl { name: TAG.to_owned(), ty: NUMBER });
     }
-    lower.sides.declared.push(port);
+    lower.sides.push(port);
 }
 
 /// Takes the tag off. The program for packets begins with this.
 pub fn enter(lower: &mut Lower<'_>) {
-    let Some(tag) = lower.sides.tag else { return };
-    lower.sides.came = Some(lower.b.emit(NUMBER, |out| Op::LoadTag { out, tag }));
+    let Some(tag) = lower.side_tag else { return };
+    lower.came = Some(lower.b.emit(NUMBER, |out| Op::LoadTag { out, tag }));
     take_off(lower);
 }
 
 /// Takes the tag off.
 pub fn take_off(lower: &mut Lower<'_>) {
-    if let Some(tag) = lower.sides.tag {
+    if let Some(tag) = lower.side_tag {
         let a = lower.b.constant(NUMBER, 0);
         lower.b.op(Op::StoreTag { tag, a });
     }
@@ -81,20 +72,13 @@ pub fn take_off(lower: &mut Lower<'_>) {
 
 /// Puts the tag back on, in front of an end after which the function sees the packet again.
 pub fn put_back(lower: &mut Lower<'_>) {
-    if let (Some(tag), Some(a)) = (lower.sides.tag, lower.sides.came) {
+    if let (Some(tag), Some(a)) = (lower.side_tag, lower.came) {
         lower.b.op(Op::StoreTag { tag, a });
     }
 }
 
-/// Lowers `from SIDE`.
-pub fn from(lower: &mut Lower<'_>, side: &Ident, yes: BlockId, no: BlockId) {
-    match condition(lower, side) {
-        Some(cond) => lower.b.branch(cond, yes, no),
-        None => pred::either(&mut lower.b, yes, no),
-    }
-}
-
-fn condition(lower: &mut Lower<'_>, side: &Ident) -> Option<ValueId> {
+/// Whether the packet came from this side. `None` after an error, which is then reported.
+pub fn from(lower: &mut Lower<'_>, side: &Ident) -> Option<ValueId> {
     if !needs::packet(lower, side.span) {
         return None;
     }
@@ -102,8 +86,8 @@ fn condition(lower: &mut Lower<'_>, side: &Ident) -> Option<ValueId> {
     let port = PortId(u32::try_from(at.unwrap_or(usize::MAX)).unwrap_or(u32::MAX));
     let (backward, _) = match port {
         LEFT | RIGHT => path::read_field(lower, Field::PktBackward, side.span)?,
-        _ if lower.sides.declared.contains(&port) => {
-            let came = lower.sides.came?;
+        _ if lower.sides.contains(&port) => {
+            let came = lower.came?;
             return Some(is_from(&mut lower.b, came, port));
         }
         _ => return no_side(lower, side, at.is_some()),
@@ -112,7 +96,7 @@ fn condition(lower: &mut Lower<'_>, side: &Ident) -> Option<ValueId> {
         return Some(backward);
     }
     let forward = lower.b.complement(backward, BOOL);
-    let Some(came) = lower.sides.came else { return Some(forward) };
+    let Some(came) = lower.came else { return Some(forward) };
     let none = is_from(&mut lower.b, came, LEFT);
     Some(lower.b.bin(BOOL, BinOp::And, forward, none))
 }
@@ -138,11 +122,11 @@ fn is_from(b: &mut Builder, came: ValueId, side: PortId) -> ValueId {
 /// Lowers something for packets of each origin: a declared side, or `None` for the left and the
 /// right one.
 pub fn by_origin(lower: &mut Lower<'_>, mut each: impl FnMut(&mut Lower<'_>, Option<PortId>)) {
-    let Some(came) = lower.sides.came.filter(|_| lower.mode == Mode::Packet) else {
+    let Some(came) = lower.came.filter(|_| lower.mode == Mode::Packet) else {
         return each(lower, None);
     };
     let done = lower.b.block();
-    for side in lower.sides.declared.clone() {
+    for side in lower.sides.clone() {
         let (here, next) = (lower.b.block(), lower.b.block());
         let cond = is_from(&mut lower.b, came, side);
         lower.b.branch(cond, here, next);

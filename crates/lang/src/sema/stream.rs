@@ -64,7 +64,7 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
                         .help("write `on data { … }`, or `nf` for a packet function"),
                 );
             }
-            NfItem::Port(ports) | NfItem::Side(ports) => {
+            NfItem::Port(ports, _) => {
                 for port in ports {
                     packet_only(&format!("the port `{}`", port.text), port.span, found);
                 }

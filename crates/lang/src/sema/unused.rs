@@ -123,7 +123,7 @@ impl<'a> Uses<'a> {
                 NfItem::Tag(name, _) => self.name(name, What::Other("tag")),
                 NfItem::Queue { name, .. } => self.name(name, What::Other("queue")),
                 NfItem::State(def) => self.name(&def.name, What::State),
-                NfItem::Port(ports) | NfItem::Side(ports) => {
+                NfItem::Port(ports, _) => {
                     for port in ports {
                         self.ports.entry(&port.text).or_insert((port.span, false));
                     }
@@ -165,7 +165,7 @@ impl<'a> Uses<'a> {
                 walk::block(body, self);
             }
             NfItem::Stmt(stmt) => walk::stmt(stmt, self),
-            NfItem::Port(_) | NfItem::Side(_) | NfItem::Tag(..) => {}
+            NfItem::Port(..) | NfItem::Tag(..) => {}
         }
     }
 

@@ -86,8 +86,7 @@ fn nf_item(e: &mut Entropy) -> NfItem {
     match e.below(15) {
         0 => NfItem::Const(constant(e)),
         1 => NfItem::Fn(function(e)),
-        2 if e.coin() => NfItem::Side(e.many(3, name)),
-        2 => NfItem::Port(e.many(3, name)),
+        2 => NfItem::Port(e.many(3, name), e.coin()),
         3 => NfItem::Tag(name(e), ty(e, 1)),
         4 => NfItem::Queue { name: name(e), capacity: expr(e, 1), span: span() },
         5 => NfItem::Every { period: expr(e, FUEL), body: block(e, 1), span: span() },

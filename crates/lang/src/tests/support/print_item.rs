@@ -78,8 +78,10 @@ fn nf_item(i: &NfItem) -> String {
     match i {
         NfItem::Const(c) => constant(c),
         NfItem::Fn(f) => function(f),
-        NfItem::Port(names) => format!("port {};", list(names, |n| n.text.clone())),
-        NfItem::Side(names) => format!("side {};", list(names, |n| n.text.clone())),
+        NfItem::Port(names, is_side) => {
+            let kind = if *is_side { "side" } else { "port" };
+            format!("{kind} {};", list(names, |n| n.text.clone()))
+        }
         NfItem::Tag(name, t) => format!("tag {}: {};", name.text, ty(t)),
         NfItem::State(s) => state(s),
         NfItem::Queue { name, capacity, .. } => {

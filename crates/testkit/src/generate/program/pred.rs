@@ -107,14 +107,7 @@ pub(super) fn row(
     if rng.one_in(5) && !alone {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
     }
-    // These draws change no others.
-    let mut own = Rng::new(rng.clone().bits() ^ 0x7369_6465);
-    if pieces.has_sides && !pieces.ports.is_empty() && !alone && own.one_in(3) {
-        let not = if own.one_in(3) { "not " } else { "" };
-        let declared = pieces.ports.iter().map(String::as_str);
-        let sides: Vec<_> = declared.chain(["left", "right"]).collect();
-        atoms.push(format!("({not}from {})", own.pick(&sides)));
-    }
+    atoms.extend(side(rng, pieces).filter(|_| !alone));
     // The row must not contain the negation of its own test.
     if let Some(test) = atoms.first().cloned().filter(|_| tests) {
         atoms.retain(|atom| *atom != format!("(not {test})"));
@@ -195,6 +188,19 @@ fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<Str
         1 if first.is_none() && base == 0 => format!("{name} < {}", show(end + 1)),
         _ => format!("{name} in {}..{}", show(start), show(end)),
     })
+}
+
+/// A test of the side that the packet came from, in some rows.
+fn side(rng: &Rng, pieces: &Pieces) -> Option<String> {
+    // These draws change no others.
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7369_6465);
+    if !pieces.has_sides || pieces.ports.is_empty() || !own.one_in(3) {
+        return None;
+    }
+    let not = if own.one_in(3) { "not " } else { "" };
+    let declared = pieces.ports.iter().map(String::as_str);
+    let sides: Vec<_> = declared.chain(["left", "right"]).collect();
+    Some(format!("({not}from {})", own.pick(&sides)))
 }
 
 /// A test that makes a row match less often. It uses no field that distinguishes rows.
