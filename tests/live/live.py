@@ -2,9 +2,9 @@
 
 client (10.0.0.2) - lan0 [braid] wan0 - hop (203.0.113.254) - server (198.51.100.2)
 
-In `home`, `routed` and `nat64`, Braid is a host on both links. In the other scenes, it stands where
-a wire would be, so that the hosts at both ends know each other's MAC addresses beforehand (NAPT is
-for IPv4, and drops ARP)."""
+In `home`, `routed`, `nat64` and `sides`, Braid is a host on its links. In the other scenes, it
+stands where a wire would be, so that the hosts at both ends know each other's MAC addresses
+beforehand (NAPT is for IPv4, and drops ARP)."""
 
 import json
 import os
@@ -397,12 +397,13 @@ def tunnel(braid, engine):
 def main(braid, *engines):
     from l7 import l7  # which uses this file
     from nat64 import nat64
+    from sides import sides
     from streams import streams
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
         # How frames come does not depend on the engine.
         ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
         tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-        for scene in (home, routed, nat, nat64, wire, tap, streams, l7, *tunnels, *ports):
+        for scene in (home, routed, nat, nat64, sides, wire, tap, streams, l7, *tunnels, *ports):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

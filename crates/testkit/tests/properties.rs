@@ -116,7 +116,7 @@ fn function_that_passes_everything_on_changes_nothing() {
         let long_chain = compile(&longer, Form::AsWritten);
         assert_eq!(long_chain.nodes.len(), chain.nodes.len() + 1);
         let stimuli = stimuli(&chain, seed, STIMULI);
-        let mut first = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        let first = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
         let mut second = record(harness::reference(&long_chain).as_mut(), &stimuli, Detail::End);
         // A packet that functions send back and forth reaches its hop limit earlier in a longer
         // chain.
