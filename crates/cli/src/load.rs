@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use braid_compiler::parallel::chain::{Unfit, paths};
 use braid_compiler::sharding::divide;
+use braid_externs::Extern;
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
 use braid_ir::value::ParamValue;
@@ -412,5 +413,10 @@ impl Loader for Files {
         self.named.borrow_mut().push(PathBuf::from(library));
         braid_native_five::register();
         braid_native::describe(library, function, is_isolated)
+    }
+
+    fn operator(&self, library: &str, name: &str) -> Result<&'static Extern, LoadError> {
+        self.named.borrow_mut().push(PathBuf::from(library));
+        braid_native::operator(library, name)
     }
 }

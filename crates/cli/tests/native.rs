@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 fn folder() -> Folder {
     let folder = Folder::new();
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../native");
-    for name in ["good", "bad", "system"] {
+    for name in ["good", "bad", "system", "operators"] {
         let built = Command::new("cc")
             .args(["-std=c99", "-shared", "-fPIC", "-I"])
             .arg(native.join("include"))
@@ -53,6 +53,70 @@ fn function_of_a_library_beside_the_file_runs_in_every_engine() {
         assert!(state.contains(r#""table":"counters","value":{"passed":3}"#), "{state}");
         assert!(state.contains(r#""table":"limiter","value":{"limit":3}"#), "{state}");
     }
+}
+
+const OPERATORS: &str = r#"
+fn bits(a: ip4, b: u128) -> u8 from "operators.so";
+fn heavy(most: u16) -> u16 from "operators.so" function weight;
+fn all(x: bool) -> u13 from "./operators.so" function ones;
+
+nf count(seed: u128) {
+  state _seen: { bits: u8, weight: u16, all: u13 } per biflow = { bits: 0, weight: 0, all: 0 };
+  match {
+    has ip => {
+      let found = bits(ip.src, seed);
+      _seen = { bits: found, weight: heavy(most: 90) + heavy(4), all: all(true) };
+      if bits(ip.src, 0) == found { drop "no bits"; }
+      output;
+    }
+    else => output;
+  }
+}
+"#;
+
+#[test]
+fn operators_of_a_library_are_called_like_functions_in_every_engine() {
+    let folder = folder();
+    // 10.0.0.1 has 3 bits, the seed 128. The payload consists of 10 bytes, which are 0.
+    let seed = u128::MAX;
+    chain(&folder, OPERATORS, &format!("count(seed: {seed})"));
+    for engine in ["reference", "sequential", "synth", "fused", "parallel"] {
+        run(&folder, &["--engine", engine, "--state-out", "state.json"]).code(0).says("out 5");
+        let state = folder.read("state.json");
+        let value: Value = serde_json::from_str(state.lines().next().expect("an entry")).unwrap();
+        // A result that does not fit becomes the largest value of the type.
+        let expected = json!({ "bits": 131, "weight": 14, "all": 8191 });
+        assert_eq!(value["value"], expected, "{engine}");
+    }
+    chain(&folder, OPERATORS, "count(seed: 0)");
+    run(&folder, &[]).code(0).says("no bits").says("dropped 5");
+    folder.braid(&["verify", "chain.braid"]).code(0);
+}
+
+#[test]
+fn operators_that_cannot_be_used_are_refused_with_the_reason() {
+    let folder = folder();
+    let program = |declared: &str, call: &str| {
+        let text = format!("{declared}\nnf f() {{ if {call} == 7 {{ drop; }} output; }}");
+        chain(&folder, &text, "f()");
+        folder.braid(&["check", "chain.braid"])
+    };
+    for (declared, call, message) in [
+        ("fn gone(a: u8) -> u8 from \"operators.so\";", "gone(1)", "braid_operator_gone"),
+        ("fn a(a: u8) -> u8 from \"none.so\";", "a(1)", "cannot be loaded"),
+        ("fn old(a: u8) -> u8 from \"operators.so\";", "old(1)", "version 0 of braid_nf.h"),
+        ("fn short(a: u8) -> u8 from \"operators.so\";", "short(1)", "has 8 bytes"),
+        ("fn idle(a: u8) -> u8 from \"operators.so\";", "idle(1)", "has no `run`"),
+        ("fn ones() -> u8 from \"operators.so\";", "ones()", "1 to 16 arguments"),
+        ("fn ones(a: u8) -> u8 from \"operators.so\";", "ones(1, 2)", "takes 1 argument"),
+        ("fn ones(a: u8) -> u8 from \"operators.so\" isolated;", "ones(1)", "expected `;`"),
+    ] {
+        program(declared, call).code(1).warns(message);
+    }
+    // One that nothing calls is checked, too.
+    program("fn gone(a: u8) -> u8 from \"operators.so\";", "u8(7)")
+        .code(1)
+        .warns("braid_operator_gone");
 }
 
 /// A live run over the capture, for as many packets. A file outside of the chain's folder exists.

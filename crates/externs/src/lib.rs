@@ -1,5 +1,5 @@
-//! Operators written in Rust with declared action profiles: hashes, consistent hashing, patterns,
-//! pools, checksums.
+//! Operators with declared action profiles: hashes, consistent hashing, patterns, pools, checksums,
+//! and operators that libraries bring.
 //!
 //! `signature` describes an operator for its callers, `call` is the calling convention, and `ops`
 //! has one file per operator and the registry. `patterns` and `pool` implement the IR's own

@@ -1,6 +1,7 @@
 //! The description of an operator for its callers: arguments, results, action profile, examples.
 
-use crate::call::{CallCtx, Results};
+use crate::call::{Arg, CallCtx, Results};
+use std::fmt;
 
 /// An operator: its signature and its code.
 #[derive(Debug)]
@@ -9,7 +10,33 @@ pub struct Extern {
     pub signature: Signature,
     /// The code. It is a total function: it returns results for all arguments, never panics and
     /// never blocks.
-    pub(crate) run: fn(&mut CallCtx<'_>) -> Results,
+    pub(crate) code: Code,
+}
+
+/// The code of an operator.
+#[derive(Debug)]
+pub(crate) enum Code {
+    /// One of Braid's own.
+    Own(fn(&mut CallCtx<'_>) -> Results),
+    /// From a library.
+    Loaded(Loaded),
+}
+
+/// The code of an operator from a library.
+pub type LoadedCode = dyn Fn(&[Arg], &[u8]) -> u128 + Send + Sync;
+
+/// An operator from a library: a function of its arguments, and of the payload if it reads it.
+pub struct Loaded {
+    /// Whether it reads the payload.
+    pub reads_payload: bool,
+    /// The code: arguments and payload to a number.
+    pub call: Box<LoadedCode>,
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded").field("reads_payload", &self.reads_payload).finish_non_exhaustive()
+    }
 }
 
 /// The description of an operator for callers and analyses.
@@ -200,9 +227,27 @@ impl Extern {
     /// Calls the operator. The results of its signature come first; all further ones are 0. Results
     /// fit their widths.
     pub fn call(&self, ctx: &mut CallCtx<'_>) -> Results {
-        (self.run)(ctx)
+        match &self.code {
+            Code::Own(run) => run(ctx),
+            Code::Loaded(loaded) => {
+                let payload = if loaded.reads_payload { ctx.payload } else { &[] };
+                [(loaded.call)(ctx.args, payload), 0]
+            }
+        }
     }
 }
+
+/// The signature of operators from libraries. The program that names one declares its types.
+pub(crate) const LOADED: Signature = Signature {
+    name: "",
+    args: &[ArgSpec { name: "value", width: Width::Any }],
+    variadic: true,
+    takes_param: None,
+    results: &[ResultSpec { name: "result", kind: ResultKind::Uint(128) }],
+    profile: Profile::PURE,
+    doc: "",
+    examples: &[],
+};
 
 /// The signature of operators that choose a backend by a hash.
 pub(crate) const CHOICE: Signature = Signature {

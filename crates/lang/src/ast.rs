@@ -113,6 +113,8 @@ pub struct FnDef {
 pub enum FnBody {
     /// `-> T = EXPR;`
     Pure(Type, Expr),
+    /// `-> T from "LIBRARY" [function NAME];`
+    Library(Type, NativeCode),
     /// `{ … }`, inlined where a statement calls it.
     Action(Block),
 }

@@ -267,7 +267,8 @@ fn link(
 ) -> Unit {
     let mut functions = Program { found: BTreeMap::new(), library: parts.library };
     for (name, files) in parts.groups {
-        let module = Module::new(items(parts.inside).chain(items(files)), parts.damaged, diags);
+        let mut module = Module::new(items(parts.inside).chain(items(files)), parts.damaged, diags);
+        module.loader = Some(loader);
         for function in &module.nfs {
             if function.name.text == *name {
                 let found = lower(function, &module, sources, loader, diags);
@@ -276,7 +277,8 @@ fn link(
         }
     }
     let own = items(parts.inside).chain(items(parts.program));
-    let module = Module::new(own, parts.damaged, diags);
+    let mut module = Module::new(own, parts.damaged, diags);
+    module.loader = Some(loader);
     for function in &module.nfs {
         let found = lower(function, &module, sources, loader, diags);
         functions.found.insert(function.name.text.clone(), found);

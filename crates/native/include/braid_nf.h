@@ -196,6 +196,22 @@ typedef struct braid_nf {
 #define BRAID_NF(name, ...) \
   BRAID_LINKAGE BRAID_EXPORT const braid_nf braid_nf_##name = {.abi = BRAID_NF_ABI, .size = sizeof(braid_nf), __VA_ARGS__}
 
+/* An operator: a function over numbers that programs declare with `fn NAME(…) -> TYPE from "LIBRARY";` and call as
+ * their own. It is pure: the same arguments (and the same payload, if reads_payload is not 0) give the same result, in
+ * every process and for ever, and it changes nothing. Braid may call it from several threads at a time, calls it as
+ * often as it likes, and keeps results for later packets of a flow. */
+typedef struct braid_operator {
+  uint32_t abi;           /* BRAID_NF_ABI */
+  uint32_t size;          /* sizeof(braid_operator) */
+  uint32_t reads_payload; /* payload and length are the packet's; otherwise they are empty */
+  void (*run)(const braid_wide *args, size_t count, const uint8_t *payload, size_t length, braid_wide *result);
+} braid_operator;
+
+/* Defines an operator: BRAID_OPERATOR(parity, .run = parity); */
+#define BRAID_OPERATOR(name, ...) \
+  BRAID_LINKAGE BRAID_EXPORT const braid_operator braid_operator_##name = \
+      {.abi = BRAID_NF_ABI, .size = sizeof(braid_operator), __VA_ARGS__}
+
 /* Whether the running Braid offers a call that a later header has added: BRAID_OFFERS(packet, some_call). */
 #define BRAID_OFFERS(handle, call) \
   ((handle)->api->size >= offsetof(braid_api, call) + sizeof((handle)->api->call))

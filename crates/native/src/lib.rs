@@ -40,12 +40,12 @@ pub use description::Description;
 pub use dump::{Entry, Kind};
 pub use host::Log;
 pub use instance::{Instance, describe};
-pub use library::{find, is_path, register};
+pub use library::{find, is_path, operator, register};
 pub use load_error::LoadError;
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
 pub use sys::guest::{
     Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,
 };
-pub use sys::{Definition, RawNf};
+pub use sys::{Definition, MAX_ARGS, RawNf};
 pub use value::{Config, FLOWS, IDLE, Value};
 pub use verdict::{Failed, Verdict};

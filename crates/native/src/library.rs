@@ -2,6 +2,7 @@
 
 use crate::load_error::LoadError;
 use crate::sys::{self, Definition, RawNf};
+use braid_externs::Extern;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,23 @@ pub fn register(set: &str, function: &str, definition: &RawNf) {
 #[must_use]
 pub fn is_path(library: &str) -> bool {
     library.contains('/') || library.ends_with(".so")
+}
+
+/// Finds an operator, and registers it. Libraries stay open, so it is there until the program ends.
+///
+/// # Errors
+/// The reason why it cannot be used.
+pub fn operator(library: &str, name: &str) -> Result<&'static Extern, LoadError> {
+    let label = format!("{name} of {library}");
+    if let Some(known) = braid_externs::lookup(&label) {
+        return Ok(known);
+    }
+    if !is_path(library) {
+        let why = "it is no path (which has a `/` or ends in `.so`)".to_owned();
+        return Err(LoadError::Library { path: library.to_owned(), why });
+    }
+    let loaded = sys::operator(&*sys::open(library)?, library, name)?;
+    Ok(braid_externs::ops::register(label, loaded))
 }
 
 /// Finds a function.

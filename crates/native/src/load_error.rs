@@ -1,4 +1,4 @@
-//! Why a function that a chain file names cannot be used.
+//! Why a function or an operator that a chain file names cannot be used.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,12 @@ pub enum LoadError {
         found: usize,
         /// The least size.
         least: usize,
+    },
+    /// The operator has no code.
+    #[error("{label} has no `run`: there is nothing to call")]
+    NoRun {
+        /// Operator and library.
+        label: String,
     },
     /// The function has no code for packets.
     #[error("{label} has no `packet`: nothing would run for packets")]

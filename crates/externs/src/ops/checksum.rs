@@ -1,7 +1,7 @@
 //! `checksum()`: the Internet checksum of the payload (RFC 1071).
 
 use crate::call::{CallCtx, Results};
-use crate::signature::{Example, Extern, Profile, ResultKind, ResultSpec, Signature, Touch};
+use crate::signature::{Code, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Touch};
 
 /// The operator.
 pub static CHECKSUM: Extern = Extern {
@@ -27,7 +27,7 @@ pub static CHECKSUM: Extern = Extern {
             },
         ],
     },
-    run,
+    code: Code::Own(run),
 };
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {

@@ -5,7 +5,7 @@ use crc32fast::Hasher;
 use super::hash::with_bytes;
 use crate::call::{CallCtx, Results};
 use crate::signature::{
-    ArgSpec, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
+    ArgSpec, Code, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
 };
 
 /// The operator.
@@ -29,7 +29,7 @@ pub static CRC32: Extern = Extern {
             Example::of("crc32(u8(0))", &[(0, 8)], &[0xd202_ef8d]),
         ],
     },
-    run,
+    code: Code::Own(run),
 };
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {

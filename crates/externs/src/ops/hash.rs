@@ -9,7 +9,7 @@
 use crate::call::{Arg, CallCtx, Results};
 use crate::mix::{Fnv, fmix64};
 use crate::signature::{
-    ArgSpec, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
+    ArgSpec, Code, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
 };
 
 /// The operator.
@@ -29,7 +29,7 @@ pub static HASH: Extern = Extern {
             Example::of("hash(10.0.0.1, port(80))", &[(0x0a00_0001, 32), (80, 16)], &[0x11bc_26ce]),
         ],
     },
-    run,
+    code: Code::Own(run),
 };
 
 /// The widest argument in bytes.

@@ -5,7 +5,7 @@
 
 use crate::call::{CallCtx, Results};
 use crate::maglev::Table;
-use crate::signature::{CHOICE, Example, Extern, Signature};
+use crate::signature::{CHOICE, Code, Example, Extern, Signature};
 
 /// The operator.
 pub static MAGLEV: Extern = Extern {
@@ -37,7 +37,7 @@ pub static MAGLEV: Extern = Extern {
         ],
         ..CHOICE
     },
-    run,
+    code: Code::Own(run),
 };
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {

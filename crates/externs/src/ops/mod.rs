@@ -8,7 +8,9 @@ pub mod pick;
 pub mod random;
 pub mod siphash;
 
-use crate::signature::Extern;
+use crate::signature::{self, Code, Extern, Loaded, Profile, Signature, Touch};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
 /// All operators by name. A new operator is added here and nowhere else.
 static ALL: [&Extern; 7] = [
@@ -27,10 +29,30 @@ pub fn all() -> &'static [&'static Extern] {
     &ALL
 }
 
+/// Operators from libraries, by name. They stay until the program ends.
+static LOADED: RwLock<BTreeMap<&'static str, &'static Extern>> = RwLock::new(BTreeMap::new());
+
 /// The operator with this name.
 #[must_use]
 pub fn lookup(name: &str) -> Option<&'static Extern> {
-    ALL.iter().find(|op| op.signature.name == name).copied()
+    let own = ALL.iter().find(|op| op.signature.name == name).copied();
+    own.or_else(|| LOADED.read().unwrap_or_else(PoisonError::into_inner).get(name).copied())
+}
+
+/// Registers an operator from a library. The first one of a name stays.
+pub fn register(name: String, loaded: Loaded) -> &'static Extern {
+    let mut all = LOADED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(name.as_str()) {
+        return known;
+    }
+    let payload = if loaded.reads_payload { Touch::Reads } else { Touch::No };
+    let name: &'static str = name.leak();
+    let profile = Profile { payload, ..Profile::PURE };
+    let signature = Signature { name, profile, ..signature::LOADED };
+    let found: &'static Extern =
+        Box::leak(Box::new(Extern { signature, code: Code::Loaded(loaded) }));
+    all.insert(name, found);
+    found
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use crate::backends::Backends;
 use crate::call::{CallCtx, Results};
-use crate::signature::{CHOICE, Example, Extern, Signature};
+use crate::signature::{CHOICE, Code, Example, Extern, Signature};
 
 /// The operator.
 pub static PICK: Extern = Extern {
@@ -31,7 +31,7 @@ pub static PICK: Extern = Extern {
         ],
         ..CHOICE
     },
-    run,
+    code: Code::Own(run),
 };
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {

@@ -2,7 +2,7 @@
 
 use crate::call::{CallCtx, Results};
 use crate::signature::{
-    ArgSpec, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Touch, Width,
+    ArgSpec, Code, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Touch, Width,
 };
 
 /// The operator.
@@ -24,7 +24,7 @@ pub static RANDOM: Extern = Extern {
             Example::of("random(100)", &[(100, 32)], &[47]),
         ],
     },
-    run,
+    code: Code::Own(run),
 };
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {

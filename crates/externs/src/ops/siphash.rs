@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use super::hash::with_bytes;
 use crate::call::{CallCtx, Results};
 use crate::signature::{
-    ArgSpec, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
+    ArgSpec, Code, Example, Extern, Profile, ResultKind, ResultSpec, Signature, Width,
 };
 
 /// The operator.
@@ -41,7 +41,7 @@ pub static SIPHASH: Extern = Extern {
             ),
         ],
     },
-    run,
+    code: Code::Own(run),
 };
 
 /// The key of the test vectors: the bytes 0 to 15.

@@ -78,11 +78,11 @@ impl Walk<'_> {
     /// Declares a function or action of the program, and returns its number.
     pub fn function(&mut self, def: &FnDef, scope: Option<Span>) -> usize {
         let kind = match &def.body {
-            FnBody::Pure(..) => Kind::Fn,
+            FnBody::Pure(..) | FnBody::Library(..) => Kind::Fn,
             FnBody::Action(_) => Kind::Action,
         };
         let at = self.define(kind, &def.name, def.span, scope);
-        if let FnBody::Pure(ty, _) = &def.body {
+        if let FnBody::Pure(ty, _) | FnBody::Library(ty, _) = &def.body {
             self.typed(at, ty);
         }
         for (name, ty) in &def.params {
@@ -107,6 +107,7 @@ impl Walk<'_> {
                 in_type(self, ty);
                 in_expr(self, value);
             }
+            FnBody::Library(ty, _) => in_type(self, ty),
             FnBody::Action(body) => self.block(body),
         }
         self.locals = outside;

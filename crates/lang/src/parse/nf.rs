@@ -33,6 +33,16 @@ pub(super) fn nf(p: &mut Parser<'_>) -> Parsed<Nf> {
 
 /// `from "LIBRARY" [function NAME] [isolated [on failure WORD]];`
 fn native_code(p: &mut Parser<'_>) -> Parsed<NativeCode> {
+    let mut code = library(p)?;
+    if p.eat_word("isolated") {
+        code.isolated = Some(on_failure(p)?);
+    }
+    p.semicolon()?;
+    Ok(code)
+}
+
+/// `from "LIBRARY" [function NAME]`
+fn library(p: &mut Parser<'_>) -> Parsed<NativeCode> {
     p.expect_word("from")?;
     let start = p.pos;
     let token = p.expect(Tok::Str, "the library, in double quotes")?;
@@ -43,12 +53,7 @@ fn native_code(p: &mut Parser<'_>) -> Parsed<NativeCode> {
         true => Some(p.name("the name of the function in the library")?),
         false => None,
     };
-    let isolated = match p.eat_word("isolated") {
-        true => Some(on_failure(p)?),
-        false => None,
-    };
-    p.semicolon()?;
-    Ok(NativeCode { library, span, function, isolated })
+    Ok(NativeCode { library, span, function, isolated: None })
 }
 
 /// `[on failure (drop | bypass)]`, before the semicolon.
@@ -116,7 +121,7 @@ pub(super) fn constant(p: &mut Parser<'_>) -> Parsed<Const> {
     Ok(Const { name, value, span: p.span_from(start) })
 }
 
-/// `fn NAME(…) -> T = EXPR;` or `action NAME(…) { … }`
+/// `fn NAME(…) -> T = EXPR;`, `fn NAME(…) -> T from "LIBRARY";` or `action NAME(…) { … }`
 pub(super) fn fn_def(p: &mut Parser<'_>) -> Parsed<FnDef> {
     let start = p.pos;
     let pure = bump_word(p) == "fn";
@@ -129,10 +134,16 @@ pub(super) fn fn_def(p: &mut Parser<'_>) -> Parsed<FnDef> {
         }
         p.expect(Tok::Arrow, "`->` and a type")?;
         let ty = types::ty(p)?;
-        p.expect(Tok::Assign, "`=` and a value")?;
-        let value = expr::expr(p)?;
-        p.semicolon()?;
-        FnBody::Pure(ty, value)
+        if p.at_word("from") {
+            let code = library(p)?;
+            p.semicolon()?;
+            FnBody::Library(ty, code)
+        } else {
+            p.expect(Tok::Assign, "`=` and a value")?;
+            let value = expr::expr(p)?;
+            p.semicolon()?;
+            FnBody::Pure(ty, value)
+        }
     } else {
         FnBody::Action(stmt::block(p)?)
     };

@@ -10,8 +10,10 @@ use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{arith, built_in, expand, flow, messages, needs, operators, say, strings, versions};
-use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
+use super::{
+    arith, built_in, expand, flow, library, messages, needs, operators, say, strings, versions,
+};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, FnDef, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
@@ -32,19 +34,7 @@ pub fn call(
     expect: Option<Ty>,
 ) -> Option<Value> {
     if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text) {
-        return match &def.body {
-            FnBody::Pure(ty, body) => {
-                let ty = names::scalar_type(lower, ty)?;
-                expand::expand(lower, def, args, span, |this| {
-                    let id = this.typed(body, ty)?;
-                    Some(Value::Scalar(id, ty))
-                })
-            }
-            FnBody::Action(_) => {
-                let message = format!("`{}` is an action and gives no value", name.text);
-                lower.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, ""))
-            }
-        };
+        return own(lower, def, name, args, span);
     }
     if let Some(arg) = args.iter().find_map(|arg| arg.name.as_ref()) {
         let message = format!("`{}` takes no names of arguments", name.text);
@@ -92,6 +82,32 @@ pub fn call(
                 lower.fail(diagnostic)
             }
         },
+    }
+}
+
+/// The value of one of the program's own functions.
+fn own<'a>(
+    lower: &mut Lower<'a>,
+    def: &'a FnDef,
+    name: &Ident,
+    args: &[Arg],
+    span: Span,
+) -> Option<Value> {
+    match &def.body {
+        FnBody::Pure(ty, body) => {
+            let ty = names::scalar_type(lower, ty)?;
+            expand::expand(lower, def, args, span, |this| {
+                let id = this.typed(body, ty)?;
+                Some(Value::Scalar(id, ty))
+            })
+        }
+        FnBody::Library(ty, code) => {
+            expand::expand(lower, def, args, span, |this| library::call(this, def, ty, code))
+        }
+        FnBody::Action(_) => {
+            let message = format!("`{}` is an action and gives no value", name.text);
+            lower.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, ""))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The environment of a program: its files, native code, and constants in scope.
 
+use braid_externs::Extern;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,6 +37,15 @@ pub trait Loader {
         _function: &str,
         _is_isolated: bool,
     ) -> Result<Arc<Description>, LoadError> {
+        let why = "no native code is loaded here".to_owned();
+        Err(LoadError::Library { path: library.to_owned(), why })
+    }
+
+    /// An operator, which is loaded for it. The default refuses, as for native functions.
+    ///
+    /// # Errors
+    /// The reason why the operator cannot be loaded.
+    fn operator(&self, library: &str, _name: &str) -> Result<&'static Extern, LoadError> {
         let why = "no native code is loaded here".to_owned();
         Err(LoadError::Library { path: library.to_owned(), why })
     }

@@ -14,7 +14,7 @@ use super::lower::Lower;
 use super::module::{Module, unique};
 use super::scope::Value;
 use super::types::Type;
-use super::{headers, names};
+use super::{headers, library, names};
 use crate::ast::{self, FnBody, FnDef, TypeKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -65,6 +65,9 @@ fn function<'a>(
                 let ty = names::scalar_type(lower, ty)?;
                 lower.typed(body, ty)?;
             }
+            FnBody::Library(ty, code) => {
+                library::call(lower, def, ty, code)?;
+            }
             FnBody::Action(body) => lower.block(body),
         }
         lower.b.end(Term::Return);
@@ -106,7 +109,7 @@ fn argument(lower: &mut Lower<'_>, written: &ast::Type) -> Value {
 /// The types that a function writes.
 fn types(def: &FnDef) -> impl Iterator<Item = &ast::Type> {
     let result = match &def.body {
-        FnBody::Pure(ty, _) => Some(ty),
+        FnBody::Pure(ty, _) | FnBody::Library(ty, _) => Some(ty),
         FnBody::Action(_) => None,
     };
     def.params.iter().map(|(_, ty)| ty).chain(result)

@@ -36,6 +36,7 @@ pub(crate) mod free;
 mod guard;
 mod headers;
 pub(crate) mod inner;
+mod library;
 mod locals;
 mod lower;
 mod messages;

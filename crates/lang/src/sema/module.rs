@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy};
 
 use super::declared::{self, DeclaredHeader};
-use super::env::Constants;
+use super::env::{Constants, Loader};
 use super::say;
 use super::say::suggest;
 use super::types::{self, Type};
@@ -31,6 +31,8 @@ pub struct Module<'a> {
     pub nfs: Vec<&'a Nf>,
     /// The declared headers, each behind the one that it follows.
     pub headers: Vec<DeclaredHeader<'a>>,
+    /// What loads operators from libraries.
+    pub loader: Option<&'a dyn Loader>,
     events: BTreeMap<&'a str, &'a EventDef>,
     resolved: BTreeMap<&'a str, EventDecl>,
     /// Where the program's own functions are that were expanded.

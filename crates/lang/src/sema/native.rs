@@ -2,15 +2,16 @@
 //! else.
 
 use braid_ir::model::Model;
-use braid_native::{Checks, LoadError, Reference, is_path};
+use braid_native::{Checks, Reference};
 
 use super::decl;
 use super::env::Loader;
+use super::library::{path, unavailable};
 use super::lower::Lower;
 use super::module::Module;
 use crate::ast::{NativeCode, Nf};
-use crate::diag::{Diagnostic, Diagnostics, codes};
-use crate::source::{SourceMap, beside};
+use crate::diag::Diagnostics;
+use crate::source::SourceMap;
 
 /// The model of a native function. `None` after an error, which is then reported.
 pub fn lower(
@@ -47,36 +48,5 @@ pub fn lower(
             diags.push(unavailable(code, &name.text, name.span, &why));
             None
         }
-    }
-}
-
-/// The path of a library, relative to the source file. A name without `/` is then a file in the
-/// source file's folder, not a library that the system finds.
-fn path(library: &str, from: &str) -> String {
-    if !is_path(library) {
-        return library.to_owned();
-    }
-    let path = beside(from, library);
-    if path.contains('/') { path } else { format!("./{path}") }
-}
-
-fn unavailable(
-    code: &NativeCode,
-    name: &str,
-    name_span: crate::ast::Span,
-    why: &LoadError,
-) -> Diagnostic {
-    let message = format!("`{name}` is not available: {why}");
-    match why {
-        LoadError::Library { .. } => {
-            Diagnostic::new(codes::NATIVE_LIBRARY, message, code.span, "this library")
-                .help("paths are relative to the file that names them")
-        }
-        LoadError::Symbol { .. } => {
-            Diagnostic::new(codes::NATIVE_FUNCTION, message, name_span, "this function")
-                .help("add `function NAME` after the library to give its name there")
-        }
-        _ => Diagnostic::new(codes::NATIVE_UNFIT, message, code.span, "this library")
-            .help("build it again, against the braid_nf.h of this version"),
     }
 }

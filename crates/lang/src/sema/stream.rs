@@ -77,6 +77,7 @@ fn mixed(nf: &Nf, found: &mut Diagnostics) {
             | NfItem::OnEvent { body, .. } => walk::block(body, &mut Mixed { diags: found }),
             NfItem::Fn(def) => match &def.body {
                 crate::ast::FnBody::Pure(_, body) => walk::expr(body, &mut Mixed { diags: found }),
+                crate::ast::FnBody::Library(..) => {}
                 crate::ast::FnBody::Action(body) => walk::block(body, &mut Mixed { diags: found }),
             },
             NfItem::Const(_) | NfItem::State(_) => {}

@@ -143,12 +143,15 @@ impl<'a> Uses<'a> {
         match item {
             NfItem::Const(def) => walk::expr(&def.value, self),
             NfItem::Fn(def) => {
+                // A library uses its parameters.
+                let in_library = matches!(def.body, FnBody::Library(..));
                 self.enter();
                 for (name, _) in &def.params {
-                    self.bind(name, true);
+                    self.bind(name, !in_library);
                 }
                 match &def.body {
                     FnBody::Pure(_, body) => walk::expr(body, self),
+                    FnBody::Library(..) => {}
                     FnBody::Action(body) => walk::block(body, self),
                 }
                 self.leave();

@@ -30,6 +30,21 @@ impl RawWide {
     }
 }
 
+/// `braid_operator`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RawOperator {
+    /// `BRAID_NF_ABI`.
+    pub abi: u32,
+    /// Bytes of this structure.
+    pub size: u32,
+    /// Whether it reads the payload.
+    pub reads_payload: u32,
+    /// The code: arguments and their number, the payload and its length, where the result goes.
+    pub run:
+        Option<unsafe extern "C" fn(*const RawWide, usize, *const u8, usize, result: *mut RawWide)>,
+}
+
 /// `braid_host`.
 #[repr(C)]
 pub struct RawHost {

@@ -8,6 +8,7 @@ mod crash;
 mod fork;
 pub mod guest;
 mod load;
+mod operator;
 mod shared;
 mod shims;
 
@@ -16,4 +17,6 @@ pub(crate) use call::Bound;
 pub(crate) use fork::{Forked, fork, ignore_ends};
 pub use load::Definition;
 pub(crate) use load::{definition, open, read};
+pub use operator::MAX_ARGS;
+pub(crate) use operator::operator;
 pub(crate) use shared::{SPINS, Shared, Side, WORDS, Waited};

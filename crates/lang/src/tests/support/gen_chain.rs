@@ -51,10 +51,14 @@ fn constant(e: &mut Entropy) -> Const {
 
 fn function(e: &mut Entropy) -> FnDef {
     let params = e.some(3, |e| (name(e), ty(e, 1)));
-    let body = if e.coin() {
-        FnBody::Pure(ty(e, 1), expr(e, FUEL))
-    } else {
-        FnBody::Action(block(e, FUEL))
+    let body = match e.below(5) {
+        0 => {
+            let (library, function) = (text(e), e.maybe(name));
+            let code = NativeCode { library, span: span(), function, isolated: None };
+            FnBody::Library(ty(e, 1), code)
+        }
+        1 | 2 => FnBody::Pure(ty(e, 1), expr(e, FUEL)),
+        _ => FnBody::Action(block(e, FUEL)),
     };
     FnDef { name: name(e), params, body, span: span() }
 }

@@ -48,6 +48,11 @@ fn function(f: &FnDef) -> String {
     let head = format!("{}({})", f.name.text, typed(&f.params));
     match &f.body {
         FnBody::Pure(t, e) => format!("fn {head} -> {} = {};", ty(t), expr(e)),
+        FnBody::Library(t, code) => {
+            let name = code.function.as_ref().map(|name| format!(" function {}", name.text));
+            let (ty, library) = (ty(t), string(&code.library));
+            format!("fn {head} -> {ty} from {library}{};", name.unwrap_or_default())
+        }
         FnBody::Action(b) => format!("action {head} {}", block(b)),
     }
 }

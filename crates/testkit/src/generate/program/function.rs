@@ -56,7 +56,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Func
     if own.one_in(4) {
         declare::limit(&mut own, &mut draft);
     }
-    draft.pieces.has_sides = Rng::new(rng.clone().bits() ^ 0x7369_6465_73).one_in(2);
+    draft.pieces.has_sides = Rng::new(rng.clone().bits() ^ 0x0073_6964_6573).one_in(2);
     let mut own = Rng::new(rng.clone().bits() ^ 0x6861_6e64_6c65_7273);
     let shares_events = if often_shares { !own.one_in(5) } else { own.one_in(5) };
     if shares_events {
