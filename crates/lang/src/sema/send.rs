@@ -90,19 +90,21 @@ pub fn send(
 /// Sends a new packet. A packet that goes to the side from which the current packet has come goes
 /// back, also if the program names this side.
 fn create(lower: &mut Lower<'_>, new: NewPacket, port: Dest) {
-    let (forward, backward) = match port {
-        Dest::Port(LEFT) => (Dest::Back, Dest::Onward),
-        Dest::Port(RIGHT) => (Dest::Onward, Dest::Back),
-        port => {
-            return sides::by_origin(lower, |lower, origin| {
-                let port = ends::back_to(port, origin);
-                let exchanged = origin.is_some_and(|side| port == Dest::Port(side));
-                lower
-                    .b
-                    .op(Op::Create { new: Box::new(NewPacket { exchanged, ..new.clone() }), port });
-            });
+    sides::by_origin(lower, |lower, origin| match (origin, port) {
+        (None, Dest::Port(LEFT)) => by_direction(lower, &new, (Dest::Back, Dest::Onward)),
+        (None, Dest::Port(RIGHT)) => by_direction(lower, &new, (Dest::Onward, Dest::Back)),
+        _ => {
+            let port = ends::back_to(port, origin);
+            let exchanged = origin.is_some_and(|side| port == Dest::Port(side));
+            let new = Box::new(NewPacket { exchanged, ..new.clone() });
+            lower.b.op(Op::Create { new, port });
         }
-    };
+    });
+}
+
+/// Sends a new packet to one place if the current packet goes forward, and to another one if it
+/// goes backward.
+fn by_direction(lower: &mut Lower<'_>, new: &NewPacket, (forward, backward): (Dest, Dest)) {
     let cond = lower.b.load(Field::PktBackward);
     let [yes, no, done] = [(); 3].map(|()| lower.b.block());
     lower.b.branch(cond, yes, no);
