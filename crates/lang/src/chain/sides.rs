@@ -17,14 +17,13 @@ pub(super) fn add_gates(draft: &mut Draft<'_>) {
     for at in 0..draft.links.len() {
         let Sink::Port(node, port) = draft.links[at].sink else { continue };
         let model = draft.nodes.get(usize::from(node)).and_then(|node| node.model.as_ref());
-        if port == LEFT || port == RIGHT || !model.is_some_and(|model| sides::has_sides(model)) {
-            continue;
-        }
+        let tag = model.and_then(|model| sides::tag(model)).cloned();
+        let Some(tag) = tag.filter(|_| port != LEFT && port != RIGHT) else { continue };
         let span = draft.links[at].span;
         let gate = *gates.entry((node, port)).or_insert_with(|| {
             let gate = u16::try_from(draft.nodes.len()).unwrap_or(u16::MAX);
             let name = format!("{}.{}", draft.node_name(node), port_name(draft, node, port));
-            let model = Some(Arc::new(sides::gate(port)));
+            let model = Some(Arc::new(sides::gate(tag, port)));
             draft.nodes.push(Node { name, span, model, params: Vec::new() });
             let (source, sink) = (Source::Port(gate, RIGHT), Sink::Port(node, LEFT));
             draft.links.push(Link { source, sink, span });

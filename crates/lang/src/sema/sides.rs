@@ -19,20 +19,22 @@ use super::{needs, path};
 use crate::ast::Ident;
 use crate::diag::{Diagnostic, codes};
 
-/// The name of the tag. Programs have no such name.
-const TAG: &str = "the side it came from";
+/// The name of the tag begins with this, and ends with the function's name. Programs have no such
+/// names.
+const TAG: &str = "side of ";
 /// The tag is the number of the side's port. Without it, the packet came from the left or right.
 const NUMBER: Ty = Ty::uint(16);
 
-/// Whether packets may come in at ports of a function beside `left` and `right`.
-pub fn has_sides(model: &Model) -> bool {
-    model.tags.iter().any(|tag| tag.name == TAG)
+/// The tag of packets that come in at other ports of a function than `left` and `right`, if it has
+/// such sides.
+pub fn tag(model: &Model) -> Option<&TagDecl> {
+    model.tags.iter().find(|tag| tag.name.starts_with(TAG))
 }
 
-/// The model of the gate of a side: it sends packets on with the side's number.
-pub fn gate(side: PortId) -> Model {
+/// The model of the gate of a side: it sends packets on with this tag, which has the side's number.
+pub fn gate(tag: TagDecl, side: PortId) -> Model {
     let mut model = Model::new("side");
-    model.tags.push(TagDecl { name: TAG.to_owned(), ty: NUMBER });
+    model.tags.push(tag);
     for label in ["body", "fault"] {
         model.rows.push(RowDecl { label: label.to_owned(), text: String::new(), line: 0 });
     }
@@ -50,7 +52,8 @@ pub fn gate(side: PortId) -> Model {
 pub fn declare(lower: &mut Lower<'_>, port: PortId) {
     if lower.side_tag.is_none() {
         lower.side_tag = Some(TagId(u32::try_from(lower.model.tags.len()).unwrap_or(u32::MAX)));
-        lower.model.tags.push(TagDecl { name: TAG.to_owned(), ty: NUMBER });
+        let name = format!("{TAG}{}", lower.model.name);
+        lower.model.tags.push(TagDecl { name, ty: NUMBER });
     }
     lower.sides.push(port);
 }
