@@ -209,14 +209,16 @@ fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
     }
 }
 
-/// The place of the policy of a chain that has rules in place of paths. Its links, if any, begin at
-/// ports of their own.
+/// The place of the policy of a chain that has rules in place of paths. Its links, if any, begin or
+/// end at ports of functions.
 pub(crate) fn by_rules(chain: &ast::Chain) -> Option<Span> {
     let mut place = None;
     for item in &chain.items {
         match item {
             ChainItem::Path { .. } => return None,
-            ChainItem::Link { from, .. } if from.port.is_none() => return None,
+            ChainItem::Link { from, to, .. } if from.port.is_none() && to.port.is_none() => {
+                return None;
+            }
             ChainItem::Policy { span, .. } => place = place.or(Some(*span)),
             _ => {}
         }

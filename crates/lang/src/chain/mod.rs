@@ -48,14 +48,17 @@ pub fn resolve(
     }
     let is_whole = graph::check(&draft, &mut found);
     subscriptions::check(&draft, &mut found);
-    let (policy, priorities) = policy::check(&draft, is_whole, &mut found);
+    let (mut policy, priorities) = policy::check(&draft, is_whole, &mut found);
     settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.doubt || draft.broken();
     diags.extend(found);
     if failed {
         return None;
     }
-    sides::add_gates(&mut draft);
+    let gates = sides::add_gates(&mut draft);
+    if draft.by_rules.is_some() {
+        policy.extend(gates);
+    }
     Some(draft.finish(policy, priorities))
 }
 

@@ -1,9 +1,9 @@
 //! Gates of functions with more than two sides: packets to such a side get its number, and enter
 //! the function by its left port.
 
-use braid_ir::chain::{Sink, Source};
+use braid_ir::chain::{PolicyRule, Sink, Source};
 use braid_ir::model::{LEFT, PortId, RIGHT};
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::draft::{Draft, Link, Node};
@@ -11,9 +11,17 @@ use super::links::port_name;
 use crate::sema::sides;
 
 /// Puts gates between the links to sides and their functions. A gate has the name of its side,
-/// such as `fw.dmz`.
-pub(super) fn add_gates(draft: &mut Draft<'_>) {
-    let mut gates: FxHashMap<(u16, PortId), u16> = FxHashMap::default();
+/// such as `fw.dmz`. Each instance has a tag of its own, so that functions that `Priority` relates
+/// do not take each other's. Returns the order of gates and functions.
+pub(super) fn add_gates(draft: &mut Draft<'_>) -> Vec<PolicyRule> {
+    for node in &mut draft.nodes {
+        if let Some(model) = &mut node.model
+            && sides::tag(model).is_some()
+        {
+            sides::name_tag(Arc::make_mut(model), &node.name);
+        }
+    }
+    let mut gates: BTreeMap<(u16, PortId), u16> = BTreeMap::new();
     for at in 0..draft.links.len() {
         let Sink::Port(node, port) = draft.links[at].sink else { continue };
         let model = draft.nodes.get(usize::from(node)).and_then(|node| node.model.as_ref());
@@ -31,4 +39,5 @@ pub(super) fn add_gates(draft: &mut Draft<'_>) {
         });
         draft.links[at].sink = Sink::Port(gate, LEFT);
     }
+    gates.iter().map(|((node, _), gate)| PolicyRule::Order(*gate, *node)).collect()
 }

@@ -7,7 +7,7 @@ use braid_native::{LoadError, MAX_ARGS, is_path};
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::U128;
-use super::{names, needs, operators, say};
+use super::{names, needs, operators};
 use crate::ast::{FnDef, NativeCode, Span, Type};
 use crate::diag::{Diagnostic, codes};
 use crate::source::beside;
@@ -35,7 +35,7 @@ pub fn call(lower: &mut Lower<'_>, def: &FnDef, ty: &Type, code: &NativeCode) ->
 /// The arguments, which are scalars.
 fn arguments(lower: &mut Lower<'_>, def: &FnDef) -> Option<Vec<ValueId>> {
     if def.params.is_empty() || def.params.len() > MAX_ARGS {
-        let found = say::count(def.params.len(), "argument");
+        let found = def.params.len();
         let message = format!("an operator takes 1 to {MAX_ARGS} arguments, found {found}");
         return lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, def.name.span, ""));
     }

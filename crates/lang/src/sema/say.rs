@@ -38,7 +38,7 @@ pub fn versions(a: Ty, b: Ty) -> Option<String> {
     let help = match (a, b) {
         (x, y) if one(x) && one(y) => "the type `addr` holds addresses of both IP versions",
         (types::ADDR, y) | (y, types::ADDR) if one(y) => {
-            "for one IP version, test it first, such as `has ip and ip.src …`"
+            "`ip4(…)` gives the IPv4 address; for one IP version, write `has ip and ip.src …`"
         }
         (number, y) | (y, number) if one(y) && number == types::U128 => {
             "if the number is an address of either IP version, give it the type `addr`"

@@ -19,8 +19,8 @@ use super::{needs, path};
 use crate::ast::Ident;
 use crate::diag::{Diagnostic, codes};
 
-/// The name of the tag begins with this, and ends with the function's name. Programs have no such
-/// names.
+/// The name of the tag begins with this, and ends with the name of the function, or in a chain of
+/// its instance. Programs have no such names.
 const TAG: &str = "side of ";
 /// The tag is the number of the side's port. Without it, the packet came from the left or right.
 const NUMBER: Ty = Ty::uint(16);
@@ -29,6 +29,14 @@ const NUMBER: Ty = Ty::uint(16);
 /// such sides.
 pub fn tag(model: &Model) -> Option<&TagDecl> {
     model.tags.iter().find(|tag| tag.name.starts_with(TAG))
+}
+
+/// Names the tag of a function after an instance.
+pub fn name_tag(model: &mut Model, instance: &str) {
+    let of = |tag: &&mut TagDecl| tag.name.starts_with(TAG);
+    if let Some(tag) = model.tags.iter_mut().find(of) {
+        tag.name = format!("{TAG}{instance}");
+    }
 }
 
 /// The model of the gate of a side: it sends packets on with this tag, which has the side's number.
@@ -113,7 +121,11 @@ fn no_side(lower: &mut Lower<'_>, side: &Ident, is_port: bool) -> Option<ValueId
     let known: Vec<String> = lower.model.ports.clone();
     let help = lower.suggest(name, known.iter().map(String::as_str));
     let wrong = Diagnostic::new(codes::UNKNOWN_PORT, message, side.span, "unknown side");
-    lower.fail(wrong.help(format!("declare it: `side {name};`")).help_if(help))
+    lower.fail(match is_port {
+        true => wrong.help(format!("declare it with `side {name};` in place of `port {name};`")),
+        false if name == "back" => wrong.help("name the side"),
+        false => wrong.help(format!("declare it: `side {name};`")).help_if(help),
+    })
 }
 
 /// Whether the packet came from the side with this number; `LEFT` stands for no declared side.
