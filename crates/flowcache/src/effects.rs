@@ -186,9 +186,12 @@ impl SideEffects {
     /// and what they store for outer headers.
     pub(crate) fn finish(&self, packet: &mut Packet, new: &Window<WIDE>) {
         for (name, value) in &self.tags {
-            match packet.tags.get_mut(name) {
-                Some(old) => *old = *value,
-                None => drop(packet.tags.insert(Arc::clone(name), *value)),
+            // A tag that the packet lacks is 0, and takes no memory.
+            if *value != 0 || packet.tags.contains_key(name) {
+                match packet.tags.get_mut(name) {
+                    Some(old) => *old = *value,
+                    None => drop(packet.tags.insert(Arc::clone(name), *value)),
+                }
             }
         }
         if self.vlans != Retag::default() {
