@@ -56,31 +56,10 @@ pub fn output(lower: &mut Lower<'_>, ports: &[Ident], span: Span) {
     if ports.is_empty() {
         dests.push(Dest::Onward);
     }
-    to_origin(lower, dests.contains(&Dest::Back), |lower, origin| {
-        let ports = dests.iter().map(|dest| back_to(*dest, origin)).collect();
+    sides::to_origin(lower, dests.contains(&Dest::Back), |lower, origin| {
+        let ports = dests.iter().map(|dest| sides::back_to(*dest, origin)).collect();
         end(lower, span, |row| Term::Output { ports, row });
     });
-}
-
-/// Lowers something that sends packets, for each declared side that the packet may have come from
-/// if one of them goes back.
-pub fn to_origin(
-    lower: &mut Lower<'_>,
-    goes_back: bool,
-    mut each: impl FnMut(&mut Lower<'_>, Option<PortId>),
-) {
-    match goes_back {
-        true => sides::by_origin(lower, each),
-        false => each(lower, None),
-    }
-}
-
-/// The destination of a packet that came from this declared side, or from the left or right.
-pub fn back_to(dest: Dest, origin: Option<PortId>) -> Dest {
-    match (dest, origin) {
-        (Dest::Back, Some(side)) => Dest::Port(side),
-        _ => dest,
-    }
 }
 
 /// The destination: `back` or a port.

@@ -94,7 +94,7 @@ fn create(lower: &mut Lower<'_>, new: NewPacket, port: Dest) {
         (None, Dest::Port(LEFT)) => by_direction(lower, &new, (Dest::Back, Dest::Onward)),
         (None, Dest::Port(RIGHT)) => by_direction(lower, &new, (Dest::Onward, Dest::Back)),
         _ => {
-            let port = ends::back_to(port, origin);
+            let port = sides::back_to(port, origin);
             let exchanged = origin.is_some_and(|side| port == Dest::Port(side));
             let new = Box::new(NewPacket { exchanged, ..new.clone() });
             lower.b.op(Op::Create { new, port });

@@ -66,11 +66,18 @@ pub fn declare(lower: &mut Lower<'_>, port: PortId) {
     lower.sides.push(port);
 }
 
-/// Takes the tag off. The program for packets begins with this.
+/// Takes the tag off packets that have it. The program for packets begins with this.
 pub fn enter(lower: &mut Lower<'_>) {
     let Some(tag) = lower.side_tag else { return };
-    lower.came = Some(lower.b.emit(NUMBER, |out| Op::LoadTag { out, tag }));
+    let came = lower.b.emit(NUMBER, |out| Op::LoadTag { out, tag });
+    lower.came = Some(came);
+    let (tagged, done) = (lower.b.block(), lower.b.block());
+    let untagged = is_from(&mut lower.b, came, LEFT);
+    lower.b.branch(untagged, done, tagged);
+    lower.b.start(tagged);
     take_off(lower);
+    lower.b.jump(done, Vec::new());
+    lower.b.start(done);
 }
 
 /// Takes the tag off.
@@ -153,4 +160,25 @@ pub fn by_origin(lower: &mut Lower<'_>, mut each: impl FnMut(&mut Lower<'_>, Opt
     each(lower, None);
     lower.b.jump(done, Vec::new());
     lower.b.start(done);
+}
+
+/// Lowers something that sends packets, for each declared side that the packet may have come from
+/// if one of them goes back.
+pub fn to_origin(
+    lower: &mut Lower<'_>,
+    goes_back: bool,
+    mut each: impl FnMut(&mut Lower<'_>, Option<PortId>),
+) {
+    match goes_back {
+        true => by_origin(lower, each),
+        false => each(lower, None),
+    }
+}
+
+/// The destination of a packet that came from this declared side, or from the left or right.
+pub fn back_to(dest: Dest, origin: Option<PortId>) -> Dest {
+    match (dest, origin) {
+        (Dest::Back, Some(side)) => Dest::Port(side),
+        _ => dest,
+    }
 }

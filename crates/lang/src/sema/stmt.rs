@@ -89,8 +89,8 @@ fn any_statement<'a>(lower: &mut Lower<'a>, stmt: &'a Stmt) {
             if needs::packet(lower, stmt.span)
                 && let Some(port) = ends::dest(lower, port)
             {
-                ends::to_origin(lower, port == Dest::Back, |lower, origin| {
-                    lower.b.op(Op::Mirror { port: ends::back_to(port, origin) });
+                sides::to_origin(lower, port == Dest::Back, |lower, origin| {
+                    lower.b.op(Op::Mirror { port: sides::back_to(port, origin) });
                 });
             }
         }

@@ -53,29 +53,47 @@ pub(crate) fn read(
     path: &str,
     name: &str,
 ) -> Result<Definition, LoadError> {
+    let label = format!("{name} of {path}");
+    let least = offset_of!(RawNf, packet) + size_of::<usize>();
     let symbol = format!("braid_nf_{name}");
-    // SAFETY: by the header, a symbol of this name is a `braid_nf`. Only its first two fields are
-    // read before they confirm that.
-    let found = unsafe { library.get::<*const RawNf>(symbol.as_bytes()) };
-    let Ok(raw) = found else {
+    let (raw, size) = structure(library, path, (symbol, &label), least)?;
+    definition(whole(raw.cast(), size), label)
+}
+
+/// The beginning of each structure that a library describes a function or an operator with.
+#[repr(C)]
+struct Start {
+    abi: u32,
+    size: u32,
+}
+
+/// A structure of a library, with its number of bytes: at least this many.
+pub(super) fn structure(
+    library: &libloading::Library,
+    path: &str,
+    (symbol, label): (String, &str),
+    least: usize,
+) -> Result<(*const u8, usize), LoadError> {
+    // SAFETY: by the header, a symbol of this name is a structure that begins with `abi` and
+    // `size`. Nothing else is read before they confirm that.
+    let found = unsafe { library.get::<*const Start>(symbol.as_bytes()) };
+    let Ok(start) = found else {
         return Err(LoadError::Symbol { path: path.to_owned(), symbol });
     };
-    let (raw, label) = (*raw, format!("{name} of {path}"));
-    // SAFETY: it begins with `abi` and `size`.
-    let (abi, size) = unsafe { ((*raw).abi, (*raw).size as usize) };
-    let whole = whole(raw, abi, size, &label)?;
-    definition(whole, label)
+    // SAFETY: as above.
+    let Start { abi, size } = unsafe { (*start).read() };
+    let label = label.to_owned();
+    if abi != ABI {
+        return Err(LoadError::Abi { label, found: abi, wanted: ABI });
+    }
+    match size as usize {
+        found if found < least => Err(LoadError::Size { label, found, least }),
+        size => Ok(((*start).cast(), size)),
+    }
 }
 
 /// The complete structure. Fields that the library does not have yet are zero.
-fn whole(raw: *const RawNf, abi: u32, size: usize, label: &str) -> Result<RawNf, LoadError> {
-    if abi != ABI {
-        return Err(LoadError::Abi { label: label.to_owned(), found: abi, wanted: ABI });
-    }
-    let least = offset_of!(RawNf, packet) + size_of::<usize>();
-    if size < least {
-        return Err(LoadError::Size { label: label.to_owned(), found: size, least });
-    }
+fn whole(raw: *const RawNf, size: usize) -> RawNf {
     let mut whole = MaybeUninit::<RawNf>::zeroed();
     // SAFETY: the library states that the structure has this number of bytes; no more than fit are
     // copied.
@@ -85,7 +103,7 @@ fn whole(raw: *const RawNf, abi: u32, size: usize, label: &str) -> Result<RawNf,
     }
     // SAFETY: all zeros are valid for each field (numbers, pointers, optional code), and the copied
     // bytes come from such fields.
-    Ok(unsafe { whole.assume_init() })
+    unsafe { whole.assume_init() }
 }
 
 /// The definition of a function of this program.

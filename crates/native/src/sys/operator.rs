@@ -1,6 +1,7 @@
 //! Operators in shared libraries: pure functions over numbers, which programs call as their own.
 
-use super::abi::{ABI, RawOperator, RawWide};
+use super::abi::{RawOperator, RawWide};
+use super::load::structure;
 use crate::load_error::LoadError;
 use braid_externs::signature::Loaded;
 
@@ -13,25 +14,11 @@ pub(crate) fn operator(
     path: &str,
     name: &str,
 ) -> Result<Loaded, LoadError> {
+    let label = format!("{name} of {path}");
     let symbol = format!("braid_operator_{name}");
-    // SAFETY: by the header, a symbol of this name is a `braid_operator`. Only its first two fields
-    // are read before they confirm that.
-    let found = unsafe { library.get::<*const RawOperator>(symbol.as_bytes()) };
-    let Ok(raw) = found else {
-        return Err(LoadError::Symbol { path: path.to_owned(), symbol });
-    };
-    let (raw, label) = (*raw, format!("{name} of {path}"));
-    // SAFETY: it begins with `abi` and `size`.
-    let (abi, size) = unsafe { ((*raw).abi, (*raw).size as usize) };
-    if abi != ABI {
-        return Err(LoadError::Abi { label, found: abi, wanted: ABI });
-    }
-    let least = size_of::<RawOperator>();
-    if size < least {
-        return Err(LoadError::Size { label, found: size, least });
-    }
+    let (raw, _) = structure(library, path, (symbol, &label), size_of::<RawOperator>())?;
     // SAFETY: the library states that the structure has all of these fields. Libraries stay open.
-    let raw = unsafe { *raw };
+    let raw = unsafe { raw.cast::<RawOperator>().read() };
     let Some(run) = raw.run else { return Err(LoadError::NoRun { label }) };
     let call = move |args: &[(u128, u16)], payload: &[u8]| {
         let mut numbers = [RawWide::default(); MAX_ARGS];
