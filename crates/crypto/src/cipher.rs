@@ -45,21 +45,24 @@ enum Cipher {
     Gcm256(Box<AesGcm<Aes256, U12>>, [u8; SALT]),
     Cbc128(Box<(Aes128, Hmac<Sha256>)>),
     Cbc256(Box<(Aes256, Hmac<Sha256>)>),
+    Mac(Box<Hmac<Sha256>>),
 }
 
 /// The names of the ciphers, with the number of bytes of their keys: AES-GCM with 16 bytes of check
-/// value (RFC 4106), and AES-CBC (RFC 3602) with HMAC-SHA-256-128 (RFC 4868).
-pub(crate) const CIPHERS: [(&str, usize); 4] = [
+/// value (RFC 4106), AES-CBC (RFC 3602) with HMAC-SHA-256-128 (RFC 4868), and HMAC-SHA-256-128
+/// alone, which encrypts nothing (RFC 2410).
+pub(crate) const CIPHERS: [(&str, usize); 5] = [
     ("aes-128-gcm", 16 + SALT),
     ("aes-256-gcm", 32 + SALT),
     ("aes-128-cbc-hmac-sha-256-128", 16 + MAC_KEY),
     ("aes-256-cbc-hmac-sha-256-128", 32 + MAC_KEY),
+    ("hmac-sha-256-128", MAC_KEY),
 ];
 
 impl Key {
     /// The key of a cipher with these bytes: for AES-GCM the key and 4 bytes of salt, for AES-CBC
-    /// the key of AES and the 32 bytes of HMAC's. `None` if there is no such cipher, or if its keys
-    /// have another length.
+    /// the key of AES and the 32 bytes of HMAC's, for HMAC alone 32 bytes. `None` if there is no
+    /// such cipher, or if its keys have another length.
     #[must_use]
     pub fn new(cipher: &str, bytes: Zeroizing<Vec<u8>>) -> Option<Self> {
         let (name, len) = *CIPHERS.iter().find(|(name, _)| *name == cipher)?;
@@ -69,6 +72,7 @@ impl Key {
         let cipher = match (name, len) {
             ("aes-128-gcm", _) => Cipher::Gcm128(part(&bytes)?, bytes.last_chunk().copied()?),
             ("aes-256-gcm", _) => Cipher::Gcm256(part(&bytes)?, bytes.last_chunk().copied()?),
+            ("hmac-sha-256-128", _) => Cipher::Mac(Box::new(hmac(&bytes)?)),
             (_, 48) => Cipher::Cbc128(with_mac(&bytes)?),
             _ => Cipher::Cbc256(with_mac(&bytes)?),
         };
@@ -81,14 +85,21 @@ impl Key {
         match self.0.cipher {
             Cipher::Gcm128(..) | Cipher::Gcm256(..) => 8,
             Cipher::Cbc128(_) | Cipher::Cbc256(_) => 16,
+            Cipher::Mac(_) => 0,
         }
+    }
+
+    /// Whether bytes are encrypted with this key. Otherwise, it only gives them a check value.
+    #[must_use]
+    pub fn hides(&self) -> bool {
+        !matches!(self.0.cipher, Cipher::Mac(_))
     }
 
     /// The number that the bytes to encrypt must be a multiple of.
     #[must_use]
     pub fn block(&self) -> usize {
         match self.0.cipher {
-            Cipher::Gcm128(..) | Cipher::Gcm256(..) => 1,
+            Cipher::Gcm128(..) | Cipher::Gcm256(..) | Cipher::Mac(_) => 1,
             Cipher::Cbc128(_) | Cipher::Cbc256(_) => 16,
         }
     }
@@ -108,6 +119,7 @@ impl Key {
             }
             Cipher::Cbc128(keys) => block = one_block(&keys.0, number),
             Cipher::Cbc256(keys) => block = one_block(&keys.0, number),
+            Cipher::Mac(_) => {}
         }
         block
     }
@@ -125,6 +137,7 @@ impl Key {
             Cipher::Gcm256(gcm, salt) => gcm_encrypt(&**gcm, (salt, iv), clear, data),
             Cipher::Cbc128(keys) => cbc_encrypt(keys, iv, clear, data),
             Cipher::Cbc256(keys) => cbc_encrypt(keys, iv, clear, data),
+            Cipher::Mac(key) => Some(check(key, clear, iv, data)),
         }
     }
 
@@ -141,6 +154,7 @@ impl Key {
             Cipher::Gcm256(gcm, salt) => gcm_decrypt(&**gcm, (salt, iv), clear, data, tag),
             Cipher::Cbc128(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
             Cipher::Cbc256(keys) => cbc_decrypt(keys, (iv, clear), data, tag),
+            Cipher::Mac(key) => mac(key, [clear, iv, data]).verify_truncated_left(tag).is_ok(),
         }
     }
 }
@@ -153,8 +167,11 @@ fn part<C: KeyInit>(bytes: &[u8]) -> Option<Box<C>> {
 /// The cipher whose key is the first bytes, and HMAC with the key behind it.
 fn with_mac<C: KeyInit>(bytes: &[u8]) -> Option<Box<(C, Hmac<Sha256>)>> {
     let (key, mac) = bytes.split_at_checked(C::key_size())?;
-    let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(mac).ok()?;
-    Some(Box::new((C::new_from_slice(key).ok()?, mac)))
+    Some(Box::new((C::new_from_slice(key).ok()?, hmac(mac)?)))
+}
+
+fn hmac(key: &[u8]) -> Option<Hmac<Sha256>> {
+    <Hmac<Sha256> as KeyInit>::new_from_slice(key).ok()
 }
 
 /// A number in the low half of a block, encrypted.
@@ -241,7 +258,7 @@ fn mac(key: &Hmac<Sha256>, parts: [&[u8]; 3]) -> Hmac<Sha256> {
     mac
 }
 
-/// The check value of bytes that AES-CBC encrypted.
+/// The check value of HMAC-SHA-256-128.
 fn check(key: &Hmac<Sha256>, clear: &[u8], iv: &[u8], data: &[u8]) -> [u8; TAG] {
     let whole = mac(key, [clear, iv, data]).finalize().into_bytes();
     whole.first_chunk().copied().unwrap_or([0; TAG])
@@ -322,6 +339,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_hmac_alone_leaves_the_bytes_as_they_are() {
+        // RFC 4868 §2.7.2.1, test case AUTH256-3: 50 bytes of 0xdd.
+        let key = key("hmac-sha-256-128", &"aa".repeat(32));
+        let mut data = [0xdd; 30];
+        let tag = key.encrypt(&[], &[0xdd; 20], &mut data).unwrap();
+        assert_eq!(tag.to_vec(), hex("cdcb1220d1ecccea91e53aba3092f962"));
+        assert_eq!(data, [0xdd; 30]);
+        assert!(key.decrypt(&[], &[0xdd; 20], &mut data, &tag) && !key.hides());
+    }
+
+    #[test]
     fn nothing_is_changed_if_the_check_value_or_a_length_is_wrong() {
         for (name, len) in CIPHERS {
             let key = key(name, &"42".repeat(len));
@@ -351,8 +379,8 @@ mod tests {
     fn vectors_of_different_numbers_differ() {
         for (name, len) in CIPHERS {
             let key = key(name, &"42".repeat(len));
-            assert_ne!(key.iv(1), key.iv(2));
-            assert_ne!(key.iv(1), key.iv(1 << 32));
+            assert_eq!(key.iv(1) != key.iv(2), key.hides());
+            assert_eq!(key.iv(1) != key.iv(1 << 32), key.hides());
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::translate::{self, Addresses, Version};
 use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, proto, udp};
 use braid_crypto::Key;
 
+mod ah;
 mod esp;
 
 /// What a tunnel carries.
@@ -67,6 +68,16 @@ pub fn can_end(header: Header) -> bool {
     }
 }
 
+/// The field with the number of the key that this header needs. `None` for headers without a key.
+#[must_use]
+pub fn key_number(header: Header) -> Option<Field> {
+    match header {
+        Header::Ah => Some(Field::AhSpi),
+        Header::Esp => Some(Field::EspSpi),
+        _ => None,
+    }
+}
+
 /// A change of a packet's outermost headers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
@@ -105,10 +116,12 @@ impl Change {
 /// IPv4, and computed behind IPv6 (RFC 8200 §8.1). Earlier layouts become invalid.
 ///
 /// `seal` encrypts the packet behind a last part ESP (RFC 4303, tunnel mode): with a key, and with
-/// a number that this key has not been used with before ([`Key::iv`]).
+/// a number that this key has not been used with before ([`Key::iv`]). For a last part AH
+/// (RFC 4302, tunnel mode), it computes the check value with the key, and needs no number.
 ///
 /// Returns false, and changes nothing, if the packet has no Ethernet header (for a frame), if it is
-/// neither IP nor MPLS right behind the link header (for a packet), or if a length would not fit.
+/// neither IP nor MPLS right behind the link header (for a packet), if a length would not fit, or
+/// if AH gets a key that encrypts.
 ///
 /// # Errors
 /// The capture lacks bytes that a checksum covers or that are encrypted. Nothing has changed.
@@ -123,7 +136,11 @@ pub fn encapsulate(
     let Some(bytes) = bytes.get_mut(..len) else { return Ok(false) };
     let Some(mut carried) = carried(packet, layout, inner) else { return Ok(false) };
     let clear = carried.len;
-    carried.len += seal.map_or(0, |(key, _)| esp::added(key, clear));
+    carried.len += match (parts, seal) {
+        ([.., ip, Header::Ah], _) => ah::added(*ip),
+        (_, Some((key, _))) => esp::added(key, clear),
+        (_, None) => 0,
+    };
     let link = if inner == Inner::Frame { ethernet::LEN } else { 0 };
     let behind_link = (len + carried.len).saturating_sub(link);
     let whole = packet.wire_len as usize + len + carried.len - clear;
@@ -140,9 +157,12 @@ pub fn encapsulate(
         let inner = packet.data().get(carried.at..end).ok_or(Cut)?;
         fill_udp6(bytes, udp, inner);
     }
-    let done = match seal {
-        Some(seal) => esp::seal(packet, (carried.at, clear, carried.kind), bytes, seal)?,
-        None => packet.insert(carried.at, bytes),
+    let done = match (parts, seal) {
+        ([.., ip, Header::Ah], Some((key, _))) => {
+            ah::seal(packet, (carried.at, clear), (bytes, *ip), key)?
+        }
+        (_, Some(seal)) => esp::seal(packet, (carried.at, clear, carried.kind), bytes, seal)?,
+        (_, None) => packet.insert(carried.at, bytes),
     };
     if let (true, Some(at), Some(kind)) = (done, carried.type_at, start.kind) {
         write(packet, at, &kind.to_be_bytes());
@@ -298,6 +318,9 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
                 *first = 0x60 | *first & 0x0f;
             }
         }
+        Header::Ah => {
+            next.proto.inspect(|proto| put(0, &[*proto]));
+        }
         Header::Udp => {
             put(udp::LENGTH, &[high, low]);
             put(udp::CHECKSUM, &[0, 0]);
@@ -338,8 +361,9 @@ fn fill_udp6(bytes: &mut [u8], (ip, udp): (usize, usize), inner: &[u8]) {
 /// header between announces something else, or if what is left is neither a frame nor an IP packet
 /// nor an MPLS stack. Padding behind an IP packet that held a frame is removed.
 ///
-/// Behind ESP, the packet is decrypted with `key`. The result is false without one, and if the
-/// packet is not one that this key encrypted.
+/// Behind ESP, the packet is decrypted with `key`; behind AH, its check value is compared. The
+/// result is false without a key, and if the packet is not one that this key encrypted or gave its
+/// check value.
 ///
 /// # Errors
 /// The first byte inside was not captured, or a byte that is encrypted. Nothing has changed.
@@ -359,6 +383,18 @@ pub fn decapsulate(
             }
             _ => Ok(false),
         };
+    }
+    if last == Header::Ah {
+        let covered = ah::Covered {
+            ip: layout.ip(),
+            ah: layout.base(Base::Ah),
+            behind: outer.behind,
+            end: outer.end,
+        };
+        match key {
+            Some(key) if covered.is_right(packet, key)? => {}
+            _ => return Ok(false),
+        }
     }
     let offset = usize::try_from(offset).ok();
     let behind = offset.and_then(|offset| outer.behind.checked_add(offset));
@@ -422,12 +458,13 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
         return is_whole.then_some(Outer { start, behind, end, kind, type_at }.of(inner));
     }
     let is_direct = layout.has(Header::Inet) && !layout.is_encapsulated();
-    if !is_whole || !is_direct || layout.is_jumbo() || layout.has(Header::Ah) {
+    let is_clear = last == Header::Ah || !layout.has(Header::Ah);
+    if !is_whole || !is_direct || layout.is_jumbo() || !is_clear {
         return None;
     }
     let get = |field| packet.get(layout, field).and_then(|kind| u16::try_from(kind).ok());
     let (behind, kind) = match last {
-        Header::Ip4 | Header::Ip6 => match layout.proto() {
+        Header::Ip4 | Header::Ip6 | Header::Ah => match layout.proto() {
             proto::IP4 => (layout.l4(), Some(ether_type::IPV4)),
             proto::IP6 => (layout.l4(), Some(ether_type::IPV6)),
             proto::MPLS => (layout.l4(), Some(ether_type::MPLS)),

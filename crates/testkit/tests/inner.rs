@@ -10,7 +10,7 @@ use braid_testkit::record::{Detail, Output, Stimulus, record};
 
 /// The fields that are compared: the header inside and its field, and the parser's header and
 /// field.
-const FIELDS: [(&str, &str, Header, Field); 32] = [
+const FIELDS: [(&str, &str, Header, Field); 36] = [
     ("ip", "src", Header::Ip4, Field::IpSrc),
     ("ip", "dst", Header::Ip4, Field::IpDst),
     ("ip", "ttl", Header::Ip4, Field::IpTtl),
@@ -43,10 +43,14 @@ const FIELDS: [(&str, &str, Header, Field); 32] = [
     ("icmp6", "type", Header::Icmp6, Field::Icmp6Type),
     ("eth", "src", Header::Eth, Field::EthSrc),
     ("vlan", "id", Header::Vlan, Field::VlanId),
+    ("ah", "spi", Header::Ah, Field::AhSpi),
+    ("ah", "seq", Header::Ah, Field::AhSeq),
+    ("esp", "spi", Header::Esp, Field::EspSpi),
+    ("esp", "seq", Header::Esp, Field::EspSeq),
 ];
 
 /// Packets inside.
-const PACKETS: [&str; 8] = [
+const PACKETS: [&str; 11] = [
     "tcp 10.0.0.1:7 > 10.0.0.2:80 SA seq=77 win=900 ttl=9 tos=0xba ipid=5 df \"abc\"",
     "tcp 10.0.0.1:7 > 10.0.0.2:80 S mss=1460 ipopts=01010101",
     "udp 10.0.0.3:53 > 10.0.0.4:9 \"a\"",
@@ -55,6 +59,9 @@ const PACKETS: [&str; 8] = [
     "tcp [2001:db8::1]:7 > [2001:db8::2]:443 PA tos=0x31 flow=0x12345 \"abc\"",
     "udp [2001:db8::1]:7 > [2001:db8::2]:9 ttl=3",
     "icmp6 2001:db8::1 > 2001:db8::2 echo-request id=9",
+    "ip 10.0.0.1 > 10.0.0.2 / ah spi=5 seq=6 \"x\"",
+    "ip 10.0.0.1 > 10.0.0.2 / esp spi=7 seq=8 \"x\"",
+    "ip 2001:db8::1 > 2001:db8::2 / esp spi=9 seq=4 \"x\"",
 ];
 
 const IP4: &str = "00000000123400004000 0000c0000201c6336402";
@@ -154,6 +161,11 @@ fn headers_in_a_tunnel_are_those_of_the_packet_inside() {
                 let outer = wrapped(&inner, &tunnel);
                 packets.push((outer, inner.clone(), tunnel.0 == Inner::Frame));
             }
+        }
+        for ip in ["ip 192.0.2.1 > 192.0.2.2", "ip 2001:db8::7 > 2001:db8::8"] {
+            let packet = |text: &str| parse(text).unwrap_or_else(|_| panic!("{text}")).at(0);
+            let outer = packet(&format!("{ip} / ah spi=1 seq=2 / {text}"));
+            packets.push((outer, packet(text), false));
         }
     }
     for at in 0..FIELDS.len() {

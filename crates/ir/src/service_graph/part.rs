@@ -3,7 +3,7 @@
 //! `icmp.type` decides whether there is an identifier, and every write also changes a checksum.
 
 use braid_packet::field::{Cover, FieldInfo, Where};
-use braid_packet::{DECLARATIONS, Field, Header};
+use braid_packet::{DECLARATIONS, Field, HEADERS, Header};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::LazyLock;
@@ -69,7 +69,7 @@ impl Part {
                     || *read == Field::PktPayloadLen && decides(*written)
             }
             (Part::Field(written), Part::Presence(header)) => {
-                deciders(*header).any(|field| places(*written).contains(field))
+                deciders(*header).iter().any(|field| places(*written).contains(field))
             }
             // The field decides where the payload begins.
             (Part::Field(written), Part::Payload) => decides(*written),
@@ -84,11 +84,13 @@ impl Part {
     }
 
     /// The checksums that follow a write of this part.
-    fn follow(&self) -> Vec<Sum> {
+    fn follow(&self) -> &'static [Sum] {
+        static OF_PAYLOAD: LazyLock<Vec<Sum>> =
+            LazyLock::new(|| Header::transports().map(Sum::Transport).collect());
         match self {
             Part::Field(field) => sums(*field),
-            Part::Payload => Header::transports().map(Sum::Transport).collect(),
-            Part::Presence(_) | Part::Tag(_) | Part::Whole => Vec::new(),
+            Part::Payload => &OF_PAYLOAD,
+            Part::Presence(_) | Part::Tag(_) | Part::Whole => &[],
         }
     }
 
@@ -111,7 +113,7 @@ impl Part {
         if self.changes(other) || other.changes(self) {
             return Overlap::Same;
         }
-        let common = self.follow().into_iter().find(|sum| other.follow().contains(sum));
+        let common = self.follow().iter().find(|sum| other.follow().contains(sum));
         common.map_or(Overlap::None, |sum| Overlap::Beside(sum.name()))
     }
 
@@ -195,7 +197,7 @@ fn basic(field: Field) -> Vec<Field> {
         Where::Same(_, one, other) => [basic(one), basic(other)].concat(),
         Where::First(fields) => {
             let of = |(header, same): &(Header, Field)| {
-                basic(*same).into_iter().chain(deciders(*header).copied())
+                basic(*same).into_iter().chain(deciders(*header).iter().copied())
             };
             fields.iter().flat_map(of).collect()
         }
@@ -227,13 +229,17 @@ fn bits(field: Field) -> Vec<Field> {
 }
 
 /// Assignable fields that decide whether the parser recognises a header.
-fn deciders(header: Header) -> impl Iterator<Item = &'static Field> {
-    let all = braid_packet::FIELDS.iter().map(|info| &info.field);
-    all.filter(move |field| {
+fn deciders(header: Header) -> &'static [Field] {
+    static ALL: LazyLock<Vec<Vec<Field>>> = LazyLock::new(|| {
         // Fields that stand for several fields consist of these.
-        let is_plain = !matches!(field.info().header, Header::L4 | Header::Inet);
-        is_plain && field.decides().any(|decided| decided == header)
-    })
+        let is_plain = |info: &&FieldInfo| !matches!(info.header, Header::L4 | Header::Inet);
+        let plain = braid_packet::FIELDS.iter().filter(is_plain).map(|info| info.field);
+        let of = |(header, _): &(Header, &str)| {
+            plain.clone().filter(|field| field.decides().any(|one| one == *header)).collect()
+        };
+        HEADERS.iter().map(of).collect()
+    });
+    ALL.get(header as usize).map_or(&[], Vec::as_slice)
 }
 
 /// Whether a write of the field decides where headers end.
@@ -264,8 +270,13 @@ fn covers(holder: Header, info: &FieldInfo) -> bool {
 }
 
 /// The checksums that follow a write of the field, and the number that it shares with other fields.
-fn sums(field: Field) -> Vec<Sum> {
-    let info = field.info();
+fn sums(field: Field) -> &'static [Sum] {
+    static ALL: LazyLock<Vec<Vec<Sum>>> =
+        LazyLock::new(|| braid_packet::FIELDS.iter().map(sums_of).collect());
+    ALL.get(field as usize).map_or(&[], Vec::as_slice)
+}
+
+fn sums_of(info: &FieldInfo) -> Vec<Sum> {
     let header = info.header;
     let cover = header.info().sum;
     let mut all = Vec::new();

@@ -46,7 +46,9 @@ impl OpCheck<'_> {
                     self.cipher_key(*key)?;
                     self.width(*number, 64)?;
                 }
-                if seal.is_some() != (parts.last() == Some(&Header::Esp)) {
+                let needs_key =
+                    parts.last().is_some_and(|last| tunnel::key_number(*last).is_some());
+                if seal.is_some() != needs_key {
                     return Err(Problem::Outer);
                 }
                 outer(*inner, parts, (*len as usize, words.len()))
@@ -55,7 +57,8 @@ impl OpCheck<'_> {
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 key.map_or(Ok(()), |key| self.cipher_key(key))?;
-                let is_right = tunnel::can_end(*last) && key.is_some() == (*last == Header::Esp);
+                let is_right =
+                    tunnel::can_end(*last) && key.is_some() == tunnel::key_number(*last).is_some();
                 if is_right { Ok(()) } else { Err(Problem::Outer) }
             }
             Op::Translate { ok, to, own, quoted } => {

@@ -1,7 +1,8 @@
 //! Lowers what needs secret keys: `encrypt(KEYS, NUMBER, IV, OFFSET) else …`,
-//! `decrypt(KEYS, NUMBER, OFFSET) else …`, and the header `esp` of outer headers.
+//! `decrypt(KEYS, NUMBER, OFFSET) else …`, and the headers `esp` and `ah` of outer headers.
 
 use braid_ir::model::{KeyRef, Op, ParamId, ParamTy, ValueId};
+use braid_packet::Header;
 
 use super::calls::{arguments, special};
 use super::lower::Lower;
@@ -65,23 +66,36 @@ fn key_param(lower: &mut Lower<'_>, expr: &Expr) -> Option<ParamId> {
     special(lower, expr, "keys", |ty| *ty == ParamTy::Keys)
 }
 
-/// The keys and the number of the vector that `push … esp { … }` gives, and the header with its
-/// other fields.
-pub fn seal(lower: &mut Lower<'_>, push: &Push) -> Option<(Push, (ParamId, ValueId))> {
-    let keys = own(lower, push, "keys", "the parameter that holds its keys")?;
-    let iv = own(lower, push, "iv", "a number that its key has not been used with before")?;
-    let (keys, iv) = (key_param(lower, keys), lower.typed(iv, uint(64)));
-    let is_field = |(name, _): &&(Ident, Expr)| !matches!(name.text.as_str(), "keys" | "iv");
+/// The keys and the number of the vector that `push … esp { … }` or `push … ah { … }` gives, and
+/// the header with its other fields. AH has no vector, so the number is 0.
+pub fn seal(
+    lower: &mut Lower<'_>,
+    header: Header,
+    push: &Push,
+) -> Option<(Push, (ParamId, ValueId))> {
+    let keys = own(lower, (header, push), "keys", "the parameter that holds its keys")?;
+    let (what, encrypts) =
+        ("a number that its key has not been used with before", header == Header::Esp);
+    let iv = encrypts.then(|| own(lower, (header, push), "iv", what));
+    let keys = key_param(lower, keys);
+    let iv = match iv {
+        Some(iv) => lower.typed(iv?, uint(64)),
+        None => Some(lower.b.constant(uint(64), 0)),
+    };
+    let is_field = |(name, _): &&(Ident, Expr)| {
+        let name = name.text.as_str();
+        name != "keys" && !(name == "iv" && encrypts)
+    };
     let fields = push.fields.iter().filter(is_field).cloned().collect();
     Some((Push { fields, ..push.clone() }, (keys?, iv?)))
 }
 
-/// The keys of `pop … esp { keys: KEYS }`.
-pub fn open(lower: &mut Lower<'_>, pop: &Push) -> Option<ParamId> {
-    let keys = own(lower, pop, "keys", "the parameter that holds its keys")?;
+/// The keys of `pop … esp { keys: KEYS }` or `pop … ah { keys: KEYS }`.
+pub fn open(lower: &mut Lower<'_>, header: Header, pop: &Push) -> Option<ParamId> {
+    let keys = own(lower, (header, pop), "keys", "the parameter that holds its keys")?;
     let other = pop.fields.iter().find(|(name, _)| name.text != "keys");
     if let Some((name, _)) = other.filter(|_| pop.args.is_empty()) {
-        let message = format!("`pop … esp` takes no value for `{}`", name.text);
+        let message = format!("`pop … {}` takes no value for `{}`", header.name(), name.text);
         let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown");
         return lower.fail(wrong.help("write `{ keys: … }`"));
     }
@@ -89,10 +103,15 @@ pub fn open(lower: &mut Lower<'_>, pop: &Push) -> Option<ParamId> {
 }
 
 /// The value with this name, once.
-fn own<'p>(lower: &mut Lower<'_>, push: &'p Push, name: &str, what: &str) -> Option<&'p Expr> {
+fn own<'p>(
+    lower: &mut Lower<'_>,
+    (header, push): (Header, &'p Push),
+    name: &str,
+    what: &str,
+) -> Option<&'p Expr> {
     let mut found = push.fields.iter().filter(|(field, _)| field.text == name);
     let Some((_, expr)) = found.next() else {
-        let message = format!("`esp` needs `{name}`: {what}");
+        let message = format!("`{}` needs `{name}`: {what}", header.name());
         return lower.fail(Diagnostic::new(codes::RECORD_PARTS, message, push.span, ""));
     };
     if let Some((field, _)) = found.next() {

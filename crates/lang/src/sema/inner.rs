@@ -26,6 +26,10 @@ pub fn declarations() -> String {
         // The parser takes a stack of labels as one header; here, a label is one.
         let last = if out.is_empty() { "when" } else { "when OUTmpls.bos == 1 and" };
         let text = LEVEL.replace("OUTmpls when", &format!("OUTmpls {last}"));
+        // Behind the outermost IP header, the parser walks over AH.
+        let (ip, ip6) = if out.is_empty() { ("inet", "inet") } else { ("OUTip", "OUTip6") };
+        let text = text.replace("OUTip.proto", &format!("{ip}.proto"));
+        let text = text.replace("OUTip6.proto", &format!("{ip6}.proto"));
         text.replace("OUT", out).replace("IN", inside)
     };
     outside.zip(LEVELS).map(level).collect()

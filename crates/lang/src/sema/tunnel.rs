@@ -58,16 +58,17 @@ pub fn push<'a>(
             return lower.fail(wrong.help("write `{ field: value }`"));
         }
         match header {
-            Outer::Known(Header::Esp) => {
-                let (fields, sealed) = crypt::seal(lower, push)?;
-                let spi = 8 * contents.bytes;
-                known(lower, (Header::Esp, &fields), None, &mut contents)?;
-                let number = contents.values.iter().find(|((first, _), _)| *first == spi);
-                seal = number.map(|(_, number)| (sealed.0, *number, sealed.1));
-            }
-            Outer::Known(header) => {
-                known(lower, (*header, push), outer.get(at + 1), &mut contents)?
-            }
+            Outer::Known(header) => match tunnel::key_number(*header) {
+                Some(spi) => {
+                    let (fields, sealed) = crypt::seal(lower, *header, push)?;
+                    let (first, _) = place(spi)?;
+                    let spi = 8 * contents.bytes + first;
+                    known(lower, (*header, &fields), None, &mut contents)?;
+                    let number = contents.values.iter().find(|((first, _), _)| *first == spi);
+                    seal = number.map(|(_, number)| (sealed.0, *number, sealed.1));
+                }
+                None => known(lower, (*header, push), outer.get(at + 1), &mut contents)?,
+            },
             Outer::Declared(number) => {
                 let module = lower.module;
                 let own = &module.headers[*number];
@@ -117,15 +118,16 @@ pub fn pop<'a>(
         let path = &pop.header;
         match header {
             Outer::Known(header) => {
-                let keys = match header {
-                    Header::Esp => Some(crypt::open(lower, pop)?),
-                    _ => no_values(lower, pop).map(|()| None)?,
+                let number = tunnel::key_number(*header);
+                let keys = match number {
+                    Some(_) => Some(crypt::open(lower, *header, pop)?),
+                    None => no_values(lower, pop).map(|()| None)?,
                 };
                 lower.with_absent(Some(refused), |lower| {
                     needs::header(lower, *header, false, path.span, "")
                 })?;
-                key = keys.map(|keys| {
-                    let load = |out| Op::Load { out, field: Field::EspSpi };
+                key = keys.zip(number).map(|(keys, field)| {
+                    let load = |out| Op::Load { out, field };
                     KeyRef { keys, number: lower.b.emit(uint(32), load) }
                 });
                 end = (*header, Amount::Const(0));
@@ -206,7 +208,7 @@ fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> 
 fn cannot_hold(last: Outer, inner: Inner) -> Option<&'static str> {
     match (last, inner) {
         (Outer::Known(Header::Eth), _) => Some("list the headers behind it, such as `ip`, `gre`"),
-        (Outer::Known(Header::Esp), Inner::Frame) => Some("begin with `ip` or `ip6`"),
+        (Outer::Known(Header::Ah | Header::Esp), Inner::Frame) => Some("begin with `ip` or `ip6`"),
         (Outer::Known(Header::Vxlan), Inner::Packet) => {
             Some("VXLAN holds frames: begin with `eth`")
         }
@@ -244,7 +246,7 @@ fn named(lower: &mut Lower<'_>, path: &Path) -> Option<Outer> {
 
 /// Whether an outer header may follow another one.
 fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
-    use Header::{Esp, Eth, Mpls};
+    use Header::{Ah, Esp, Eth, Mpls};
     match (front, header) {
         (None, Outer::Known(header)) => FIRST.contains(&header),
         (Some(Outer::Known(front)), Outer::Known(header)) => {
@@ -253,7 +255,7 @@ fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
         (Some(front), Outer::Declared(number)) => {
             lower.module.headers[number].parents.iter().any(|parent| match (*parent, front) {
                 (Parent::Known(parent), Outer::Known(front)) => {
-                    parent == front && !matches!(front, Eth | Mpls | Esp)
+                    parent == front && !matches!(front, Ah | Eth | Mpls | Esp)
                 }
                 (Parent::Declared(parent), Outer::Declared(front)) => parent == front,
                 _ => false,
@@ -395,8 +397,8 @@ fn value(
     let all = || {
         let headers = [Some(header), key].into_iter().flatten();
         headers.flat_map(|header| header.info().fields).filter(|info| {
-            // The fields of ESP do not change in a packet, because its check value covers them.
-            let is_free = info.access == Access::Rw || header == Header::Esp;
+            // These fields do not change in a packet, because a check value covers them.
+            let is_free = info.access == Access::Rw || tunnel::key_number(header).is_some();
             let may = is_free || announces == Some(info.field);
             may && place(info.field).is_some()
         })

@@ -1,4 +1,4 @@
-//! IPsec: the authentication header (RFC 4302), which is parsed, and ESP (RFC 4303).
+//! IPsec: the authentication header (RFC 4302) and ESP (RFC 4303).
 
 use super::proto;
 use crate::declare::{Behind, Declaration, Outer, Own, Parse, Rules, Show, bytes, ro};
@@ -7,6 +7,8 @@ use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window};
 
+/// Offset of AH's length: in words of 32 bits, less 2.
+pub(crate) const AH_LENGTH: usize = 1;
 /// Offset of the security parameters index in AH.
 pub(crate) const AH_SPI: usize = 4;
 /// Offset of the sequence number in AH.
@@ -16,7 +18,8 @@ pub(crate) const ESP_SPI: usize = 0;
 /// Offset of the sequence number in ESP.
 pub(crate) const ESP_SEQ: usize = 4;
 
-const AH_LEN: usize = 12;
+/// Length of AH, up to the check value.
+pub(crate) const AH_LEN: usize = 12;
 /// Length of the header of ESP, up to the initialisation vector.
 pub(crate) const ESP_LEN: usize = 8;
 
@@ -25,6 +28,11 @@ pub(crate) const AH: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::AH as u16])],
     at: (Base::Ah, 0),
     parse: Parse::Own(Own(parse_ah)),
+    outer: Some(Outer {
+        behind: &[Header::Ip4, Header::Ip6],
+        required: &[Field::AhSpi, Field::AhSeq],
+        ..Outer::of(AH_LEN)
+    }),
     fields: &[
         ro(Field::AhSpi, "ah.spi", 32, bytes(AH_SPI, 4), "Security parameters index of AH.")
             .shown(Show::Hex(8)),

@@ -1,4 +1,5 @@
-//! Functions that encrypt and decrypt payloads, and packets in tunnels of ESP. Functions between
+//! Functions that encrypt and decrypt payloads, packets in tunnels of ESP, and packets in tunnels of
+//! AH. Functions between
 //! them read what is encrypted, change it so that it is refused, and read what comes out.
 
 use super::Family;
@@ -16,6 +17,7 @@ pub const FAMILY: Family = Family {
 const KEYS: &str = "1 aes-128-gcm 0102030405060708090a0b0c0d0e0f10a1a2a3a4
 2 aes-128-cbc-hmac-sha-256-128 0102030405060708090a0b0c0d0e0f10\
 404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f
+3 hmac-sha-256-128 404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f
 80 aes-256-gcm 0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20b1b2b3b4\n";
 
 /// Functions by name. Each of them acts on some packets only.
@@ -26,7 +28,7 @@ nf seal(k: keys) {
     has ip and ip.ttl > 60 => {
       sent += 1;
       push ip { src: 192.0.2.1, dst: 192.0.2.2, tos: ip.tos },
-        esp { spi: 1 + u32(ip.id % 3), seq: sent, keys: k, iv: u64(sent) } else drop "no key";
+        esp { spi: 1 + u32(ip.id % 4), seq: sent, keys: k, iv: u64(sent) } else drop "no key";
       if has ip and has esp and esp.spi == 2 { ip.ttl = 9; }
       output;
     }
@@ -50,8 +52,39 @@ nf open(k: keys) {
     else => output;
   }
 }
+nf sign(k: keys) {
+  state sent: u32 global = 0;
+  match {
+    has ah => output;
+    has ip and ip.ttl > 60 => {
+      sent += 1;
+      push ip { src: 192.0.2.1, dst: 192.0.2.2, tos: ip.tos, ttl: 61 },
+        ah { spi: 2 + u32(ip.id % 3), seq: sent, keys: k } else drop "no key";
+      if has ip and has ah and ah.spi == 3 and ah.seq % 4 == 2 { ip.tos = 9; ip.ttl = 8; }
+      output;
+    }
+    has ip6 => {
+      push ip6 { src: 2001:db8::1, dst: 2001:db8::2 }, ah { spi: 3, seq: 7, keys: k } else output back;
+      output;
+    }
+    else => output;
+  }
+}
+nf check(k: keys) {
+  state seen: u32 per ip.src = 0, capacity 8, full evict_oldest;
+  match {
+    has ah and has ip => {
+      pop ip, ah { keys: k } else drop "forged";
+      if has ip { seen += 1; ip.id = u16(seen); }
+      output;
+    }
+    has ah => { pop ip6, ah { keys: k } else output; output; }
+    else => output;
+  }
+}
 nf forge(_k: keys) {
   match {
+    has ah and ah.seq % 4 == 1 and has ip => { ip.id += 1; output; }
     has esp and esp.seq % 4 == 1 => {
       push ip { src: 192.0.2.7, dst: 192.0.2.8, ttl: u8(esp.seq) } else drop;
       output;
@@ -111,9 +144,9 @@ nf sizes(_k: keys) {
 nf tag(_k: keys) { match { has eth and not has vlan => { push vlan(9); output; } else => output; } }
 "#;
 
-const NAMES: [&str; 16] = [
-    "seal", "seal", "open", "open", "forge", "unpack", "hide", "hide", "show", "part", "port",
-    "tunnel", "inside", "flows", "sizes", "tag",
+const NAMES: [&str; 20] = [
+    "seal", "seal", "open", "open", "sign", "sign", "check", "check", "forge", "unpack", "hide",
+    "hide", "show", "part", "port", "tunnel", "inside", "flows", "sizes", "tag",
 ];
 
 /// What follows the header of ESP in a packet that scapy 2.8.0 encrypted with key 1.
@@ -122,6 +155,9 @@ const GENUINE: &str = "0000000000000000f7a0a37baf50c5a05557c748927e174fcf0d0b2ec
 /// A header of Geneve, encrypted with key 2 by the Python library `cryptography` 48.0.
 const HIDDEN: &str = "000102030405060708090a0b0c0d0e0f56e3a2755084b323d644fc5ae477014625abe400456be4bef316\
     3998b273ab74";
+/// AH and what follows it in a packet to which scapy 2.8.0 gave a check value with key 3.
+const AUTHENTIC: &str = "04050000000000030000004d2124356c68897d2d6eef956a13bd7671\
+    4500002000050000401166c20a0000030a00000400070002000c270061626364";
 
 fn packet(rng: &mut Rng) -> String {
     let (from, to) = (7 + rng.below(2), *rng.pick(&[1, 2, 2, 80, 81, 6081]));
@@ -130,7 +166,11 @@ fn packet(rng: &mut Rng) -> String {
     let cut = rng.pick(&["", "", "", "", " snap=50", " pad=3"]);
     let tag = rng.pick(&["", "", "", "vlan 7 / "]);
     let id = rng.below(4);
-    match rng.below(10) {
+    match rng.below(12) {
+        10 => {
+            format!("ip 10.0.0.1 > 10.0.0.2 / ah spi=3 seq=9 / ip 10.0.0.3 > 10.0.0.4{body}{cut}")
+        }
+        11 => format!("ip 192.0.2.1 > 198.51.100.2 proto=51 ipid=4660 ttl={ttl} hex={AUTHENTIC}"),
         0 => format!("{tag}icmp 10.0.0.1 > 10.0.0.2 echo-request id=3{body}{cut}"),
         1 => format!("{tag}udp [2001:db8::1]:{from} > [2001:db8::2]:{to}{body}"),
         2 => format!("tcp [2001:db8::1]:{from} > [2001:db8::2]:{to} S{body}{cut}"),

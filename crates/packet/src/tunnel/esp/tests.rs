@@ -18,6 +18,7 @@ fn keys() -> Keys {
         format!("0x1002 aes-256-gcm 0x{long}b1b2b3b4"),
         format!("4099 aes-128-cbc-hmac-sha-256-128 {short}{mac}"),
         format!("4100 aes-256-cbc-hmac-sha-256-128 {long}{mac}"),
+        format!("4101 hmac-sha-256-128 {mac}"),
     ] {
         keys.add(&line).unwrap();
     }
@@ -76,17 +77,17 @@ fn packets_have_the_bytes_that_scapy_builds() {
         assert_eq!(changed, before, "{line}");
         count += 1;
     }
-    assert_eq!(count, 4 * 2 * 2 * 9);
+    assert_eq!(count, 5 * 2 * 2 * 9);
 }
 
 #[test]
 fn a_changed_byte_or_another_key_is_refused_and_nothing_changes() {
     let keys = keys();
-    for number in 0x1001..=0x1004 {
+    for number in 0x1001..=0x1005 {
         let key = keys.get(number).unwrap();
         let mut sealed = build_fresh(Link::Ethernet, 0, Shape::Udp4, &[], b"a payload").unwrap();
         assert_eq!(put(&mut sealed, Header::Ip4, &headers(7), (key, 5)), Ok(true));
-        for other in (0x1001..=0x1004).filter(|other| *other != number) {
+        for other in (0x1001..=0x1005).filter(|other| *other != number) {
             let mut changed = sealed.clone();
             assert_eq!(pop(&mut changed, keys.get(other).unwrap()), Ok(false));
             assert_eq!(changed, sealed);

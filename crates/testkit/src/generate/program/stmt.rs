@@ -293,7 +293,13 @@ impl Stmts<'_> {
         let eth = "eth { src: 02:00:00:00:00:01, dst: 02:00:00:00:00:02 }";
         let keys = self.pieces.params.iter().find(|param| param.kind == ParamKind::Keys);
         let number = self.rng.range(1, 3);
+        let mut own = Rng::new(self.rng.clone().bits() ^ 0x6168);
+        let (authenticates, other) = (own.one_in(2), own.range(2, 5));
         let change = match (self.rng.below(11), keys) {
+            (7, Some(keys)) if authenticates => {
+                format!("push {ip}, ah {{ spi: {other}, seq: 9, keys: {} }}", keys.name)
+            }
+            (8, Some(keys)) if authenticates => format!("pop ip, ah {{ keys: {} }}", keys.name),
             (7, Some(keys)) => format!(
                 "push {ip}, esp {{ spi: {number}, seq: 9, keys: {}, iv: u64({id}) }}",
                 keys.name

@@ -86,8 +86,8 @@ pub(super) fn patterns(rng: &mut Rng) -> String {
     text
 }
 
-/// Keys with the numbers 1 and 2.
+/// Keys with the numbers 1, 2 and 4. The last one does not encrypt.
 pub(in crate::generate::program) fn keys() -> String {
-    let (gcm, cbc) = ("01".repeat(20), "23".repeat(64));
-    format!("1 aes-128-gcm {gcm}\n2 aes-256-cbc-hmac-sha-256-128 {cbc}\n")
+    let (gcm, cbc, mac) = ("01".repeat(20), "23".repeat(64), "45".repeat(32));
+    format!("1 aes-128-gcm {gcm}\n2 aes-256-cbc-hmac-sha-256-128 {cbc}\n4 hmac-sha-256-128 {mac}\n")
 }
