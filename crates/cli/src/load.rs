@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use braid_compiler::parallel::chain::{Unfit, paths};
+use braid_compiler::parallel::policy::{Open, Problem};
 use braid_compiler::sharding::divide;
 use braid_externs::Extern;
 use braid_ir::chain::{Chain, Control, Scheduled};
@@ -130,8 +131,13 @@ pub fn check_policies(compiled: &mut Compiled) {
     let Some(unit) = &compiled.unit else { return };
     for chain in &unit.chains {
         let Some(span) = unit.by_rules.get(&chain.name) else { continue };
-        if let Err(Unfit::Policy(_, problem)) = paths(chain) {
-            let (message, label) = (problem.to_string(), "one rule more is needed here");
+        let Err(Unfit::Policy(_, problem)) = paths(chain) else { continue };
+        let all = match &problem {
+            Problem::Undecided(open) => open.iter().map(Open::to_string).collect(),
+            other => vec![other.to_string()],
+        };
+        for message in all {
+            let label = "one rule more is needed here";
             let wrong = Diagnostic::new(codes::POLICY_UNDECIDED, message, *span, label);
             compiled.diagnostics.push(wrong);
         }

@@ -141,7 +141,7 @@ impl Subscriptions {
     pub fn pairs(&self, chain: &Chain) -> BTreeSet<(u16, u16)> {
         let mut pairs = BTreeSet::new();
         for (node, config) in (0..).zip(&chain.nodes) {
-            for event in published(programs(&config.model)) {
+            for event in published(config.model.programs()) {
                 pairs.extend(self.of(node, event).iter().map(|taker| (node, taker.node)));
             }
         }
@@ -153,7 +153,7 @@ impl Subscriptions {
     pub fn idle(&self, models: &[&Model]) -> Vec<(u16, EventId)> {
         let mut used = BTreeSet::new();
         for (node, model) in (0..).zip(models) {
-            for event in published(programs(model)) {
+            for event in published(model.programs()) {
                 used.extend(self.of(node, event).iter().map(|taker| (taker.node, taker.handler)));
             }
         }
@@ -222,7 +222,7 @@ impl Part {
     fn events(self, model: &Model) -> BTreeSet<EventId> {
         let expire = model.expire.iter().map(|(_, program)| program);
         match self {
-            Part::Own => published(own_programs(model)),
+            Part::Own => published(model.own_programs()),
             Part::Handler(number) => {
                 let Some((_, program)) = model.handlers.get(number) else { return BTreeSet::new() };
                 let evicts = ops(program).any(|op| match op {
@@ -258,19 +258,6 @@ fn way(models: &[&Model], came_by: &CameBy, last: (u16, Part), event: EventId) -
     }
     steps.reverse();
     steps
-}
-
-/// The programs of a function that no event of the chain starts.
-fn own_programs(model: &Model) -> impl Iterator<Item = &Program> {
-    let expire = model.expire.iter().map(|(_, program)| program);
-    let timers = model.timers.iter().map(|timer| &timer.body);
-    let streams = model.streams.iter().map(|(_, program)| program);
-    once(&model.packet).chain(expire).chain(timers).chain(streams)
-}
-
-/// All programs of a function.
-fn programs(model: &Model) -> impl Iterator<Item = &Program> {
-    own_programs(model).chain(model.handlers.iter().map(|(_, program)| program))
 }
 
 fn ops(program: &Program) -> impl Iterator<Item = &Op> {

@@ -1,7 +1,22 @@
-//! The values that an operation defines and uses, and the targets of a block, for passes over
-//! programs.
+//! The programs of a function, the values that an operation defines and uses, and the targets of a
+//! block, for passes over programs.
 
-use crate::model::{BinOp, EventArg, Key, Op, StateId, Target, Term, ValueId};
+use crate::model::{BinOp, EventArg, Key, Model, Op, Program, StateId, Target, Term, ValueId};
+
+impl Model {
+    /// The programs that no event of the chain starts.
+    pub fn own_programs(&self) -> impl Iterator<Item = &Program> {
+        let expire = self.expire.iter().map(|(_, program)| program);
+        let timers = self.timers.iter().map(|timer| &timer.body);
+        let streams = self.streams.iter().map(|(_, program)| program);
+        std::iter::once(&self.packet).chain(expire).chain(timers).chain(streams)
+    }
+
+    /// All programs.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.own_programs().chain(self.handlers.iter().map(|(_, program)| program))
+    }
+}
 
 /// Visitors of an operation's values, by shared or by exclusive reference.
 macro_rules! visitors {

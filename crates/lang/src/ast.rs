@@ -71,7 +71,8 @@ pub struct EventDef {
     pub span: Span,
 }
 
-/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR;]`
+/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR]
+/// [holds packet|frame [when COND]];`
 #[derive(Clone, PartialEq, Debug)]
 pub struct HeaderDef {
     /// Its name.
@@ -80,6 +81,8 @@ pub struct HeaderDef {
     pub after: Vec<After>,
     /// Its length in bytes. `None`: its fields fill it.
     pub length: Option<Expr>,
+    /// Whether it holds frames, and not packets, and when. `None`: it is not a tunnel's.
+    pub holds: Option<(bool, Option<Expr>)>,
     /// Its fields, from its first bit on.
     pub fields: Vec<(Ident, Type)>,
     /// The place of the whole definition.

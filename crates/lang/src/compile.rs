@@ -267,7 +267,8 @@ fn link(
 ) -> Unit {
     let mut functions = Program { found: BTreeMap::new(), library: parts.library };
     for (name, files) in parts.groups {
-        let mut module = Module::new(items(parts.inside).chain(items(files)), parts.damaged, diags);
+        let inside = inner::held_by(parts.inside, files);
+        let mut module = Module::new(items(&inside).chain(items(files)), parts.damaged, diags);
         module.loader = Some(loader);
         for function in &module.nfs {
             if function.name.text == *name {
@@ -276,7 +277,8 @@ fn link(
             }
         }
     }
-    let own = items(parts.inside).chain(items(parts.program));
+    let inside = inner::held_by(parts.inside, parts.program);
+    let own = items(&inside).chain(items(parts.program));
     let mut module = Module::new(own, parts.damaged, diags);
     module.loader = Some(loader);
     for function in &module.nfs {

@@ -95,9 +95,15 @@ pub(crate) fn words_of(bytes: &[u8]) -> Vec<u128> {
     bytes.chunks(16).map(|chunk| number(chunk) << (128 - 8 * chunk.len())).collect()
 }
 
+/// Whether bytes of the payload may change. The checksum of a later fragment is in another packet.
+/// A packet that an ICMP error quotes has checksums of its own, so its fields are assigned instead.
+pub(crate) fn may_write(layout: &Layout) -> bool {
+    !layout.is_later_fragment() && !layout.has(Header::Quoted)
+}
+
 /// Writes a number into `len` bytes (at most 16) of an area, from byte `offset` of the area on.
-/// Updates the checksum of TCP or UDP. Returns false, and changes nothing, if the area ends before,
-/// if it can only be read, or if the packet has neither header.
+/// Updates the checksum of the header in front. Returns false, and changes nothing, if the area
+/// ends before, if it can only be read, for fragments other than the first, and for ICMP errors.
 ///
 /// The bytes may now be a header that the parser recognises, so earlier layouts become invalid.
 ///
@@ -110,7 +116,7 @@ pub fn store(
     len: usize,
     value: u128,
 ) -> Result<bool, Cut> {
-    let may = layout.has(Header::L4) && area.is_writable();
+    let may = may_write(layout) && area.is_writable();
     let place = place(packet, layout, (area, offset), len).filter(|_| may);
     let Some(at) = place else { return Ok(false) };
     let bytes = packet.data_mut().get_mut(at..at + len).ok_or(Cut)?;
@@ -120,10 +126,8 @@ pub fn store(
         let [.., last] = (value >> (8 * (len - 1 - nth))).to_be_bytes();
         *byte = last;
     }
-    if let Some(sum) = layout.sum() {
-        let delta = Delta::between(old, value, len).at(at.abs_diff(layout.l4()));
-        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
-    }
+    let delta = Delta::between(old, value, len).at(at.abs_diff(layout.l4()));
+    checksum::follow(packet, layout, (delta, delta));
     Ok(true)
 }
 
@@ -248,17 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_behind_the_payload_or_without_tcp_and_udp() {
+    fn nothing_is_written_behind_the_payload() {
         let (before, layout) = datagram(0);
         let mut packet = before.clone();
         assert_eq!(store(&mut packet, &layout, (Area::Payload, 3), 4, 0), Ok(false));
         assert_eq!(packet.data(), before.data());
         let mut bytes = before.data().to_vec();
-        // Protocol 99 instead of UDP: all of it is payload.
+        // Protocol 99 instead of UDP: all of it is payload, without a checksum.
         bytes[9] = 99;
         let mut other = Packet::new(Link::RawIp, 0, &bytes);
         let layout = other.parse();
-        assert_eq!(store(&mut other, &layout, (Area::Payload, 0), 2, 7), Ok(false));
+        assert_eq!(store(&mut other, &layout, (Area::Payload, 0), 2, 7), Ok(true));
+        bytes[20..22].copy_from_slice(&[0, 7]);
         assert_eq!(other.data(), bytes);
         let (mut cut, layout) = datagram(1);
         let before = cut.data().to_vec();

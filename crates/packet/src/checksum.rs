@@ -118,6 +118,17 @@ pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Opt
     Some((u16::from_be(old), u16::from_be(new)))
 }
 
+/// Updates the checksum of the header in front of a payload that has changed: that of a transport
+/// header by the first difference, or that of GRE, which covers no lengths, by the second.
+pub(crate) fn follow(packet: &mut Packet, layout: &Layout, (transport, gre): (Delta, Delta)) {
+    if let Some(sum) = layout.sum() {
+        update(packet.data_mut(), sum.at, transport, sum.is_udp());
+    }
+    if let Some(at) = layout.gre_sum() {
+        update(packet.data_mut(), at, gre, false);
+    }
+}
+
 /// Whether the checksums of a packet are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Validity {

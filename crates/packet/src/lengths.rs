@@ -3,7 +3,7 @@
 
 use crate::checksum::{self, Delta};
 use crate::field::{Cover, Header, LENGTHS};
-use crate::layout::Layout;
+use crate::layout::{Layout, Sum};
 use crate::packet::{MOST, Packet};
 use crate::place::place;
 use crate::wire::ether_type::MOST_LENGTH;
@@ -50,6 +50,7 @@ pub(crate) fn can_grow(packet: &Packet, layout: &Layout, more: usize) -> bool {
 /// length of the pseudo header, and the lengths in headers behind it.
 pub(crate) fn change(packet: &mut Packet, layout: &Layout, more: usize, less: usize) -> Delta {
     let mut behind = Delta::default();
+    let has_pseudo = layout.sum().is_some_and(Sum::has_pseudo);
     let mut left = [None; LENGTHS.len() + 1];
     left.iter_mut().zip(all(packet, layout)).for_each(|(place, length)| *place = Some(length));
     for Length { at, sum, .. } in left.into_iter().flatten() {
@@ -60,9 +61,9 @@ pub(crate) fn change(packet: &mut Packet, layout: &Layout, more: usize, less: us
         match sum {
             Cover::Ip4 => {
                 checksum::update(packet.data_mut(), layout.ip() + ipv4::CHECKSUM, delta, false);
-                behind = behind.and(delta);
+                behind = if has_pseudo { behind.and(delta) } else { behind };
             }
-            Cover::Ip6 => behind = behind.and(delta),
+            Cover::Ip6 => behind = if has_pseudo { behind.and(delta) } else { behind },
             Cover::Transport => behind = behind.and(delta.at(at.abs_diff(layout.l4()))),
             Cover::None | Cover::Inet | Cover::Gre | Cover::Quoted => {}
         }

@@ -1,7 +1,7 @@
 //! Replaces bytes of the payload by others, which may be more or fewer. Lengths and checksums
 //! follow.
 
-use crate::bytes::{self, Area, Cut, place};
+use crate::bytes::{self, Area, Cut, may_write, place};
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::Header;
 use crate::layout::Layout;
@@ -12,9 +12,9 @@ use crate::packet::Packet;
 /// which hold 16 bytes each, the first byte highest. Updates lengths and checksums. Earlier layouts
 /// become invalid.
 ///
-/// Returns false, and changes nothing, if the payload ends before, if the packet has neither TCP
-/// nor UDP, or if the words hold fewer bytes. If the length changes, also for fragments, and if a
-/// length in a header would not fit.
+/// Returns false, and changes nothing, if the payload ends before, if the words hold fewer bytes,
+/// for fragments other than the first, and for ICMP errors. If the length changes, also for first
+/// fragments, for ARP, and if a length in a header would not fit.
 ///
 /// # Errors
 /// The capture lacks bytes of the payload that this changes or moves. Nothing has changed.
@@ -31,8 +31,10 @@ pub fn replace(
     let Some(old) = usize::try_from(old).ok() else { return Ok(false) };
     let Some(at) = place(packet, layout, (Area::Payload, offset), old) else { return Ok(false) };
     let grows = new.len().saturating_sub(old);
-    let may_change = new.len() == old || lengths::can_grow(packet, layout, grows);
-    if !layout.has(Header::L4) || !may_change {
+    // The length of ARP is fixed.
+    let may_grow = !layout.has(Header::Arp) && lengths::can_grow(packet, layout, grows);
+    let may_change = new.len() == old || may_grow;
+    if !may_write(layout) || !may_change {
         return Ok(false);
     }
     // Bytes behind the replaced ones move. Moved by an odd number, they count differently in a
@@ -67,13 +69,12 @@ pub(crate) fn settle(
     (more, less): (usize, usize),
 ) {
     let after = summed(packet, layout, now);
-    let mut delta = Delta::between(before.into(), after.into(), 2);
-    if more != less {
-        delta = delta.and(lengths::change(packet, layout, more, less));
-    }
-    if let Some(sum) = layout.sum() {
-        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
-    }
+    let of_bytes = Delta::between(before.into(), after.into(), 2);
+    let of_lengths = match more == less {
+        true => Delta::default(),
+        false => lengths::change(packet, layout, more, less),
+    };
+    checksum::follow(packet, layout, (of_bytes.and(of_lengths), of_bytes));
 }
 
 /// What bytes add to the checksum of the header in front of them.
@@ -126,6 +127,62 @@ mod tests {
     }
 
     #[test]
+    fn bytes_behind_icmp_and_gre_have_checksums_too() {
+        let hex = |text: &str| -> Vec<u8> {
+            let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
+            (0..text.len()).step_by(2).map(byte).collect()
+        };
+        // IPv4 with ICMP echo and with GRE that has a checksum, and IPv6 with ICMPv6 echo. The
+        // checksums are filled in below.
+        for (ip, proto_at, header) in [
+            ("45000000000000004001 0000 0a000001 0a000002", 9, "0800000000010002"),
+            ("45000000000000004001 0000 0a000001 0a000002", 9, "8000880b00000000"),
+            (
+                "6000000000003a40 20010db8000000000000000000000001 20010db8000000000000000000000002",
+                6,
+                "8000000000010002",
+            ),
+        ] {
+            let build = |payload: &[u8]| {
+                let mut bytes = hex(&ip.replace(' ', ""));
+                let (start, is_gre) = (bytes.len(), header.contains("880b"));
+                if is_gre {
+                    bytes[proto_at] = 47;
+                }
+                bytes.extend(hex(header));
+                bytes.extend(payload);
+                let length = if start == 20 { bytes.len() } else { bytes.len() - 40 };
+                let at = if start == 20 { 2 } else { 4 };
+                bytes[at..at + 2].copy_from_slice(&u16::try_from(length).unwrap().to_be_bytes());
+                if is_gre {
+                    let sum = checksum::rfc1071(&bytes[start..]).to_be_bytes();
+                    bytes[start + 4..start + 6].copy_from_slice(&sum);
+                }
+                let mut packet = Packet::new(Link::RawIp, 0, bytes);
+                checksum::fill(&mut packet);
+                packet
+            };
+            let payload = b"abcdefghijklm";
+            for at in 0..4 {
+                let mut changed = build(payload);
+                let layout = changed.parse();
+                let value = (Area::Payload, at as u128);
+                assert_eq!(bytes::store(&mut changed, &layout, value, 3, 0x58_595a), Ok(true));
+                let mut expected = payload.to_vec();
+                expected[at..at + 3].copy_from_slice(b"XYZ");
+                assert_eq!(changed.data(), build(&expected).data(), "{header} {at}");
+                for new in [&b""[..], b"X", b"XYZ", b"a text of more than 16 bytes"] {
+                    let mut changed = build(payload);
+                    let mut expected = payload.to_vec();
+                    expected.splice(at..at + 2, new.iter().copied());
+                    assert_eq!(put(&mut changed, (at as u128, 2), new), Ok(true));
+                    assert_eq!(changed.data(), build(&expected).data(), "{header} {at} {new:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_wrong_checksum_stays_wrong_by_the_same_amount() {
         for shape in SHAPES {
             let mut changed = packet(shape, b"abcdef");
@@ -152,15 +209,21 @@ mod tests {
         let small = packet(Shape::Udp4, b"abcdef");
         let mut fragment = small.clone();
         fragment.data_mut()[14 + 6] = 0x20;
-        let mut other = small.clone();
-        other.data_mut()[14 + 9] = 99;
+        let mut later = small.clone();
+        later.data_mut()[14 + 7] = 1;
+        let quoting = packet(Shape::Udp4, &small.data()[14..]);
+        let mut error = quoting.clone();
+        // An ICMP message "time exceeded".
+        error.data_mut()[14 + 9] = 1;
+        error.data_mut()[34..42].copy_from_slice(&[11, 0, 0, 0, 0, 0, 0, 0]);
         let long = packet(Shape::Udp6, &vec![0; 65_535 - 8]);
-        let cases: [(&Packet, (u128, u128), &[u8]); 6] = [
+        let cases: [(&Packet, (u128, u128), &[u8]); 7] = [
             (&small, (4, 3), b""),
             (&small, (7, 0), b"x"),
             (&small, (u128::MAX, 1), b"x"),
             (&fragment, (0, 1), b"xy"),
-            (&other, (0, 1), b"x"),
+            (&later, (0, 1), b"x"),
+            (&error, (0, 1), b"x"),
             (&long, (0, 1), b"xy"),
         ];
         for (before, place, new) in cases {

@@ -11,7 +11,7 @@ use crate::lengths::{direct_type, write};
 use crate::link::Link;
 use crate::packet::{MOST, Packet};
 use crate::translate::{self, Addresses, Version};
-use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, proto, udp};
+use crate::wire::{ether_type, ethernet, ipsec, ipv4, ipv6, mpls, pppoe, proto, udp};
 use braid_crypto::Key;
 
 mod ah;
@@ -63,7 +63,7 @@ pub fn first_bit(field: Field) -> Option<usize> {
 pub fn can_end(header: Header) -> bool {
     match header {
         Header::Pkt => true,
-        Header::Eth | Header::GreKey => false,
+        Header::Eth | Header::GreKey | Header::Pppoe => false,
         _ => added_len(header).is_some(),
     }
 }
@@ -243,6 +243,7 @@ impl Announced {
             Header::Eth => Self::of_type(ether_type::BRIDGED),
             // A key passes on what the GRE header in front of it announces.
             Header::GreKey => next,
+            Header::Pppoe => Self::of_type(pppoe::SESSION),
             _ => match first(Field::EthType) {
                 Some(kind) => Self::of_type(*kind),
                 None => {
@@ -299,6 +300,15 @@ fn fill_one(bytes: &mut [u8], part: Header, len: usize, next: Announced) {
             if let Some(byte) = bytes.get_mut(mpls::BOTTOM) {
                 *byte = *byte & !1 | u8::from(bottom);
             }
+        }
+        Header::Pppoe => {
+            let [.., high, low] = len.saturating_sub(pppoe::LEN).to_be_bytes();
+            put(0, &[pppoe::VERSION_AND_TYPE, 0]);
+            put(pppoe::LENGTH, &[high, low]);
+        }
+        Header::Ppp => {
+            let protocol = next.ether_type.and_then(pppoe::protocol);
+            protocol.inspect(|protocol| put(0, &protocol.to_be_bytes()));
         }
         Header::Ip4 => {
             put(0, &[0x45]);
@@ -456,6 +466,14 @@ fn outer(packet: &Packet, layout: &Layout, inner: Inner, last: Header) -> Option
         let kind = (!is_last).then_some(ether_type::MPLS);
         let (behind, end) = (start + mpls::LEN, packet.wire_len as usize);
         return is_whole.then_some(Outer { start, behind, end, kind, type_at }.of(inner));
+    }
+    if last == Header::Ppp {
+        let start = layout.base(Base::Network);
+        let protocol = packet.get(layout, Field::PppProto)?;
+        let kind = pppoe::kind(u16::try_from(protocol).ok()?)?;
+        let len = usize::try_from(packet.get(layout, Field::PppoeLen)?).ok()?;
+        let (behind, end) = (start + pppoe::LEN + pppoe::PPP_LEN, start + pppoe::LEN + len);
+        return Some(Outer { start, behind, end, kind: Some(kind), type_at }.of(inner));
     }
     let is_direct = layout.has(Header::Inet) && !layout.is_encapsulated();
     let is_clear = last == Header::Ah || !layout.has(Header::Ah);

@@ -1,8 +1,8 @@
 //! Policies (NFP §3) and their intermediate representation (§4.4.1): positions of single functions,
 //! and the result of Algorithm 1 for each pair of functions that a rule relates.
 
-use super::action::Action;
-use super::depend::{Finding, Parallel, Reading, identify, identify_priority};
+use super::action::{Action, Kind};
+use super::depend::{Conflict, Finding, Reading, identify, identify_priority};
 use braid_ir::chain::PolicyRule;
 use serde::Serialize;
 use std::fmt;
@@ -49,8 +49,28 @@ pub enum Problem {
     Conflict(String, String),
     /// Rules that form a cycle.
     Cycle(Vec<String>),
-    /// No rule orders two functions, and the result depends on their order.
-    Undecided(String, String, String),
+    /// No rule orders these pairs of functions, and the result depends on their order.
+    Undecided(Vec<Open>),
+}
+
+/// Two functions that no rule orders, although the result depends on their order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Their names.
+    pub between: [String; 2],
+    /// Why the result depends on their order.
+    pub why: String,
+}
+
+impl fmt::Display for Open {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([a, b], why) = (&self.between, &self.why);
+        write!(
+            f,
+            "no rule says which of {a} and {b} comes first, but the result depends on it: {why}; \
+             add Order({a}, before, {b}), Order({b}, before, {a}) or a Priority"
+        )
+    }
 }
 
 impl fmt::Display for Problem {
@@ -62,11 +82,10 @@ impl fmt::Display for Problem {
             Problem::Unknown(rule) => write!(f, "{rule} names a function that is not there"),
             Problem::Conflict(a, b) => write!(f, "{a} contradicts {b}"),
             Problem::Cycle(rules) => write!(f, "rules go round in a circle: {}", rules.join(", ")),
-            Problem::Undecided(a, b, why) => write!(
-                f,
-                "no rule says which of {a} and {b} comes first, but the result depends on it: {why}; \
-                 add Order({a}, before, {b}), Order({b}, before, {a}) or a Priority"
-            ),
+            Problem::Undecided(open) => {
+                let open: Vec<String> = open.iter().map(Open::to_string).collect();
+                f.write_str(&open.join("\n"))
+            }
         }
     }
 }
@@ -118,7 +137,7 @@ struct Policy<'p> {
 /// Turns a policy into its intermediate representation.
 ///
 /// # Errors
-/// Returns an error when rules contradict each other, or when a pair needs a rule and has none.
+/// Returns an error when rules contradict each other, or when pairs need a rule and have none.
 pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representation, Problem> {
     if functions.len() > MAX_FUNCTIONS {
         return Err(Problem::TooMany(functions.len()));
@@ -316,7 +335,7 @@ impl Policy<'_> {
     fn pairs(&self, first: Option<usize>, last: Option<usize>) -> Result<Vec<Pair>, Problem> {
         let follows = self.follows();
         let alone = |unit: &[usize]| unit.iter().any(|f| Some(*f) == first || Some(*f) == last);
-        let mut pairs = Vec::new();
+        let (mut pairs, mut open) = (Vec::new(), Vec::new());
         for (a, unit_a) in self.units.iter().enumerate() {
             if alone(unit_a) {
                 continue;
@@ -329,15 +348,15 @@ impl Policy<'_> {
                     continue;
                 }
                 for (x, y) in unit_a.iter().flat_map(|x| unit_b.iter().map(move |y| (*x, *y))) {
-                    pairs.push(if follows[a][b] {
-                        self.ordered(x, y)
-                    } else {
-                        self.unordered(x, y)?
-                    });
+                    let pair = self.ordered(x, y);
+                    if !follows[a][b] {
+                        open.extend(self.open(&pair));
+                    }
+                    pairs.push(pair);
                 }
             }
         }
-        Ok(pairs)
+        if open.is_empty() { Ok(pairs) } else { Err(Problem::Undecided(open)) }
     }
 
     /// For each unit, the units that follow it directly or through other orders.
@@ -377,23 +396,23 @@ impl Policy<'_> {
         Pair { first: yields, second: wins, rule, priority: true, finding }
     }
 
-    /// The pair of two functions that no rule relates. It is an error if their order makes a
-    /// difference.
-    fn unordered(&self, a: usize, b: usize) -> Result<Pair, Problem> {
-        let pair = self.ordered(a, b);
-        let (of_a, of_b) = (&self.functions[a].actions, &self.functions[b].actions);
-        let reverse = identify(of_b, of_a, Reading::default());
-        let names = (&self.functions[a].name, &self.functions[b].name);
-        let in_the_way = [(&pair.finding, names.0, names.1), (&reverse, names.1, names.0)];
-        for (finding, first, second) in in_the_way {
-            if let (true, Some(why)) =
-                (finding.parallel != Parallel::WithoutCopy, finding.conflicts.first())
-            {
-                let why = why.text(first, second);
-                return Err(Problem::Undecided(names.0.clone(), names.1.clone(), why));
-            }
-        }
-        Ok(pair)
+    /// Why the order of two functions that no rule relates makes a difference. `None` if it does
+    /// not. The sum of two changes of a checksum is the same in either order.
+    fn open(&self, pair: &Pair) -> Option<Open> {
+        let (a, b) = (&self.functions[pair.first], &self.functions[pair.second]);
+        let reverse = identify(&b.actions, &a.actions, Reading::default());
+        let both = [(&pair.finding, a, b), (&reverse, b, a)];
+        let differ = both.into_iter().flat_map(|(finding, first, second)| {
+            let conflicts = finding.conflicts.iter().filter(|conflict| conflict.beside.is_none());
+            conflicts.map(move |conflict| (conflict, first, second))
+        });
+        // A written field says more than that packets are dropped.
+        let writes = |conflict: &Conflict| {
+            [&conflict.first, &conflict.second].iter().any(|action| action.kind() == Kind::Write)
+        };
+        let (why, first, second) = differ.min_by_key(|(conflict, ..)| !writes(conflict))?;
+        let why = why.text(&first.name, &second.name);
+        Some(Open { between: [a.name.clone(), b.name.clone()], why })
     }
 }
 

@@ -225,7 +225,8 @@ impl Walk<'_> {
     /// Adds what a write to the payload does. Another length of the payload changes other fields.
     fn write_payload(&mut self, op: &Op) {
         self.profile.writes_payload = true;
-        self.profile.tests.insert(Header::L4);
+        self.profile.tests.extend([Header::L4, Header::Quoted]);
+        self.read(&[Field::PktLaterFragment]);
         self.profile.faults.insert("truncated");
         if !matches!(op, Op::StoreBytes { .. }) {
             self.profile.reads_payload = true;

@@ -88,17 +88,25 @@ pub(super) fn packet_op(
     Ok(Flow::Next)
 }
 
-/// Whether the packet has UDP. `None` if it has neither TCP nor UDP, so that `ok` is false.
-fn transport(draft: &mut Draft, path: &mut Path, ok: ValueId) -> Result<Option<bool>, Header> {
+/// Whether the packet has UDP. `None` if its payload cannot be changed, so that `ok` is false: the
+/// packet is an ICMP error, or it has neither TCP nor UDP, where the operation `needs` one.
+fn transport(
+    draft: &mut Draft,
+    path: &mut Path,
+    (ok, needs): (ValueId, bool),
+) -> Result<Option<bool>, Header> {
     if path.state.headers.has(Header::L4)? {
         return path.state.headers.has(Header::Udp).map(Some);
+    }
+    if !needs && !path.state.headers.has(Header::Quoted)? {
+        return Ok(Some(false));
     }
     let no = draft.values.truth(false);
     draft.bind(path, ok, no);
     Ok(None)
 }
 
-/// Writes a number to an area of a packet with TCP or UDP.
+/// Writes a number to an area of a packet.
 fn store_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -106,7 +114,7 @@ fn store_bytes(
     area: Area,
     (ok, offset, a): (ValueId, ValueId, ValueId),
 ) -> Result<(), Header> {
-    let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
+    let Some(is_udp) = transport(draft, path, (ok, false))? else { return Ok(()) };
     freshen(draft, path);
     let (offset, a) = (path.value(offset), path.value(a));
     let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], area, offset, a });
@@ -125,8 +133,8 @@ fn store_bytes(
     Ok(())
 }
 
-/// Replaces bytes of the payload of a packet with TCP or UDP by others, which may be more or fewer,
-/// or encrypts or decrypts the payload.
+/// Replaces bytes of the payload by others, which may be more or fewer, or encrypts or decrypts the
+/// payload.
 fn replace_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -134,7 +142,8 @@ fn replace_bytes(
     ok: ValueId,
     op: &Op,
 ) -> Result<(), Header> {
-    let Some(is_udp) = transport(draft, path, ok)? else { return Ok(()) };
+    let needs = matches!(op, Op::Encrypt { .. } | Op::Decrypt { .. });
+    let Some(is_udp) = transport(draft, path, (ok, needs))? else { return Ok(()) };
     freshen(draft, path);
     // The new length is only known when the program runs, so the packet is counted with the old
     // one.

@@ -48,7 +48,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
                 options::NAMED.into_iter().for_each(&mut add);
             }
             op if op.changes_payload() => {
-                [Header::Tcp, Header::Udp].into_iter().for_each(&mut add);
+                [Header::Tcp, Header::Udp, Header::Quoted].into_iter().for_each(&mut add);
                 Header::behind_ports().for_each(&mut add);
             }
             Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),

@@ -46,19 +46,13 @@ impl OpCheck<'_> {
                     self.cipher_key(*key)?;
                     self.width(*number, 64)?;
                 }
-                let needs_key =
-                    parts.last().is_some_and(|last| tunnel::key_number(*last).is_some());
-                if seal.is_some() != needs_key {
-                    return Err(Problem::Outer);
-                }
-                outer(*inner, parts, (*len as usize, words.len()))
+                outer(*inner, (parts, seal.is_some()), (*len as usize, words.len()))
             }
             Op::Decapsulate { ok, last, offset, key, .. } => {
                 self.width(*ok, 1)?;
                 self.width(*offset, 32)?;
                 key.map_or(Ok(()), |key| self.cipher_key(key))?;
-                let is_right =
-                    tunnel::can_end(*last) && key.is_some() == tunnel::key_number(*last).is_some();
+                let is_right = tunnel::can_end(*last) && key.is_some() == needs_key(*last);
                 if is_right { Ok(()) } else { Err(Problem::Outer) }
             }
             Op::Translate { ok, to, own, quoted } => {
@@ -87,13 +81,22 @@ impl OpCheck<'_> {
     }
 }
 
+fn needs_key(header: Header) -> bool {
+    tunnel::key_number(header).is_some()
+}
+
 /// Checks outer headers of `len` bytes in this number of words.
-fn outer(inner: Inner, parts: &[Header], (len, words): (usize, usize)) -> Checked {
+fn outer(
+    inner: Inner,
+    (parts, has_key): (&[Header], bool),
+    (len, words): (usize, usize),
+) -> Checked {
     let lens = parts.iter().map(|part| tunnel::added_len(*part));
     let least = lens.sum::<Option<usize>>().ok_or(Problem::Outer)?;
     let is_frame = parts.first() == Some(&Header::Eth);
     let fits = (least..=16 * words).contains(&len);
-    let is_right = fits && !parts.is_empty() && is_frame == (inner == Inner::Frame);
+    let is_sealed = parts.last().is_some_and(|last| needs_key(*last)) == has_key;
+    let is_right = fits && !parts.is_empty() && is_frame == (inner == Inner::Frame) && is_sealed;
     if is_right { Ok(()) } else { Err(Problem::Outer) }
 }
 

@@ -16,6 +16,7 @@ mod nodes;
 mod policy;
 mod reach;
 mod sides;
+mod starved;
 mod subscriptions;
 
 use braid_ir::chain as ir;
@@ -39,16 +40,19 @@ pub fn resolve(
     let mut draft = Draft::new(chain, scope.doubt);
     nodes::declare(&mut draft, scope, &mut found);
     links::link(&mut draft, scope, &mut found);
+    let mut has_order = true;
     if let Some(span) = draft.by_rules {
         match policy::order(&draft, &mut found) {
             Some(order) => links::link_in_order(&mut draft, &order, span, &mut found),
-            // The rules contradict each other, which is reported.
-            None => draft.doubt = true,
+            None => has_order = false,
         }
     }
     let is_whole = graph::check(&draft, &mut found);
     subscriptions::check(&draft, &mut found);
-    let (mut policy, priorities) = policy::check(&draft, is_whole, &mut found);
+    let (mut policy, priorities) = match has_order {
+        true => policy::check(&draft, is_whole, &mut found),
+        false => Default::default(),
+    };
     settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.doubt || draft.broken();
     diags.extend(found);

@@ -7,7 +7,7 @@ use braid_ir::model::Model;
 use braid_ir::value::ParamValue;
 
 use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, Node, Scope, name_it};
-use super::{args, interfaces};
+use super::{args, interfaces, starved};
 use crate::ast::{Arg, ChainItem, Ident};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
@@ -73,6 +73,7 @@ pub(super) fn instance(
     };
     if let Some(model) = model.as_ref().filter(|model| params.len() == model.params.len()) {
         refused(name, function, model, &params, diags);
+        starved::check(function, model, &params, diags);
     }
     let at = u16::try_from(draft.nodes.len()).ok()?;
     draft.nodes.push(Node { name: name.text.clone(), span: name.span, model, params });

@@ -46,7 +46,7 @@ pub(super) fn check(
 }
 
 /// The functions of a chain in an order that its policy allows: neighbours where `Priority` relates
-/// them, and otherwise as declared. `None` if the rules contradict each other.
+/// them, and otherwise as declared. `None`, and an error, if a rule is wrong or contradicts others.
 pub(super) fn order(draft: &Draft<'_>, diags: &mut Diagnostics) -> Option<Vec<u16>> {
     let mut found = Diagnostics::new();
     let rules = resolve(draft, &mut found);
@@ -54,8 +54,9 @@ pub(super) fn order(draft: &Draft<'_>, diags: &mut Diagnostics) -> Option<Vec<u1
     policy.cycles(&mut found);
     policy.positions(&mut found);
     policy.parallel_orders(&mut found);
-    // The check reports these.
-    if found.has_errors() {
+    let is_wrong = found.has_errors();
+    diags.extend(found);
+    if is_wrong {
         return None;
     }
     let group = policy.parallel_groups();

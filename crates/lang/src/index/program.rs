@@ -60,7 +60,8 @@ impl Walk<'_> {
                         }
                         after.when.iter().for_each(|expr| in_expr(self, expr));
                     }
-                    def.length.iter().for_each(|expr| in_expr(self, expr));
+                    let holds = def.holds.iter().filter_map(|(_, when)| when.as_ref());
+                    def.length.iter().chain(holds).for_each(|expr| in_expr(self, expr));
                 }
                 Item::Fn(def) => self.function_body(def, at),
                 Item::Nf(nf) => {

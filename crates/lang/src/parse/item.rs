@@ -6,7 +6,7 @@ use super::marks::{FIELDS, LINE};
 use super::state::{Parsed, Parser};
 use super::words::FILE_ITEMS;
 use super::{chain, expr, nf, types};
-use crate::ast::{After, EventDef, File, HeaderDef, Ident, Item, Span, joined};
+use crate::ast::{After, EventDef, Expr, File, HeaderDef, Ident, Item, Span, joined};
 use crate::lexer::{Tok, string_value};
 
 pub(super) fn file(p: &mut Parser<'_>) -> File {
@@ -110,7 +110,8 @@ fn event(p: &mut Parser<'_>) -> Parsed<EventDef> {
     Ok(EventDef { name, parent, fields, span: p.span_from(start) })
 }
 
-/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR;]`
+/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR]
+/// [holds packet|frame [when COND]];`
 fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     let start = p.pos;
     p.bump();
@@ -133,12 +134,22 @@ fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     }
     p.mark(FIELDS);
     let fields = types::record_type(p)?;
-    let mut length = None;
-    if p.eat_word("length") {
-        length = Some(expr::expr(p)?);
+    let length = if p.eat_word("length") { Some(expr::expr(p)?) } else { None };
+    let holds = if p.eat_word("holds") { Some(holds(p)?) } else { None };
+    if length.is_some() || holds.is_some() {
         p.semicolon()?;
     }
-    Ok(HeaderDef { name, after, length, fields, span: p.span_from(start) })
+    Ok(HeaderDef { name, after, length, holds, fields, span: p.span_from(start) })
+}
+
+/// `packet|frame [when COND]`
+fn holds(p: &mut Parser<'_>) -> Parsed<(bool, Option<Expr>)> {
+    let is_frame = p.eat_word("frame");
+    if !is_frame && !p.eat_word("packet") {
+        return Err(p.expected("`packet` or `frame`"));
+    }
+    let when = if p.eat_word("when") { Some(expr::condition(p)?) } else { None };
+    Ok((is_frame, when))
 }
 
 /// Whether the last consumed token was a `}`.

@@ -221,12 +221,14 @@ pub fn assign<'a>(
             let message = format!("`{}` can only be read", of.name());
             return lower.fail(Diagnostic::new(codes::NOT_ASSIGNABLE, message, span, ""));
         }
-        _ => needs::header(lower, Header::L4, false, span, "the payload's checksum")?,
+        _ => {}
     }
     let a = lower.typed(value, ty);
     let area = area(lower, at)?;
     let (offset, end) = place(lower, at, ty.width)?;
-    let is_known = end.is_some_and(|end| lower.b.facts.has_payload(end));
+    // Other packets may be fragments, or errors that quote a packet.
+    let may = is_option(at) || lower.b.facts.knows(Header::L4, false);
+    let is_known = may && end.is_some_and(|end| lower.b.facts.has_payload(end));
     let ok = lower.b.value(BOOL);
     lower.b.op(Op::StoreBytes { ok, area, offset, a: a? });
     match area {
@@ -264,7 +266,6 @@ fn replace<'a>(
     if !needs::packet(lower, span) {
         return None;
     }
-    needs::header(lower, Header::L4, false, span, "the payload's checksum")?;
     let new = self::value(lower, value, parts.len() - 1)?;
     let (offset, _) = place(lower, at, 8)?;
     let old = match len {

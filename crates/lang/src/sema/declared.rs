@@ -16,7 +16,7 @@ const MAX_BYTES: u32 = 256;
 /// The most bytes that a field touches: one operation reads or writes them.
 const MAX_FIELD_BYTES: u32 = 16;
 /// How many declared headers may follow each other.
-const MAX_NESTING: usize = 16;
+pub const MAX_NESTING: usize = 16;
 
 /// A declared header.
 pub struct DeclaredHeader<'a> {

@@ -349,7 +349,6 @@ pub fn write(
     span: Span,
 ) -> Option<()> {
     let known = need(lower, header, span)?;
-    needs::header(lower, Header::L4, false, span, "the payload's checksum")?;
     let module = lower.module;
     let field = &module.headers[header].fields[at];
     let a = new(lower, field.ty)?;
@@ -404,7 +403,6 @@ pub fn push<'a>(
     if !needs::packet(lower, push.span) {
         return None;
     }
-    needs::header(lower, Header::L4, false, push.span, &format!("`push {name}`"))?;
     let values = contents(lower, own, &push.fields)?;
     let words = words(lower, own.least, &values);
     let Some(otherwise) = otherwise else { return needs_else(lower, "push", own, push.span) };
@@ -445,7 +443,6 @@ pub fn pop<'a>(
     span: Span,
 ) -> Option<()> {
     let known = need(lower, header, span)?;
-    needs::header(lower, Header::L4, false, span, "`pop`")?;
     let module = lower.module;
     let Some(otherwise) = otherwise else {
         return needs_else(lower, "pop", &module.headers[header], span);

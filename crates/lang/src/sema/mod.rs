@@ -67,6 +67,8 @@ mod unused;
 mod versions;
 mod walk;
 
+pub(crate) use arith::BIT_NANOS;
 pub use built_in::described;
 pub(crate) use calls::functions;
 pub use env::Loader;
+pub(crate) use operators::WHOLE_BYTES;

@@ -1,6 +1,6 @@
 //! Applies operators to values, and converts values to types.
 
-use braid_ir::model::{BinOp as IrBin, Ty, ValueId};
+use braid_ir::model::{BinOp as IrBin, Kind, Ty, ValueId};
 
 use super::arith::{self, BIT_NANOS, How, Plan};
 use super::build::Builder;
@@ -53,8 +53,14 @@ pub fn combine(
     let (ta, tb) = operand_types(lower, (&x, x_span), (&y, y_span))?;
     if let (Value::Const(x), Value::Const(y)) = (&x, &y) {
         let wrapping = lower.wrapping;
-        return constant::combine(op, wrapping, (*x, x_span), (*y, y_span), span, lower.diags)
-            .map(Value::Const);
+        let found = constant::combine(op, wrapping, (*x, x_span), (*y, y_span), span, lower.diags)?;
+        let is_size = found.ty.is_some_and(|ty| ty.kind == Kind::Size);
+        if op == BinOp::Mul && is_size && found.value == 0 && x.value != 0 && y.value != 0 {
+            let message = "this is less than a byte, and so 0 B";
+            let wrong = Diagnostic::new(codes::ROUNDED_SUM, message, span, "rounded down");
+            lower.say(wrong.help(WHOLE_BYTES));
+        }
+        return Some(Value::Const(found));
     }
     if matches!(op, BinOp::Div | BinOp::Rem)
         && let Value::Const(divisor) = &y
@@ -92,11 +98,13 @@ fn warn_of_rounding(lower: &mut Lower<'_>, sides: [(ValueId, Span); 2]) {
     };
     let message = "this adds sizes that are rounded down to whole bytes";
     let wrong = Diagnostic::new(codes::ROUNDED_SUM, message, span, "0 B for a short time");
-    lower.say(wrong.help(
-        "use a state of the type `bucket` and `spend(…)`, or count in bits × nanoseconds a second: \
-         `credit + u128(rate) * u128(pkt.time - since)`, where a byte is 8_000_000_000",
-    ));
+    lower.say(wrong.help(WHOLE_BYTES));
 }
+
+/// The remedy for sizes that are rounded down.
+pub(crate) const WHOLE_BYTES: &str = "use a state of the type `bucket` and `spend(…)`, or count in bits × \
+                           nanoseconds a second: `credit + u128(rate) * u128(pkt.time - since)`, \
+                           where a byte is 8_000_000_000";
 
 /// Adds the operations of a plan.
 fn planned(build: &mut Builder, op: IrBin, plan: &Plan, a: ValueId, b: ValueId) -> ValueId {

@@ -28,7 +28,7 @@ enum Outer {
 }
 
 /// The headers that outer headers may begin with.
-const FIRST: [Header; 4] = [Header::Eth, Header::Ip4, Header::Ip6, Header::Mpls];
+const FIRST: [Header; 5] = [Header::Eth, Header::Ip4, Header::Ip6, Header::Mpls, Header::Pppoe];
 
 /// Whether outer headers may begin with this header.
 #[must_use]
@@ -181,8 +181,8 @@ fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> 
             };
             let wrong = Diagnostic::new(codes::UNKNOWN_HEADER, message, path.span, "");
             return lower.fail(wrong.help(
-                "the outermost header comes first: `eth` for a whole frame, `ip`, `ip6` or `mpls`; \
-                 then for example `udp`, `vxlan`",
+                "the outermost header comes first: `eth` for a whole frame, `ip`, `ip6`, `mpls` or \
+                 `pppoe`; then for example `udp`, `vxlan`",
             ));
         }
         outer.push(header);
@@ -207,6 +207,7 @@ fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> 
 /// Why a header cannot be the last outer one in front of a frame or a packet.
 fn cannot_hold(last: Outer, inner: Inner) -> Option<&'static str> {
     match (last, inner) {
+        (Outer::Known(Header::Pppoe), _) => Some("put `ppp` behind it"),
         (Outer::Known(Header::Eth), _) => Some("list the headers behind it, such as `ip`, `gre`"),
         (Outer::Known(Header::Ah | Header::Esp), Inner::Frame) => Some("begin with `ip` or `ip6`"),
         (Outer::Known(Header::Vxlan), Inner::Packet) => {
@@ -246,7 +247,7 @@ fn named(lower: &mut Lower<'_>, path: &Path) -> Option<Outer> {
 
 /// Whether an outer header may follow another one.
 fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
-    use Header::{Ah, Esp, Eth, Mpls};
+    use Header::{Ah, Esp, Eth, Mpls, Ppp, Pppoe};
     match (front, header) {
         (None, Outer::Known(header)) => FIRST.contains(&header),
         (Some(Outer::Known(front)), Outer::Known(header)) => {
@@ -255,7 +256,7 @@ fn may_follow(lower: &Lower<'_>, front: Option<Outer>, header: Outer) -> bool {
         (Some(front), Outer::Declared(number)) => {
             lower.module.headers[number].parents.iter().any(|parent| match (*parent, front) {
                 (Parent::Known(parent), Outer::Known(front)) => {
-                    parent == front && !matches!(front, Ah | Eth | Mpls | Esp)
+                    parent == front && !matches!(front, Ah | Eth | Mpls | Esp | Ppp | Pppoe)
                 }
                 (Parent::Declared(parent), Outer::Declared(front)) => parent == front,
                 _ => false,

@@ -50,10 +50,36 @@ fn ip_in_ip_has_the_bytes_of_rfc_2003() {
     assert_eq!(tunnelled, before);
 }
 
+#[test]
+fn a_session_of_pppoe_has_the_bytes_of_rfc_2516() {
+    for (shape, protocol) in [(Shape::Udp4, "0021"), (Shape::Udp6, "0057")] {
+        let mut session = packet(shape, b"abc");
+        session.push_vlan(7);
+        // Padding of the link is neither counted nor lost.
+        let last = session.data().len();
+        assert!(session.insert(last, &[0xee; 5]));
+        let before = session.clone();
+        let parts = [Header::Pppoe, Header::Ppp];
+        assert_eq!(put(&mut session, Inner::Packet, &parts, "0000 0123 0000 0000"), Ok(true));
+        // Version and type 1, code 0, the session, and the bytes behind it: the packet and 2 more.
+        let len = last - 18 + 2;
+        let outer = hex(&format!("8864 1100 0123 {len:04x} {protocol}"));
+        let expected = [&before.data()[..16], &outer, &before.data()[18..]].concat();
+        assert_eq!(session.data(), expected);
+        assert_eq!(
+            put(&mut session.clone(), Inner::Packet, &parts, "00000123 00000000"),
+            Ok(false)
+        );
+        assert_eq!(pop(&mut session.clone(), Inner::Packet, Header::Pppoe, 0), Ok(false));
+        assert_eq!(pop(&mut session, Inner::Packet, Header::Ppp, 0), Ok(true));
+        assert_eq!(session, before);
+    }
+}
+
 type Tunnel = (Inner, &'static [Header], String, Header);
 
 fn tunnels() -> Vec<Tunnel> {
-    use Header::{Eth, Geneve, Gre, GreKey, Ip4, Ip6, Mpls, Udp, Vxlan};
+    use Header::{Eth, Geneve, Gre, GreKey, Ip4, Ip6, Mpls, Ppp, Pppoe, Udp, Vxlan};
     let mac = "020000000001 020000000002 0000";
     let (ports, vni) = ("c001 12b5 0000 0000", "08000000 00002a00");
     let (geneve, key) = ("c001 17c1 0000 0000 00000000 00002a00", "20000000 00000007");
@@ -73,6 +99,7 @@ fn tunnels() -> Vec<Tunnel> {
         tunnel(Inner::Frame, &[Eth, Ip4, Gre], &[mac, IP4, "00000000"], Gre),
         tunnel(Inner::Frame, &[Eth, Ip6, Udp, Geneve], &[mac, IP6, geneve], Geneve),
         tunnel(Inner::Frame, &[Eth, Mpls], &[mac, "0002a040"], Mpls),
+        tunnel(Inner::Packet, &[Pppoe, Ppp], &["0000 0007 0000 0000"], Ppp),
     ]
 }
 
@@ -90,7 +117,10 @@ fn tunnels_are_recognised_are_right_and_can_be_removed() {
                 assert_eq!(layout.malformed(), None);
                 let validity = verify(&changed, &layout);
                 assert!(validity.all_right(), "{shape:?} in {parts:?}: {validity:?}");
+                // The parser looks into sessions, and not into tunnels.
+                let is_session = parts.contains(&Header::Pppoe);
                 let sums = parts.contains(&Header::Ip6) && parts.contains(&Header::Udp);
+                let sums = sums || is_session;
                 assert_eq!(validity.transport.is_some(), sums, "{parts:?}");
                 assert!(changed.data().ends_with(before.data().get(14..).unwrap()));
                 assert_eq!(pop(&mut changed, inner, last, 0), Ok(true), "{parts:?}");
@@ -125,6 +155,10 @@ fn tunnels_in_tunnels_come_off_one_by_one() {
         for (next, more, contents, end) in tunnels() {
             // No field of UDP tells a label from an IP packet.
             if parts.contains(&Header::Mpls) && end == Header::Udp {
+                continue;
+            }
+            // Only frames hold sessions.
+            if parts.contains(&Header::Pppoe) && next == Inner::Packet {
                 continue;
             }
             let mut changed = packet(Shape::Tcp4, b"abc");

@@ -1,18 +1,37 @@
 //! PPPoE (RFC 2516) with the PPP protocol (RFC 1661) in its sessions.
 
 use super::ether_type;
-use crate::declare::{Declaration, Parse, Rules, Show, bytes, ro, rw};
+use crate::declare::{Declaration, Outer, Parse, Rules, Show, bytes, ro, rw};
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 
-const LEN: usize = 6;
+/// Length of the header of PPPoE.
+pub(crate) const LEN: usize = 6;
+/// Length of the PPP protocol.
+pub(crate) const PPP_LEN: usize = 2;
+/// The EtherType of a session.
+pub(crate) const SESSION: u16 = 0x8864;
 /// Offset of the number of bytes behind the header.
 pub(crate) const LENGTH: usize = 4;
-const VERSION_AND_TYPE: u8 = 0x11;
+pub(crate) const VERSION_AND_TYPE: u8 = 0x11;
+
+/// The PPP protocols of what sessions carry, with their EtherTypes.
+const CARRIED: [(u16, u16); 3] =
+    [(0x0021, ether_type::IPV4), (0x0057, ether_type::IPV6), (0x0281, ether_type::MPLS)];
+
+/// The PPP protocol of what this EtherType announces.
+pub(crate) fn protocol(kind: u16) -> Option<u16> {
+    CARRIED.iter().find(|(_, of)| *of == kind).map(|(protocol, _)| *protocol)
+}
+
+/// The EtherType of what this PPP protocol announces.
+pub(crate) fn kind(protocol: u16) -> Option<u16> {
+    CARRIED.iter().find(|(of, _)| *of == protocol).map(|(_, kind)| *kind)
+}
 
 /// PPPoE, for discovery or for a session. Bytes behind its length are link padding.
 pub(crate) const PPPOE: Declaration = Declaration {
-    follows: &[(Field::EthType, &[0x8863, 0x8864])],
+    follows: &[(Field::EthType, &[0x8863, SESSION])],
     at: (Base::Network, 0),
     parse: Parse::Rules(Rules {
         fixed: &[(0, 0xff, VERSION_AND_TYPE)],
@@ -21,6 +40,7 @@ pub(crate) const PPPOE: Declaration = Declaration {
         short: Some(Malformed::HeaderLength),
         ..Rules::of(LEN)
     }),
+    outer: Some(Outer { required: &[Field::PppoeSession], ..Outer::of(LEN) }),
     summary: Some(("PPPoE", &[("code ", Field::PppoeCode), ("session ", Field::PppoeSession)])),
     fields: &[
         ro(Field::PppoeCode, "pppoe.code", 8, bytes(1, 1), "Code: 0 in a session, else discovery.")
@@ -44,8 +64,9 @@ pub(crate) const PPP: Declaration = Declaration {
             (0x0021, Field::EthType, ether_type::IPV4),
             (0x0057, Field::EthType, ether_type::IPV6),
         ],
-        ..Rules::of(2)
+        ..Rules::of(PPP_LEN)
     }),
+    outer: Some(Outer { behind: &[Header::Pppoe], ..Outer::of(PPP_LEN) }),
     fields: &[ro(
         Field::PppProto,
         "ppp.proto",

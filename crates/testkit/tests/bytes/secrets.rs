@@ -1,6 +1,6 @@
-//! Functions that encrypt and decrypt payloads, packets in tunnels of ESP, and packets in tunnels of
-//! AH. Functions between
-//! them read what is encrypted, change it so that it is refused, and read what comes out.
+//! Functions that encrypt and decrypt payloads and packets in tunnels of ESP, and that give packets
+//! in tunnels of AH a check value. Functions between them read what is encrypted, change it so that
+//! it is refused, and read what comes out.
 
 use super::Family;
 use braid_compiler::synth::SynthMutant;

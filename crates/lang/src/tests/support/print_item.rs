@@ -39,9 +39,18 @@ fn header(h: &HeaderDef) -> String {
         let when = when.map_or(String::new(), |when| format!(" when {}", operand(when)));
         format!("{}{when}", path(&after.header))
     };
-    let length = h.length.as_ref().map_or(String::new(), |len| format!(" length {};", expr(len)));
+    let length = h.length.as_ref().map_or(String::new(), |len| format!(" length {}", expr(len)));
+    let holds = h.holds.as_ref().map_or(String::new(), |(is_frame, when)| {
+        let what = if *is_frame { "frame" } else { "packet" };
+        let when = when.as_ref();
+        format!(
+            " holds {what}{}",
+            when.map_or(String::new(), |when| format!(" when {}", operand(when)))
+        )
+    });
+    let end = if length.is_empty() && holds.is_empty() { "" } else { ";" };
     let (name, after) = (&h.name.text, list(&h.after, one));
-    format!("header {name} after {after} {{ {} }}{length}", typed(&h.fields))
+    format!("header {name} after {after} {{ {} }}{length}{holds}{end}", typed(&h.fields))
 }
 
 fn function(f: &FnDef) -> String {
