@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text options requests streams signatures state chain engines pairs; do
+for target in language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -49,6 +49,20 @@ for chain in 0 1 2 3 4; do
     printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/chain/$chain"
     printf '\x00\x00\x00\x01\x03\x01\x00\x01\x02\x01\x00\x05\x01\x02\x05\x00\x01\x84\x10\x20\x30\x40' \
         >> "fuzz/corpus/chain/$chain"
+done
+
+# Single chains: interface, time, template; and an engine at the end.
+for template in 0 1 5 9 10 11 12; do
+    for engine in 0 1 2 3 4 5; do
+        for target in headers tcp_options; do
+            seed="fuzz/corpus/$target/$template$engine"
+            printf '\xe0\x01' > "$seed"
+            printf '\\x%02x' "$template" | xargs -0 printf >> "$seed"
+            printf '\x01\x03' >> "$seed"
+            printf '\\x%02x' "$template" | xargs -0 printf >> "$seed"
+            printf '\\x%02x' "$engine" | xargs -0 printf >> "$seed"
+        done
+    done
 done
 
 # The same for each engine, which the last byte picks; the high bits of an interface let its packet come again.

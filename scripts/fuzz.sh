@@ -11,7 +11,7 @@ seconds=${1:-60}
 shift || true
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-    targets=(language capture packet files ir_text options requests streams signatures state chain engines pairs)
+    targets=(language capture packet files ir_text options requests streams signatures state chain engines headers tcp_options pairs)
 fi
 
 if ! rustup run nightly rustc --version > /dev/null 2>&1; then
@@ -37,7 +37,7 @@ for target in "${targets[@]}"; do
     outcome=clean
     # The seconds that an input may take. A difference between engines is reduced before it is shown.
     case "$target" in
-        chain | engines | pairs) timeout=120 ;;
+        chain | engines | headers | tcp_options | pairs) timeout=120 ;;
         *) timeout=10 ;;
     esac
     cargo +nightly fuzz run "$target" -- \
@@ -49,7 +49,7 @@ for target in "${targets[@]}"; do
         tail -n 60 "$log" >&2
     fi
     rm -f "$log"
-    report+=("$(printf '%-10s %12s runs %6s s  %s' "$target" "${runs:-0}" "${took:-?}" "$outcome")")
+    report+=("$(printf '%-12s %12s runs %6s s  %s' "$target" "${runs:-0}" "${took:-?}" "$outcome")")
 done
 printf '%s\n' "${report[@]}"
 exit "$failed"

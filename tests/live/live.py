@@ -1,10 +1,10 @@
-"""Runs Braid between real hosts in network namespaces: `live.py BRAID [ENGINE…]`.
+"""Runs Braid between real hosts in network namespaces: `live.py BRAID [ENGINE…] [SCENE…]`.
 
 client (10.0.0.2) - lan0 [braid] wan0 - hop (203.0.113.254) - server (198.51.100.2)
 
-In `home`, `routed`, `nat64` and `sides`, Braid is a host on its links. In the other scenes, it
-stands where a wire would be, so that the hosts at both ends know each other's MAC addresses
-beforehand (NAPT is for IPv4, and drops ARP)."""
+In `home`, `routed`, `nat64`, `sides` and most scenes with a file of their own, Braid is a host on
+its links. In the other scenes, it stands where a wire would be. There, hosts behind NAPT know each
+other's MAC addresses beforehand (NAPT is for IPv4, and drops ARP)."""
 
 import json
 import os
@@ -78,11 +78,23 @@ class World:
         self.running.append(process)
         return process
 
-    def peer(self, name, *words):
-        return self.run(name, sys.executable, "-B", str(HERE / self.program), *words).strip()
+    def peer(self, name, *words, program=None):
+        program = str(HERE / (program or self.program))
+        return self.run(name, sys.executable, "-B", program, *words).strip()
 
-    def background(self, name, *words):
-        process = self.start(name, sys.executable, "-B", str(HERE / self.program), *words)
+    def call(self, name, *words):
+        """What a program says and how it ends, if it fails, too."""
+        words = ["ip", "netns", "exec", self.names[name], *words]
+        return subprocess.run(words, capture_output=True, text=True)
+
+    def answers(self, name, address, *more, wait=2):
+        """Whether a host's ping is answered within some seconds."""
+        words = ["ping", "-c1", f"-W{wait}", *more, address]
+        return self.call(name, *words).returncode == 0
+
+    def background(self, name, *words, program=None):
+        program = str(HERE / (program or self.program))
+        process = self.start(name, sys.executable, "-B", program, *words)
         expect(process.stdout.readline().strip(), "ready")
         return process
 
@@ -108,9 +120,12 @@ class Braid:
         for device in devices:
             words += ["--if", device]
         self.process = world.start("braid", *words, stderr=subprocess.PIPE)
-        line = self.process.stderr.readline()
-        if "running on" not in line:
-            raise OSError(line + self.process.stderr.read())
+        said = ""
+        for line in iter(self.process.stderr.readline, ""):
+            if "running on" in line:
+                return
+            said += line
+        raise OSError(said)
 
     def status(self):
         return json.loads(sh(self.command, "ctl", self.socket, "status", "--json"))
@@ -132,6 +147,16 @@ def also_with_losses(scene, braid, engine):
     number of packets."""
     faults = ("--faults", "loss=1%,duplicate=1%,reorder=2%")
     return sum(scene(braid, engine, more) for more in ((), faults))
+
+
+def until(condition, what, limit=10):
+    """Waits until something holds, and returns it."""
+    end = time.monotonic() + limit
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {limit} s: {what}")
+        time.sleep(0.05)
+    return found
 
 
 def expect(found, expected, more=""):
@@ -394,16 +419,26 @@ def tunnel(braid, engine):
         return report["packets_in"]
 
 
-def main(braid, *engines):
-    from l7 import l7  # which uses this file
+def main(braid, *words):
+    """Runs the scenes that are named, or all, by the engines that are named, or by all."""
+    from core import core
+    from dhcp import dhcp
+    from gates import gates
+    from guards import guards
+    from l7 import l7  # which uses this file, as the others do
     from nat64 import nat64
+    from segment import segment
     from sides import sides
     from streams import streams
+    tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
+    scenes = (home, routed, nat, nat64, sides, wire, tap, streams, l7, dhcp, segment, core, guards,
+              gates, *tunnels)
+    # How frames come does not depend on the engine.
+    ports = (nat_xdp, wire_xdp, home_xdp, flap)
+    named = [scene for scene in (*scenes, *ports) if scene.__name__ in words]
+    engines = [word for word in words if word not in {scene.__name__ for scene in named}]
     for engine in engines or ["reference", "sequential", "synth", "fused"]:
-        # How frames come does not depend on the engine.
-        ports = (nat_xdp, wire_xdp, home_xdp, flap) if engine == "fused" else ()
-        tunnels = (tunnel,) if Path("/proc/sys/net/ipv6/conf/lo/seg6_enabled").exists() else ()
-        for scene in (home, routed, nat, nat64, sides, wire, tap, streams, l7, *tunnels, *ports):
+        for scene in named or (*scenes, *(ports if engine == "fused" else ())):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)
             print(f"live: {scene.__name__} by {engine}: {packets} packets, "

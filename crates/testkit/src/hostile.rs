@@ -1,11 +1,12 @@
 //! Makes hostile packets from a fuzzer's bytes: any packets, in any order, at any times.
 
 use crate::convert::packet_of;
-use crate::harness::{self, Engine, HOSTILE, USERS};
+use crate::harness::{self, Engine, Form, HOSTILE, USERS};
 use crate::packet::packet;
 use crate::record::{Detail, Stimulus, record};
 use braid_ir::chain::Chain;
 use braid_packet::{Link, Packet};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Packets with bytes that the input changes.
@@ -37,12 +38,16 @@ pub fn chains() -> &'static [Chain] {
     })
 }
 
-/// The chain that the first byte selects, and the packets that the other bytes make. Time advances
-/// past all time-outs at the end.
+/// The chain that the first byte selects, and the packets that the other bytes make.
 pub(crate) fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
-    let (pick, mut rest) = bytes.split_first()?;
+    let (pick, rest) = bytes.split_first()?;
     let chains = chains();
     let chain = &chains[usize::from(*pick) % chains.len()];
+    Some((chain, packets(chain, rest)))
+}
+
+/// The packets for a chain that bytes make. Time advances past all time-outs at the end.
+fn packets(chain: &Chain, mut rest: &[u8]) -> Vec<Stimulus> {
     let mut now = 1_000_000_000_u64;
     let mut stimuli = Vec::new();
     // Each packet takes a byte each for interface, time, and template or length, then further
@@ -62,7 +67,7 @@ pub(crate) fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
         stimuli.extend((0..times).map(|_| Stimulus::Packet(interface, packet.clone())));
     }
     stimuli.push(Stimulus::Advance(now + 20_000_000_000));
-    Some((chain, stimuli))
+    stimuli
 }
 
 /// Compares an engine with the reference engine on the packets. The last byte selects the engine,
@@ -73,9 +78,47 @@ pub(crate) fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
     let Some((chain, stimuli)) = stimuli(bytes) else { return Ok(()) };
-    let engine: Engine = HOSTILE[usize::from(*pick) % HOSTILE.len()];
-    let expected = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
-    engine.check(chain, &stimuli, &expected)
+    check_with(*pick, chain, &stimuli)
+}
+
+/// A chain of the tests, compiled once.
+///
+/// # Panics
+/// When the chain does not compile.
+fn compiled(chain: &'static OnceLock<Chain>, source: &str) -> &'static Chain {
+    chain.get_or_init(|| {
+        harness::compile(source, &BTreeMap::new(), Form::AsWritten)
+            .unwrap_or_else(|errors| panic!("{errors}"))
+    })
+}
+
+/// As [`check`], with a chain that reads, assigns, adds and removes headers of its own.
+///
+/// # Errors
+/// As for [`check`].
+pub fn check_headers(bytes: &[u8]) -> Result<(), String> {
+    static CHAIN: OnceLock<Chain> = OnceLock::new();
+    let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
+    let chain = compiled(&CHAIN, include_str!("hostile/headers.braid"));
+    check_with(*pick, chain, &packets(chain, bytes))
+}
+
+/// As [`check`], with a chain that reads, assigns, adds and removes TCP options.
+///
+/// # Errors
+/// As for [`check`].
+pub fn check_tcp_options(bytes: &[u8]) -> Result<(), String> {
+    static CHAIN: OnceLock<Chain> = OnceLock::new();
+    let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
+    let chain = compiled(&CHAIN, include_str!("hostile/tcp_options.braid"));
+    check_with(*pick, chain, &packets(chain, bytes))
+}
+
+/// Compares the engine that a byte selects with the reference engine.
+fn check_with(pick: u8, chain: &Chain, stimuli: &[Stimulus]) -> Result<(), String> {
+    let engine: Engine = HOSTILE[usize::from(pick) % HOSTILE.len()];
+    let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::End);
+    engine.check(chain, stimuli, &expected)
 }
 
 /// Compares all engines with the options of users with the reference engine on the packets. Each

@@ -1,4 +1,5 @@
-//! Runs the checks of the fuzz targets `chain`, `engines`, `state` and `requests` on random input.
+//! Runs the checks of the fuzz targets `chain`, `engines`, `headers`, `tcp_options`, `state` and
+//! `requests` on random input.
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::budget;
@@ -23,6 +24,12 @@ fn engines_are_equal_on_hostile_packets() {
 #[test]
 fn engines_of_users_are_equal_on_hostile_packets() {
     on_random_bytes(20, hostile::check_users);
+}
+
+#[test]
+fn engines_are_equal_on_hostile_headers_and_options() {
+    on_random_bytes(40, hostile::check_headers);
+    on_random_bytes(40, hostile::check_tcp_options);
 }
 
 #[test]

@@ -74,6 +74,8 @@ pub(super) struct Link {
     /// The next step of the start, and its time.
     step: (usize, u64),
     defended_ns: u64,
+    /// The identification of the last packet that got one when it was split.
+    last_id: u16,
     members: mld::Members,
     counts: Counts,
 }
@@ -100,6 +102,7 @@ impl Link {
             errors: Limit::new(100, 50),
             step: (0, u64::MAX),
             defended_ns: 0,
+            last_id: 0,
             members: mld::Members::default(),
             counts: Counts::default(),
         })
@@ -492,7 +495,8 @@ impl Link {
         if self.is_too_long(packet)
             && let Some(mtu) = self.mtu.and_then(|mtu| usize::try_from(mtu).ok())
         {
-            too_long::fragment(packet, mtu, |later| out.fragments.push((self.number, later)));
+            let more = |later| out.fragments.push((self.number, later));
+            too_long::fragment(packet, mtu, &mut self.last_id, more);
         }
     }
 

@@ -8,6 +8,7 @@ pub(super) const ETHERNET: usize = 14;
 
 /// Offsets in an IPv4 header.
 const TOTAL: usize = 2;
+const ID: usize = 4;
 const FRAGMENT: usize = 6;
 const CHECKSUM: usize = 10;
 /// The length of an IPv4 header without options.
@@ -27,7 +28,16 @@ pub(super) fn may_fragment(packet: &Packet) -> bool {
 
 /// Shortens a packet, which may be fragmented, to its first fragment. Gives each other fragment to
 /// `more`. Does nothing if the MTU leaves no room.
-pub(super) fn fragment(packet: &mut Packet, mtu: usize, more: impl FnMut(Packet)) {
+///
+/// Outer headers that functions add have the identification 0 if they give none. By it, no receiver
+/// could tell the fragments of two packets apart (RFC 6864 §4.1), so a whole packet with 0 gets the
+/// number behind `last_id`.
+pub(super) fn fragment(
+    packet: &mut Packet,
+    mtu: usize,
+    last_id: &mut u16,
+    more: impl FnMut(Packet),
+) {
     let layout = packet.parse();
     let get = |field| packet.get(&layout, field).and_then(|value| usize::try_from(value).ok());
     let (Some(header_len), Some(total)) = (get(Field::IpHlen), get(Field::IpLen)) else { return };
@@ -37,6 +47,7 @@ pub(super) fn fragment(packet: &mut Packet, mtu: usize, more: impl FnMut(Packet)
         return;
     };
     let Some((header, mut body)) = ip.split_at_checked(header_len) else { return };
+    let mut header = header.to_vec();
     let (Some(room), true) = (room(mtu, header_len), header_len >= HEADER) else { return };
     if total <= mtu {
         return;
@@ -44,10 +55,14 @@ pub(super) fn fragment(packet: &mut Packet, mtu: usize, more: impl FnMut(Packet)
     #[expect(clippy::indexing_slicing, reason = "the header has at least `HEADER` bytes")]
     let field = u16::from_be_bytes([header[FRAGMENT], header[FRAGMENT + 1]]);
     let (rest, mut offset) = (field & MF, usize::from(field & OFFSET) * 8);
-    let later = later_header(header);
+    if get(Field::IpId) == Some(0) && field & (MF | OFFSET) == 0 {
+        *last_id = last_id.checked_add(1).unwrap_or(1);
+        header.splice(ID..ID + 2, last_id.to_be_bytes());
+    }
+    let later = later_header(&header);
     let mut frames = Vec::new();
     while !body.is_empty() {
-        let header = if frames.is_empty() { header } else { &later };
+        let header = if frames.is_empty() { &header } else { &later };
         let room = if frames.is_empty() { room } else { mtu.saturating_sub(header.len()) & !7 };
         let (now, then) = body.split_at(room.min(body.len()));
         let more = if then.is_empty() { rest } else { MF };

@@ -128,6 +128,32 @@ fn packets_without_df_leave_in_fragments_where_the_chain_says_so() {
 }
 
 #[test]
+fn fragments_of_packets_without_an_identification_are_told_apart() {
+    let mut last_id = u16::MAX - 1;
+    let mut ids = Vec::new();
+    for given in [0, 0, 77] {
+        let mut packet = udp("198.51.100.1", "203.0.113.9", 3200);
+        let layout = packet.parse();
+        packet.set(&layout, Field::IpId, given);
+        let mut all = Vec::new();
+        fragment(&mut packet, 1500, &mut last_id, |fragment| all.push(fragment));
+        all.push(packet);
+        assert!(all.iter().all(|one| verify(one, &one.parse()).ip == Some(true)));
+        let of_all: Vec<u128> = all.iter().map(|one| get(one, Field::IpId)).collect();
+        assert!(of_all.len() == 3 && of_all.iter().all(|id| *id == of_all[0]), "{of_all:?}");
+        ids.push(of_all[0]);
+        // What is a fragment already keeps what it has.
+        let mut later = all[0].clone();
+        let layout = later.parse();
+        let had = later.get(&layout, Field::IpId);
+        fragment(&mut later, 600, &mut last_id, drop);
+        assert_eq!(later.get(&later.parse(), Field::IpId), had);
+    }
+    // 0 is no identification.
+    assert_eq!(ids, [65_535, 1, 77]);
+}
+
+#[test]
 fn options_are_copied_to_later_fragments_if_they_say_so() {
     let mut packet = udp("198.51.100.1", "203.0.113.9", 100);
     // A security option, which is copied, and a record of the route, which is not.
@@ -137,7 +163,7 @@ fn options_are_copied_to_later_fragments_if_they_say_so() {
     packet.data_mut()[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&136_u16.to_be_bytes());
     let whole = packet.data().to_vec();
     let mut later = Vec::new();
-    fragment(&mut packet, 76, |fragment| later.push(fragment));
+    fragment(&mut packet, 76, &mut 0, |fragment| later.push(fragment));
     let all: Vec<Packet> = std::iter::once(packet.clone()).chain(later).collect();
     let (joined, _) = join(&all);
     assert_eq!(joined, whole[ETHERNET + 28..]);
