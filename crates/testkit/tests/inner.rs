@@ -189,3 +189,63 @@ fn headers_in_a_tunnel_in_a_tunnel_are_those_of_the_innermost_packet() {
         compare("inner2", at, &packets);
     }
 }
+
+/// Fields that functions assign: the header inside and its field, the value as the language writes
+/// it, the parser's field and the same value.
+const ASSIGNED: [(&str, &str, &str, Field, u128); 14] = [
+    ("ip", "ttl", "3", Field::IpTtl, 3),
+    ("ip", "dscp", "46", Field::IpDscp, 46),
+    ("ip", "ecn", "2", Field::IpEcn, 2),
+    ("ip", "id", "0xfedc", Field::IpId, 0xfedc),
+    ("ip", "src", "192.0.2.77", Field::IpSrc, 0xc000_024d),
+    ("ip", "dst", "255.255.255.255", Field::IpDst, 0xffff_ffff),
+    ("ip6", "src", "2001:db8::ff01", Field::Ip6Src, 0x2001_0db8_0000_0000_0000_0000_0000_ff01),
+    ("ip6", "ttl", "1", Field::Ip6Ttl, 1),
+    ("tcp", "seq", "0x89abcdef", Field::TcpSeq, 0x89ab_cdef),
+    ("tcp", "flags", "0x11", Field::TcpFlags, 0x11),
+    ("tcp", "dport", "65535", Field::TcpDport, 65_535),
+    ("udp", "sport", "0", Field::UdpSport, 0),
+    ("udp", "dport", "5000", Field::UdpDport, 5000),
+    ("icmp", "rest", "0x01020304", Field::IcmpRest, 0x0102_0304),
+];
+
+#[test]
+fn checksums_in_a_tunnel_follow_as_those_of_the_packet_inside() {
+    for (header, field, text, parsed, value) in ASSIGNED {
+        let source = format!(
+            "nf change() {{ match {{
+               has inner.{header} => {{ inner.{header}.{field} = {text}; output; }}
+               else => output;
+             }} }}
+             chain c {{ path in <-> change() <-> out; }}"
+        );
+        let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"));
+        let (mut stimuli, mut expected, mut changes) = (Vec::new(), Vec::new(), 0);
+        for text in PACKETS.into_iter().chain(["udp 10.0.0.3:53 > 10.0.0.4:9 nosum \"a\""]) {
+            let inner = parse(text).unwrap_or_else(|_| panic!("{text}")).at(0);
+            let mut changed = inner.clone();
+            let layout = changed.parse();
+            // A packet with AH inside has a check value that nothing updates.
+            let has = layout.has(parsed.info().header) && !layout.has(Header::Ah);
+            if has {
+                changed.set(&layout, parsed, value);
+                changes += 1;
+            }
+            for tunnel in tunnels().iter().filter(|_| has) {
+                stimuli.push(Stimulus::Packet(0, wrapped(&inner, tunnel)));
+                expected.push(wrapped(&changed, tunnel));
+            }
+        }
+        assert!(changes > 0, "no packet has {header} inside");
+        let trace = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        for (outputs, expected) in trace.outputs.iter().zip(&expected) {
+            let [Output::Packet(_, packet)] = outputs.as_slice() else { panic!("{outputs:?}") };
+            assert_eq!(packet.data(), expected.data(), "{header}.{field}");
+        }
+        for engine in ENGINES {
+            let report = engine.check(&chain, &stimuli, &trace);
+            report.unwrap_or_else(|report| panic!("{source}\n{report}"));
+        }
+    }
+}

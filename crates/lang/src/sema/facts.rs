@@ -240,8 +240,12 @@ impl Facts {
         self.loads.retain(|(entry, _), _| *entry);
     }
 
-    /// Records that a field of a declared header was assigned.
+    /// Records that a field of a declared header was assigned. Headers in front of it stay declared
+    /// ones, but the bytes of a payload of UDP may now be a header that a port announces.
     pub fn stored_declared(&mut self, header: usize, field: usize) {
+        if !self.present.has(Header::Tcp) {
+            Field::L4Dport.decides().for_each(|header| self.forget(header));
+        }
         self.forget_declared(&[AnyField::Declared(header, field)]);
         self.loads.retain(|(entry, _), _| *entry);
     }

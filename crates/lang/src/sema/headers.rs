@@ -309,7 +309,7 @@ pub fn read(lower: &mut Lower<'_>, (header, field): (usize, usize), span: Span) 
 }
 
 /// The bytes that a field touches, and whether the payload has them.
-fn load(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount) -> (ValueId, ValueId) {
+pub fn load(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount) -> (ValueId, ValueId) {
     let (first, count) = field.bytes();
     let offset = add(lower, start, Amount::Const(first));
     let offset = value(lower, offset);
@@ -341,11 +341,13 @@ fn extract(lower: &mut Lower<'_>, field: &DeclaredField, whole: ValueId) -> Valu
     lower.b.emit(field.ty, |out| Op::Clamp { out, a: masked })
 }
 
-/// Assigns a field of a declared header. Its header must be known to be present.
+/// Assigns a field of a declared header. Its header must be known to be present. `before` adds what
+/// is to be done before, with the header, its start, the field, and the bytes that it gets.
 pub fn write(
     lower: &mut Lower<'_>,
     (header, at): (usize, usize),
     new: impl FnOnce(&mut Lower<'_>, Ty) -> Option<ValueId>,
+    before: impl FnOnce(&mut Lower<'_>, (usize, Amount), &DeclaredField, ValueId) -> Option<()>,
     span: Span,
 ) -> Option<()> {
     let known = need(lower, header, span)?;
@@ -354,6 +356,7 @@ pub fn write(
     let a = new(lower, field.ty)?;
     let a = insert(lower, field, known.start, a);
     let (first, _) = field.bytes();
+    before(lower, (header, known.start), field, a)?;
     let offset = add(lower, known.start, Amount::Const(first));
     let offset = value(lower, offset);
     let ok = lower.b.value(BOOL);

@@ -21,6 +21,12 @@ pub fn is_named(text: &str) -> bool {
     LEVELS.iter().any(|level| text.contains(level))
 }
 
+/// The name of a header inside of a tunnel, without its level. `None` for other headers.
+#[must_use]
+pub fn short(name: &str) -> Option<&str> {
+    LEVELS.iter().find_map(|level| name.strip_prefix(level))
+}
+
 /// The declarations of all levels.
 #[must_use]
 pub fn declarations() -> String {

@@ -36,6 +36,7 @@ pub(crate) mod free;
 mod guard;
 mod headers;
 pub(crate) mod inner;
+mod inner_sums;
 mod library;
 mod locals;
 mod lower;

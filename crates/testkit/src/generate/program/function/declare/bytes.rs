@@ -79,7 +79,7 @@ fn parcel(rng: &mut Rng) -> Use {
     used
 }
 
-/// Looks into tunnels, which may be in a header of the program.
+/// Looks into tunnels, which may be in a header of the program, and changes what is inside.
 fn inside(rng: &mut Rng) -> Use {
     let tests = [
         "has inner.ip and inner.ip.ttl > 3",
@@ -89,7 +89,18 @@ fn inside(rng: &mut Rng) -> Use {
         "has inner.ip6",
         "has inner.eth and inner.eth.type == 0x0800",
     ];
-    test((*rng.pick(&tests)).to_owned(), &[])
+    let picked = *rng.pick(&tests);
+    let mut used = test(picked.to_owned(), &[]);
+    let assigned = match picked {
+        _ if rng.one_in(2) => return used,
+        "has inner.udp" => "inner.udp.dport = 5000;",
+        "has inner.ip6" => "inner.ip6.dst = 2001:db8::9;",
+        _ if picked.contains("inner.tcp") => "inner.tcp.flags = 0x11;",
+        _ if picked.contains("inner.eth") => "inner.eth.src = 02:00:00:00:00:09;",
+        _ => "inner.ip.src = 192.0.2.9;",
+    };
+    used.lines.push(assigned.to_owned());
+    used
 }
 
 /// Reads an option of IPv4, or an extension header of IPv6.
