@@ -311,7 +311,7 @@ impl ExecContext<'_> {
             _ => 0,
         };
         let fields = args.iter().map(word).collect();
-        let (node, worker) = (self.node, self.worker);
+        let (node, worker, event) = (self.node, self.worker, Some(event));
         self.scratch.published.push(Published { node, worker, event, fields, made });
     }
 }

@@ -12,6 +12,7 @@ use crate::host::Functions;
 use crate::key::{LENGTH, bits};
 use crate::obstacle::NoRecording;
 use crate::path::{Native, Subpath};
+use braid_ir::model::EventId;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
@@ -27,6 +28,11 @@ pub(crate) fn ask(
     let Point { node, backward, .. } = point;
     if findings.path.natives().any(|one| one.node == node) {
         return Err(NoRecording::Twice);
+    }
+    let model = &functions.chain().nodes[usize::from(node)].model;
+    let mut events = (0..).map(EventId).take(model.events.len());
+    if events.any(|event| functions.is_taken(node, event)) {
+        return Err(NoRecording::Taken);
     }
     findings.lookups += 1;
     let shard = functions.shard(node, worker);
@@ -47,10 +53,8 @@ pub(crate) fn ask(
         Some(Some(change)) => (!change.rewrite.is_nothing()).then(|| Box::new(change)),
         None => None,
     };
-    let verdict = {
-        let native = functions.chain().nodes[usize::from(node)].model.native.as_ref();
-        apply(findings, headers, &native.ok_or(NoRecording::Absent)?.may(), &record)?
-    };
+    let native = model.native.as_ref().ok_or(NoRecording::Absent)?;
+    let verdict = apply(findings, headers, &native.may(), &record)?;
     let (table, key) = kept_elsewhere(node, shard, flow);
     findings.absent.push(table, &key);
     let writes = record.headers.iter().filter_map(|action| match action {

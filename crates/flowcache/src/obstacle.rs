@@ -71,6 +71,8 @@ pub enum NoRecording {
     Absent,
     /// It is isolated or checked, and so runs on each packet.
     Checked,
+    /// Other functions take its events.
+    Taken,
     /// It has due work.
     Due,
     /// It follows the connection in a TCP stack.

@@ -5,7 +5,7 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
-pub use crate::event::{Ancestor, EventDecl, EventTy};
+pub use crate::event::{Ancestor, EventDecl, EventTy, ROOT_EVENT};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };

@@ -21,6 +21,6 @@ pub(crate) mod words {
     pub(crate) use super::names::{refer, resolve};
     pub(crate) use super::ops::{dest, print_op, reason, target, typed};
     pub(crate) use super::parse_ops::{Parser, typed as parse_typed};
-    pub(crate) use super::parse_value::field;
+    pub(crate) use super::parse_value::{event_ty, field};
     pub(crate) use super::scan::{Result, Scan};
 }

@@ -30,6 +30,8 @@ typedef uint64_t braid_flow;
 typedef int32_t braid_field;
 /* A header, from braid_header_named. */
 typedef int32_t braid_header;
+/* A type of events that the function declares, from braid_event_named. */
+typedef int32_t braid_event;
 /* A number of up to 128 bits. */
 typedef struct braid_wide {
   uint64_t low, high;
@@ -88,6 +90,14 @@ typedef struct braid_item {
 } braid_item;
 enum { BRAID_UINT, BRAID_IP4, BRAID_IP6, BRAID_PORT_NUMBER };
 
+/* The value of an event's field: a text if `text` is not NULL, and otherwise a number. braid_number, braid_number_wide,
+ * braid_text and braid_text_of make one. */
+typedef struct braid_value {
+  braid_wide number;
+  const char *text;
+  size_t length; /* of the text, in bytes */
+} braid_value;
+
 /* The functions that Braid offers. Call them through the inline functions below. */
 typedef struct braid_api {
   uint32_t abi, size;
@@ -123,6 +133,8 @@ typedef struct braid_api {
   void (*dump_entry)(braid_dump *, const char *, const braid_item *, size_t, const braid_item *, size_t);
   braid_flow (*next_flow)(braid_host *, braid_flow);
   void (*save_bytes)(braid_saved *, const uint8_t *, size_t);
+  braid_event (*event_named)(braid_host *, const char *);
+  int32_t (*publish)(braid_host *, braid_event, const braid_value *, size_t);
 } braid_api;
 
 struct braid_host {
@@ -179,6 +191,10 @@ typedef struct braid_nf {
    * or refuse. Without both, the memory is lost between runs. */
   int32_t (*save)(void *self, braid_host *, braid_saved *);
   int32_t (*restore)(void *self, braid_host *, const uint8_t *bytes, size_t length);
+  /* The types of the events that the function publishes, as the language writes their fields. A type may extend one in
+   * front of it, and has the fields of that type first: "SCAN { src: ip4 } PORT_SCAN extends SCAN { ports: u32 }". If
+   * the chain file or another function declares a type of the same name, it must have the same fields. */
+  const char *events;
 } braid_nf;
 
 #if defined(_WIN32)
@@ -281,7 +297,7 @@ static inline int32_t braid_fail(braid_host *h, const char *why) { return h->api
 /* The counter with this name, and an addition to a counter. The function's state shows its counters. */
 static inline int32_t braid_counter(braid_host *h, const char *name) { return h->api->counter(h, name); }
 static inline void braid_count(braid_host *h, int32_t counter, uint64_t n) { h->api->count(h, counter, n); }
-/* Publishes an event LOG with a level ("info", "warning", …) and a text. */
+/* Publishes an event LOG with a level ("info", "warning", …) and a text. No function can take it. */
 static inline void braid_log(braid_host *h, const char *level, const char *text) { h->api->log(h, level, text); }
 /* Calls `f` every `ns` from the first packet on, or once, `ns` from now. */
 static inline int32_t braid_every(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, ns, f, arg); }
@@ -330,6 +346,27 @@ static inline braid_flow braid_next_flow(braid_host *h, braid_flow flow) { retur
 /* Saves bytes. Calls of one `save` add to each other. */
 static inline void braid_save(braid_saved *s, const void *bytes, size_t length) {
   s->api->save_bytes(s, (const uint8_t *)bytes, length);
+}
+
+/* Events. */
+
+/* The declared event type with this name; BRAID_ABSENT if the function declares none. */
+static inline braid_event braid_event_named(braid_host *h, const char *name) { return h->api->event_named(h, name); }
+static inline braid_value braid_number(uint64_t value) { braid_value v = {{value, 0}, NULL, 0}; return v; }
+static inline braid_value braid_number_wide(braid_wide value) { braid_value v = {value, NULL, 0}; return v; }
+static inline braid_value braid_text_of(const char *text, size_t length) {
+  braid_value v = {{0, 0}, text, length};
+  return v;
+}
+static inline braid_value braid_text(const char *text) {
+  size_t length = 0;
+  while (text && text[length]) length++;
+  return braid_text_of(text ? text : "", length);
+}
+/* Publishes an event, with values for all its fields in their order. Values are copied. Other functions may take the
+ * event: their handlers run when the present call is over, and before the packet goes on. */
+static inline int32_t braid_publish(braid_host *h, braid_event event, const braid_value *values, size_t count) {
+  return h->api->publish(h, event, values, count);
 }
 
 /* Shows an entry of a table of the function's state. */

@@ -1,13 +1,15 @@
 //! Native functions in chains: a model whose packet program calls the function and does what its
 //! verdict says.
 
-use crate::{Config, Description, Entry, Failed, Instance, Log, Value, Verdict};
+use crate::{
+    Config, Description, Entry, Failed, Instance, Log, Output, Publication, Value, Verdict,
+};
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
-use braid_ir::engine::{Event, EventValue, Fault, StateEntry};
+use braid_ir::engine::{Content, Event, EventValue, Fault, StateEntry};
 use braid_ir::model::{
-    Block, BlockId, CmpOp, Dest, Kind, Model, Op, ParamDecl, PortId, Program, ReasonId, RowDecl,
-    RowId, Target, Term, Ty, ValueId, Word,
+    Block, BlockId, CmpOp, Dest, EventId, Kind, Model, Op, ParamDecl, PortId, Program, ROOT_EVENT,
+    ReasonId, RowDecl, RowId, Target, Term, Ty, ValueId, Word,
 };
 use braid_ir::native::{Native, OnFailure, Profile, Reference};
 use braid_ir::snapshot::{FunctionState, ImportError};
@@ -48,7 +50,7 @@ pub fn model(
         params,
         state: Vec::new(),
         queues: Vec::new(),
-        events: Vec::new(),
+        events: definition.declared.events.clone(),
         tags: Vec::new(),
         rows: vec![row("body"), row("fault")],
         reasons: definition.reasons.clone(),
@@ -216,15 +218,32 @@ pub fn resume<'a>(
     Ok(())
 }
 
-/// The event for a message of a function.
+/// The event that a function publishes. If the function declares its type, handlers may take it:
+/// they get the number of the type and the fields, in which texts are 0.
 #[must_use]
-pub fn event(node: u16, log: Log) -> Event {
+#[expect(clippy::indexing_slicing, reason = "instances check the numbers of event types")]
+pub fn event(node: u16, model: &Model, output: Output) -> (Event, Option<(EventId, Vec<Word>)>) {
+    let Publication { time_ns, event, values } = match output {
+        Output::Log(log) => return (message(node, log), None),
+        Output::Event(published) => published,
+    };
+    let words = values.iter().map(|value| match value {
+        Content::Word(word) => *word,
+        Content::Str(_) => 0,
+    });
+    let taken = (EventId(event), words.collect());
+    let decl = &model.events[event as usize];
+    (Event::new(decl, (time_ns, node), values.into_iter()), Some(taken))
+}
+
+/// The event for a message of a function.
+fn message(node: u16, log: Log) -> Event {
     let text = |name: &str, text| (name.to_owned(), EventValue::Str(text));
     Event {
         time_ns: log.time_ns,
         node,
         name: "LOG".to_owned(),
-        ancestors: vec!["EVENT".to_owned()],
+        ancestors: vec![ROOT_EVENT.to_owned()],
         fields: vec![text("level", log.level), text("text", log.text)],
     }
 }

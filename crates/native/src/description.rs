@@ -1,7 +1,7 @@
 //! What a function says of itself.
 
 use crate::flows::Limits;
-use braid_ir::native::Profile;
+use braid_ir::native::{Declared, Profile};
 use serde::{Deserialize, Serialize};
 
 /// A function's description of itself.
@@ -17,6 +17,8 @@ pub struct Description {
     pub ports: Vec<String>,
     /// The declared action profile.
     pub profile: Option<Profile>,
+    /// What else it declares.
+    pub declared: Declared,
     /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
     /// The limits of its flows, unless the configuration has others.

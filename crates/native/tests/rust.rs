@@ -3,8 +3,8 @@
 mod support;
 
 use braid_native::{
-    Action, Checks, Dump, Flow, Full, Function, Host, Info, Instance, Kind, PacketRef, Payload,
-    RawNf, Scope, Verdict, register,
+    Action, Checks, Content, Dump, Event, Flow, Full, Function, Host, Info, Instance, Kind, Output,
+    PacketRef, Payload, Publication, RawNf, Scope, Verdict, register,
 };
 use braid_packet::Field;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,5 +143,47 @@ fn state_function_gets_what_its_class_says() {
     assert_eq!(
         problems(&it),
         ["wrong use: a state function reads the payload that it says it ignores (its packet 2)"]
+    );
+}
+
+/// Publishes each packet's source port.
+struct Herald {
+    seen: Event,
+}
+
+impl Function for Herald {
+    const INFO: Info = Info { events: c"SEEN { port: port, why: string }", ..Info::new(c"tells") };
+    type Flow = ();
+
+    fn new(host: &mut Host<'_>) -> Result<Self, String> {
+        assert_eq!(host.event("UNSEEN"), Err(-1));
+        Ok(Self { seen: host.event("SEEN").map_err(|code| code.to_string())? })
+    }
+
+    fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        let port = packet.get(Field::L4Sport).unwrap_or(0);
+        let host = packet.host();
+        let told = host.publish(self.seen, &[Content::Word(port), Content::Str("a port".into())]);
+        assert_eq!((told, host.publish(self.seen, &[])), (Ok(()), Err(-2)));
+        Verdict::Forward
+    }
+}
+
+static HERALD: RawNf = RawNf::of::<Herald>();
+
+#[test]
+fn function_in_rust_publishes_events() {
+    register("heralds", "herald", &HERALD);
+    let wanted = reference("heralds", "herald", Checks::default());
+    let mut it = Instance::new(&wanted, "it", Vec::new()).expect("an instance");
+    it.packet(&mut udp(7), 5).expect("a verdict");
+    let values = vec![Content::Word(7), Content::Str("a port".to_owned())];
+    assert_eq!(it.take_outputs(), [Output::Event(Publication { time_ns: 5, event: 0, values })]);
+    assert_eq!(
+        problems(&it),
+        [
+            "wrong use: asks for an event type `UNSEEN`, which there is none",
+            "wrong use: publishes SEEN with 0 values; it has 2 fields (its packet 1)"
+        ]
     );
 }

@@ -236,7 +236,7 @@ pub(super) fn publish(run: &mut Run<'_>, model: &Model, event: EventId, args: &[
 
 /// Runs the handlers for an event with these fields, in the order of their functions. Each of them
 /// runs to its end, with the handlers of the events that it publishes, before the next one starts.
-fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
+pub(super) fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
     for Subscriber { node, handler } in env.others.takers(env.node, event) {
         // Events do not go round in circles, so the function is not at work.
         let Some((instance, others)) = env.others.again().take(node) else { continue };

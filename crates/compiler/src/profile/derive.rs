@@ -291,6 +291,7 @@ impl Walk<'_> {
         self.profile.origin = Some(if declares { "declared" } else { "assumed" });
         self.profile.faults.insert("native");
         self.profile.events.insert("LOG".to_owned());
+        self.profile.events.extend(self.model.events.iter().map(|event| event.name.clone()));
         self.profile.acts_on_time = true;
         let (name, per) = ("native".to_owned(), "flow".to_owned());
         let used = StateUse { name, per, reads: true, writes: true, renews: true, on_time: true };

@@ -19,10 +19,11 @@ pub use worker::{Confine, Phase};
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::host::{Log, MOST_LOGS};
 use crate::load_error::LoadError;
+use crate::output::{self, Output};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
+use braid_ir::model::EventDecl;
 use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
 use braid_packet::Packet;
 use call::{Call, Op};
@@ -62,12 +63,14 @@ pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>
 const MOST: usize = 4096;
 
 /// What a function may do, as it was declared when the chain was checked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub(crate) profile: Profile,
     /// The number of its reasons, and of its ports beside left and right.
     pub(crate) reasons: u32,
     pub(crate) ports: u32,
+    /// The types of its events.
+    pub(crate) events: Vec<EventDecl>,
 }
 
 /// An instance in a process of its own.
@@ -84,7 +87,7 @@ pub(crate) struct Isolated {
     /// Whether a packet has come.
     started: bool,
     now: u64,
-    has_logs: bool,
+    has_outputs: bool,
 }
 
 impl Isolated {
@@ -116,7 +119,7 @@ impl Isolated {
             keep: 0,
             started: false,
             now: 0,
-            has_logs: false,
+            has_outputs: false,
         })
     }
 
@@ -151,7 +154,7 @@ impl Isolated {
         let result = match grant.give(packet, call, link) {
             Ok(reply) if reply.fits => {
                 self.wake = reply.wake;
-                self.has_logs |= reply.has_logs;
+                self.has_outputs |= reply.has_outputs;
                 match self.checked(reply.verdict) {
                     None if reply.has_verdict => {
                         Err(Problem::Misuse("gives a verdict that it does not have".to_owned()))
@@ -208,7 +211,7 @@ impl Isolated {
         match link.call(&Call::new(Op::Advance, now)) {
             Ok(reply) => {
                 self.wake = reply.wake;
-                self.has_logs |= reply.has_logs;
+                self.has_outputs |= reply.has_outputs;
             }
             Err(lost) => process.lost(self.now, &lost),
         }
@@ -236,7 +239,7 @@ impl Isolated {
             *old = value;
         }
         // Whatever the function does with the change may be due, and may have messages.
-        (self.wake, self.has_logs) = (0, true);
+        (self.wake, self.has_outputs) = (0, true);
         Ok(())
     }
 
@@ -245,18 +248,24 @@ impl Isolated {
         self.config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    pub(crate) fn has_logs(&self) -> bool {
-        self.has_logs || !self.process.borrow().logs.is_empty()
+    pub(crate) fn has_outputs(&self) -> bool {
+        self.has_outputs || !self.process.borrow().outputs.is_empty()
     }
 
-    pub(crate) fn take_logs(&mut self) -> Vec<Log> {
-        let mut logs = std::mem::take(&mut self.process.get_mut().logs);
-        if std::mem::take(&mut self.has_logs)
-            && let Some((Answer::Logs(more), _)) = self.ask(&Request::Logs, &[])
+    /// The outputs since the last call. The process may say anything, so they are checked.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
+        let mut outputs = std::mem::take(&mut self.process.get_mut().outputs);
+        if std::mem::take(&mut self.has_outputs)
+            && let Some((Answer::Outputs(more), _)) = self.ask(&Request::Outputs, &[])
         {
-            logs.extend(more.into_iter().take(MOST_LOGS));
+            for output in more.into_iter().take(output::MOST) {
+                match output.check(&self.declared.events) {
+                    Ok(()) => outputs.push(output),
+                    Err(wrong) => self.process.get_mut().problem(Problem::Misuse(wrong)),
+                }
+            }
         }
-        logs
+        outputs
     }
 
     /// The state that the function shows; nothing while its process is not there.

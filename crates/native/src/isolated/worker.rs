@@ -84,7 +84,7 @@ impl Worker<'_> {
         }
         if let Some(instance) = &self.instance {
             reply.wake = instance.wake();
-            reply.has_logs = instance.has_logs();
+            reply.has_outputs = instance.has_outputs();
         }
         Ok(Some(reply))
     }
@@ -129,7 +129,7 @@ impl Worker<'_> {
             (Request::Problems, Some(instance)) => Answer::Problems(instance.problems()),
             (Request::Observed, Some(instance)) => Answer::Observed(instance.observed()),
             (Request::TimersSkipped, Some(instance)) => Answer::Count(instance.timers_skipped()),
-            (Request::Logs, Some(instance)) => Answer::Logs(instance.take_logs()),
+            (Request::Outputs, Some(instance)) => Answer::Outputs(instance.take_outputs()),
             (Request::Change { name, value }, Some(instance)) => {
                 Answer::Done(instance.change(&name, value))
             }

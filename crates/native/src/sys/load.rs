@@ -4,7 +4,7 @@ use super::abi::{ABI, RawNf, RawProfile};
 use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
-use braid_ir::native::Profile;
+use braid_ir::native::{Declared, Profile};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
@@ -118,15 +118,18 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     // constants.
     let (about, reasons, ports, profile) =
         unsafe { (text(raw.about), text(raw.reasons), text(raw.ports), raw.profile.as_ref()) };
-    let profile = profile.map(declared).transpose();
-    let profile =
-        profile.map_err(|why| LoadError::Profile { label: label.clone(), why: why.to_string() })?;
+    // SAFETY: as above.
+    let events = unsafe { text(raw.events) };
+    let wrong = |why| LoadError::Declared { label: label.clone(), why };
+    let profile = profile.map(declared).transpose().map_err(|why| wrong(why.to_string()))?;
+    let declared = Declared::parse(&events).map_err(wrong)?;
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let description = Description {
         about,
         reasons: lines(reasons),
         ports: lines(ports),
         profile,
+        declared,
         per_biflow: raw.flow_scope == 1,
         limits: Limits {
             capacity: if raw.flow_capacity == 0 { FLOWS } else { raw.flow_capacity },

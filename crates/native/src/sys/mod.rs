@@ -6,9 +6,14 @@ mod api;
 mod call;
 mod crash;
 mod fork;
+mod gate;
 pub mod guest;
+pub mod guest_outputs;
+mod handles;
+pub mod info;
 mod load;
 mod operator;
+mod outputs;
 mod shared;
 mod shims;
 

@@ -40,6 +40,7 @@ impl RawNf {
             dump: Some(dump::<T>),
             save: Some(save::<T>),
             restore: Some(restore::<T>),
+            events: info.events.as_ptr(),
         }
     }
 }

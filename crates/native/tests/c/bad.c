@@ -1,5 +1,6 @@
 /* Functions that use the interface wrongly. Each name says how. */
 #include <braid_nf.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 static int32_t forward(void *self, braid_packet *p) { return BRAID_FORWARD; }
@@ -87,3 +88,52 @@ BRAID_NF(crash, .packet = crash);
 
 static int32_t aborts(void *self, braid_packet *p) { abort(); }
 BRAID_NF(aborts, .packet = aborts);
+
+/* Publishes events wrongly, and says in counters what the calls returned. */
+static void returned(braid_host *h, const char *what, int32_t status) {
+  braid_count(h, braid_counter(h, what), (uint64_t)-(int64_t)status);
+}
+static int32_t loud(void *self, braid_packet *p) {
+  braid_host *h = p->host;
+  braid_value one[2] = {braid_number(1), braid_text("x")};
+  braid_event event = braid_event_named(h, "SCAN");
+  returned(h, "unknown", braid_event_named(h, "SCANS"));
+  returned(h, "unknown handle", braid_publish(h, event + 1, one, 2));
+  returned(h, "negative handle", braid_publish(h, -1, one, 2));
+  returned(h, "too few", braid_publish(h, event, one, 1));
+  returned(h, "nowhere", braid_publish(h, event, NULL, 2));
+  one[0] = braid_number(256);
+  returned(h, "too large", braid_publish(h, event, one, 2));
+  one[0] = braid_text("x");
+  returned(h, "a text", braid_publish(h, event, one, 2));
+  one[0] = one[1] = braid_number(1);
+  returned(h, "no text", braid_publish(h, event, one, 2));
+  one[1] = braid_text_of(calloc(1, 5000), 5000);
+  returned(h, "long text", braid_publish(h, event, one, 2));
+  free((void *)one[1].text);
+  one[1] = braid_text("");
+  for (int at = 0; at < 1024; at++) returned(h, "good", braid_publish(h, event, one, 2));
+  returned(h, "too many", braid_publish(h, event, one, 2));
+  return BRAID_FORWARD;
+}
+BRAID_NF(loud, .packet = loud, .events = "SCAN { risk: u8, who: string }");
+BRAID_NF(mute, .packet = forward, .events = "SCAN { risk: u8, who: string");
+
+/* Calls Braid from another thread. */
+static braid_host *of_thread;
+static void *other_thread(void *p) {
+  braid_value value = braid_number(1);
+  uint64_t number = 0;
+  int32_t status = braid_publish(of_thread, 0, &value, 1);
+  if (braid_get(p, 0, &number) != BRAID_MISUSE || braid_flow_id(p) || braid_bytes(p, NULL)) status = 0;
+  return (void *)(intptr_t)status;
+}
+static int32_t threaded(void *self, braid_packet *p) {
+  pthread_t thread;
+  void *status = NULL;
+  of_thread = p->host;
+  if (pthread_create(&thread, NULL, other_thread, p) != 0) return BRAID_FAILED;
+  pthread_join(thread, &status);
+  return (intptr_t)status == BRAID_MISUSE ? BRAID_FORWARD : BRAID_DROP(0);
+}
+BRAID_NF(threaded, .packet = threaded, .reasons = "a wrong status", .events = "A { a: u8 }");

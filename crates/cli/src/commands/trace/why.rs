@@ -241,6 +241,7 @@ fn no_recording(why: NoRecording) -> &'static str {
     match why {
         NoRecording::Absent => "is not there",
         NoRecording::Checked => "is isolated or checked, and so runs on each packet",
+        NoRecording::Taken => "publishes events that functions take, and so runs on each packet",
         NoRecording::Due => "has due work",
         NoRecording::Stack => "follows the connection in a TCP stack",
         NoRecording::Twice => "has the packet twice",

@@ -1,0 +1,76 @@
+/* Functions that publish events. */
+#include <braid_nf.h>
+
+struct flow { uint64_t packets; };
+
+static braid_field inet_src;
+static braid_event scan, many, tick;
+
+static int32_t create(braid_host *host, void **self) {
+  (void)self;
+  inet_src = braid_field_named(host, "inet.src");
+  scan = braid_event_named(host, "SCAN");
+  many = braid_event_named(host, "MANY");
+  tick = braid_event_named(host, "TICK");
+  return 0;
+}
+
+/* Publishes an event for every third packet of a flow, and another one for every fourth. */
+static void count(void *self, braid_packet *p, void *arg) {
+  struct flow *flow = braid_flow_state(p);
+  braid_value values[3];
+  braid_wide src = {0, 0};
+  (void)self, (void)arg;
+  if (!flow) return;
+  braid_get_wide(p, inet_src, &src);
+  values[0] = braid_number_wide(src);
+  values[1] = braid_number(++flow->packets);
+  values[2] = braid_text("many \"packets\"");
+  if (flow->packets % 3 == 0) braid_publish(p->host, scan, values, 1);
+  if (flow->packets % 4 == 0) {
+    braid_publish(p->host, many, values, 3);
+    braid_log(p->host, "info", "many");
+  }
+}
+
+static int32_t herald(void *self, braid_packet *p) {
+  struct flow *flow = braid_flow_state(p);
+  if (!flow) return BRAID_FORWARD;
+  if (flow->packets == 0) {
+    braid_add_header_action(p->host, braid_flow_id(p), braid_forward());
+    braid_add_state_function(p->host, braid_flow_id(p), count, BRAID_IGNORE, NULL);
+  }
+  count(self, p, NULL);
+  return BRAID_FORWARD;
+}
+
+#define EVENTS                                                      \
+  "SCAN { src: addr }\n"                                            \
+  "MANY extends SCAN { packets: u32, why: string }\n"               \
+  "TICK extends EVENT { now: time }"
+
+static const braid_profile reads = {"inet.src", "", 0, 0};
+BRAID_NF(herald, .packet = herald, .create = create, .flow_bytes = sizeof(struct flow), .events = EVENTS,
+         .profile = &reads);
+
+/* Publishes an event every second, and for each flow that ends. */
+static void ticks(void *self, braid_host *host, void *arg) {
+  braid_value now = braid_number(braid_now(host));
+  (void)self, (void)arg;
+  braid_publish(host, tick, &now, 1);
+}
+static int32_t create_clock(braid_host *host, void **self) {
+  int32_t result = create(host, self);
+  return result ? result : braid_every(host, 1000000000, ticks, NULL);
+}
+static void ended(void *self, braid_host *host, braid_flow flow, void *memory) {
+  (void)flow, (void)memory;
+  ticks(self, host, NULL);
+}
+static int32_t clock_packet(void *self, braid_packet *p) {
+  (void)self;
+  braid_flow_id(p);
+  return BRAID_FORWARD;
+}
+BRAID_NF(ticker, .packet = clock_packet, .create = create_clock, .flow_end = ended, .flow_idle_ns = 700000000,
+         .events = EVENTS, .profile = &reads);

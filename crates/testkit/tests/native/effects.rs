@@ -1,0 +1,149 @@
+//! Tests what native functions do besides their verdicts: they publish events.
+
+use super::isolated::isolated;
+use super::*;
+use braid_ir::engine::EventValue;
+
+/// Functions of the language that publish events and take those of others.
+const MODELS: &str = r#"
+event SCAN extends EVENT { src: addr }
+event MANY extends SCAN { packets: u32, why: string }
+event TICK extends EVENT { now: time }
+event SEEN extends EVENT { src: addr }
+
+nf teller() {
+  match { tcp.flags & 0x02 == 0x02 => { emit SEEN { src: inet.src }; output; } else => output; }
+}
+
+nf wall() {
+  state blocked: u32 per (addr) = 0, hard 2 s, full evict_oldest;
+  state ticks: u32 global = 0;
+  on SCAN { blocked[event.src] = blocked[event.src] + 1; emit SEEN { src: event.src }; }
+  on TICK { ticks += 1; }
+  match {
+    has inet and blocked[inet.src] > 2 => drop "blocked";
+    ticks > 1000 => drop "late";
+    else => output;
+  }
+}
+"#;
+
+/// A chain with the functions of `effects.c` between those of the language.
+fn chain(path: &str) -> Chain {
+    let library = library("crates/testkit/tests/native/effects.c");
+    compile(&format!(
+        r#"{MODELS}
+        native nf herald(flows: u32 = 100, idle: duration = 9 s) from "{library}";
+        native nf ticker(flows: u32 = 20) from "{library}";
+        chain c {{ {INTERFACES} path lan <-> {path} <-> wan; }}"#
+    ))
+}
+
+/// Chains in which native functions publish events.
+pub fn chains() -> Vec<Chain> {
+    [
+        "teller() <-> herald() <-> monitor()",
+        "herald() <-> wall()",
+        "wall() <-> herald() <-> teller() <-> ticker()",
+        "monitor() <-> ticker() <-> herald() <-> wall()",
+    ]
+    .map(chain)
+    .into()
+}
+
+#[test]
+fn engines_publish_the_same_events() {
+    for (at, chain) in chains().into_iter().enumerate() {
+        for seed in braid_cases::seeds(3) {
+            let (stimuli, expected) = recorded(&chain, seed, STIMULI);
+            let apart = isolated(chain.clone());
+            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.has_machine_code()) {
+                for chain in [&chain, &apart] {
+                    let found = engine.check(chain, &stimuli, &expected);
+                    assert!(found.is_ok(), "{at}, seed {seed}: {}", found.unwrap_err());
+                }
+            }
+        }
+    }
+}
+
+/// The events of one run in the reference engine, by name.
+fn events(chain: &Chain) -> BTreeMap<String, Vec<Event>> {
+    let mut events: BTreeMap<String, Vec<Event>> = BTreeMap::new();
+    for output in recorded(chain, 1, STIMULI).1.outputs.into_iter().flatten() {
+        if let Output::Event(event) = output {
+            events.entry(event.name.clone()).or_default().push(event);
+        }
+    }
+    events
+}
+
+#[test]
+fn events_have_their_types_and_reach_handlers() {
+    let found = events(&chain("herald() <-> wall()"));
+    assert!(found["SCAN"].len() > 10 && found["LOG"].len() > 10, "{found:?}");
+    let many = &found["MANY"][0];
+    assert_eq!(many.ancestors, ["SCAN", "EVENT"]);
+    let why = EventValue::Str("many \"packets\"".to_owned());
+    assert_eq!(
+        many.fields[1..],
+        [
+            ("packets".to_owned(), EventValue::Scalar(braid_ir::model::Kind::Uint, 4)),
+            ("why".to_owned(), why)
+        ]
+    );
+    assert_eq!(found["SEEN"].len(), found["SCAN"].len() + found["MANY"].len());
+    assert_eq!(found["LOG"].len(), found["MANY"].len());
+    let ticks = events(&chain("monitor() <-> ticker() <-> herald() <-> wall()"));
+    assert!(ticks["TICK"].len() > 3);
+}
+
+#[test]
+fn records_publish_what_state_functions_publish() {
+    for (path, least) in [("monitor() <-> herald()", 20), ("herald() <-> wall()", 0)] {
+        let chain = chain(path);
+        let (stimuli, expected) = recorded(&chain, 2, STIMULI);
+        let engine = ENGINES.iter().find(|engine| engine.has_records()).expect("one");
+        let mut fused = engine.compiled(&chain);
+        assert!(engine.difference_of(&mut fused, &stimuli, &expected).is_none());
+        let hits = fused.flows().map_or(0, |flows| flows.hits);
+        assert!(hits >= least && (least > 0 || hits == 0), "{path}: {hits} hits");
+    }
+    let (found, _) = paths(&chain("herald() <-> wall()"), &["udp 10.0.0.1:1 > 192.0.2.1:53"; 4]);
+    let Some(Reason::Impossible(Obstacle::Path(stopped))) = found[2].why else { panic!() };
+    assert_eq!(stopped, Stopped::Function(0, NoRecording::Taken));
+}
+
+#[test]
+fn functions_publish_what_they_recorded() {
+    for chain in chains() {
+        let chain = checked(chain);
+        let mut engine = harness::reference(&chain);
+        for stimulus in recorded(&chain, 3, STIMULI).0 {
+            step(engine.as_mut(), &stimulus);
+        }
+        let problems = engine.problems();
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}
+
+#[test]
+fn event_types_of_the_library_must_be_those_of_the_program() {
+    let library = library("crates/testkit/tests/native/effects.c");
+    let wrong = |declared: &str| {
+        let source = format!(
+            r#"{declared}
+            native nf herald() from "{library}";
+            nf taker() {{ on SCAN {{ }} output; }}
+            chain c {{ path herald() <-> taker(); }}"#
+        );
+        harness::compile(&source, &files(), Form::AsWritten).err()
+    };
+    assert_eq!(wrong("event SCAN extends EVENT { src: addr }"), None);
+    let told = wrong("event SCAN extends EVENT { src: ip4 }").expect("errors");
+    assert!(
+        told.contains("`herald` and this program declare the event SCAN differently"),
+        "{told}"
+    );
+    assert!(told.contains("declare `event SCAN extends EVENT { src: addr }`"), "{told}");
+}
