@@ -40,6 +40,11 @@ pub(crate) fn ask(
     if !record.is_for_side(backward) {
         return Err(NoRecording::OtherSide);
     }
+    // State functions run before the packet gets the tags.
+    let has_tags = !(model.tags.is_empty() || findings.path.effects.tags.is_empty());
+    if has_tags && !record.state.is_empty() {
+        return Err(NoRecording::Tags);
+    }
     let payload = record.payload();
     if payload == Payload::Write {
         return Err(NoRecording::WritesPayload);
@@ -127,6 +132,9 @@ fn apply(
             HeaderAction::Drop(reason) => return Ok(Verdict::Drop(*reason)),
             HeaderAction::Output(_) if !may.redirects => return Err(NEVER),
             HeaderAction::Output(port) => verdict = Verdict::Port(*port),
+            HeaderAction::Tag(name, value) => {
+                findings.path.effects.set_tag(name.clone(), *value);
+            }
             HeaderAction::Modify(field, _) if !may.may_write(*field) => return Err(NEVER),
             HeaderAction::Modify(..) if !findings.path.effects.splices.is_empty() => {
                 return Err(NoRecording::ChangesMoved);

@@ -91,6 +91,8 @@ pub enum NoRecording {
     Undeclared,
     /// It has recorded a change that depends on more than the key.
     NotKey,
+    /// Its state functions may read tags that the record sets.
+    Tags,
     /// It writes the payload.
     WritesPayload,
     /// It needs a payload that the capture has cut.

@@ -170,7 +170,7 @@ pub struct QueueDecl {
 }
 
 /// A tag.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagDecl {
     /// Its name. The functions of a chain share tags by name.
     pub name: String,

@@ -3,12 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-mod declared;
 mod fields;
 mod problem;
 mod profile;
 
-pub use declared::Declared;
 pub use fields::{FieldSet, names_of};
 pub use problem::{Noted, Problem, Problems};
 pub use profile::{Profile, UnknownName, may};

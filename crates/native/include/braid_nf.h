@@ -32,6 +32,8 @@ typedef int32_t braid_field;
 typedef int32_t braid_header;
 /* A type of events that the function declares, from braid_event_named. */
 typedef int32_t braid_event;
+/* A tag that the function declares, from braid_tag_named. */
+typedef int32_t braid_tag;
 /* A number of up to 128 bits. */
 typedef struct braid_wide {
   uint64_t low, high;
@@ -65,12 +67,12 @@ typedef void (*braid_timer)(void *self, braid_host *, void *arg);
 /* An action on the header of each packet of a flow. */
 typedef struct braid_action {
   uint32_t kind;
-  int32_t number;       /* reason, port or field */
-  braid_wide value;     /* of the field */
+  int32_t number;       /* reason, port, field or tag */
+  braid_wide value;     /* of the field or tag */
   size_t at, length;    /* where to insert or remove bytes, from the packet's start, and how many */
   const uint8_t *bytes; /* copied by the call that takes the action */
 } braid_action;
-enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT };
+enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT, BRAID_A_TAG };
 
 /* A guard: when `condition` returns a value other than 0, `action` (if not NULL) replaces the record's header
  * actions (state functions stay), and `update` (if not NULL) records again. With neither, the record ends. */
@@ -135,6 +137,9 @@ typedef struct braid_api {
   void (*save_bytes)(braid_saved *, const uint8_t *, size_t);
   braid_event (*event_named)(braid_host *, const char *);
   int32_t (*publish)(braid_host *, braid_event, const braid_value *, size_t);
+  braid_tag (*tag_named)(braid_host *, const char *);
+  int32_t (*get_tag)(braid_packet *, braid_tag, braid_wide *);
+  int32_t (*set_tag)(braid_packet *, braid_tag, const braid_wide *);
 } braid_api;
 
 struct braid_host {
@@ -195,6 +200,9 @@ typedef struct braid_nf {
    * front of it, and has the fields of that type first: "SCAN { src: ip4 } PORT_SCAN extends SCAN { ports: u32 }". If
    * the chain file or another function declares a type of the same name, it must have the same fields. */
   const char *events;
+  /* The tags that the function reads or sets, with their types: "colour: u8 mark: u16". Functions that declare a tag of
+   * the same name share the tag. */
+  const char *tags;
 } braid_nf;
 
 #if defined(_WIN32)
@@ -367,6 +375,29 @@ static inline braid_value braid_text(const char *text) {
  * event: their handlers run when the present call is over, and before the packet goes on. */
 static inline int32_t braid_publish(braid_host *h, braid_event event, const braid_value *values, size_t count) {
   return h->api->publish(h, event, values, count);
+}
+
+/* Tags: values that travel with the packet through the chain. A tag is 0 until a function sets it. */
+
+/* The declared tag with this name; BRAID_ABSENT if the function declares none. */
+static inline braid_tag braid_tag_named(braid_host *h, const char *name) { return h->api->tag_named(h, name); }
+static inline int32_t braid_get_tag(braid_packet *p, braid_tag tag, uint64_t *value) {
+  braid_wide wide = {0, 0};
+  int32_t result = p->api->get_tag(p, tag, &wide);
+  if (result == BRAID_OK) *value = wide.low;
+  return result;
+}
+static inline int32_t braid_get_tag_wide(braid_packet *p, braid_tag tag, braid_wide *value) { return p->api->get_tag(p, tag, value); }
+/* Sets a tag. A state function cannot do that; braid_mark is for records. */
+static inline int32_t braid_set_tag(braid_packet *p, braid_tag tag, uint64_t value) {
+  braid_wide wide = {value, 0};
+  return p->api->set_tag(p, tag, &wide);
+}
+static inline int32_t braid_set_tag_wide(braid_packet *p, braid_tag tag, const braid_wide *value) { return p->api->set_tag(p, tag, value); }
+/* A header action that sets a tag. */
+static inline braid_action braid_mark(braid_tag tag, uint64_t value) {
+  braid_action a = {BRAID_A_TAG, tag, {value, 0}, 0, 0, NULL};
+  return a;
 }
 
 /* Shows an entry of a table of the function's state. */

@@ -51,7 +51,7 @@ pub fn model(
         state: Vec::new(),
         queues: Vec::new(),
         events: definition.declared.events.clone(),
-        tags: Vec::new(),
+        tags: definition.declared.tags.clone(),
         rows: vec![row("body"), row("fault")],
         reasons: definition.reasons.clone(),
         packet: Program::default(),

@@ -1,7 +1,8 @@
 //! What a function says of itself.
 
 use crate::flows::Limits;
-use braid_ir::native::{Declared, Profile};
+use braid_ir::native::Profile;
+use braid_ir::text::Declared;
 use serde::{Deserialize, Serialize};
 
 /// A function's description of itself.

@@ -6,7 +6,7 @@ use crate::flows::{Flow, Flows, Found};
 use crate::output::Output;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
-use braid_ir::model::EventDecl;
+use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Checks, Problem, Problems, Profile};
 use braid_packet::{FlowKey, HEADERS, Header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -113,6 +113,8 @@ pub(crate) struct State {
     pub(crate) ports: u32,
     /// The types of the events that the function publishes.
     pub(crate) events: Vec<EventDecl>,
+    /// The tags that the function reads or sets.
+    pub(crate) tags: Vec<TagDecl>,
 }
 
 impl State {
@@ -150,6 +152,7 @@ impl State {
             reasons: 0,
             ports: 0,
             events: Vec::new(),
+            tags: Vec::new(),
         }
     }
 

@@ -59,6 +59,7 @@ impl Instance {
             // Beside left and right.
             ports: count(model.ports.len().saturating_sub(2)),
             events: model.events.clone(),
+            tags: model.tags.clone(),
         };
         let isolated = Isolated::new(&native.reference, on_failure, declared, node, config)?;
         Ok(Self(Apart(Box::new(isolated))))

@@ -46,7 +46,7 @@ pub use library::{find, is_path, operator, register};
 pub use load_error::LoadError;
 pub use output::{Log, Output, Publication};
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
-pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef};
+pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag};
 pub use sys::guest_outputs::Event;
 pub use sys::info::{Full, Info, ProfileInfo, Scope};
 pub use sys::{Definition, MAX_ARGS, RawNf};

@@ -9,6 +9,7 @@ use crate::saved;
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, FLOWS, IDLE, Value, number};
 use crate::verdict::{FAILED, Failed, PANICKED, Verdict};
+use braid_ir::model::TagDecl;
 use braid_ir::native::{Checks, Noted, Problem, Profile};
 use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
@@ -46,6 +47,7 @@ impl Local {
         state.declared = definition.description.profile;
         state.checks = checks;
         state.events.clone_from(&definition.description.declared.events);
+        state.tags.clone_from(&definition.description.declared.tags);
         let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
         (state.reasons, state.ports) =
             (count(&definition.description.reasons), count(&definition.description.ports));
@@ -208,15 +210,32 @@ impl Local {
                 said(verdict)
             )),
             (_, Err(_) | Ok(Verdict::Drop(_) | Verdict::Consume)) => None,
-            _ => diff_fields(by_record, packet).first().map(|difference| {
-                let Difference { what, a, b } = difference;
-                format!("{what} is {a} by the record and {b} in fact")
-            }),
+            _ => {
+                let differs = diff_fields(by_record, packet).into_iter().next();
+                let differs = differs.or_else(|| self.tag_differs(by_record, packet));
+                differs.map(|Difference { what, a, b }| {
+                    format!("{what} is {a} by the record and {b} in fact")
+                })
+            }
         };
         let state = self.bound.state_mut();
         if let Some(wrong) = wrong {
             state.problems.add(Problem::Record(wrong), state.packets);
         }
+    }
+
+    /// The first of the function's tags that differs between two packets.
+    fn tag_differs(&self, one: &Packet, other: &Packet) -> Option<Difference> {
+        self.tags().iter().find_map(|tag| {
+            let [a, b] = [one, other].map(|packet| packet.tags.value(&tag.name));
+            let what = format!("the tag {}", tag.name);
+            (a != b).then(|| Difference { what, a: a.to_string(), b: b.to_string() })
+        })
+    }
+
+    /// The tags that the function reads or sets.
+    pub(crate) fn tags(&self) -> &[TagDecl] {
+        &self.bound.state().tags
     }
 
     /// The first difference between the states of the two instances.

@@ -22,6 +22,12 @@ fn logs(instance: &mut Instance) -> Vec<Log> {
     instance.take_outputs().into_iter().filter_map(log).collect()
 }
 
+/// The counters of an instance.
+fn counters(instance: &Instance) -> Vec<(String, u128)> {
+    let counters = instance.report().into_iter().filter(|entry| entry.table == "counters");
+    counters.map(|entry| (entry.values[0].0.clone(), entry.values[0].2)).collect()
+}
+
 #[test]
 fn function_keeps_state_records_and_counts() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -197,6 +203,10 @@ fn library_that_does_not_fit_is_told() {
     );
     assert_eq!(why(&bad, "mute"), "mute of bad.so: in its events, line 1, column 29: expected `,`");
     assert_eq!(
+        why(&bad, "untyped"),
+        "untyped of bad.so: in its tags, line 1, column 7: expected `:`"
+    );
+    assert_eq!(
         why(&bad, "absent"),
         "the library bad.so has no function of this name: it lacks the symbol `braid_nf_absent`"
     );
@@ -236,9 +246,8 @@ fn events_that_do_not_fit_are_refused_and_told() {
     let mut loud = instance(&bad, "loud", &[], Checks::default());
     assert_eq!(loud.packet(&mut udp(1), 0), Ok(Verdict::Forward));
     let (absent, misuse, full) = (1, 2, 3);
-    let counters = loud.report().into_iter().filter(|entry| entry.table == "counters");
-    let counters: Vec<_> = counters.map(|entry| entry.values[0].clone()).collect();
-    let counters: Vec<_> = counters.iter().map(|(name, _, count)| (&**name, *count)).collect();
+    let counters = counters(&loud);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
     let expected = [
         ("unknown", absent),
         ("unknown handle", misuse),
@@ -267,6 +276,55 @@ fn events_that_do_not_fit_are_refused_and_told() {
     ];
     assert_eq!(problems(&loud), expected);
     assert_eq!(loud.take_outputs().len(), 1024);
+}
+
+#[test]
+fn tags_that_do_not_fit_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut painter = instance(&bad, "painter", &[], Checks::default());
+    let mut packet = udp(1);
+    assert_eq!(painter.packet(&mut packet, 0), Ok(Verdict::Forward));
+    assert_eq!(packet.tags.value("colour"), 255);
+    let mut by_record = udp(1);
+    assert_eq!(painter.replay(&mut by_record, 0), Some(Verdict::Forward));
+    assert_eq!(by_record.tags.value("colour"), 255);
+    let counters = counters(&painter);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
+    let expected = [
+        ("unknown", 1),
+        ("unknown handle", 2),
+        ("negative handle", 2),
+        ("too large", 2),
+        ("mark too large", 2),
+        ("mark unknown", 2),
+        ("mark", 0),
+        ("good", 0),
+        ("late", 2),
+    ];
+    assert_eq!(counters, expected);
+    let expected = [
+        "wrong use: asks for a tag `color`, which there is none (its packet 1)",
+        "wrong use: uses tag 1, which it does not declare (its packet 1)",
+        "wrong use: uses tag -1, which it does not declare (its packet 1)",
+        "wrong use: sets the tag colour to 256; it has 8 bits (its packet 1)",
+        "wrong use: records a header action that does not exist (its packet 1), 2 times",
+        "wrong use: a state function sets a tag (its packet 2)",
+    ];
+    assert_eq!(problems(&painter), expected);
+}
+
+#[test]
+fn function_that_sets_another_tag_than_it_recorded_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut dyer = instance(&bad, "dyer", &[], RECORDS);
+    for _ in 0..2 {
+        assert_eq!(dyer.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    }
+    let told = "does other than it recorded: the tag colour is 1 by the record and 2 in fact \
+                (its packet 2)";
+    assert_eq!(problems(&dyer), [told]);
 }
 
 #[test]

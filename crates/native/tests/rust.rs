@@ -4,7 +4,7 @@ mod support;
 
 use braid_native::{
     Action, Checks, Content, Dump, Event, Flow, Full, Function, Host, Info, Instance, Kind, Output,
-    PacketRef, Payload, Publication, RawNf, Scope, Verdict, register,
+    PacketRef, Payload, Publication, RawNf, Scope, Tag, Verdict, register,
 };
 use braid_packet::Field;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,18 +146,24 @@ fn state_function_gets_what_its_class_says() {
     );
 }
 
-/// Publishes each packet's source port.
+/// Publishes each packet's source port, and gives it as a tag, which it records.
 struct Herald {
     seen: Event,
+    from: Tag,
 }
 
 impl Function for Herald {
-    const INFO: Info = Info { events: c"SEEN { port: port, why: string }", ..Info::new(c"tells") };
+    const INFO: Info = Info {
+        events: c"SEEN { port: port, why: string }",
+        tags: c"from: port",
+        ..Info::new(c"tells")
+    };
     type Flow = ();
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
         assert_eq!(host.event("UNSEEN"), Err(-1));
-        Ok(Self { seen: host.event("SEEN").map_err(|code| code.to_string())? })
+        let (seen, from) = (host.event("SEEN"), host.tag("from"));
+        Ok(Self { seen: seen.expect("it declares it"), from: from.expect("it declares it") })
     }
 
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
@@ -165,6 +171,12 @@ impl Function for Herald {
         let host = packet.host();
         let told = host.publish(self.seen, &[Content::Word(port), Content::Str("a port".into())]);
         assert_eq!((told, host.publish(self.seen, &[])), (Ok(()), Err(-2)));
+        let before = packet.tag(self.from);
+        assert_eq!((before, packet.set_tag(self.from, port)), (0, Ok(())));
+        if let Some(flow) = packet.flow() {
+            let recorded = packet.host().add_header_action(flow, Action::Tag(self.from, port));
+            assert_eq!(recorded, Ok(()));
+        }
         Verdict::Forward
     }
 }
@@ -172,11 +184,16 @@ impl Function for Herald {
 static HERALD: RawNf = RawNf::of::<Herald>();
 
 #[test]
-fn function_in_rust_publishes_events() {
+fn function_in_rust_publishes_events_and_sets_tags() {
     register("heralds", "herald", &HERALD);
     let wanted = reference("heralds", "herald", Checks::default());
     let mut it = Instance::new(&wanted, "it", Vec::new()).expect("an instance");
-    it.packet(&mut udp(7), 5).expect("a verdict");
+    let mut packet = udp(7);
+    it.packet(&mut packet, 5).expect("a verdict");
+    assert_eq!(packet.tags.value("from"), 7);
+    let mut by_record = udp(7);
+    assert_eq!(it.replay(&mut by_record, 5), Some(Verdict::Forward));
+    assert_eq!(by_record.tags, packet.tags);
     let values = vec![Content::Word(7), Content::Str("a port".to_owned())];
     assert_eq!(it.take_outputs(), [Output::Event(Publication { time_ns: 5, event: 0, values })]);
     assert_eq!(

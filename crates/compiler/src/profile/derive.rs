@@ -292,6 +292,9 @@ impl Walk<'_> {
         self.profile.faults.insert("native");
         self.profile.events.insert("LOG".to_owned());
         self.profile.events.extend(self.model.events.iter().map(|event| event.name.clone()));
+        let tags = || self.model.tags.iter().map(|tag| tag.name.clone());
+        self.profile.reads_tags.extend(tags());
+        self.profile.writes_tags.extend(tags());
         self.profile.acts_on_time = true;
         let (name, per) = ("native".to_owned(), "flow".to_owned());
         let used = StateUse { name, per, reads: true, writes: true, renews: true, on_time: true };

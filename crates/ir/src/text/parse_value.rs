@@ -130,7 +130,7 @@ fn order(scan: &mut Scan<'_>) -> Result<PoolOrder> {
     }
 }
 
-pub(crate) fn event_ty(scan: &mut Scan<'_>) -> Result<EventTy> {
+pub(super) fn event_ty(scan: &mut Scan<'_>) -> Result<EventTy> {
     if scan.eat_word("string") { Ok(EventTy::Str) } else { ty(scan).map(EventTy::Scalar) }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Job {
 /// What the process answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    Description(Result<Description, LoadError>),
+    Description(Box<Result<Description, LoadError>>),
     Done(Result<(), String>),
     Report(Vec<Entry>),
     Problems(Vec<Noted>),

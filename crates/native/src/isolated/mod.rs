@@ -23,7 +23,7 @@ use crate::load_error::LoadError;
 use crate::output::{self, Output};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
-use braid_ir::model::EventDecl;
+use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
 use braid_packet::Packet;
 use call::{Call, Op};
@@ -48,12 +48,13 @@ pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>
     let mut link = Link::new().map_err(|why| failed(why.to_string()))?;
     let request = Request::Describe { library: library.clone(), function: function.clone() };
     match link.ask(&request, &[], 0) {
-        Ok((Answer::Description(Ok(found)), _))
-            if found.reasons.len() > MOST || found.ports.len() > MOST =>
-        {
-            Err(failed(format!("it has more than {MOST} reasons or ports")))
+        Ok((Answer::Description(found), _)) => {
+            let found = (*found)?;
+            match found.reasons.len().max(found.ports.len()) > MOST {
+                true => Err(failed(format!("it has more than {MOST} reasons or ports"))),
+                false => Ok(Arc::new(found)),
+            }
         }
-        Ok((Answer::Description(found), _)) => found.map(Arc::new),
         Ok(_) => Err(failed("it answers nonsense".to_owned())),
         Err(lost) => Err(failed(format!("its process {lost}"))),
     }
@@ -71,6 +72,8 @@ pub(crate) struct Declared {
     pub(crate) ports: u32,
     /// The types of its events.
     pub(crate) events: Vec<EventDecl>,
+    /// Its tags.
+    pub(crate) tags: Vec<TagDecl>,
 }
 
 /// An instance in a process of its own.
@@ -112,7 +115,7 @@ impl Isolated {
         Ok(Self {
             process: RefCell::new(Process::new(job, &config)?),
             config,
-            grant: Grant::of(&declared.profile),
+            grant: Grant::of(&declared.profile, &declared.tags),
             on_failure,
             declared,
             wake: 0,

@@ -181,6 +181,9 @@ pub struct RawApi {
     pub save_bytes: unsafe extern "C" fn(*mut RawSaved, *const u8, usize),
     pub event_named: unsafe extern "C" fn(*mut RawHost, *const c_char) -> i32,
     pub publish: unsafe extern "C" fn(*mut RawHost, i32, *const RawValue, usize) -> i32,
+    pub tag_named: unsafe extern "C" fn(*mut RawHost, *const c_char) -> i32,
+    pub get_tag: unsafe extern "C" fn(*mut RawPacket, i32, *mut RawWide) -> i32,
+    pub set_tag: unsafe extern "C" fn(*mut RawPacket, i32, *const RawWide) -> i32,
 }
 
 /// `braid_profile`.
@@ -222,6 +225,7 @@ pub struct RawNf {
     pub(crate) restore:
         Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const u8, usize) -> i32>,
     pub(crate) events: *const c_char,
+    pub(crate) tags: *const c_char,
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
@@ -251,9 +255,10 @@ mod tests {
             offset_of!(RawNf, save),
             offset_of!(RawNf, restore),
             offset_of!(RawNf, events),
+            offset_of!(RawNf, tags),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152]);
         let api = [
             offset_of!(RawApi, flow),
             offset_of!(RawApi, config),
@@ -263,8 +268,9 @@ mod tests {
             offset_of!(RawApi, save_bytes),
             offset_of!(RawApi, event_named),
             offset_of!(RawApi, publish),
+            offset_of!(RawApi, set_tag),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 280]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304]);
     }
 }

@@ -6,10 +6,11 @@ use super::abi::{
     RawWide, StateFunctionFn, TimerFn, UpdateFn,
 };
 use super::handles::{MISUSE, code, give, lend, slice, state, subject, text, unknown};
-use super::outputs;
+use super::{outputs, tags};
 use crate::dump::{Entry, Kind};
 use crate::host::{Refused, State, header};
 use crate::record::{Guard, Handler, HeaderAction, Payload, StateFunction};
+use braid_ir::model::TagDecl;
 use braid_packet::{FIELDS, Field, HEADERS};
 use std::ffi::{c_char, c_void};
 
@@ -55,6 +56,9 @@ pub(crate) static API: RawApi = RawApi {
     save_bytes,
     event_named: outputs::event_named,
     publish: outputs::publish,
+    tag_named: tags::tag_named,
+    get_tag: tags::get_tag,
+    set_tag: tags::set_tag,
 };
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {
@@ -281,7 +285,7 @@ unsafe extern "C" fn end_flow(host: *mut RawHost, flow: u64) {
 ///
 /// # Safety
 /// The pointer to its bytes is valid.
-unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
+unsafe fn action(state: &State, raw: &RawAction) -> Option<HeaderAction> {
     let number = u32::try_from(raw.number).ok();
     Some(match raw.kind {
         0 => HeaderAction::Forward,
@@ -299,6 +303,12 @@ unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
         }
         4 => HeaderAction::Decap { at: raw.at, len: raw.length },
         5 => HeaderAction::Output(number?),
+        6 => {
+            let TagDecl { name, ty } = state.tags.get(number? as usize)?;
+            let value = raw.value.value();
+            (value <= ty.max()).then_some(())?;
+            HeaderAction::Tag(name.as_str().into(), value)
+        }
         _ => return None,
     })
 }
@@ -311,7 +321,7 @@ unsafe extern "C" fn add_header_action(
     // SAFETY: as for `flow`; `raw` is null, or valid for reads.
     let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
     // SAFETY: the pointer to an action's bytes is valid.
-    let Some(action) = raw.and_then(|raw| unsafe { action(raw) }) else {
+    let Some(action) = raw.and_then(|raw| unsafe { action(state, raw) }) else {
         return state.misuse("records a header action that does not exist".to_owned()) as i32;
     };
     code(state.add_header_action(flow, action))
@@ -350,7 +360,7 @@ unsafe extern "C" fn register_guard(host: *mut RawHost, flow: u64, raw: *const R
     };
     let arg = raw.arg as usize;
     // SAFETY: null, or valid for reads, with a valid pointer to its bytes.
-    let given = unsafe { raw.action.as_ref().map(|raw| action(raw)) };
+    let given = unsafe { raw.action.as_ref().map(|raw| action(state, raw)) };
     let action = match given {
         None => None,
         Some(Some(action)) => Some(action),

@@ -16,6 +16,10 @@ use std::ptr;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Flow(pub u64);
 
+/// The number of a tag; see [`Host::tag`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tag(pub(super) i32);
+
 /// A network function in Rust. Panics are caught: the packet is dropped, and the report names the
 /// function.
 ///
@@ -157,7 +161,7 @@ pub struct Host<'a> {
 
 /// The packet of a function's call.
 pub struct PacketRef<'a, T> {
-    raw: *mut RawPacket,
+    pub(super) raw: *mut RawPacket,
     pub(super) host: Host<'a>,
     function: PhantomData<T>,
 }
@@ -183,6 +187,8 @@ pub enum Action<'a> {
     Decap(usize, usize),
     /// The packet leaves by this port.
     Output(u32),
+    /// A tag gets a value.
+    Tag(Tag, u128),
 }
 
 /// A part of a key, or a named value.
@@ -415,6 +421,7 @@ fn raw_action(action: Action<'_>) -> RawAction {
         }
         Action::Decap(at, length) => RawAction { at, length, ..raw(4, 0) },
         Action::Output(port) => raw(5, signed(port)),
+        Action::Tag(tag, value) => RawAction { value: RawWide::of(value), ..raw(6, tag.0) },
     }
 }
 

@@ -1,7 +1,7 @@
-//! Events of functions in Rust.
+//! Events and tags of functions in Rust.
 
 use super::abi::{RawValue, RawWide};
-use super::guest::{Host, Told, c_text, call, told};
+use super::guest::{Function, Host, PacketRef, Tag, Told, c_text, call, told};
 use braid_ir::engine::Content;
 use std::ptr;
 
@@ -36,5 +36,34 @@ impl Host<'_> {
         };
         let values: Vec<RawValue> = values.iter().map(raw).collect();
         told(call!(self.raw, publish, event.0, values.as_ptr(), values.len()))
+    }
+
+    /// The tag with this name, which [`super::info::Info::tags`] declares.
+    ///
+    /// # Errors
+    /// The function declares no such tag.
+    pub fn tag(&mut self, name: &str) -> Result<Tag, i32> {
+        let number = call!(self.raw, tag_named, c_text(name).as_ptr());
+        told(number).map(|()| Tag(number))
+    }
+}
+
+impl<T: Function> PacketRef<'_, T> {
+    /// A tag's value: 0 if no function has set it.
+    #[must_use]
+    pub fn tag(&self, tag: Tag) -> u128 {
+        let mut value = RawWide::default();
+        // Refused only where there is no packet.
+        let _code = call!(self.raw, get_tag, tag.0, &raw mut value);
+        value.value()
+    }
+
+    /// Sets a tag.
+    ///
+    /// # Errors
+    /// The value has too many bits, or a state function calls it.
+    pub fn set_tag(&mut self, tag: Tag, value: u128) -> Told {
+        let value = RawWide::of(value);
+        told(call!(self.raw, set_tag, tag.0, &raw const value))
     }
 }

@@ -40,6 +40,8 @@ pub struct Info {
     pub profile: Option<&'static ProfileInfo>,
     /// The types of the events that it publishes, such as `c"SCAN { src: ip4 }"`.
     pub events: &'static CStr,
+    /// The tags that it reads or sets, such as `c"colour: u8"`.
+    pub tags: &'static CStr,
 }
 
 impl Info {
@@ -47,8 +49,8 @@ impl Info {
     #[must_use]
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
-        let (reasons, ports, events) = (c"", c"", c"");
-        Self { about, scope, full, idle_ns: 0, reasons, ports, profile: None, events }
+        let (reasons, ports, events, tags) = (c"", c"", c"", c"");
+        Self { about, scope, full, idle_ns: 0, reasons, ports, profile: None, events, tags }
     }
 }
 

@@ -4,7 +4,8 @@ use super::abi::{ABI, RawNf, RawProfile};
 use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
-use braid_ir::native::{Declared, Profile};
+use braid_ir::native::Profile;
+use braid_ir::text::Declared;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
@@ -119,10 +120,10 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     let (about, reasons, ports, profile) =
         unsafe { (text(raw.about), text(raw.reasons), text(raw.ports), raw.profile.as_ref()) };
     // SAFETY: as above.
-    let events = unsafe { text(raw.events) };
+    let (events, tags) = unsafe { (text(raw.events), text(raw.tags)) };
     let wrong = |why| LoadError::Declared { label: label.clone(), why };
     let profile = profile.map(declared).transpose().map_err(|why| wrong(why.to_string()))?;
-    let declared = Declared::parse(&events).map_err(wrong)?;
+    let declared = Declared::parse(&events, &tags).map_err(wrong)?;
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let description = Description {
         about,

@@ -16,6 +16,7 @@ mod operator;
 mod outputs;
 mod shared;
 mod shims;
+mod tags;
 
 pub use abi::RawNf;
 pub(crate) use call::Bound;

@@ -41,6 +41,7 @@ impl RawNf {
             save: Some(save::<T>),
             restore: Some(restore::<T>),
             events: info.events.as_ptr(),
+            tags: info.tags.as_ptr(),
         }
     }
 }

@@ -137,3 +137,31 @@ static int32_t threaded(void *self, braid_packet *p) {
   return (intptr_t)status == BRAID_MISUSE ? BRAID_FORWARD : BRAID_DROP(0);
 }
 BRAID_NF(threaded, .packet = threaded, .reasons = "a wrong status", .events = "A { a: u8 }");
+
+/* Uses tags wrongly. */
+static void tags_late(void *self, braid_packet *p, void *arg) { returned(p->host, "late", braid_set_tag(p, 0, 1)); }
+static int32_t painter(void *self, braid_packet *p) {
+  braid_host *h = p->host;
+  braid_tag colour = braid_tag_named(h, "colour");
+  uint64_t value = 0;
+  returned(h, "unknown", braid_tag_named(h, "color"));
+  returned(h, "unknown handle", braid_get_tag(p, 1, &value));
+  returned(h, "negative handle", braid_set_tag(p, -1, 0));
+  returned(h, "too large", braid_set_tag(p, colour, 256));
+  returned(h, "mark too large", braid_add_header_action(h, braid_flow_id(p), braid_mark(colour, 256)));
+  returned(h, "mark unknown", braid_add_header_action(h, braid_flow_id(p), braid_mark(1, 1)));
+  returned(h, "mark", braid_add_header_action(h, braid_flow_id(p), braid_mark(colour, 255)));
+  braid_add_state_function(h, braid_flow_id(p), tags_late, BRAID_READ, NULL);
+  returned(h, "good", braid_set_tag(p, colour, 255));
+  return BRAID_FORWARD;
+}
+BRAID_NF(painter, .packet = painter, .tags = "colour: u8");
+
+/* Records another colour than it gives. */
+static int32_t dyer(void *self, braid_packet *p) {
+  braid_add_header_action(p->host, braid_flow_id(p), braid_mark(0, 1));
+  braid_set_tag(p, 0, 2);
+  return BRAID_FORWARD;
+}
+BRAID_NF(dyer, .packet = dyer, .tags = "colour: u8");
+BRAID_NF(untyped, .packet = forward, .tags = "colour");

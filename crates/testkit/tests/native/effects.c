@@ -1,4 +1,4 @@
-/* Functions that publish events. */
+/* Functions that publish events, and read and set tags. */
 #include <braid_nf.h>
 
 struct flow { uint64_t packets; };
@@ -74,3 +74,51 @@ static int32_t clock_packet(void *self, braid_packet *p) {
 }
 BRAID_NF(ticker, .packet = clock_packet, .create = create_clock, .flow_end = ended, .flow_idle_ns = 700000000,
          .events = EVENTS, .profile = &reads);
+
+static braid_tag colour, hops;
+static braid_field sport;
+
+static int32_t create_tags(braid_host *host, void **self) {
+  (void)self;
+  colour = braid_tag_named(host, "colour");
+  hops = braid_tag_named(host, "hops");
+  sport = braid_field_named(host, "l4.sport");
+  return 0;
+}
+
+/* Counts in one tag, and makes 3 of a colour of 1. */
+static int32_t painter(void *self, braid_packet *p) {
+  uint64_t value = 0;
+  (void)self;
+  braid_get_tag(p, hops, &value);
+  braid_set_tag(p, hops, value + 1);
+  braid_get_tag(p, colour, &value);
+  if (value == 1) braid_set_tag(p, colour, 3);
+  return BRAID_FORWARD;
+}
+
+#define TAGS "colour: u8 hops: u16"
+static const braid_profile none = {"", "", 0, 0};
+BRAID_NF(painter, .packet = painter, .create = create_tags, .tags = TAGS, .profile = &none);
+
+/* Gives all packets of a flow a colour, and records that. */
+static void count_only(void *self, braid_packet *p, void *arg) {
+  struct flow *flow = braid_flow_state(p);
+  (void)self, (void)arg;
+  if (flow) flow->packets++;
+}
+static int32_t stain(void *self, braid_packet *p) {
+  struct flow *flow = braid_flow_state(p);
+  uint64_t port = 0;
+  if (!flow || braid_get(p, sport, &port) != BRAID_OK) return BRAID_FORWARD;
+  if (flow->packets == 0) {
+    braid_add_header_action(p->host, braid_flow_id(p), braid_mark(colour, port & 3));
+    braid_add_state_function(p->host, braid_flow_id(p), count_only, BRAID_IGNORE, NULL);
+  }
+  count_only(self, p, NULL);
+  braid_set_tag(p, colour, port & 3);
+  return BRAID_FORWARD;
+}
+static const braid_profile reads_sport = {"l4.sport", "", 0, 0};
+BRAID_NF(stain, .packet = stain, .create = create_tags, .tags = TAGS, .flow_bytes = sizeof(struct flow),
+         .profile = &reads_sport);

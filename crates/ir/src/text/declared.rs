@@ -1,12 +1,15 @@
 //! What native functions declare besides their action profile, as text: the event types that they
-//! publish.
+//! publish, and their tags.
 
-use crate::model::{Ancestor, EventDecl, EventTy, Kind, ROOT_EVENT, Ty};
-use crate::text::words::{Result, Scan, event_ty};
+use super::parse_value::{event_ty, ty};
+use super::scan::{Result, Scan};
+use crate::model::{Ancestor, EventDecl, EventTy, Kind, ROOT_EVENT, TagDecl, Ty};
 use serde::{Deserialize, Serialize};
 
 /// The most event types of a function.
 const MOST_EVENTS: usize = 256;
+/// The most tags of a function.
+pub const MOST_TAGS: usize = 32;
 /// The most fields of an event.
 const MOST_FIELDS: usize = 256;
 /// The type of messages, which every native function has.
@@ -19,6 +22,8 @@ const LOG: &str = "LOG";
 pub struct Declared {
     /// The types of the events that the function publishes.
     pub events: Vec<EventDecl>,
+    /// The tags that the function reads or sets.
+    pub tags: Vec<TagDecl>,
     texts: Texts,
 }
 
@@ -26,6 +31,7 @@ pub struct Declared {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 struct Texts {
     events: String,
+    tags: String,
 }
 
 impl Declared {
@@ -33,8 +39,8 @@ impl Declared {
     ///
     /// # Errors
     /// The mistake in the text, in words.
-    pub fn parse(events: &str) -> std::result::Result<Self, String> {
-        Self::try_from(Texts { events: events.to_owned() })
+    pub fn parse(events: &str, tags: &str) -> std::result::Result<Self, String> {
+        Self::try_from(Texts { events: events.to_owned(), tags: tags.to_owned() })
     }
 }
 
@@ -49,7 +55,8 @@ impl TryFrom<Texts> for Declared {
 
     fn try_from(texts: Texts) -> std::result::Result<Self, String> {
         let events = events(&texts.events).map_err(|why| format!("in its events, {why}"))?;
-        Ok(Self { events, texts })
+        let tags = tags(&texts.tags).map_err(|why| format!("in its tags, {why}"))?;
+        Ok(Self { events, tags, texts })
     }
 }
 
@@ -99,6 +106,25 @@ fn event(scan: &mut Scan<'_>, known: &[EventDecl]) -> Result<EventDecl> {
     Ok(EventDecl { name, ancestors, fields })
 }
 
+/// Tags: `colour: u8 mark: u16`.
+fn tags(text: &str) -> Result<Vec<TagDecl>> {
+    let (mut scan, mut known) = (Scan::new(text), Vec::<TagDecl>::new());
+    while !scan.at_end() {
+        let name = scan.word()?.to_owned();
+        if known.iter().any(|other| other.name == name) {
+            return scan.wrong(format!("there are two tags {name}"));
+        }
+        if known.len() == MOST_TAGS {
+            return scan.wrong(format!("there are more than {MOST_TAGS} tags"));
+        }
+        scan.expect(":")?;
+        let ty = ty(&mut scan)?;
+        scalar(&scan, ty)?;
+        known.push(TagDecl { name, ty });
+    }
+    Ok(known)
+}
+
 /// `src: ip4`.
 fn field(scan: &mut Scan<'_>) -> Result<(String, EventTy)> {
     let name = scan.word()?.to_owned();
@@ -128,13 +154,15 @@ mod tests {
     fn types_have_the_fields_of_types_that_they_extend() {
         let text =
             "SCAN extends EVENT { src: ip4 }\nPORT_SCAN extends SCAN { ports: u32, who: string }";
-        let declared = Declared::parse(text).unwrap();
+        let declared = Declared::parse(text, "colour: u8\nhost: ip4").unwrap();
         let [scan, ports] = &declared.events[..] else { panic!("{declared:?}") };
         assert_eq!((scan.fields.len(), scan.ancestor_names()), (1, vec!["EVENT".to_owned()]));
         assert_eq!(ports.ancestor_names(), ["SCAN", "EVENT"]);
         assert_eq!((ports.ancestors[0].fields, ports.ancestors[1].fields), (1, 0));
         let names: Vec<&str> = ports.fields.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["src", "ports", "who"]);
+        let tags: Vec<_> = declared.tags.iter().map(|tag| (&*tag.name, tag.ty.width)).collect();
+        assert_eq!(tags, [("colour", 8), ("host", 32)]);
         let wire = serde_json::to_string(&declared).unwrap();
         assert_eq!(serde_json::from_str::<Declared>(&wire).unwrap(), declared);
     }
@@ -154,9 +182,20 @@ mod tests {
             ("A { a: bytes }", "in its events, line 1, column 8: bytes is no type of a number"),
             ("A { a: text }", "in its events, line 1, column 8: `text` is not a type"),
         ] {
-            assert_eq!(Declared::parse(text).unwrap_err(), why, "{text}");
+            assert_eq!(Declared::parse(text, "").unwrap_err(), why, "{text}");
         }
-        assert!(Declared::parse("A { a: u8 } B extends A { a: u8 }").is_err());
-        assert!(serde_json::from_str::<Declared>("{\"events\":\"A\"}").is_err());
+        assert!(Declared::parse("A { a: u8 } B extends A { a: u8 }", "").is_err());
+        for (text, why) in [
+            ("colour", "in its tags, line 1, column 7: expected `:`"),
+            (
+                "a: u8
+a: u8",
+                "in its tags, line 2, column 1: there are two tags a",
+            ),
+            ("a: string", "in its tags, line 1, column 4: `string` is not a type"),
+        ] {
+            assert_eq!(Declared::parse("", text).unwrap_err(), why, "{text}");
+        }
+        assert!(serde_json::from_str::<Declared>("{\"events\":\"A\",\"tags\":\"\"}").is_err());
     }
 }
