@@ -4,7 +4,7 @@
 use crate::deliver::deliver;
 use crate::exec_context::{ExecContext, Functions};
 use crate::scratch::Published;
-use crate::work::{Role, Work};
+use crate::work::{Emission, Origin, Role, Work};
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
@@ -107,6 +107,9 @@ impl ExecContext<'_> {
         work.packet.parse_to(work.layout);
         if function.has_outputs() {
             let outputs = function.take_outputs();
+            let sent = native::packets(&outputs, work.packet);
+            let made = |(dest, packet)| Emission { dest, packet, origin: Origin::Made };
+            work.emissions.extend(sent.map(made));
             self.publish(outputs);
         }
         answer
@@ -115,7 +118,8 @@ impl ExecContext<'_> {
     /// Publishes what a native function has published.
     fn publish(&mut self, outputs: Vec<Output>) {
         for output in outputs {
-            let (made, taken) = native::event(self.node, self.model, output);
+            let found = native::event(self.node, self.model, output);
+            let Some((made, taken)) = found else { continue };
             if self.subscriptions.is_empty() {
                 self.out.event(made);
                 continue;

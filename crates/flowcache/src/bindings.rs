@@ -122,7 +122,8 @@ impl Bindings {
 #[expect(clippy::indexing_slicing, reason = "bindings name functions of the chain")]
 fn publish(chain: &Chain, node: u16, outputs: Vec<Output>, out: &mut dyn Outputs) {
     let model = &chain.nodes[usize::from(node)].model;
-    outputs.into_iter().for_each(|output| out.event(native::event(node, model, output).0));
+    let events = outputs.into_iter().filter_map(|output| native::event(node, model, output));
+    events.for_each(|(event, _)| out.event(event));
 }
 
 /// The width of a record (0: narrow, 1: wide) and its place among the records of that width.

@@ -140,6 +140,7 @@ typedef struct braid_api {
   braid_tag (*tag_named)(braid_host *, const char *);
   int32_t (*get_tag)(braid_packet *, braid_tag, braid_wide *);
   int32_t (*set_tag)(braid_packet *, braid_tag, const braid_wide *);
+  int32_t (*send)(braid_packet *, const uint8_t *, size_t, int32_t);
 } braid_api;
 
 struct braid_host {
@@ -203,6 +204,8 @@ typedef struct braid_nf {
   /* The tags that the function reads or sets, with their types: "colour: u8 mark: u16". Functions that declare a tag of
    * the same name share the tag. */
   const char *tags;
+  uint32_t sends; /* the most packets that the function sends for each packet (braid_send), at most 64; 0: none */
+  uint32_t reserved;
 } braid_nf;
 
 #if defined(_WIN32)
@@ -398,6 +401,14 @@ static inline int32_t braid_set_tag_wide(braid_packet *p, braid_tag tag, const b
 static inline braid_action braid_mark(braid_tag tag, uint64_t value) {
   braid_action a = {BRAID_A_TAG, tag, {value, 0}, 0, 0, NULL};
   return a;
+}
+
+/* Sends a new packet with these bytes, 1 to 65,535 of them, from the link header on. They are copied. `where` is
+ * BRAID_FORWARD, BRAID_BACK or BRAID_PORT(number), as for the packet itself. The new packet leaves when the function has
+ * finished with the present packet, and before that one does. The function is responsible for lengths and checksums:
+ * a malformed packet is lost and counted. State functions and timers cannot send packets. */
+static inline int32_t braid_send(braid_packet *p, const void *bytes, size_t length, int32_t where) {
+  return p->api->send(p, (const uint8_t *)bytes, length, where);
 }
 
 /* Shows an entry of a table of the function's state. */

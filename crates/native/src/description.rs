@@ -20,6 +20,8 @@ pub struct Description {
     pub profile: Option<Profile>,
     /// What else it declares.
     pub declared: Declared,
+    /// The most packets that it sends for each packet.
+    pub sends: u32,
     /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
     /// The limits of its flows, unless the configuration has others.

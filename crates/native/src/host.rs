@@ -115,6 +115,10 @@ pub(crate) struct State {
     pub(crate) events: Vec<EventDecl>,
     /// The tags that the function reads or sets.
     pub(crate) tags: Vec<TagDecl>,
+    /// The most packets that the function sends for each packet, and how many it has sent for this
+    /// one.
+    pub(crate) sends: u32,
+    pub(crate) sent: u32,
 }
 
 impl State {
@@ -153,6 +157,8 @@ impl State {
             ports: 0,
             events: Vec::new(),
             tags: Vec::new(),
+            sends: 0,
+            sent: 0,
         }
     }
 
@@ -160,6 +166,7 @@ impl State {
     pub(crate) fn begin(&mut self) {
         self.recording = None;
         self.failure = None;
+        self.sent = 0;
     }
 
     /// Records wrong use of the interface.

@@ -60,6 +60,7 @@ impl Instance {
             ports: count(model.ports.len().saturating_sub(2)),
             events: model.events.clone(),
             tags: model.tags.clone(),
+            sends: native.sends,
         };
         let isolated = Isolated::new(&native.reference, on_failure, declared, node, config)?;
         Ok(Self(Apart(Box::new(isolated))))

@@ -44,7 +44,7 @@ pub use dump::{Entry, Kind};
 pub use instance::{Instance, describe};
 pub use library::{find, is_path, operator, register};
 pub use load_error::LoadError;
-pub use output::{Log, Output, Publication};
+pub use output::{Log, Output, Publication, Sent};
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
 pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag};
 pub use sys::guest_outputs::Event;

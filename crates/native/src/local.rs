@@ -47,6 +47,7 @@ impl Local {
         state.declared = definition.description.profile;
         state.checks = checks;
         state.events.clone_from(&definition.description.declared.events);
+        state.sends = definition.description.sends;
         state.tags.clone_from(&definition.description.declared.tags);
         let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
         (state.reasons, state.ports) =

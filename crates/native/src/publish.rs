@@ -1,7 +1,8 @@
-//! How an instance publishes messages and events.
+//! How an instance publishes messages and events, and sends packets.
 
 use crate::host::{Refused, State};
-use crate::output::{Log, MOST, Output, Publication};
+use crate::output::{Allowed, Log, MOST, MOST_BYTES, Output, Publication, Sent};
+use crate::verdict::Verdict;
 use braid_ir::engine::Content;
 use braid_ir::model::EventDecl;
 use braid_ir::native::Problem;
@@ -12,7 +13,7 @@ impl State {
         if self.outputs.len() < MOST {
             return Ok(());
         }
-        let text = format!("publishes more than {MOST} messages and events at once");
+        let text = format!("makes more than {MOST} messages, events and packets at once");
         self.problems.add(Problem::Misuse(text), self.packets);
         Err(Refused::Full)
     }
@@ -52,10 +53,48 @@ impl State {
         self.takes_values(number, values.len())?;
         let event = u32::try_from(number).unwrap_or(u32::MAX);
         let output = Output::Event(Publication { time_ns: self.now, event, values });
-        if let Err(wrong) = output.check(&self.events) {
+        if let Err(wrong) = output.check(self.allowed_outputs()) {
             return Err(self.misuse(wrong));
         }
         self.room()?;
+        self.outputs.push(output);
+        Ok(())
+    }
+
+    fn allowed_outputs(&self) -> Allowed<'_> {
+        Allowed { events: &self.events, ports: self.ports }
+    }
+
+    /// Whether the function may send a packet of this length now.
+    pub(crate) fn may_send(&mut self, length: usize) -> Result<(), Refused> {
+        if self.sends == 0 {
+            let what = "sends a packet".to_owned();
+            self.problems.add(Problem::Profile(what), self.packets);
+            return Err(Refused::Denied);
+        }
+        if !(1..=MOST_BYTES).contains(&length) {
+            let wrong = format!("sends a packet of {length} bytes; 1 to {MOST_BYTES} are possible");
+            return Err(self.misuse(wrong));
+        }
+        if self.sent >= self.sends {
+            let most = self.sends;
+            self.misuse(format!("sends more than {most} packets for one packet"));
+            return Err(Refused::Full);
+        }
+        Ok(())
+    }
+
+    /// Sends a packet.
+    pub(crate) fn send(&mut self, bytes: &[u8], to: i32) -> Result<(), Refused> {
+        let Some(to) = Verdict::of_code(to) else {
+            return Err(self.misuse(format!("sends a packet to {to}, which is no place")));
+        };
+        let output = Output::Packet(Sent { to, bytes: bytes.to_vec() });
+        if let Err(wrong) = output.check(self.allowed_outputs()) {
+            return Err(self.misuse(wrong));
+        }
+        self.room()?;
+        self.sent += 1;
         self.outputs.push(output);
         Ok(())
     }

@@ -132,6 +132,14 @@ impl Subject {
         Ok(())
     }
 
+    /// Whether the call may send a packet of this length.
+    pub(crate) fn may_send(&self, state: &mut State, length: usize) -> Done<()> {
+        if self.payload != Payload::Write {
+            return Err(state.misuse("a state function sends a packet".to_owned()));
+        }
+        state.may_send(length)
+    }
+
     /// The captured bytes: all of them, or only those before a payload that may not be read.
     pub(crate) fn bytes(&self, state: &mut State) -> Done<&[u8]> {
         state.allowed(|p| p.reads_bytes, || "reads the packet's bytes".to_owned())?;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use braid_native::{Checks, HeaderAction, Instance, Log, Output, Verdict};
+use braid_native::{Checks, HeaderAction, Instance, Log, Output, Sent, Verdict};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use support::{RECORDS, config, error, library, problems, reference, udp};
@@ -17,7 +17,7 @@ fn instance(library: &str, function: &str, values: &[(&str, u128)], checks: Chec
 fn logs(instance: &mut Instance) -> Vec<Log> {
     let log = |output| match output {
         Output::Log(log) => Some(log),
-        Output::Event(_) => None,
+        Output::Event(_) | Output::Packet(_) => None,
     };
     instance.take_outputs().into_iter().filter_map(log).collect()
 }
@@ -207,6 +207,10 @@ fn library_that_does_not_fit_is_told() {
         "untyped of bad.so: in its tags, line 1, column 7: expected `:`"
     );
     assert_eq!(
+        why(&bad, "spammer"),
+        "spammer of bad.so: it sends 65 packets for each packet; 64 are the most"
+    );
+    assert_eq!(
         why(&bad, "absent"),
         "the library bad.so has no function of this name: it lacks the symbol `braid_nf_absent`"
     );
@@ -272,7 +276,7 @@ fn events_that_do_not_fit_are_refused_and_told() {
         "wrong use: gives risk of SCAN a text; it is a number (its packet 1)",
         "wrong use: gives who of SCAN a number; it is a text (its packet 1)",
         "wrong use: gives who of SCAN 5000 bytes; 4096 are the most (its packet 1)",
-        "wrong use: publishes more than 1024 messages and events at once (its packet 1)",
+        "wrong use: makes more than 1024 messages, events and packets at once (its packet 1)",
     ];
     assert_eq!(problems(&loud), expected);
     assert_eq!(loud.take_outputs().len(), 1024);
@@ -312,6 +316,56 @@ fn tags_that_do_not_fit_are_refused_and_told() {
         "wrong use: a state function sets a tag (its packet 2)",
     ];
     assert_eq!(problems(&painter), expected);
+}
+
+#[test]
+fn packets_that_cannot_be_sent_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut sender = instance(&bad, "sender", &[], Checks::default());
+    assert_eq!(sender.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let sent = |output: &Output| match output {
+        Output::Packet(Sent { to, bytes }) => Some((*to, bytes.len())),
+        _ => None,
+    };
+    let found: Vec<_> = sender.take_outputs().iter().filter_map(sent).collect();
+    assert_eq!(found, [(Verdict::Port(0), 65_535), (Verdict::Back, 1)]);
+    assert_eq!(sender.replay(&mut udp(1), 0), Some(Verdict::Forward));
+    sender.advance(1000);
+    assert_eq!(sender.take_outputs(), []);
+    let counters = counters(&sender);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
+    let expected = [
+        ("nothing", 2),
+        ("too long", 2),
+        ("nowhere", 2),
+        ("to no port", 2),
+        ("a drop", 2),
+        ("no verdict", 2),
+        ("good", 0),
+        ("too many", 3),
+        ("late", 2),
+        ("timer", 2),
+    ];
+    assert_eq!(counters, expected);
+    let expected = [
+        "wrong use: sends a packet of 0 bytes; 1 to 65535 are possible (its packet 1)",
+        "wrong use: sends a packet of 70000 bytes; 1 to 65535 are possible (its packet 1)",
+        "wrong use: sends bytes from nowhere (its packet 1)",
+        "wrong use: sends a packet to port 1; it has 1 (its packet 1)",
+        "wrong use: sends a packet to no place (its packet 1)",
+        "wrong use: sends a packet to 77, which is no place (its packet 1)",
+        "wrong use: sends more than 2 packets for one packet (its packet 1)",
+        "wrong use: a state function sends a packet (its packet 2)",
+        "wrong use: uses a packet when there is none (its packet 2)",
+    ];
+    assert_eq!(problems(&sender), expected);
+    let mut stowaway = instance(&bad, "stowaway", &[], Checks::default());
+    assert_eq!(stowaway.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    assert_eq!(
+        problems(&stowaway),
+        ["exceeds its declared profile: sends a packet (its packet 1)"]
+    );
 }
 
 #[test]

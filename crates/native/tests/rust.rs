@@ -4,7 +4,7 @@ mod support;
 
 use braid_native::{
     Action, Checks, Content, Dump, Event, Flow, Full, Function, Host, Info, Instance, Kind, Output,
-    PacketRef, Payload, Publication, RawNf, Scope, Tag, Verdict, register,
+    PacketRef, Payload, Publication, RawNf, Scope, Sent, Tag, Verdict, register,
 };
 use braid_packet::Field;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,6 +156,7 @@ impl Function for Herald {
     const INFO: Info = Info {
         events: c"SEEN { port: port, why: string }",
         tags: c"from: port",
+        sends: 1,
         ..Info::new(c"tells")
     };
     type Flow = ();
@@ -171,6 +172,8 @@ impl Function for Herald {
         let host = packet.host();
         let told = host.publish(self.seen, &[Content::Word(port), Content::Str("a port".into())]);
         assert_eq!((told, host.publish(self.seen, &[])), (Ok(()), Err(-2)));
+        let sent = [packet.send(b"new", Verdict::Back), packet.send(b"two", Verdict::Forward)];
+        assert_eq!(sent, [Ok(()), Err(-3)]);
         let before = packet.tag(self.from);
         assert_eq!((before, packet.set_tag(self.from, port)), (0, Ok(())));
         if let Some(flow) = packet.flow() {
@@ -184,7 +187,7 @@ impl Function for Herald {
 static HERALD: RawNf = RawNf::of::<Herald>();
 
 #[test]
-fn function_in_rust_publishes_events_and_sets_tags() {
+fn function_in_rust_publishes_tags_and_sends() {
     register("heralds", "herald", &HERALD);
     let wanted = reference("heralds", "herald", Checks::default());
     let mut it = Instance::new(&wanted, "it", Vec::new()).expect("an instance");
@@ -195,12 +198,15 @@ fn function_in_rust_publishes_events_and_sets_tags() {
     assert_eq!(it.replay(&mut by_record, 5), Some(Verdict::Forward));
     assert_eq!(by_record.tags, packet.tags);
     let values = vec![Content::Word(7), Content::Str("a port".to_owned())];
-    assert_eq!(it.take_outputs(), [Output::Event(Publication { time_ns: 5, event: 0, values })]);
+    let event = Output::Event(Publication { time_ns: 5, event: 0, values });
+    let sent = Output::Packet(Sent { to: Verdict::Back, bytes: b"new".to_vec() });
+    assert_eq!(it.take_outputs(), [event, sent]);
     assert_eq!(
         problems(&it),
         [
             "wrong use: asks for an event type `UNSEEN`, which there is none",
-            "wrong use: publishes SEEN with 0 values; it has 2 fields (its packet 1)"
+            "wrong use: publishes SEEN with 0 values; it has 2 fields (its packet 1)",
+            "wrong use: sends more than 1 packets for one packet (its packet 1)"
         ]
     );
 }

@@ -1,8 +1,8 @@
 //! Native functions: each worker has an instance of the function, which is called for each packet.
 
-use super::calls::deliver;
+use super::calls::{deliver, emit_packet};
 use super::instance::Instance;
-use super::run::{Env, Role};
+use super::run::{Env, Origin, Role, Run};
 use crate::trace::Observer;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
@@ -27,7 +27,7 @@ pub(super) fn load(nodes: &mut [Instance], chain: &Chain) -> Result<(), String> 
 pub(super) fn publish(env: &mut Env<'_>, outputs: Vec<Output>) {
     let model = env.instance.model.clone();
     for output in outputs {
-        let (event, taken) = bridge::event(env.node, &model, output);
+        let Some((event, taken)) = bridge::event(env.node, &model, output) else { continue };
         env.out.event(event);
         if let Some((event, fields)) = taken {
             deliver(env, event, &fields);
@@ -81,7 +81,8 @@ fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Ob
 }
 
 /// Passes the packet to the native function.
-pub(super) fn call(env: &mut Env<'_>, role: &mut Role, model: &Model) -> Result<Word, Fault> {
+pub(super) fn call(run: &mut Run<'_>, model: &Model) -> Result<Word, Fault> {
+    let Run { env, role, .. } = &mut *run;
     let function = env.instance.shards[env.shard].native.as_mut();
     let (Some(function), Role::Packet(state)) = (function, role) else {
         return Err(Fault::Native);
@@ -92,6 +93,10 @@ pub(super) fn call(env: &mut Env<'_>, role: &mut Role, model: &Model) -> Result<
         tell_writes(env.node, &state.entry, &state.now, env.observer);
     }
     let outputs = function.take_outputs();
+    let sent: Vec<_> = bridge::packets(&outputs, &state.now).collect();
     publish(env, outputs);
+    for (dest, packet) in sent {
+        emit_packet(run, dest, packet, Origin::Made);
+    }
     answer
 }

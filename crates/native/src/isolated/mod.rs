@@ -20,7 +20,7 @@ pub use worker::{Confine, Phase};
 use crate::description::Description;
 use crate::dump::Entry;
 use crate::load_error::LoadError;
-use crate::output::{self, Output};
+use crate::output::{self, Allowed, Output};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
 use braid_ir::model::{EventDecl, TagDecl};
@@ -74,6 +74,8 @@ pub(crate) struct Declared {
     pub(crate) events: Vec<EventDecl>,
     /// Its tags.
     pub(crate) tags: Vec<TagDecl>,
+    /// The most packets that it sends for each packet.
+    pub(crate) sends: u32,
 }
 
 /// An instance in a process of its own.
@@ -261,8 +263,16 @@ impl Isolated {
         if std::mem::take(&mut self.has_outputs)
             && let Some((Answer::Outputs(more), _)) = self.ask(&Request::Outputs, &[])
         {
+            let Declared { events, ports, sends, .. } = &self.declared;
+            let (allowed, mut left) = (Allowed { events, ports: *ports }, *sends);
             for output in more.into_iter().take(output::MOST) {
-                match output.check(&self.declared.events) {
+                let is_one = matches!(output, Output::Packet(_));
+                let checked = match is_one && left == 0 {
+                    true => Err(format!("sends more than {sends} packets for one packet")),
+                    false => output.check(allowed),
+                };
+                left -= u32::from(is_one && checked.is_ok());
+                match checked {
                     Ok(()) => outputs.push(output),
                     Err(wrong) => self.process.get_mut().problem(Problem::Misuse(wrong)),
                 }

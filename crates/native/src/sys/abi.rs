@@ -184,6 +184,7 @@ pub struct RawApi {
     pub tag_named: unsafe extern "C" fn(*mut RawHost, *const c_char) -> i32,
     pub get_tag: unsafe extern "C" fn(*mut RawPacket, i32, *mut RawWide) -> i32,
     pub set_tag: unsafe extern "C" fn(*mut RawPacket, i32, *const RawWide) -> i32,
+    pub send: unsafe extern "C" fn(*mut RawPacket, *const u8, usize, i32) -> i32,
 }
 
 /// `braid_profile`.
@@ -226,6 +227,8 @@ pub struct RawNf {
         Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const u8, usize) -> i32>,
     pub(crate) events: *const c_char,
     pub(crate) tags: *const c_char,
+    pub(crate) sends: u32,
+    pub(crate) reserved: u32,
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
@@ -256,9 +259,10 @@ mod tests {
             offset_of!(RawNf, restore),
             offset_of!(RawNf, events),
             offset_of!(RawNf, tags),
+            offset_of!(RawNf, sends),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 160]);
         let api = [
             offset_of!(RawApi, flow),
             offset_of!(RawApi, config),
@@ -269,8 +273,9 @@ mod tests {
             offset_of!(RawApi, event_named),
             offset_of!(RawApi, publish),
             offset_of!(RawApi, set_tag),
+            offset_of!(RawApi, send),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312]);
     }
 }

@@ -59,6 +59,7 @@ pub(crate) static API: RawApi = RawApi {
     tag_named: tags::tag_named,
     get_tag: tags::get_tag,
     set_tag: tags::set_tag,
+    send: outputs::send,
 };
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {

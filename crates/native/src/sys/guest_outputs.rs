@@ -1,7 +1,8 @@
-//! Events and tags of functions in Rust.
+//! Events, tags and packets of functions in Rust.
 
 use super::abi::{RawValue, RawWide};
 use super::guest::{Function, Host, PacketRef, Tag, Told, c_text, call, told};
+use crate::verdict::Verdict;
 use braid_ir::engine::Content;
 use std::ptr;
 
@@ -65,5 +66,13 @@ impl<T: Function> PacketRef<'_, T> {
     pub fn set_tag(&mut self, tag: Tag, value: u128) -> Told {
         let value = RawWide::of(value);
         told(call!(self.raw, set_tag, tag.0, &raw const value))
+    }
+
+    /// Sends a new packet with these bytes, from the link header on: onward, back or to a port.
+    ///
+    /// # Errors
+    /// The function declares no such packets, or has sent as many as it may.
+    pub fn send(&mut self, bytes: &[u8], to: Verdict) -> Told {
+        told(call!(self.raw, send, bytes.as_ptr(), bytes.len(), to.code()))
     }
 }

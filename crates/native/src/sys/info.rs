@@ -42,6 +42,8 @@ pub struct Info {
     pub events: &'static CStr,
     /// The tags that it reads or sets, such as `c"colour: u8"`.
     pub tags: &'static CStr,
+    /// The most packets that it sends for each packet; at most 64.
+    pub sends: u32,
 }
 
 impl Info {
@@ -50,7 +52,8 @@ impl Info {
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
         let (reasons, ports, events, tags) = (c"", c"", c"", c"");
-        Self { about, scope, full, idle_ns: 0, reasons, ports, profile: None, events, tags }
+        let (idle_ns, profile, sends) = (0, None, 0);
+        Self { about, scope, full, idle_ns, reasons, ports, profile, events, tags, sends }
     }
 }
 

@@ -4,6 +4,7 @@ use super::abi::{ABI, RawNf, RawProfile};
 use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
+use crate::output::MOST_SENT;
 use braid_ir::native::Profile;
 use braid_ir::text::Declared;
 use std::collections::BTreeMap;
@@ -115,6 +116,11 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     if raw.flow_bytes > MOST_BYTES {
         return Err(LoadError::FlowBytes { label, found: raw.flow_bytes, most: MOST_BYTES });
     }
+    if raw.sends > MOST_SENT {
+        let why =
+            format!("it sends {} packets for each packet; {MOST_SENT} are the most", raw.sends);
+        return Err(LoadError::Declared { label, why });
+    }
     // SAFETY: texts of a definition are null or end with a 0. The definition and its profile are
     // constants.
     let (about, reasons, ports, profile) =
@@ -131,6 +137,7 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
         ports: lines(ports),
         profile,
         declared,
+        sends: raw.sends,
         per_biflow: raw.flow_scope == 1,
         limits: Limits {
             capacity: if raw.flow_capacity == 0 { FLOWS } else { raw.flow_capacity },

@@ -1,7 +1,7 @@
-//! The functions that native code calls to publish events.
+//! The functions that native code calls to publish events and to send packets.
 
-use super::abi::{RawHost, RawValue};
-use super::handles::{MISUSE, code, slice, state, text, unknown};
+use super::abi::{RawHost, RawPacket, RawValue};
+use super::handles::{MISUSE, code, slice, state, subject, text, unknown};
 use braid_ir::engine::Content;
 use std::ffi::c_char;
 
@@ -45,4 +45,23 @@ unsafe fn content(value: &RawValue) -> Option<Content> {
     // SAFETY: the caller guarantees this number of bytes.
     let bytes = unsafe { slice(value.text.cast::<u8>(), value.length) }?;
     Some(Content::Str(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+pub(super) unsafe extern "C" fn send(
+    packet: *mut RawPacket,
+    first: *const u8,
+    length: usize,
+    to: i32,
+) -> i32 {
+    // SAFETY: as for `event_named`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    // The length is checked before the bytes are read.
+    if let Err(refused) = subject.may_send(state, length) {
+        return refused as i32;
+    }
+    // SAFETY: the caller guarantees this number of bytes.
+    match unsafe { slice(first, length) } {
+        Some(bytes) => code(state.send(bytes, to)),
+        None => state.misuse("sends bytes from nowhere".to_owned()) as i32,
+    }
 }

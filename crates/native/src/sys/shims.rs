@@ -42,6 +42,8 @@ impl RawNf {
             restore: Some(restore::<T>),
             events: info.events.as_ptr(),
             tags: info.tags.as_ptr(),
+            sends: info.sends,
+            reserved: 0,
         }
     }
 }

@@ -165,3 +165,31 @@ static int32_t dyer(void *self, braid_packet *p) {
 }
 BRAID_NF(dyer, .packet = dyer, .tags = "colour: u8");
 BRAID_NF(untyped, .packet = forward, .tags = "colour");
+
+/* Sends packets wrongly. */
+static uint8_t long_packet[70000];
+static void sends_late(void *self, braid_packet *p, void *arg) { returned(p->host, "late", braid_send(p, "x", 1, BRAID_FORWARD)); }
+static void sends_on_time(void *self, braid_host *h, void *arg) { returned(h, "timer", braid_send(kept, "x", 1, BRAID_FORWARD)); }
+static int32_t sender(void *self, braid_packet *p) {
+  braid_host *h = p->host;
+  kept = p;
+  returned(h, "nothing", braid_send(p, "", 0, BRAID_FORWARD));
+  returned(h, "too long", braid_send(p, long_packet, sizeof long_packet, BRAID_FORWARD));
+  returned(h, "nowhere", braid_send(p, NULL, 1, BRAID_FORWARD));
+  returned(h, "to no port", braid_send(p, "x", 1, BRAID_PORT(1)));
+  returned(h, "a drop", braid_send(p, "x", 1, BRAID_DROP(0)));
+  returned(h, "no verdict", braid_send(p, "x", 1, 77));
+  returned(h, "good", braid_send(p, long_packet, 65535, BRAID_PORT(0)));
+  returned(h, "good", braid_send(p, "x", 1, BRAID_BACK));
+  returned(h, "too many", braid_send(p, "x", 1, BRAID_FORWARD));
+  braid_add_state_function(h, braid_flow_id(p), sends_late, BRAID_READ, NULL);
+  return BRAID_FORWARD;
+}
+static int32_t sender_create(braid_host *host, void **self) { return braid_every(host, 1000, sends_on_time, NULL); }
+BRAID_NF(sender, .packet = sender, .create = sender_create, .ports = "tap", .sends = 2);
+
+static int32_t stowaway(void *self, braid_packet *p) {
+  return braid_send(p, "x", 1, BRAID_FORWARD) == BRAID_DENIED ? BRAID_FORWARD : BRAID_FAILED;
+}
+BRAID_NF(stowaway, .packet = stowaway);
+BRAID_NF(spammer, .packet = forward, .sends = 65);

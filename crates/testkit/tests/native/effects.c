@@ -1,4 +1,4 @@
-/* Functions that publish events, and read and set tags. */
+/* Functions that publish events, read and set tags, and send packets. */
 #include <braid_nf.h>
 
 struct flow { uint64_t packets; };
@@ -122,3 +122,36 @@ static int32_t stain(void *self, braid_packet *p) {
 static const braid_profile reads_sport = {"l4.sport", "", 0, 0};
 BRAID_NF(stain, .packet = stain, .create = create_tags, .tags = TAGS, .flow_bytes = sizeof(struct flow),
          .profile = &reads_sport);
+
+/* Sends packets to the source that asks for port 53: a copy onward, one back with the addresses exchanged, one by its
+ * own port, and for some source ports malformed ones. */
+#include <string.h>
+static int32_t echo(void *self, braid_packet *p) {
+  uint8_t copy[2048];
+  uint64_t from = 0, to = 0;
+  size_t length = 0;
+  const uint8_t *bytes = braid_bytes(p, &length);
+  braid_get(p, sport, &from);
+  (void)self;
+  if (length < 34 || length > sizeof copy || braid_get(p, braid_field_named(p->host, "l4.dport"), &to) != BRAID_OK)
+    return BRAID_FORWARD;
+  memcpy(copy, bytes, length);
+  braid_set_tag(p, colour, 1);
+  if (to == 53) {
+    memcpy(copy + 26, bytes + 30, 4);
+    memcpy(copy + 30, bytes + 26, 4);
+    braid_send(p, copy, length, BRAID_BACK);
+    braid_log(p->host, "info", "echo");
+  }
+  if (from % 3 == 0) braid_send(p, bytes, length, BRAID_FORWARD);
+  if (from % 5 == 0) braid_send(p, bytes, length, BRAID_PORT(0));
+  if (from % 4 == 0) {
+    copy[14] = 0x4f; /* more header than there is */
+    braid_send(p, copy, 40, BRAID_FORWARD);
+    braid_send(p, copy, 3, BRAID_BACK);
+  }
+  return to == 80 ? BRAID_DROP(0) : to == 443 ? BRAID_FAILED : BRAID_FORWARD;
+}
+static const braid_profile reads_all = {"*", "", BRAID_MAY_DROP, 0};
+BRAID_NF(echo, .packet = echo, .create = create_tags, .ports = "tap", .reasons = "web", .tags = TAGS, .sends = 5,
+         .profile = &reads_all);

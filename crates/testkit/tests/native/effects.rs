@@ -1,4 +1,5 @@
-//! Tests what native functions do besides their verdicts: they publish events and set tags.
+//! Tests what native functions do besides their verdicts: they publish events, set tags and send
+//! packets.
 
 use super::isolated::isolated;
 use super::*;
@@ -47,17 +48,24 @@ nf by_colour() {
 /// A chain with the functions of `effects.c` between those of the language.
 fn chain(path: &str) -> Chain {
     let library = library("crates/testkit/tests/native/effects.c");
+    let (mut path, mut links) = (path.to_owned(), String::new());
+    for number in 0..path.matches("echo()").count() {
+        path = path.replacen("echo()", &format!("e{number}"), 1);
+        links += &format!("interface spy{number}; e{number} = echo(); ");
+        links += &format!("link e{number}.tap -> spy{number}; ");
+    }
     compile(&format!(
         r#"{MODELS}
         native nf herald(flows: u32 = 100, idle: duration = 9 s) from "{library}";
         native nf ticker(flows: u32 = 20) from "{library}";
         native nf painter() from "{library}";
+        native nf echo() from "{library}";
         native nf stain(flows: u32 = 100, idle: duration = 9 s) from "{library}";
-        chain c {{ {INTERFACES} path lan <-> {path} <-> wan; }}"#
+        chain c {{ {INTERFACES} {links} path lan <-> {path} <-> wan; }}"#
     ))
 }
 
-/// Chains in which native functions publish events, and read and set tags.
+/// Chains in which native functions publish events, read and set tags, and send packets.
 pub fn chains() -> Vec<Chain> {
     [
         "teller() <-> herald() <-> monitor()",
@@ -68,6 +76,9 @@ pub fn chains() -> Vec<Chain> {
         "stain() <-> by_colour() <-> monitor()",
         "marker() <-> stain() <-> painter() <-> by_colour() <-> painter()",
         "by_colour() <-> painter() <-> stain() <-> stain() <-> by_colour()",
+        "teller() <-> echo() <-> by_colour()",
+        "monitor() <-> echo() <-> stain() <-> wall()",
+        "herald() <-> echo() <-> echo() <-> monitor()",
     ]
     .map(chain)
     .into()
@@ -163,6 +174,32 @@ fn functions_publish_and_tag_as_they_recorded() {
         let problems = engine.problems();
         assert!(problems.is_empty(), "{problems:?}");
     }
+}
+
+#[test]
+fn packets_of_native_functions_go_where_they_send_them() {
+    let chain = chain("teller() <-> echo() <-> by_colour()");
+    let ask =
+        |sport| packet(&format!("udp 10.0.0.1:{sport} > 192.0.2.1:53 \"question\"")).at(1_000_000);
+    let mut engine = harness::reference(&chain);
+    let outputs = step(engine.as_mut(), &Stimulus::Packet(0, ask(3)));
+    let found: Vec<_> = outputs
+        .iter()
+        .map(|output| match output {
+            Output::Packet(interface, packet) => {
+                let field = |field| packet.get(&packet.parse(), field).unwrap_or(0);
+                format!("{interface}: {:x}", field(Field::IpDst))
+            }
+            Output::Event(event) => event.name.clone(),
+            Output::Refused(why) => why.clone(),
+        })
+        .collect();
+    // First the event, then the new packets in their order, then the packet itself.
+    assert_eq!(found, ["LOG", "0: a000001", "1: c0000201", "1: c0000201"]);
+    step(engine.as_mut(), &Stimulus::Packet(0, ask(4)));
+    let counters = engine.counters();
+    assert_eq!((counters.created, counters.lost.values().sum::<u64>()), (5, 2), "{counters:?}");
+    assert_eq!(counters.lost.keys().filter(|reason| *reason != "unlinked").count(), 2);
 }
 
 #[test]
