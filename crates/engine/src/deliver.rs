@@ -34,7 +34,7 @@ fn deliver_all(functions: &mut Functions, out: &mut dyn Outputs) {
     for published in std::mem::take(&mut functions.scratch.published) {
         let Published { node, worker, event, fields, made } = published;
         out.event(made);
-        for taker in takers(functions, node, event) {
+        for taker in event.map_or_else(Vec::new, |event| takers(functions, node, event)) {
             handle(functions, taker, worker, &fields, out);
         }
         deliver(functions, out);

@@ -1,14 +1,16 @@
 //! Native functions in the engine. Each worker has an instance of each native function. The
 //! instance gets each of the worker's packets.
 
+use crate::deliver::deliver;
 use crate::exec_context::{ExecContext, Functions};
-use crate::work::Work;
+use crate::scratch::Published;
+use crate::work::{Emission, Origin, Role, Work};
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
 use braid_ir::model::Word;
 use braid_native::bridge as native;
-use braid_native::{Instance, Noted, Profile};
+use braid_native::{Instance, Noted, Output, Profile};
 
 impl Functions {
     /// Creates the instances. With `watch`, they remember the flows whose recordings change.
@@ -34,16 +36,18 @@ impl Functions {
     }
 
     /// Runs the due work of native functions.
+    #[expect(clippy::indexing_slicing, reason = "the numbers are those of instances")]
     pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
-        let Self { now, instances, store, .. } = self;
-        for (node, instance) in (0..).zip(instances) {
-            let shards = (0..).zip(&mut instance.shards);
-            let functions = shards.filter_map(|(at, shard)| Some((at, shard.native.as_mut()?)));
-            for (shard, function) in functions {
-                function.advance(*now);
-                end_changed(store, (node, shard), function);
-                let logs = function.take_logs();
-                logs.into_iter().for_each(|log| out.event(native::event(node, log)));
+        for (node, at) in (0..).zip(0..self.instances.len()) {
+            for (worker, shard) in (0..).zip(0..self.instances[at].shards.len()) {
+                let Some(function) = &mut self.instances[at].shards[shard].native else { continue };
+                function.advance(self.now);
+                end_changed(&mut self.store, (node, worker), function);
+                if function.has_outputs() {
+                    let outputs = function.take_outputs();
+                    self.context(node, worker, Role::Packet, out).publish(outputs);
+                    deliver(self, out);
+                }
             }
         }
     }
@@ -101,11 +105,28 @@ impl ExecContext<'_> {
         let answer = native::run(function, self.model, work.packet, self.now);
         end_changed(self.store, (self.node, self.shard), function);
         work.packet.parse_to(work.layout);
-        if function.has_logs() {
-            for log in function.take_logs() {
-                self.out.event(native::event(self.node, log));
-            }
+        if function.has_outputs() {
+            let outputs = function.take_outputs();
+            let sent = native::packets(&outputs, work.packet);
+            let made = |(dest, packet)| Emission { dest, packet, origin: Origin::Made };
+            work.emissions.extend(sent.map(made));
+            self.publish(outputs);
         }
         answer
+    }
+
+    /// Publishes what a native function has published.
+    fn publish(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            let found = native::event(self.node, self.model, output);
+            let Some((made, taken)) = found else { continue };
+            if self.subscriptions.is_empty() {
+                self.out.event(made);
+                continue;
+            }
+            let (event, fields) = taken.map_or((None, Vec::new()), |(event, f)| (Some(event), f));
+            let (node, worker) = (self.node, self.worker);
+            self.scratch.published.push(Published { node, worker, event, fields, made });
+        }
     }
 }

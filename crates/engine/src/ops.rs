@@ -6,7 +6,7 @@
 
 use crate::exec_context::ExecContext;
 use crate::scratch::Published;
-use crate::work::{Emission, Work};
+use crate::work::{Emission, Origin, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Content, Event, Fault};
@@ -219,7 +219,7 @@ impl ExecContext<'_> {
             op if op.rewraps() => return bytes_op(self.params, work, values, op),
             Op::Mirror { port } => {
                 let packet = work.packet.clone();
-                work.emissions.push(Emission { dest: *port, packet, created: false });
+                work.emissions.push(Emission { dest: *port, packet, origin: Origin::Copied });
             }
             Op::Create { new, port } => create(work, values, new, *port)?,
             // The two interpreters execute all other operations themselves.
@@ -311,7 +311,7 @@ impl ExecContext<'_> {
             _ => 0,
         };
         let fields = args.iter().map(word).collect();
-        let (node, worker) = (self.node, self.worker);
+        let (node, worker, event) = (self.node, self.worker, Some(event));
         self.scratch.published.push(Published { node, worker, event, fields, made });
     }
 }
@@ -458,7 +458,7 @@ fn create(
     let options: Vec<_> = new.options.iter().map(option).collect();
     let packet = build_with_options(work.packet, new.shape, back, &fields, &options, new.payload);
     let packet = packet.ok_or(Fault::Truncated)?;
-    work.emissions.push(Emission { dest, packet, created: true });
+    work.emissions.push(Emission { dest, packet, origin: Origin::Built });
     Ok(())
 }
 

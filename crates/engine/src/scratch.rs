@@ -39,7 +39,8 @@ pub(crate) struct Published {
     pub(crate) node: u16,
     /// The worker that ran the program.
     pub(crate) worker: u16,
-    pub(crate) event: EventId,
+    /// Its type. `None`: no function can take it.
+    pub(crate) event: Option<EventId>,
     /// Its fields. Texts are 0.
     pub(crate) fields: Vec<Word>,
     /// The event for the outputs.

@@ -16,9 +16,9 @@ use crate::merge::merge;
 use crate::model_interpreter::{self, FOR_EVENTS, Outcome, Verdict, Write};
 use crate::passing::Passing;
 use crate::streams;
-use crate::work::{Emission, Walk, Work};
+use crate::work::{Emission, Origin, Walk, Work};
 use braid_ir::chain::Malformed;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, malformed_loss};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::Dest;
 use braid_ir::residual::{End, Exit, Fate, Point};
@@ -301,11 +301,16 @@ impl Executor {
         backward: bool,
         walk: &mut Walk<'_>,
     ) {
-        for Emission { dest, mut packet, created } in emissions {
-            if created {
-                self.chain_counters.created += 1;
-            } else {
-                self.chain_counters.copied += 1;
+        for Emission { dest, mut packet, origin } in emissions {
+            match origin {
+                Origin::Copied => self.chain_counters.copied += 1,
+                Origin::Built | Origin::Made => self.chain_counters.created += 1,
+            }
+            if origin == Origin::Made
+                && let Some(reason) = malformed_loss(&packet, self.functions.chain.malformed)
+            {
+                self.chain_counters.lose(reason);
+                continue;
             }
             self.deliver(node, dest, &mut packet, backward, walk);
         }

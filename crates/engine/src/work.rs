@@ -55,8 +55,18 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Emission {
     pub(crate) dest: Dest,
     pub(crate) packet: Packet,
-    /// Whether the program built the packet instead of copying one.
-    pub(crate) created: bool,
+    pub(crate) origin: Origin,
+}
+
+/// How a packet that a program sends came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// It is a copy of the current packet.
+    Copied,
+    /// It was built from fields.
+    Built,
+    /// Native code has made it, and it may be malformed.
+    Made,
 }
 
 impl Work<'_> {

@@ -4,10 +4,11 @@
 use crate::host::{Functions, State};
 use crate::mutants::RecordMutant;
 use crate::obstacle::NoRecording;
+use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::residual::HeaderMask;
-use braid_native::StateFunction;
 use braid_native::bridge as native;
+use braid_native::{Output, StateFunction};
 use braid_packet::rewrite::{Outline, Rewrite, WIDE, Window};
 use braid_packet::{Layout, Packet};
 
@@ -90,10 +91,9 @@ impl Bindings {
             (packet.backward, packet.held) = (one.backward, false);
             function.run_state(one.flow, &one.functions, packet, time);
             end_changed(state, (one.node, one.shard), function);
-            if function.has_logs() {
-                for log in function.take_logs() {
-                    out.event(native::event(one.node, log));
-                }
+            if function.has_outputs() {
+                let outputs = function.take_outputs();
+                publish(functions.chain(), one.node, outputs, out);
             }
         }
     }
@@ -115,6 +115,15 @@ impl Bindings {
             }
         })
     }
+}
+
+/// Publishes what a native function has published. No function takes it: flows with such events
+/// have no records.
+#[expect(clippy::indexing_slicing, reason = "bindings name functions of the chain")]
+fn publish(chain: &Chain, node: u16, outputs: Vec<Output>, out: &mut dyn Outputs) {
+    let model = &chain.nodes[usize::from(node)].model;
+    let events = outputs.into_iter().filter_map(|output| native::event(node, model, output));
+    events.for_each(|(event, _)| out.event(event));
 }
 
 /// The width of a record (0: narrow, 1: wide) and its place among the records of that width.

@@ -22,6 +22,8 @@ pub struct SideEffects {
     pub vlans: Retag,
     /// Tags that packets get, by name.
     pub tags: Vec<(Arc<str>, Word)>,
+    /// Whether programs have set some of them, and not recordings of native functions alone.
+    pub(crate) programs_tag: bool,
     /// The events, in order.
     pub publications: Vec<Publication>,
     /// Copies of the packet as it leaves: the function that sends the copy, and its destination.
@@ -224,9 +226,17 @@ impl SideEffects {
         outer + self.splices.iter().map(of).sum::<i64>()
     }
 
-    /// Whether there are side effects that only programs have: tags, events or copies.
+    /// Sets a tag.
+    pub(crate) fn set_tag(&mut self, name: Arc<str>, value: Word) {
+        match self.tags.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.tags.push((name, value)),
+        }
+    }
+
+    /// Whether there are side effects of programs: tags, events or copies.
     pub(crate) fn is_of_programs(&self) -> bool {
-        let Self { tags, publications, copies, .. } = self;
-        !(tags.is_empty() && publications.is_empty() && copies.is_empty())
+        let Self { programs_tag, publications, copies, .. } = self;
+        *programs_tag || !(publications.is_empty() && copies.is_empty())
     }
 }

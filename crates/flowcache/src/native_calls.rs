@@ -12,6 +12,7 @@ use crate::host::Functions;
 use crate::key::{LENGTH, bits};
 use crate::obstacle::NoRecording;
 use crate::path::{Native, Subpath};
+use braid_ir::model::EventId;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
@@ -28,11 +29,21 @@ pub(crate) fn ask(
     if findings.path.natives().any(|one| one.node == node) {
         return Err(NoRecording::Twice);
     }
+    let model = &functions.chain().nodes[usize::from(node)].model;
+    let mut events = (0..).map(EventId).take(model.events.len());
+    if events.any(|event| functions.is_taken(node, event)) {
+        return Err(NoRecording::Taken);
+    }
     findings.lookups += 1;
     let shard = functions.shard(node, worker);
     let (flow, record) = recorded(headers, functions.native(node, shard), now)?;
     if !record.is_for_side(backward) {
         return Err(NoRecording::OtherSide);
+    }
+    // State functions run before the packet gets the tags.
+    let has_tags = !(model.tags.is_empty() || findings.path.effects.tags.is_empty());
+    if has_tags && !record.state.is_empty() {
+        return Err(NoRecording::Tags);
     }
     let payload = record.payload();
     if payload == Payload::Write {
@@ -47,10 +58,8 @@ pub(crate) fn ask(
         Some(Some(change)) => (!change.rewrite.is_nothing()).then(|| Box::new(change)),
         None => None,
     };
-    let verdict = {
-        let native = functions.chain().nodes[usize::from(node)].model.native.as_ref();
-        apply(findings, headers, &native.ok_or(NoRecording::Absent)?.may(), &record)?
-    };
+    let native = model.native.as_ref().ok_or(NoRecording::Absent)?;
+    let verdict = apply(findings, headers, &native.may(), &record)?;
     let (table, key) = kept_elsewhere(node, shard, flow);
     findings.absent.push(table, &key);
     let writes = record.headers.iter().filter_map(|action| match action {
@@ -123,6 +132,9 @@ fn apply(
             HeaderAction::Drop(reason) => return Ok(Verdict::Drop(*reason)),
             HeaderAction::Output(_) if !may.redirects => return Err(NEVER),
             HeaderAction::Output(port) => verdict = Verdict::Port(*port),
+            HeaderAction::Tag(name, value) => {
+                findings.path.effects.set_tag(name.clone(), *value);
+            }
             HeaderAction::Modify(field, _) if !may.may_write(*field) => return Err(NEVER),
             HeaderAction::Modify(..) if !findings.path.effects.splices.is_empty() => {
                 return Err(NoRecording::ChangesMoved);

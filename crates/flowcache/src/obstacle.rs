@@ -71,6 +71,8 @@ pub enum NoRecording {
     Absent,
     /// It is isolated or checked, and so runs on each packet.
     Checked,
+    /// Other functions take its events.
+    Taken,
     /// It has due work.
     Due,
     /// It follows the connection in a TCP stack.
@@ -89,6 +91,8 @@ pub enum NoRecording {
     Undeclared,
     /// It has recorded a change that depends on more than the key.
     NotKey,
+    /// Its state functions may read tags that the record sets.
+    Tags,
     /// It writes the payload.
     WritesPayload,
     /// It needs a payload that the capture has cut.

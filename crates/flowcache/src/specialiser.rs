@@ -567,11 +567,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.fix(values, id)?;
         self.findings.pin(values, id);
         let name: Arc<str> = self.tag_name(node, tag).into();
-        let tags = &mut self.findings.path.effects.tags;
-        match tags.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, value)) => *value = values.get(id),
-            None => tags.push((name, values.get(id))),
-        }
+        let effects = &mut self.findings.path.effects;
+        effects.set_tag(name, values.get(id));
+        effects.programs_tag = true;
         Some(())
     }
 

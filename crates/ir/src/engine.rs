@@ -7,6 +7,7 @@ use crate::model::{EventDecl, EventTy, Kind, Word};
 use crate::native::{Noted, Profile};
 use crate::snapshot::{ImportError, Snapshot};
 use braid_packet::{Burst, Packet, Reached};
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::BTreeMap;
 
@@ -319,7 +320,7 @@ pub enum EventValue {
 }
 
 /// What a function gives to a field of an event.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Content {
     /// A scalar. The field's type has its kind.
     Word(Word),

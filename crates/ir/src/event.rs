@@ -2,8 +2,11 @@
 
 use crate::ty::Ty;
 
+/// The root of the hierarchy of event types.
+pub const ROOT_EVENT: &str = "EVENT";
+
 /// An event type.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventDecl {
     /// Its name.
     pub name: String,

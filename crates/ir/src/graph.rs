@@ -198,6 +198,13 @@ fn holds(model: &Model) -> bool {
     has_term(&model.packet, |term| matches!(term, Term::Hold { .. }))
 }
 
+/// Where a native function sends packets besides the one at hand.
+pub fn sends_to(model: &Model) -> impl Iterator<Item = Dest> {
+    let sends = model.native.as_ref().is_some_and(|native| native.sends > 0);
+    let further = (0..).map(PortId).take(model.ports.len()).skip(2).map(Dest::Port);
+    [Dest::Onward, Dest::Back].into_iter().chain(further).filter(move |_| sends)
+}
+
 /// Whether a model has a drop terminator.
 #[must_use]
 pub fn may_drop(model: &Model) -> bool {

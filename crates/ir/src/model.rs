@@ -5,7 +5,7 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
-pub use crate::event::{Ancestor, EventDecl, EventTy};
+pub use crate::event::{Ancestor, EventDecl, EventTy, ROOT_EVENT};
 pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
@@ -170,7 +170,7 @@ pub struct QueueDecl {
 }
 
 /// A tag.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TagDecl {
     /// Its name. The functions of a chain share tags by name.
     pub name: String,

@@ -18,6 +18,8 @@ pub struct Native {
     pub reference: Reference,
     /// The actions on packets that the function declares, if it declares any.
     pub profile: Option<Profile>,
+    /// The most packets that the function sends for each packet.
+    pub sends: u32,
 }
 
 impl Native {

@@ -141,7 +141,7 @@ impl Subscriptions {
     pub fn pairs(&self, chain: &Chain) -> BTreeSet<(u16, u16)> {
         let mut pairs = BTreeSet::new();
         for (node, config) in (0..).zip(&chain.nodes) {
-            for event in published(config.model.programs()) {
+            for event in published(&config.model, config.model.programs()) {
                 pairs.extend(self.of(node, event).iter().map(|taker| (node, taker.node)));
             }
         }
@@ -153,7 +153,7 @@ impl Subscriptions {
     pub fn idle(&self, models: &[&Model]) -> Vec<(u16, EventId)> {
         let mut used = BTreeSet::new();
         for (node, model) in (0..).zip(models) {
-            for event in published(model.programs()) {
+            for event in published(model, model.programs()) {
                 used.extend(self.of(node, event).iter().map(|taker| (taker.node, taker.handler)));
             }
         }
@@ -222,7 +222,7 @@ impl Part {
     fn events(self, model: &Model) -> BTreeSet<EventId> {
         let expire = model.expire.iter().map(|(_, program)| program);
         match self {
-            Part::Own => published(model.own_programs()),
+            Part::Own => published(model, model.own_programs()),
             Part::Handler(number) => {
                 let Some((_, program)) = model.handlers.get(number) else { return BTreeSet::new() };
                 let evicts = ops(program).any(|op| match op {
@@ -232,8 +232,8 @@ impl Part {
                     _ => false,
                 });
                 match evicts {
-                    true => published(once(program).chain(expire)),
-                    false => published(once(program)),
+                    true => published(model, once(program).chain(expire)),
+                    false => published(model, once(program)),
                 }
             }
         }
@@ -264,13 +264,17 @@ fn ops(program: &Program) -> impl Iterator<Item = &Op> {
     program.blocks.iter().flat_map(|block| &block.ops)
 }
 
-/// The event types that programs publish.
-fn published<'a>(programs: impl Iterator<Item = &'a Program>) -> BTreeSet<EventId> {
-    let events = programs.flat_map(ops).filter_map(|op| match op {
-        Op::Emit { event, .. } => Some(*event),
-        _ => None,
-    });
-    events.collect()
+/// The event types that programs of a model publish. Native code publishes what it declares.
+fn published<'a>(model: &Model, programs: impl Iterator<Item = &'a Program>) -> BTreeSet<EventId> {
+    let mut found = BTreeSet::new();
+    for op in programs.flat_map(ops) {
+        match op {
+            Op::Emit { event, .. } => drop(found.insert(*event)),
+            Op::Native { .. } => found.extend((0..).map(EventId).take(model.events.len())),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The handlers for an event type of a function.

@@ -1,6 +1,7 @@
 //! The text form of models: `print` and `parse` are inverse. `docs/ir.md` describes it.
 
 mod decl;
+mod declared;
 mod names;
 mod ops;
 mod parse;
@@ -11,6 +12,7 @@ mod scan;
 mod value;
 
 pub use decl::{period, state_schema};
+pub use declared::{Declared, MOST_TAGS};
 pub use parse::{parse, parse_param};
 pub use print::{print, print_program};
 pub use scan::TextError;

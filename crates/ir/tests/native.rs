@@ -23,6 +23,7 @@ fn text_form_holds_all_that_is_known_of_the_function() {
         "native \"five\" \"monitor\" profile (read ip.src, write fields, read payload, write bytes, drop)",
         "native \"five\" \"monitor\" checks (records) profile (add, remove, redirect)",
         "native \"five\" \"monitor\" profile ()",
+        "native \"five\" \"monitor\" profile (drop) sends 3",
     ] {
         let model = model(declared, PROGRAM);
         let text = print(&model);

@@ -30,6 +30,10 @@ typedef uint64_t braid_flow;
 typedef int32_t braid_field;
 /* A header, from braid_header_named. */
 typedef int32_t braid_header;
+/* A type of events that the function declares, from braid_event_named. */
+typedef int32_t braid_event;
+/* A tag that the function declares, from braid_tag_named. */
+typedef int32_t braid_tag;
 /* A number of up to 128 bits. */
 typedef struct braid_wide {
   uint64_t low, high;
@@ -63,12 +67,12 @@ typedef void (*braid_timer)(void *self, braid_host *, void *arg);
 /* An action on the header of each packet of a flow. */
 typedef struct braid_action {
   uint32_t kind;
-  int32_t number;       /* reason, port or field */
-  braid_wide value;     /* of the field */
+  int32_t number;       /* reason, port, field or tag */
+  braid_wide value;     /* of the field or tag */
   size_t at, length;    /* where to insert or remove bytes, from the packet's start, and how many */
   const uint8_t *bytes; /* copied by the call that takes the action */
 } braid_action;
-enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT };
+enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT, BRAID_A_TAG };
 
 /* A guard: when `condition` returns a value other than 0, `action` (if not NULL) replaces the record's header
  * actions (state functions stay), and `update` (if not NULL) records again. With neither, the record ends. */
@@ -87,6 +91,14 @@ typedef struct braid_item {
   braid_wide value;
 } braid_item;
 enum { BRAID_UINT, BRAID_IP4, BRAID_IP6, BRAID_PORT_NUMBER };
+
+/* The value of an event's field: a text if `text` is not NULL, and otherwise a number. braid_number, braid_number_wide,
+ * braid_text and braid_text_of make one. */
+typedef struct braid_value {
+  braid_wide number;
+  const char *text;
+  size_t length; /* of the text, in bytes */
+} braid_value;
 
 /* The functions that Braid offers. Call them through the inline functions below. */
 typedef struct braid_api {
@@ -123,6 +135,12 @@ typedef struct braid_api {
   void (*dump_entry)(braid_dump *, const char *, const braid_item *, size_t, const braid_item *, size_t);
   braid_flow (*next_flow)(braid_host *, braid_flow);
   void (*save_bytes)(braid_saved *, const uint8_t *, size_t);
+  braid_event (*event_named)(braid_host *, const char *);
+  int32_t (*publish)(braid_host *, braid_event, const braid_value *, size_t);
+  braid_tag (*tag_named)(braid_host *, const char *);
+  int32_t (*get_tag)(braid_packet *, braid_tag, braid_wide *);
+  int32_t (*set_tag)(braid_packet *, braid_tag, const braid_wide *);
+  int32_t (*send)(braid_packet *, const uint8_t *, size_t, int32_t);
 } braid_api;
 
 struct braid_host {
@@ -179,6 +197,15 @@ typedef struct braid_nf {
    * or refuse. Without both, the memory is lost between runs. */
   int32_t (*save)(void *self, braid_host *, braid_saved *);
   int32_t (*restore)(void *self, braid_host *, const uint8_t *bytes, size_t length);
+  /* The types of the events that the function publishes, as the language writes their fields. A type may extend one in
+   * front of it, and has the fields of that type first: "SCAN { src: ip4 } PORT_SCAN extends SCAN { ports: u32 }". If
+   * the chain file or another function declares a type of the same name, it must have the same fields. */
+  const char *events;
+  /* The tags that the function reads or sets, with their types: "colour: u8 mark: u16". Functions that declare a tag of
+   * the same name share the tag. */
+  const char *tags;
+  uint32_t sends; /* the most packets that the function sends for each packet (braid_send), at most 64; 0: none */
+  uint32_t reserved;
 } braid_nf;
 
 #if defined(_WIN32)
@@ -281,7 +308,7 @@ static inline int32_t braid_fail(braid_host *h, const char *why) { return h->api
 /* The counter with this name, and an addition to a counter. The function's state shows its counters. */
 static inline int32_t braid_counter(braid_host *h, const char *name) { return h->api->counter(h, name); }
 static inline void braid_count(braid_host *h, int32_t counter, uint64_t n) { h->api->count(h, counter, n); }
-/* Publishes an event LOG with a level ("info", "warning", …) and a text. */
+/* Publishes an event LOG with a level ("info", "warning", …) and a text. No function can take it. */
 static inline void braid_log(braid_host *h, const char *level, const char *text) { h->api->log(h, level, text); }
 /* Calls `f` every `ns` from the first packet on, or once, `ns` from now. */
 static inline int32_t braid_every(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, ns, f, arg); }
@@ -330,6 +357,58 @@ static inline braid_flow braid_next_flow(braid_host *h, braid_flow flow) { retur
 /* Saves bytes. Calls of one `save` add to each other. */
 static inline void braid_save(braid_saved *s, const void *bytes, size_t length) {
   s->api->save_bytes(s, (const uint8_t *)bytes, length);
+}
+
+/* Events. */
+
+/* The declared event type with this name; BRAID_ABSENT if the function declares none. */
+static inline braid_event braid_event_named(braid_host *h, const char *name) { return h->api->event_named(h, name); }
+static inline braid_value braid_number(uint64_t value) { braid_value v = {{value, 0}, NULL, 0}; return v; }
+static inline braid_value braid_number_wide(braid_wide value) { braid_value v = {value, NULL, 0}; return v; }
+static inline braid_value braid_text_of(const char *text, size_t length) {
+  braid_value v = {{0, 0}, text, length};
+  return v;
+}
+static inline braid_value braid_text(const char *text) {
+  size_t length = 0;
+  while (text && text[length]) length++;
+  return braid_text_of(text ? text : "", length);
+}
+/* Publishes an event, with values for all its fields in their order. Values are copied. Other functions may take the
+ * event: their handlers run when the present call is over, and before the packet goes on. */
+static inline int32_t braid_publish(braid_host *h, braid_event event, const braid_value *values, size_t count) {
+  return h->api->publish(h, event, values, count);
+}
+
+/* Tags: values that travel with the packet through the chain. A tag is 0 until a function sets it. */
+
+/* The declared tag with this name; BRAID_ABSENT if the function declares none. */
+static inline braid_tag braid_tag_named(braid_host *h, const char *name) { return h->api->tag_named(h, name); }
+static inline int32_t braid_get_tag(braid_packet *p, braid_tag tag, uint64_t *value) {
+  braid_wide wide = {0, 0};
+  int32_t result = p->api->get_tag(p, tag, &wide);
+  if (result == BRAID_OK) *value = wide.low;
+  return result;
+}
+static inline int32_t braid_get_tag_wide(braid_packet *p, braid_tag tag, braid_wide *value) { return p->api->get_tag(p, tag, value); }
+/* Sets a tag. A state function cannot do that; braid_mark is for records. */
+static inline int32_t braid_set_tag(braid_packet *p, braid_tag tag, uint64_t value) {
+  braid_wide wide = {value, 0};
+  return p->api->set_tag(p, tag, &wide);
+}
+static inline int32_t braid_set_tag_wide(braid_packet *p, braid_tag tag, const braid_wide *value) { return p->api->set_tag(p, tag, value); }
+/* A header action that sets a tag. */
+static inline braid_action braid_mark(braid_tag tag, uint64_t value) {
+  braid_action a = {BRAID_A_TAG, tag, {value, 0}, 0, 0, NULL};
+  return a;
+}
+
+/* Sends a new packet with these bytes, 1 to 65,535 of them, from the link header on. They are copied. `where` is
+ * BRAID_FORWARD, BRAID_BACK or BRAID_PORT(number), as for the packet itself. The new packet leaves when the function has
+ * finished with the present packet, and before that one does. The function is responsible for lengths and checksums:
+ * a malformed packet is lost and counted. State functions and timers cannot send packets. */
+static inline int32_t braid_send(braid_packet *p, const void *bytes, size_t length, int32_t where) {
+  return p->api->send(p, (const uint8_t *)bytes, length, where);
 }
 
 /* Shows an entry of a table of the function's state. */

@@ -1,17 +1,20 @@
 //! Native functions in chains: a model whose packet program calls the function and does what its
 //! verdict says.
 
-use crate::{Config, Description, Entry, Failed, Instance, Log, Value, Verdict};
+use crate::{
+    Config, Description, Entry, Failed, Instance, Log, Output, Publication, Sent, Value, Verdict,
+};
 use braid_externs::patterns::Matcher;
 use braid_ir::chain::Node;
-use braid_ir::engine::{Event, EventValue, Fault, StateEntry};
+use braid_ir::engine::{Content, Event, EventValue, Fault, StateEntry};
 use braid_ir::model::{
-    Block, BlockId, CmpOp, Dest, Kind, Model, Op, ParamDecl, PortId, Program, ReasonId, RowDecl,
-    RowId, Target, Term, Ty, ValueId, Word,
+    Block, BlockId, CmpOp, Dest, EventId, Kind, Model, Op, ParamDecl, PortId, Program, ROOT_EVENT,
+    ReasonId, RowDecl, RowId, Target, Term, Ty, ValueId, Word,
 };
 use braid_ir::native::{Native, OnFailure, Profile, Reference};
 use braid_ir::snapshot::{FunctionState, ImportError};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
+use braid_packet::Packet;
 
 /// The number of a verdict. The order is: onward, back, consumed, ports, drops.
 fn outcome(verdict: Verdict, model: &Model) -> u32 {
@@ -48,8 +51,8 @@ pub fn model(
         params,
         state: Vec::new(),
         queues: Vec::new(),
-        events: Vec::new(),
-        tags: Vec::new(),
+        events: definition.declared.events.clone(),
+        tags: definition.declared.tags.clone(),
         rows: vec![row("body"), row("fault")],
         reasons: definition.reasons.clone(),
         packet: Program::default(),
@@ -57,7 +60,7 @@ pub fn model(
         timers: Vec::new(),
         streams: Vec::new(),
         handlers: Vec::new(),
-        native: Some(Native { reference, profile: definition.profile }),
+        native: Some(Native { reference, profile: definition.profile, sends: definition.sends }),
     };
     if is_bypassed(&model) {
         model.rows.insert(BYPASSED.index(), row("bypassed"));
@@ -153,7 +156,7 @@ pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
 pub fn run(
     instance: &mut Instance,
     model: &Model,
-    packet: &mut braid_packet::Packet,
+    packet: &mut Packet,
     now: u64,
 ) -> Result<Word, Fault> {
     let verdict = match instance.packet(packet, now) {
@@ -216,15 +219,52 @@ pub fn resume<'a>(
     Ok(())
 }
 
-/// The event for a message of a function.
+/// What handlers get of an event: the number of its type, and its fields, in which texts are 0.
+pub type Taken = (EventId, Vec<Word>);
+
+/// The event of an output, and what handlers get of it if the function declares its type. `None`
+/// for a packet.
 #[must_use]
-pub fn event(node: u16, log: Log) -> Event {
+#[expect(clippy::indexing_slicing, reason = "instances check the numbers of event types")]
+pub fn event(node: u16, model: &Model, output: Output) -> Option<(Event, Option<Taken>)> {
+    let Publication { time_ns, event, values } = match output {
+        Output::Log(log) => return Some((message(node, log), None)),
+        Output::Event(published) => published,
+        Output::Packet(_) => return None,
+    };
+    let words = values.iter().map(|value| match value {
+        Content::Word(word) => *word,
+        Content::Str(_) => 0,
+    });
+    let taken = (EventId(event), words.collect());
+    let decl = &model.events[event as usize];
+    Some((Event::new(decl, (time_ns, node), values.into_iter()), Some(taken)))
+}
+
+/// The packets that a function has sent for a packet, and where they go.
+pub fn packets(outputs: &[Output], current: &Packet) -> impl Iterator<Item = (Dest, Packet)> {
+    outputs.iter().filter_map(|output| {
+        let Output::Packet(Sent { to, bytes }) = output else { return None };
+        let dest = match to {
+            Verdict::Back => Dest::Back,
+            // Left and right come before the function's own ports.
+            Verdict::Port(port) => Dest::Port(PortId(port.saturating_add(2))),
+            _ => Dest::Onward,
+        };
+        let mut packet = Packet::new(current.link, current.time_ns, bytes);
+        packet.ingress = current.ingress;
+        Some((dest, packet))
+    })
+}
+
+/// The event for a message of a function.
+fn message(node: u16, log: Log) -> Event {
     let text = |name: &str, text| (name.to_owned(), EventValue::Str(text));
     Event {
         time_ns: log.time_ns,
         node,
         name: "LOG".to_owned(),
-        ancestors: vec!["EVENT".to_owned()],
+        ancestors: vec![ROOT_EVENT.to_owned()],
         fields: vec![text("level", log.level), text("text", log.text)],
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::flows::Limits;
 use braid_ir::native::Profile;
+use braid_ir::text::Declared;
 use serde::{Deserialize, Serialize};
 
 /// A function's description of itself.
@@ -17,6 +18,10 @@ pub struct Description {
     pub ports: Vec<String>,
     /// The declared action profile.
     pub profile: Option<Profile>,
+    /// What else it declares.
+    pub declared: Declared,
+    /// The most packets that it sends for each packet.
+    pub sends: u32,
     /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
     /// The limits of its flows, unless the configuration has others.

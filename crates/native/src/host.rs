@@ -3,11 +3,12 @@
 //! pointers.
 
 use crate::flows::{Flow, Flows, Found};
+use crate::output::Output;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
+use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Checks, Problem, Problems, Profile};
 use braid_packet::{FlowKey, HEADERS, Header};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -15,8 +16,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 const MOST_COUNTERS: usize = 256;
 /// The most timers of an instance at a time.
 const MOST_TIMERS: usize = 64;
-/// The most messages that wait to be published. A single call can make this many.
-pub(crate) const MOST_LOGS: usize = 1024;
 /// A timer that is more than this many periods late skips its earliest firings.
 const CATCH_UP: u64 = 10_000;
 
@@ -32,17 +31,6 @@ pub enum Refused {
     Full = -3,
     /// The declared profile does not allow it.
     Denied = -4,
-}
-
-/// A message that the function publishes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Log {
-    /// The time (ns).
-    pub time_ns: u64,
-    /// The severity.
-    pub level: String,
-    /// The message.
-    pub text: String,
 }
 
 /// A timer.
@@ -104,8 +92,7 @@ pub(crate) struct State {
     /// Flows that ended during this call. The function is told after the call.
     pub(crate) ended: Vec<(u64, Flow)>,
     pub(crate) counters: Vec<(String, u64)>,
-    pub(crate) logs: Vec<Log>,
-    logs_lost: u64,
+    pub(crate) outputs: Vec<Output>,
     timers: Vec<Timer>,
     pub(crate) timers_skipped: u64,
     pub(crate) problems: Problems,
@@ -124,6 +111,14 @@ pub(crate) struct State {
     /// The number of reasons and ports of the function.
     pub(crate) reasons: u32,
     pub(crate) ports: u32,
+    /// The types of the events that the function publishes.
+    pub(crate) events: Vec<EventDecl>,
+    /// The tags that the function reads or sets.
+    pub(crate) tags: Vec<TagDecl>,
+    /// The most packets that the function sends for each packet, and how many it has sent for this
+    /// one.
+    pub(crate) sends: u32,
+    pub(crate) sent: u32,
 }
 
 impl State {
@@ -147,8 +142,7 @@ impl State {
             notified: Vec::new(),
             ended: Vec::new(),
             counters: Vec::new(),
-            logs: Vec::new(),
-            logs_lost: 0,
+            outputs: Vec::new(),
             timers: Vec::new(),
             timers_skipped: 0,
             problems: Problems::default(),
@@ -161,6 +155,10 @@ impl State {
             failure: None,
             reasons: 0,
             ports: 0,
+            events: Vec::new(),
+            tags: Vec::new(),
+            sends: 0,
+            sent: 0,
         }
     }
 
@@ -168,6 +166,7 @@ impl State {
     pub(crate) fn begin(&mut self) {
         self.recording = None;
         self.failure = None;
+        self.sent = 0;
     }
 
     /// Records wrong use of the interface.
@@ -350,7 +349,7 @@ impl State {
         }
     }
 
-    // Counters, messages.
+    // Counters.
 
     pub(crate) fn counter(&mut self, name: &str) -> Result<usize, Refused> {
         if let Some(at) = self.counters.iter().position(|(known, _)| known == name) {
@@ -371,19 +370,6 @@ impl State {
             None => {
                 self.misuse(format!("counts at counter {counter}, which it did not make"));
             }
-        }
-    }
-
-    pub(crate) fn log(&mut self, level: &str, text: &str) {
-        if self.logs.len() < MOST_LOGS {
-            let (level, text) = (level.to_owned(), text.to_owned());
-            self.logs.push(Log { time_ns: self.now, level, text });
-        } else {
-            self.logs_lost += 1;
-            self.problems.add(
-                Problem::Misuse(format!("logs more than {MOST_LOGS} messages at once")),
-                self.packets,
-            );
         }
     }
 

@@ -3,11 +3,11 @@
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::host::Log;
 use crate::isolated::{self, Declared, Isolated};
 use crate::library::find;
 use crate::load_error::LoadError;
 use crate::local::Local;
+use crate::output::Output;
 use crate::record::{Recorded, StateFunction};
 use crate::value::{Config, Value};
 use crate::verdict::{Failed, Verdict};
@@ -58,6 +58,9 @@ impl Instance {
             reasons: count(model.reasons.len()),
             // Beside left and right.
             ports: count(model.ports.len().saturating_sub(2)),
+            events: model.events.clone(),
+            tags: model.tags.clone(),
+            sends: native.sends,
         };
         let isolated = Isolated::new(&native.reference, on_failure, declared, node, config)?;
         Ok(Self(Apart(Box::new(isolated))))
@@ -115,20 +118,20 @@ impl Instance {
         }
     }
 
-    /// Whether messages wait to be published.
+    /// Whether outputs wait: messages and events to be published.
     #[must_use]
-    pub fn has_logs(&self) -> bool {
+    pub fn has_outputs(&self) -> bool {
         match &self.0 {
-            Here(local) => local.has_logs(),
-            Apart(isolated) => isolated.has_logs(),
+            Here(local) => local.has_outputs(),
+            Apart(isolated) => isolated.has_outputs(),
         }
     }
 
-    /// The messages to be published since the last call.
-    pub fn take_logs(&mut self) -> Vec<Log> {
+    /// The outputs since the last call.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
         match &mut self.0 {
-            Here(local) => local.take_logs(),
-            Apart(isolated) => isolated.take_logs(),
+            Here(local) => local.take_outputs(),
+            Apart(isolated) => isolated.take_outputs(),
         }
     }
 

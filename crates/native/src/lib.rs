@@ -25,6 +25,8 @@ pub mod isolated;
 mod library;
 mod load_error;
 mod local;
+mod output;
+mod publish;
 mod record;
 mod saved;
 mod subject;
@@ -33,19 +35,20 @@ mod sys;
 mod value;
 mod verdict;
 
+pub use braid_ir::engine::Content;
 pub use braid_ir::native::{
     Checks, FieldSet, Noted, OnFailure, Problem, Profile, Reference, UnknownName,
 };
 pub use description::Description;
 pub use dump::{Entry, Kind};
-pub use host::Log;
 pub use instance::{Instance, describe};
 pub use library::{find, is_path, operator, register};
 pub use load_error::LoadError;
+pub use output::{Log, Output, Publication, Sent};
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
-pub use sys::guest::{
-    Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,
-};
+pub use sys::guest::{Action, Dump, Flow, FlowMemory, Function, Host, Item, PacketRef, Tag};
+pub use sys::guest_outputs::Event;
+pub use sys::info::{Full, Info, ProfileInfo, Scope};
 pub use sys::{Definition, MAX_ARGS, RawNf};
 pub use value::{Config, FLOWS, IDLE, Value};
 pub use verdict::{Failed, Verdict};

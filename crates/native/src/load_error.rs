@@ -73,9 +73,9 @@ pub enum LoadError {
         /// The reason.
         why: String,
     },
-    /// The function's profile makes no sense.
+    /// What the function declares makes no sense.
     #[error("{label}: {why}")]
-    Profile {
+    Declared {
         /// Function and library.
         label: String,
         /// The mistake.

@@ -2,12 +2,14 @@
 
 use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
-use crate::host::{Due, Log, State};
+use crate::host::{Due, State};
+use crate::output::Output;
 use crate::record::{Payload, Recorded, StateFunction};
 use crate::saved;
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, FLOWS, IDLE, Value, number};
 use crate::verdict::{FAILED, Failed, PANICKED, Verdict};
+use braid_ir::model::TagDecl;
 use braid_ir::native::{Checks, Noted, Problem, Profile};
 use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
@@ -44,6 +46,9 @@ impl Local {
         state.per_biflow = definition.description.per_biflow;
         state.declared = definition.description.profile;
         state.checks = checks;
+        state.events.clone_from(&definition.description.declared.events);
+        state.sends = definition.description.sends;
+        state.tags.clone_from(&definition.description.declared.tags);
         let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
         (state.reasons, state.ports) =
             (count(&definition.description.reasons), count(&definition.description.ports));
@@ -206,15 +211,32 @@ impl Local {
                 said(verdict)
             )),
             (_, Err(_) | Ok(Verdict::Drop(_) | Verdict::Consume)) => None,
-            _ => diff_fields(by_record, packet).first().map(|difference| {
-                let Difference { what, a, b } = difference;
-                format!("{what} is {a} by the record and {b} in fact")
-            }),
+            _ => {
+                let differs = diff_fields(by_record, packet).into_iter().next();
+                let differs = differs.or_else(|| self.tag_differs(by_record, packet));
+                differs.map(|Difference { what, a, b }| {
+                    format!("{what} is {a} by the record and {b} in fact")
+                })
+            }
         };
         let state = self.bound.state_mut();
         if let Some(wrong) = wrong {
             state.problems.add(Problem::Record(wrong), state.packets);
         }
+    }
+
+    /// The first of the function's tags that differs between two packets.
+    fn tag_differs(&self, one: &Packet, other: &Packet) -> Option<Difference> {
+        self.tags().iter().find_map(|tag| {
+            let [a, b] = [one, other].map(|packet| packet.tags.value(&tag.name));
+            let what = format!("the tag {}", tag.name);
+            (a != b).then(|| Difference { what, a: a.to_string(), b: b.to_string() })
+        })
+    }
+
+    /// The tags that the function reads or sets.
+    pub(crate) fn tags(&self) -> &[TagDecl] {
+        &self.bound.state().tags
     }
 
     /// The first difference between the states of the two instances.
@@ -308,24 +330,24 @@ impl Local {
         Some(std::mem::replace(&mut state.config[place].1, value))
     }
 
-    /// Whether messages wait to be published.
+    /// Whether outputs wait.
     #[must_use]
-    pub(crate) fn has_logs(&self) -> bool {
-        !self.bound.state().logs.is_empty()
-            || self.shadow.as_ref().is_some_and(|shadow| shadow.has_logs())
+    pub(crate) fn has_outputs(&self) -> bool {
+        !self.bound.state().outputs.is_empty()
+            || self.shadow.as_ref().is_some_and(|shadow| shadow.has_outputs())
     }
 
-    /// The messages to be published since the last call.
-    pub(crate) fn take_logs(&mut self) -> Vec<Log> {
+    /// The outputs since the last call.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
         let state = self.bound.state_mut();
-        let logs = std::mem::take(&mut state.logs);
+        let outputs = std::mem::take(&mut state.outputs);
         if let Some(shadow) = &mut self.shadow
-            && shadow.take_logs() != logs
+            && shadow.take_outputs() != outputs
         {
-            let text = "it logs other messages by the record than in fact".to_owned();
+            let text = "it publishes other things by the record than in fact".to_owned();
             state.problems.add(Problem::Record(text), state.packets);
         }
-        logs
+        outputs
     }
 
     /// The state: flows, counters, and the entries that the function itself shows.
@@ -340,7 +362,14 @@ impl Local {
     #[must_use]
     pub(crate) fn problems(&self) -> Vec<Noted> {
         let noted = self.bound.state().problems.all().iter().cloned();
-        noted.chain(self.state_differs()).collect()
+        noted.chain(self.strays()).chain(self.state_differs()).collect()
+    }
+
+    /// The calls that came when none was allowed.
+    fn strays(&self) -> Option<Noted> {
+        let text = "calls Braid outside of its own calls, or from another thread".to_owned();
+        let (times, packet) = (self.bound.refused(), self.bound.state().packets);
+        (times > 0).then_some(Noted { problem: Problem::Misuse(text), times, packet })
     }
 
     /// The instance's memory, from which another instance can go on. `None` if the function cannot

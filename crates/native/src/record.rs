@@ -3,6 +3,7 @@
 
 use crate::verdict::Verdict;
 use braid_packet::{Field, Packet};
+use std::sync::Arc;
 
 /// The most entries of each kind in a flow's record.
 pub const MOST: usize = 32;
@@ -50,6 +51,8 @@ pub enum HeaderAction {
     },
     /// The packet leaves by a declared port.
     Output(u32),
+    /// A tag, by name, gets a value.
+    Tag(Arc<str>, u128),
 }
 
 /// How a state function uses the payload (§IV-A2).
@@ -116,6 +119,10 @@ impl Recorded {
                 HeaderAction::Decap { at, len } => packet.remove(*at, *len),
                 HeaderAction::Output(port) => {
                     verdict = Verdict::Port(*port);
+                    true
+                }
+                HeaderAction::Tag(name, value) => {
+                    packet.tags.set(name, *value);
                     true
                 }
             };

@@ -2,6 +2,7 @@
 
 use crate::host::{Refused, State};
 use crate::record::Payload;
+use braid_ir::model::TagDecl;
 use braid_ir::native::Profile;
 use braid_packet::{Access, Field, FlowKey, Header, Layout, Packet};
 
@@ -102,6 +103,41 @@ impl Subject {
             Some(header) => Ok(self.layout.has(header)),
             None => Err(state.misuse("asks for a header that does not exist".to_owned())),
         }
+    }
+
+    /// The tag with this number.
+    fn tag_decl(state: &mut State, number: i32) -> Done<TagDecl> {
+        let at = usize::try_from(number).ok();
+        let decl = at.and_then(|at| state.tags.get(at)).cloned();
+        decl.ok_or_else(|| state.misuse(format!("uses tag {number}, which it does not declare")))
+    }
+
+    /// A tag's value. A tag that no function has set is 0.
+    pub(crate) fn tag(&self, state: &mut State, number: i32) -> Done<u128> {
+        let TagDecl { name, ty } = Self::tag_decl(state, number)?;
+        // Another function may have set a tag of the same name with a wider type.
+        Ok(self.packet.tags.value(&name) & ty.max())
+    }
+
+    pub(crate) fn set_tag(&mut self, state: &mut State, number: i32, value: u128) -> Done<()> {
+        if self.payload != Payload::Write {
+            return Err(state.misuse("a state function sets a tag".to_owned()));
+        }
+        let TagDecl { name, ty } = Self::tag_decl(state, number)?;
+        if value > ty.max() {
+            let wrong = format!("sets the tag {name} to {value}; it has {} bits", ty.width);
+            return Err(state.misuse(wrong));
+        }
+        self.packet.tags.set(&name, value);
+        Ok(())
+    }
+
+    /// Whether the call may send a packet of this length.
+    pub(crate) fn may_send(&self, state: &mut State, length: usize) -> Done<()> {
+        if self.payload != Payload::Write {
+            return Err(state.misuse("a state function sends a packet".to_owned()));
+        }
+        state.may_send(length)
     }
 
     /// The captured bytes: all of them, or only those before a payload that may not be read.

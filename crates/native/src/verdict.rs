@@ -1,7 +1,9 @@
 //! The verdict of a function on a packet.
 
+use serde::{Deserialize, Serialize};
+
 /// A verdict.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Verdict {
     /// The packet goes on in its direction.
     Forward,

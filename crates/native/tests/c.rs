@@ -2,7 +2,7 @@
 
 mod support;
 
-use braid_native::{Checks, HeaderAction, Instance, Verdict};
+use braid_native::{Checks, HeaderAction, Instance, Log, Output, Sent, Verdict};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use support::{RECORDS, config, error, library, problems, reference, udp};
@@ -11,6 +11,21 @@ const S: u64 = 1_000_000_000;
 
 fn instance(library: &str, function: &str, values: &[(&str, u128)], checks: Checks) -> Instance {
     Instance::new(&reference(library, function, checks), "it", config(values)).expect("an instance")
+}
+
+/// The messages of an instance.
+fn logs(instance: &mut Instance) -> Vec<Log> {
+    let log = |output| match output {
+        Output::Log(log) => Some(log),
+        Output::Event(_) | Output::Packet(_) => None,
+    };
+    instance.take_outputs().into_iter().filter_map(log).collect()
+}
+
+/// The counters of an instance.
+fn counters(instance: &Instance) -> Vec<(String, u128)> {
+    let counters = instance.report().into_iter().filter(|entry| entry.table == "counters");
+    counters.map(|entry| (entry.values[0].0.clone(), entry.values[0].2)).collect()
 }
 
 #[test]
@@ -82,7 +97,7 @@ fn timers_go_on_with_the_memory_of_an_earlier_instance() {
     first.packet(&mut udp(1), 0).expect("a verdict");
     first.advance(2 * S);
     let texts = |clock: &mut Instance| -> Vec<_> {
-        clock.take_logs().into_iter().map(|log| (log.time_ns / S, log.text)).collect()
+        logs(clock).into_iter().map(|log| (log.time_ns / S, log.text)).collect()
     };
     assert_eq!(texts(&mut first).len(), 3, "two seconds, and once after 1.5 s");
     let mut second = make();
@@ -150,9 +165,9 @@ fn timers_and_time_outs_come_in_the_order_in_which_they_are_due() {
     let good = library(folder.path(), "good");
     let mut clock = instance(&good, "clock", &[], Checks::default());
     assert_eq!(clock.packet(&mut udp(1), 10 * S), Ok(Verdict::Forward));
-    assert!(!clock.has_logs());
+    assert!(!clock.has_outputs());
     clock.advance(12 * S);
-    let logs = clock.take_logs();
+    let logs = logs(&mut clock);
     let logs: Vec<_> = logs.iter().map(|log| (log.time_ns - 10 * S, &*log.text)).collect();
     let due = [(S, "tick"), (12 * S / 10, "flow 1 ended"), (15 * S / 10, "once"), (2 * S, "tick")];
     assert_eq!(logs, due);
@@ -186,6 +201,15 @@ fn library_that_does_not_fit_is_told() {
         why(&bad, "nonsense"),
         "nonsense of bad.so: its profile names `ip.source`, which is no field"
     );
+    assert_eq!(why(&bad, "mute"), "mute of bad.so: in its events, line 1, column 29: expected `,`");
+    assert_eq!(
+        why(&bad, "untyped"),
+        "untyped of bad.so: in its tags, line 1, column 7: expected `:`"
+    );
+    assert_eq!(
+        why(&bad, "spammer"),
+        "spammer of bad.so: it sends 65 packets for each packet; 64 are the most"
+    );
     assert_eq!(
         why(&bad, "absent"),
         "the library bad.so has no function of this name: it lacks the symbol `braid_nf_absent`"
@@ -217,6 +241,155 @@ fn wrong_use_is_told_and_the_packet_is_a_fault() {
         "wrong use: uses a packet when there is none (its packet 1)",
     ];
     assert_eq!(problems(&misuse), expected);
+}
+
+#[test]
+fn events_that_do_not_fit_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut loud = instance(&bad, "loud", &[], Checks::default());
+    assert_eq!(loud.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let (absent, misuse, full) = (1, 2, 3);
+    let counters = counters(&loud);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
+    let expected = [
+        ("unknown", absent),
+        ("unknown handle", misuse),
+        ("negative handle", misuse),
+        ("too few", misuse),
+        ("nowhere", misuse),
+        ("too large", misuse),
+        ("a text", misuse),
+        ("no text", misuse),
+        ("long text", misuse),
+        ("good", 0),
+        ("too many", full),
+    ];
+    assert_eq!(counters, expected);
+    let expected = [
+        "wrong use: asks for an event type `SCANS`, which there is none (its packet 1)",
+        "wrong use: publishes event 1, which it does not declare (its packet 1)",
+        "wrong use: publishes event -1, which it does not declare (its packet 1)",
+        "wrong use: publishes SCAN with 1 values; it has 2 fields (its packet 1)",
+        "wrong use: publishes values from nowhere (its packet 1)",
+        "wrong use: gives risk of SCAN the value 256; it has 8 bits (its packet 1)",
+        "wrong use: gives risk of SCAN a text; it is a number (its packet 1)",
+        "wrong use: gives who of SCAN a number; it is a text (its packet 1)",
+        "wrong use: gives who of SCAN 5000 bytes; 4096 are the most (its packet 1)",
+        "wrong use: makes more than 1024 messages, events and packets at once (its packet 1)",
+    ];
+    assert_eq!(problems(&loud), expected);
+    assert_eq!(loud.take_outputs().len(), 1024);
+}
+
+#[test]
+fn tags_that_do_not_fit_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut painter = instance(&bad, "painter", &[], Checks::default());
+    let mut packet = udp(1);
+    assert_eq!(painter.packet(&mut packet, 0), Ok(Verdict::Forward));
+    assert_eq!(packet.tags.value("colour"), 255);
+    let mut by_record = udp(1);
+    assert_eq!(painter.replay(&mut by_record, 0), Some(Verdict::Forward));
+    assert_eq!(by_record.tags.value("colour"), 255);
+    let counters = counters(&painter);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
+    let expected = [
+        ("unknown", 1),
+        ("unknown handle", 2),
+        ("negative handle", 2),
+        ("too large", 2),
+        ("mark too large", 2),
+        ("mark unknown", 2),
+        ("mark", 0),
+        ("good", 0),
+        ("late", 2),
+    ];
+    assert_eq!(counters, expected);
+    let expected = [
+        "wrong use: asks for a tag `color`, which there is none (its packet 1)",
+        "wrong use: uses tag 1, which it does not declare (its packet 1)",
+        "wrong use: uses tag -1, which it does not declare (its packet 1)",
+        "wrong use: sets the tag colour to 256; it has 8 bits (its packet 1)",
+        "wrong use: records a header action that does not exist (its packet 1), 2 times",
+        "wrong use: a state function sets a tag (its packet 2)",
+    ];
+    assert_eq!(problems(&painter), expected);
+}
+
+#[test]
+fn packets_that_cannot_be_sent_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut sender = instance(&bad, "sender", &[], Checks::default());
+    assert_eq!(sender.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let sent = |output: &Output| match output {
+        Output::Packet(Sent { to, bytes }) => Some((*to, bytes.len())),
+        _ => None,
+    };
+    let found: Vec<_> = sender.take_outputs().iter().filter_map(sent).collect();
+    assert_eq!(found, [(Verdict::Port(0), 65_535), (Verdict::Back, 1)]);
+    assert_eq!(sender.replay(&mut udp(1), 0), Some(Verdict::Forward));
+    sender.advance(1000);
+    assert_eq!(sender.take_outputs(), []);
+    let counters = counters(&sender);
+    let counters: Vec<_> = counters.iter().map(|(name, count)| (&**name, *count)).collect();
+    let expected = [
+        ("nothing", 2),
+        ("too long", 2),
+        ("nowhere", 2),
+        ("to no port", 2),
+        ("a drop", 2),
+        ("no verdict", 2),
+        ("good", 0),
+        ("too many", 3),
+        ("late", 2),
+        ("timer", 2),
+    ];
+    assert_eq!(counters, expected);
+    let expected = [
+        "wrong use: sends a packet of 0 bytes; 1 to 65535 are possible (its packet 1)",
+        "wrong use: sends a packet of 70000 bytes; 1 to 65535 are possible (its packet 1)",
+        "wrong use: sends bytes from nowhere (its packet 1)",
+        "wrong use: sends a packet to port 1; it has 1 (its packet 1)",
+        "wrong use: sends a packet to no place (its packet 1)",
+        "wrong use: sends a packet to 77, which is no place (its packet 1)",
+        "wrong use: sends more than 2 packets for one packet (its packet 1)",
+        "wrong use: a state function sends a packet (its packet 2)",
+        "wrong use: uses a packet when there is none (its packet 2)",
+    ];
+    assert_eq!(problems(&sender), expected);
+    let mut stowaway = instance(&bad, "stowaway", &[], Checks::default());
+    assert_eq!(stowaway.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    assert_eq!(
+        problems(&stowaway),
+        ["exceeds its declared profile: sends a packet (its packet 1)"]
+    );
+}
+
+#[test]
+fn function_that_sets_another_tag_than_it_recorded_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut dyer = instance(&bad, "dyer", &[], RECORDS);
+    for _ in 0..2 {
+        assert_eq!(dyer.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    }
+    let told = "does other than it recorded: the tag colour is 1 by the record and 2 in fact \
+                (its packet 2)";
+    assert_eq!(problems(&dyer), [told]);
+}
+
+#[test]
+fn calls_from_other_threads_are_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut threaded = instance(&bad, "threaded", &[], Checks::default());
+    assert_eq!(threaded.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let told = "wrong use: calls Braid outside of its own calls, or from another thread \
+                (its packet 1), 4 times";
+    assert_eq!(problems(&threaded), [told]);
 }
 
 #[test]

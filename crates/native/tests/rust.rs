@@ -3,8 +3,8 @@
 mod support;
 
 use braid_native::{
-    Action, Checks, Dump, Flow, Full, Function, Host, Info, Instance, Kind, PacketRef, Payload,
-    RawNf, Scope, Verdict, register,
+    Action, Checks, Content, Dump, Event, Flow, Full, Function, Host, Info, Instance, Kind, Output,
+    PacketRef, Payload, Publication, RawNf, Scope, Sent, Tag, Verdict, register,
 };
 use braid_packet::Field;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,5 +143,70 @@ fn state_function_gets_what_its_class_says() {
     assert_eq!(
         problems(&it),
         ["wrong use: a state function reads the payload that it says it ignores (its packet 2)"]
+    );
+}
+
+/// Publishes each packet's source port, and gives it as a tag, which it records.
+struct Herald {
+    seen: Event,
+    from: Tag,
+}
+
+impl Function for Herald {
+    const INFO: Info = Info {
+        events: c"SEEN { port: port, why: string }",
+        tags: c"from: port",
+        sends: 1,
+        ..Info::new(c"tells")
+    };
+    type Flow = ();
+
+    fn new(host: &mut Host<'_>) -> Result<Self, String> {
+        assert_eq!(host.event("UNSEEN"), Err(-1));
+        let (seen, from) = (host.event("SEEN"), host.tag("from"));
+        Ok(Self { seen: seen.expect("it declares it"), from: from.expect("it declares it") })
+    }
+
+    fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        let port = packet.get(Field::L4Sport).unwrap_or(0);
+        let host = packet.host();
+        let told = host.publish(self.seen, &[Content::Word(port), Content::Str("a port".into())]);
+        assert_eq!((told, host.publish(self.seen, &[])), (Ok(()), Err(-2)));
+        let sent = [packet.send(b"new", Verdict::Back), packet.send(b"two", Verdict::Forward)];
+        assert_eq!(sent, [Ok(()), Err(-3)]);
+        let before = packet.tag(self.from);
+        assert_eq!((before, packet.set_tag(self.from, port)), (0, Ok(())));
+        if let Some(flow) = packet.flow() {
+            let recorded = packet.host().add_header_action(flow, Action::Tag(self.from, port));
+            assert_eq!(recorded, Ok(()));
+        }
+        Verdict::Forward
+    }
+}
+
+static HERALD: RawNf = RawNf::of::<Herald>();
+
+#[test]
+fn function_in_rust_publishes_tags_and_sends() {
+    register("heralds", "herald", &HERALD);
+    let wanted = reference("heralds", "herald", Checks::default());
+    let mut it = Instance::new(&wanted, "it", Vec::new()).expect("an instance");
+    let mut packet = udp(7);
+    it.packet(&mut packet, 5).expect("a verdict");
+    assert_eq!(packet.tags.value("from"), 7);
+    let mut by_record = udp(7);
+    assert_eq!(it.replay(&mut by_record, 5), Some(Verdict::Forward));
+    assert_eq!(by_record.tags, packet.tags);
+    let values = vec![Content::Word(7), Content::Str("a port".to_owned())];
+    let event = Output::Event(Publication { time_ns: 5, event: 0, values });
+    let sent = Output::Packet(Sent { to: Verdict::Back, bytes: b"new".to_vec() });
+    assert_eq!(it.take_outputs(), [event, sent]);
+    assert_eq!(
+        problems(&it),
+        [
+            "wrong use: asks for an event type `UNSEEN`, which there is none",
+            "wrong use: publishes SEEN with 0 values; it has 2 fields (its packet 1)",
+            "wrong use: sends more than 1 packets for one packet (its packet 1)"
+        ]
     );
 }

@@ -21,6 +21,19 @@ impl Tags {
         Tags(None)
     }
 
+    /// The value of a tag. A tag that no function has set is 0.
+    #[must_use]
+    pub fn value(&self, name: &str) -> u128 {
+        self.get(name).copied().unwrap_or(0)
+    }
+
+    /// Sets a tag. A tag that stays 0 takes no memory.
+    pub fn set(&mut self, name: &str, value: u128) {
+        if value != 0 || self.contains_key(name) {
+            self.insert(name.into(), value);
+        }
+    }
+
     /// Removes a tag and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<u128> {
         self.0.as_mut()?.remove(name)

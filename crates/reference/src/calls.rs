@@ -1,7 +1,7 @@
 //! Operations that look values up, call an extern, use a pool, publish an event or send a packet.
 
 use super::instance::{Instance, Shard};
-use super::run::{Emission, Env, Role, Run, in_background};
+use super::run::{Emission, Env, Origin, Role, Run, in_background};
 use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Content, Event, Fault};
@@ -236,7 +236,7 @@ pub(super) fn publish(run: &mut Run<'_>, model: &Model, event: EventId, args: &[
 
 /// Runs the handlers for an event with these fields, in the order of their functions. Each of them
 /// runs to its end, with the handlers of the events that it publishes, before the next one starts.
-fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
+pub(super) fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
     for Subscriber { node, handler } in env.others.takers(env.node, event) {
         // Events do not go round in circles, so the function is not at work.
         let Some((instance, others)) = env.others.again().take(node) else { continue };
@@ -261,7 +261,7 @@ fn deliver(env: &mut Env<'_>, event: EventId, fields: &[Word]) {
 /// Sends a copy of the current packet.
 pub(super) fn mirror(run: &mut Run<'_>, dest: Dest) -> Result<(), Fault> {
     if let Role::Packet(state) = &run.role {
-        emit_packet(run, dest, state.now.clone(), false);
+        emit_packet(run, dest, state.now.clone(), Origin::Copied);
     }
     Ok(())
 }
@@ -276,11 +276,12 @@ pub(super) fn create(run: &mut Run<'_>, new: &NewPacket, dest: Dest) -> Result<(
     };
     let options: Vec<_> = new.options.iter().map(option).collect();
     let built = build_with_options(&state.now, new.shape, back, &fields, &options, new.payload);
-    emit_packet(run, dest, built.ok_or(Fault::Truncated)?, true);
+    emit_packet(run, dest, built.ok_or(Fault::Truncated)?, Origin::Built);
     Ok(())
 }
 
-fn emit_packet(run: &mut Run<'_>, dest: Dest, packet: Packet, created: bool) {
-    run.env.observer.send(run.env.node, dest, &packet, created);
-    run.emissions.push(Emission { dest, packet, created });
+/// Sends a packet when the function has finished.
+pub(super) fn emit_packet(run: &mut Run<'_>, dest: Dest, packet: Packet, origin: Origin) {
+    run.env.observer.send(run.env.node, dest, &packet, origin != Origin::Copied);
+    run.emissions.push(Emission { dest, packet, origin });
 }

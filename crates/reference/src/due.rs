@@ -3,12 +3,13 @@
 
 use super::engine::{Reference, Walk};
 use super::instance::Instance;
+use super::native;
 use super::others::Others;
 use super::run::{Env, Role, in_background};
 use super::schedule::Held;
 use super::state::{Cause, end_group};
 use super::table::EntryRef;
-use crate::trace::Observer;
+use crate::trace::{Observer, Silent};
 use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::{QueueId, StateId};
 
@@ -87,7 +88,7 @@ impl Reference {
         }
     }
 
-    fn env<'a>(
+    pub(super) fn env<'a>(
         &'a mut self,
         node: u16,
         shard: usize,
@@ -107,6 +108,20 @@ impl Reference {
             ids: &mut self.ids,
             out,
             observer,
+        }
+    }
+
+    /// Runs the work of native functions that is due by now.
+    pub(super) fn advance_natives(&mut self, out: &mut dyn Outputs) {
+        for node in 0..self.nodes.len() {
+            for shard in 0..self.nodes[node].shards.len() {
+                let Some(function) = &mut self.nodes[node].shards[shard].native else { continue };
+                function.advance(self.now);
+                let outputs = function.take_outputs();
+                let node = u16::try_from(node).unwrap_or(u16::MAX);
+                let silent = &mut Silent;
+                native::publish(&mut self.env(node, shard, out, silent), outputs);
+            }
         }
     }
 

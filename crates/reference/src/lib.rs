@@ -119,7 +119,7 @@ impl Engine for Reference {
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.pass_time(time_ns, out);
-        native::advance(&mut self.nodes, self.now, out);
+        self.advance_natives(out);
     }
 
     fn next_release(&self) -> Option<u64> {

@@ -1,14 +1,15 @@
 //! Native functions: each worker has an instance of the function, which is called for each packet.
 
+use super::calls::{deliver, emit_packet};
 use super::instance::Instance;
-use super::run::{Env, Role};
+use super::run::{Env, Origin, Role, Run};
 use crate::trace::Observer;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Fault, Outputs};
+use braid_ir::engine::Fault;
 use braid_ir::model::{Model, ParamId, Word};
 use braid_ir::native::Problems;
 use braid_native::bridge;
-use braid_native::{Noted, Profile};
+use braid_native::{Noted, Output, Profile};
 use braid_packet::{Access, Difference, Field, Packet, diff_fields};
 
 /// Makes the instances of native functions.
@@ -22,13 +23,14 @@ pub(super) fn load(nodes: &mut [Instance], chain: &Chain) -> Result<(), String> 
     Ok(())
 }
 
-/// Runs the work of native functions that is due by now.
-pub(super) fn advance(nodes: &mut [Instance], now: u64, out: &mut dyn Outputs) {
-    for (node, instance) in (0..).zip(nodes) {
-        for function in instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut()) {
-            function.advance(now);
-            let logs = function.take_logs();
-            logs.into_iter().for_each(|log| out.event(bridge::event(node, log)));
+/// Publishes what a native function has published, and runs the handlers.
+pub(super) fn publish(env: &mut Env<'_>, outputs: Vec<Output>) {
+    let model = env.instance.model.clone();
+    for output in outputs {
+        let Some((event, taken)) = bridge::event(env.node, &model, output) else { continue };
+        env.out.event(event);
+        if let Some((event, fields)) = taken {
+            deliver(env, event, &fields);
         }
     }
 }
@@ -79,7 +81,8 @@ fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Ob
 }
 
 /// Passes the packet to the native function.
-pub(super) fn call(env: &mut Env<'_>, role: &mut Role, model: &Model) -> Result<Word, Fault> {
+pub(super) fn call(run: &mut Run<'_>, model: &Model) -> Result<Word, Fault> {
+    let Run { env, role, .. } = &mut *run;
     let function = env.instance.shards[env.shard].native.as_mut();
     let (Some(function), Role::Packet(state)) = (function, role) else {
         return Err(Fault::Native);
@@ -89,8 +92,11 @@ pub(super) fn call(env: &mut Env<'_>, role: &mut Role, model: &Model) -> Result<
     if env.observer.compares() {
         tell_writes(env.node, &state.entry, &state.now, env.observer);
     }
-    for log in function.take_logs() {
-        env.out.event(bridge::event(env.node, log));
+    let outputs = function.take_outputs();
+    let sent: Vec<_> = bridge::packets(&outputs, &state.now).collect();
+    publish(env, outputs);
+    for (dest, packet) in sent {
+        emit_packet(run, dest, packet, Origin::Made);
     }
     answer
 }

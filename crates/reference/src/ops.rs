@@ -52,7 +52,7 @@ impl Run<'_> {
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
             Op::Native { out } => {
-                let answer = native::call(&mut self.env, &mut self.role, model)?;
+                let answer = native::call(self, model)?;
                 self.define(*out, answer);
                 Ok(())
             }

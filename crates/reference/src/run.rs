@@ -81,8 +81,18 @@ pub(super) enum Role {
 pub(super) struct Emission {
     pub(super) dest: Dest,
     pub(super) packet: Packet,
-    /// Whether the packet was built. Otherwise it was copied.
-    pub(super) created: bool,
+    pub(super) origin: Origin,
+}
+
+/// How a packet that a program sends came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// It is a copy of the current packet.
+    Copied,
+    /// It was built from fields.
+    Built,
+    /// Native code has made it, and it may be malformed.
+    Made,
 }
 
 /// A change that a program made to the packet.

@@ -4,11 +4,11 @@
 use super::engine::{Reference, Walk};
 use super::instance::count;
 use super::others::Others;
-use super::run::{Emission, Env, Outcome, Write, on_packet};
+use super::run::{Emission, Env, Origin, Outcome, Write, on_packet};
 use super::schedule::Held;
 use crate::trace::Verdict;
 use braid_ir::chain::Sink;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, malformed_loss};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
 use braid_packet::{Field, Packet, bytes, options, replace};
@@ -134,10 +134,15 @@ impl Reference {
         walk: &mut Walk<'_>,
     ) {
         for emission in emissions {
-            if emission.created {
-                self.counters.created += 1;
-            } else {
-                self.counters.copied += 1;
+            match emission.origin {
+                Origin::Copied => self.counters.copied += 1,
+                Origin::Built | Origin::Made => self.counters.created += 1,
+            }
+            let is_checked = emission.origin == Origin::Made;
+            let malformed = malformed_loss(&emission.packet, self.chain.malformed);
+            if let Some(reason) = malformed.filter(|_| is_checked) {
+                self.lose(reason, walk);
+                continue;
             }
             self.deliver(node, emission.dest, emission.packet, current.backward, walk);
         }

@@ -42,7 +42,7 @@ pub struct Profile {
     pub faults: BTreeSet<&'static str>,
     /// Ports that packets leave by: `onward`, `back`, or a port's name.
     pub outputs: BTreeSet<String>,
-    /// Shapes of the packets that it builds: `tcp`, `icmp6`, ….
+    /// Shapes of the packets that it builds: `tcp`, `icmp6`, …; `bytes` for those of native code.
     pub creates: BTreeSet<&'static str>,
     /// Whether it makes copies: mirrors, or several outputs.
     pub copies: bool,

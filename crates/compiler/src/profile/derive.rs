@@ -4,6 +4,7 @@ use super::data::{Profile, StateUse};
 use super::faults::{self, Sound};
 use super::runs::Runs;
 use braid_externs::signature::Touch;
+use braid_ir::graph::sends_to;
 use braid_ir::model::{
     Area, BinOp, Dest, Granularity, Inner, Key, Model, NewPacket, NewPayload, Op, ParamId, Program,
     Shape, StateId, TagId, Term,
@@ -292,6 +293,15 @@ impl Walk<'_> {
         self.profile.origin = Some(if declares { "declared" } else { "assumed" });
         self.profile.faults.insert("native");
         self.profile.events.insert("LOG".to_owned());
+        self.profile.events.extend(self.model.events.iter().map(|event| event.name.clone()));
+        for dest in sends_to(self.model) {
+            self.output(dest);
+            self.profile.creates.insert("bytes");
+            self.profile.copies_bytes = true;
+        }
+        let tags = || self.model.tags.iter().map(|tag| tag.name.clone());
+        self.profile.reads_tags.extend(tags());
+        self.profile.writes_tags.extend(tags());
         self.profile.acts_on_time = true;
         let (name, per) = ("native".to_owned(), "flow".to_owned());
         let used = StateUse { name, per, reads: true, writes: true, renews: true, on_time: true };

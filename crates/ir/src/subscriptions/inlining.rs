@@ -2,7 +2,8 @@
 //!
 //! A residual program has the handlers of an event right behind the step that publishes it.
 //! Programs must stay small, so handlers beyond a budget stay outside. The engine then runs them
-//! behind the step.
+//! behind the step. Native functions have no such programs, so the handlers of their events stay
+//! outside, too.
 
 use super::subscriber::Subscriber;
 use crate::model::{EventId, Model, Op, Program};
@@ -22,7 +23,8 @@ pub(super) fn inlined(models: &[&Model], of: &[Vec<Vec<Subscriber>>]) -> Vec<Vec
     for (node, model) in (0..).zip(models) {
         let size = |event| sizes.of_event(node, event).filter(|size| *size <= MOST_OF_EVENT);
         let events = (0..).map(EventId).take(model.events.len());
-        inlined.push(events.map(size).map(|size| size.is_some()).collect());
+        let is_inlined = |size: Option<usize>| size.is_some() && model.native.is_none();
+        inlined.push(events.map(size).map(is_inlined).collect());
     }
     let mut left = MOST_OF_CHAIN;
     for ((node, model), inlined) in (0..).zip(models).zip(&mut inlined) {

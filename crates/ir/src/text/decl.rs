@@ -45,7 +45,7 @@ pub(super) fn print(model: &Model, out: &mut String) {
     }
 }
 
-/// `native "LIBRARY" "FUNCTION" checks (…) isolated WORD profile (…)`
+/// `native "LIBRARY" "FUNCTION" checks (…) isolated WORD profile (…) sends N`
 fn native_decl(native: &Native) -> String {
     let Reference { library, function, checks, isolated } = &native.reference;
     let mut out = format!("native {library:?} {function:?}");
@@ -62,6 +62,9 @@ fn native_decl(native: &Native) -> String {
     }
     if let Some(profile) = &native.profile {
         let _ = write!(out, " profile ({})", profile_words(profile).join(", "));
+    }
+    if native.sends > 0 {
+        let _ = write!(out, " sends {}", native.sends);
     }
     out
 }

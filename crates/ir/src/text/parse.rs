@@ -138,7 +138,8 @@ fn native(scan: &mut Scan<'_>) -> Result<Native> {
         scan.items(")", |scan| profile_part(scan, &mut found))?;
         profile = Some(found);
     }
-    Ok(Native { reference: Reference { library, function, checks, isolated }, profile })
+    let sends = if scan.eat_word("sends") { scan.number()? } else { 0 };
+    Ok(Native { reference: Reference { library, function, checks, isolated }, profile, sends })
 }
 
 fn profile_part(scan: &mut Scan<'_>, profile: &mut Profile) -> Result<()> {

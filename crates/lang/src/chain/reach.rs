@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use braid_ir::graph::sends_to;
 use braid_ir::model::{
     BinOp, CmpOp, Dest, LEFT, Model, Op, PortId, Program, RIGHT, Target, Term, ValueId, Word,
 };
@@ -15,6 +16,7 @@ use braid_packet::Field;
 pub(super) fn exits(model: &Model, backward: bool) -> BTreeSet<PortId> {
     let mut found = Walk::new(&model.packet, backward);
     found.run();
+    found.dests.extend(sends_to(model));
     found.dests.into_iter().map(|dest| port_of(dest, backward)).collect()
 }
 

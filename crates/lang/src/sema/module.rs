@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy};
+use braid_ir::model::{Ancestor, EventDecl, EventTy, ParamTy, ROOT_EVENT};
 
 use super::declared::{self, DeclaredHeader};
 use super::env::{Constants, Loader};
@@ -13,8 +13,6 @@ use super::types::{self, Type};
 use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Path, Span, joined};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
-/// The root of the hierarchy of events.
-const ROOT: &str = "EVENT";
 /// How deep events may extend each other.
 const MAX_ANCESTORS: usize = 32;
 
@@ -154,16 +152,16 @@ impl<'a> Module<'a> {
 
     fn resolve_event(&self, name: &'a str, diags: &mut Diagnostics) -> Option<EventDecl> {
         let mut line = vec![*self.events.get(name)?];
-        if name == ROOT {
+        if name == ROOT_EVENT {
             let span = line.first()?.name.span;
-            let message = format!("{ROOT} is the root of all event types");
+            let message = format!("{ROOT_EVENT} is the root of all event types");
             diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, span, "taken"));
             return None;
         }
         let mut ancestors: Vec<Ancestor> = Vec::new();
         while let Some(parent) = &line.last()?.parent {
             ancestors.push(Ancestor { name: parent.text.clone(), fields: 0 });
-            if parent.text == ROOT {
+            if parent.text == ROOT_EVENT {
                 break;
             }
             let Some(def) = self.events.get(parent.text.as_str()) else {
@@ -182,8 +180,8 @@ impl<'a> Module<'a> {
             }
             line.push(def);
         }
-        if ancestors.last().is_none_or(|last| last.name != ROOT) {
-            ancestors.push(Ancestor { name: ROOT.into(), fields: 0 });
+        if ancestors.last().is_none_or(|last| last.name != ROOT_EVENT) {
+            ancestors.push(Ancestor { name: ROOT_EVENT.into(), fields: 0 });
         }
         let mut fields = Vec::new();
         let mut whole = true;
@@ -198,7 +196,7 @@ impl<'a> Module<'a> {
 
     /// The message for an event type that is not declared.
     pub fn unknown_event(&self, name: &Ident, diags: &Diagnostics) -> Diagnostic {
-        let known = self.events.keys().copied().chain([ROOT]);
+        let known = self.events.keys().copied().chain([ROOT_EVENT]);
         Diagnostic::new(
             codes::UNKNOWN_EVENT,
             format!("there is no event `{}`", name.text),
@@ -211,11 +209,16 @@ impl<'a> Module<'a> {
     /// The event type that a handler takes: a declared one, or `EVENT` for all. `None` after an
     /// error, which is then reported.
     pub fn taken(&self, name: &Ident, diags: &mut Diagnostics) -> Option<EventDecl> {
-        if name.text == ROOT {
-            let name = ROOT.to_owned();
+        if name.text == ROOT_EVENT {
+            let name = ROOT_EVENT.to_owned();
             return Some(EventDecl { name, ancestors: Vec::new(), fields: Vec::new() });
         }
         self.event(name, diags).cloned()
+    }
+
+    /// Whether the program declares a type of this name with other fields or another parent.
+    pub fn declares_otherwise(&self, event: &EventDecl) -> bool {
+        self.resolved.get(event.name.as_str()).is_some_and(|own| own != event)
     }
 
     /// The event type with this name. `None` after an error, which is then reported.

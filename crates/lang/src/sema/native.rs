@@ -1,7 +1,7 @@
 //! Native functions. The program declares their parameters, and the library declares everything
 //! else.
 
-use braid_ir::model::Model;
+use braid_ir::model::{EventDecl, EventTy, Model, ROOT_EVENT};
 use braid_native::{Checks, Reference};
 
 use super::decl;
@@ -10,7 +10,7 @@ use super::library::{path, unavailable};
 use super::lower::Lower;
 use super::module::Module;
 use crate::ast::{NativeCode, Nf};
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
 /// The model of a native function. `None` after an error, which is then reported.
@@ -42,6 +42,11 @@ pub fn lower(
             let reference = Reference { library, function, checks, isolated };
             let model = braid_native::bridge::model(&nf.name.text, params, reference, &description);
             debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "of {}", nf.name.text);
+            let unlike = model.events.iter().find(|event| module.declares_otherwise(event));
+            if let Some(event) = unlike {
+                diags.push(differs(event, &name.text, code));
+                return None;
+            }
             Some(model)
         }
         Err(why) => {
@@ -49,4 +54,19 @@ pub fn lower(
             None
         }
     }
+}
+
+/// The message for an event type that the library and the program declare differently.
+fn differs(event: &EventDecl, function: &str, code: &NativeCode) -> Diagnostic {
+    let inherited = event.ancestors.first().map_or(0, |parent| parent.fields);
+    let parent = event.ancestors.first().map_or(ROOT_EVENT, |parent| &parent.name);
+    let field = |(name, ty): &(String, EventTy)| match ty {
+        EventTy::Scalar(ty) => format!("{name}: {ty}"),
+        EventTy::Str => format!("{name}: string"),
+    };
+    let own: Vec<String> = event.fields.iter().skip(inherited).map(field).collect();
+    let name = &event.name;
+    let message = format!("`{function}` and this program declare the event {name} differently");
+    Diagnostic::new(codes::EVENT_TYPES_DIFFER, message, code.span, "publishes it")
+        .help(format!("declare `event {name} extends {parent} {{ {} }}`", own.join(", ")))
 }

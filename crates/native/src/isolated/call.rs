@@ -95,8 +95,8 @@ pub(super) struct Reply {
     pub(super) length: u32,
     /// Whether the packet's bytes fit in the shared memory.
     pub(super) fits: bool,
-    /// Whether messages wait to be published.
-    pub(super) has_logs: bool,
+    /// Whether outputs wait.
+    pub(super) has_outputs: bool,
     /// The earliest time at which something may be due.
     pub(super) wake: u64,
 }
@@ -105,7 +105,7 @@ impl Reply {
     pub(super) fn write(&self, memory: &Shared) {
         let bit = |flag: bool, at: u32| u64::from(flag) << at;
         let code = self.verdict.map_or(0, |verdict| verdict.code().unsigned_abs());
-        let flags = bit(self.has_verdict, 32) | bit(self.fits, 33) | bit(self.has_logs, 34);
+        let flags = bit(self.has_verdict, 32) | bit(self.fits, 33) | bit(self.has_outputs, 34);
         let mut words = [0; WORDS];
         words[0] = u64::from(code) | flags;
         words[1] = self.wake;
@@ -123,7 +123,7 @@ impl Reply {
             verdict: code.and_then(Verdict::of_code),
             length: low(memory.word(2)),
             fits: has(33),
-            has_logs: has(34),
+            has_outputs: has(34),
             wake: memory.word(1),
         }
     }
@@ -167,7 +167,7 @@ mod tests {
                 verdict,
                 length: u32::MAX,
                 fits: verdict.is_some(),
-                has_logs: verdict.is_none(),
+                has_outputs: verdict.is_none(),
                 wake: u64::MAX,
             };
             reply.write(&memory);

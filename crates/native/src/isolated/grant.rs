@@ -3,6 +3,7 @@
 
 use super::call::{Call, Reply};
 use super::link::{Link, Lost};
+use braid_ir::model::TagDecl;
 use braid_ir::native::Profile;
 use braid_packet::{Access, FIELDS, Field, Packet};
 
@@ -11,6 +12,8 @@ pub(super) struct Grant {
     /// Whether it gets the headers only.
     is_headers: bool,
     back: Back,
+    /// The tags that it gets and gives back.
+    tags: Vec<TagDecl>,
     /// Memory for the bytes that come back.
     bytes: Vec<u8>,
 }
@@ -24,8 +27,8 @@ enum Back {
 }
 
 impl Grant {
-    /// What a profile allows.
-    pub(super) fn of(profile: &Profile) -> Self {
+    /// What a profile allows, and these tags.
+    pub(super) fn of(profile: &Profile, tags: &[TagDecl]) -> Self {
         let Profile { adds, removes, writes_bytes, writes_payload, .. } = *profile;
         let may_write = |field: &Field| profile.may_write(*field);
         let fields: Vec<Field> = FIELDS
@@ -42,7 +45,7 @@ impl Grant {
         };
         let is_headers =
             matches!(back, Back::Nothing) && !(profile.reads_payload || profile.reads_bytes);
-        Self { is_headers, back, bytes: Vec::new() }
+        Self { is_headers, back, tags: tags.to_vec(), bytes: Vec::new() }
     }
 
     /// Lets the process run a packet, and takes back what it may have changed.
@@ -60,6 +63,7 @@ impl Grant {
         if !link.memory.put(given) {
             return Err(Lost::TooLong);
         }
+        link.memory.set_tags(self.tags.iter().map(|tag| packet.tags.value(&tag.name)));
         let length = u32::try_from(given.len()).unwrap_or(u32::MAX);
         let reply = link.call(&Call { length, ..call })?;
         if !reply.fits {
@@ -76,6 +80,12 @@ impl Grant {
                 packet.take_bytes(&self.bytes);
             }
         }
+        for (tag, value) in self.tags.iter().zip(link.memory.tags()) {
+            // A value that the function has left alone may be wider than its own type.
+            if value != packet.tags.value(&tag.name) {
+                packet.tags.set(&tag.name, value & tag.ty.max());
+            }
+        }
         Ok(reply)
     }
 }
@@ -87,7 +97,7 @@ mod tests {
     use braid_packet::Field;
 
     fn grant(reads: &str, writes: &str, may: u32) -> Grant {
-        Grant::of(&Profile::declared(reads, writes, may).unwrap())
+        Grant::of(&Profile::declared(reads, writes, may).unwrap(), &[])
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Link {
         now: u64,
     ) -> Result<(Answer, Vec<u8>), Lost> {
         let patience = match request {
-            Request::Save | Request::Logs => PATIENCE,
+            Request::Save | Request::Outputs => PATIENCE,
             _ => LONG_PATIENCE,
         };
         self.begin(&Call::new(Op::Talk, now));

@@ -3,8 +3,8 @@
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::host::Log;
 use crate::load_error::LoadError;
+use crate::output::Output;
 use crate::value::{Config, Value};
 use braid_ir::native::{Checks, Noted, Profile};
 use serde::de::DeserializeOwned;
@@ -33,8 +33,8 @@ pub(super) enum Request {
     Observed,
     /// The number of timer firings that were skipped.
     TimersSkipped,
-    /// The messages to be published.
-    Logs,
+    /// What it has published.
+    Outputs,
     /// To take a parameter's new value.
     Change { name: String, value: Value },
     /// Its memory. The bytes come behind the answer.
@@ -47,7 +47,7 @@ impl Request {
     /// The most bytes of the answer's text, and of the bytes behind it.
     pub(super) fn limits(&self) -> [u32; 2] {
         match self {
-            Request::Report => [MOST, 0],
+            Request::Report | Request::Outputs => [MOST, 0],
             Request::Save => [FEW, MOST],
             _ => [FEW, 0],
         }
@@ -66,13 +66,13 @@ pub(super) struct Job {
 /// What the process answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    Description(Result<Description, LoadError>),
+    Description(Box<Result<Description, LoadError>>),
     Done(Result<(), String>),
     Report(Vec<Entry>),
     Problems(Vec<Noted>),
     Observed(Profile),
     Count(u64),
-    Logs(Vec<Log>),
+    Outputs(Vec<Output>),
     /// Whether the function could save its memory.
     Saved(bool),
 }

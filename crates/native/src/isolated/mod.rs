@@ -19,10 +19,11 @@ pub use worker::{Confine, Phase};
 
 use crate::description::Description;
 use crate::dump::Entry;
-use crate::host::{Log, MOST_LOGS};
 use crate::load_error::LoadError;
+use crate::output::{self, Allowed, Output};
 use crate::value::{Config, FLOWS, IDLE, Value};
 use crate::verdict::{Failed, Verdict};
+use braid_ir::model::{EventDecl, TagDecl};
 use braid_ir::native::{Noted, OnFailure, Problem, Profile, Reference};
 use braid_packet::Packet;
 use call::{Call, Op};
@@ -47,12 +48,13 @@ pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>
     let mut link = Link::new().map_err(|why| failed(why.to_string()))?;
     let request = Request::Describe { library: library.clone(), function: function.clone() };
     match link.ask(&request, &[], 0) {
-        Ok((Answer::Description(Ok(found)), _))
-            if found.reasons.len() > MOST || found.ports.len() > MOST =>
-        {
-            Err(failed(format!("it has more than {MOST} reasons or ports")))
+        Ok((Answer::Description(found), _)) => {
+            let found = (*found)?;
+            match found.reasons.len().max(found.ports.len()) > MOST {
+                true => Err(failed(format!("it has more than {MOST} reasons or ports"))),
+                false => Ok(Arc::new(found)),
+            }
         }
-        Ok((Answer::Description(found), _)) => found.map(Arc::new),
         Ok(_) => Err(failed("it answers nonsense".to_owned())),
         Err(lost) => Err(failed(format!("its process {lost}"))),
     }
@@ -62,12 +64,18 @@ pub(crate) fn describe(library: &str, function: &str) -> Result<Arc<Description>
 const MOST: usize = 4096;
 
 /// What a function may do, as it was declared when the chain was checked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Declared {
     pub(crate) profile: Profile,
     /// The number of its reasons, and of its ports beside left and right.
     pub(crate) reasons: u32,
     pub(crate) ports: u32,
+    /// The types of its events.
+    pub(crate) events: Vec<EventDecl>,
+    /// Its tags.
+    pub(crate) tags: Vec<TagDecl>,
+    /// The most packets that it sends for each packet.
+    pub(crate) sends: u32,
 }
 
 /// An instance in a process of its own.
@@ -84,7 +92,7 @@ pub(crate) struct Isolated {
     /// Whether a packet has come.
     started: bool,
     now: u64,
-    has_logs: bool,
+    has_outputs: bool,
 }
 
 impl Isolated {
@@ -109,14 +117,14 @@ impl Isolated {
         Ok(Self {
             process: RefCell::new(Process::new(job, &config)?),
             config,
-            grant: Grant::of(&declared.profile),
+            grant: Grant::of(&declared.profile, &declared.tags),
             on_failure,
             declared,
             wake: 0,
             keep: 0,
             started: false,
             now: 0,
-            has_logs: false,
+            has_outputs: false,
         })
     }
 
@@ -151,7 +159,7 @@ impl Isolated {
         let result = match grant.give(packet, call, link) {
             Ok(reply) if reply.fits => {
                 self.wake = reply.wake;
-                self.has_logs |= reply.has_logs;
+                self.has_outputs |= reply.has_outputs;
                 match self.checked(reply.verdict) {
                     None if reply.has_verdict => {
                         Err(Problem::Misuse("gives a verdict that it does not have".to_owned()))
@@ -208,7 +216,7 @@ impl Isolated {
         match link.call(&Call::new(Op::Advance, now)) {
             Ok(reply) => {
                 self.wake = reply.wake;
-                self.has_logs |= reply.has_logs;
+                self.has_outputs |= reply.has_outputs;
             }
             Err(lost) => process.lost(self.now, &lost),
         }
@@ -236,7 +244,7 @@ impl Isolated {
             *old = value;
         }
         // Whatever the function does with the change may be due, and may have messages.
-        (self.wake, self.has_logs) = (0, true);
+        (self.wake, self.has_outputs) = (0, true);
         Ok(())
     }
 
@@ -245,18 +253,32 @@ impl Isolated {
         self.config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    pub(crate) fn has_logs(&self) -> bool {
-        self.has_logs || !self.process.borrow().logs.is_empty()
+    pub(crate) fn has_outputs(&self) -> bool {
+        self.has_outputs || !self.process.borrow().outputs.is_empty()
     }
 
-    pub(crate) fn take_logs(&mut self) -> Vec<Log> {
-        let mut logs = std::mem::take(&mut self.process.get_mut().logs);
-        if std::mem::take(&mut self.has_logs)
-            && let Some((Answer::Logs(more), _)) = self.ask(&Request::Logs, &[])
+    /// The outputs since the last call. The process may say anything, so they are checked.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
+        let mut outputs = std::mem::take(&mut self.process.get_mut().outputs);
+        if std::mem::take(&mut self.has_outputs)
+            && let Some((Answer::Outputs(more), _)) = self.ask(&Request::Outputs, &[])
         {
-            logs.extend(more.into_iter().take(MOST_LOGS));
+            let Declared { events, ports, sends, .. } = &self.declared;
+            let (allowed, mut left) = (Allowed { events, ports: *ports }, *sends);
+            for output in more.into_iter().take(output::MOST) {
+                let is_one = matches!(output, Output::Packet(_));
+                let checked = match is_one && left == 0 {
+                    true => Err(format!("sends more than {sends} packets for one packet")),
+                    false => output.check(allowed),
+                };
+                left -= u32::from(is_one && checked.is_ok());
+                match checked {
+                    Ok(()) => outputs.push(output),
+                    Err(wrong) => self.process.get_mut().problem(Problem::Misuse(wrong)),
+                }
+            }
         }
-        logs
+        outputs
     }
 
     /// The state that the function shows; nothing while its process is not there.

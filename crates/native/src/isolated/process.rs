@@ -2,7 +2,7 @@
 
 use super::link::{Link, Lost};
 use super::message::{Answer, Job, Request};
-use crate::host::Log;
+use crate::output::{Log, Output};
 use crate::value::Config;
 use braid_ir::native::{Noted, Problem, Problems};
 
@@ -32,7 +32,7 @@ pub(super) struct Process {
     /// The number of packets so far.
     pub(super) packets: u64,
     /// Messages about the process.
-    pub(super) logs: Vec<Log>,
+    pub(super) outputs: Vec<Output>,
 }
 
 impl Process {
@@ -51,7 +51,7 @@ impl Process {
             problems: Problems::default(),
             present: Vec::new(),
             packets: 0,
-            logs: Vec::new(),
+            outputs: Vec::new(),
         })
     }
 
@@ -115,7 +115,7 @@ impl Process {
     }
 
     fn log(&mut self, time_ns: u64, level: &str, text: String) {
-        self.logs.push(Log { time_ns, level: level.to_owned(), text });
+        self.outputs.push(Output::Log(Log { time_ns, level: level.to_owned(), text }));
     }
 
     /// Records a problem at the present packet.

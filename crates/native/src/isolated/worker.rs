@@ -84,7 +84,7 @@ impl Worker<'_> {
         }
         if let Some(instance) = &self.instance {
             reply.wake = instance.wake();
-            reply.has_logs = instance.has_logs();
+            reply.has_outputs = instance.has_outputs();
         }
         Ok(Some(reply))
     }
@@ -96,10 +96,14 @@ impl Worker<'_> {
         packet.ingress = call.ingress;
         packet.backward = call.backward;
         packet.held = call.held;
+        for (tag, value) in instance.tags().iter().zip(self.memory.tags()) {
+            packet.tags.set(&tag.name, value);
+        }
         reply.verdict = instance.packet(&mut packet, call.now).ok();
         reply.has_verdict = reply.verdict.is_some();
         reply.length = u32::try_from(packet.data().len()).unwrap_or(u32::MAX);
         reply.fits = self.memory.put(packet.data());
+        self.memory.set_tags(instance.tags().iter().map(|tag| packet.tags.value(&tag.name)));
     }
 
     /// Answers a message.
@@ -112,7 +116,8 @@ impl Worker<'_> {
         let answer = match (request, &mut self.instance) {
             (Request::Describe { library, function }, _) => {
                 let found = find(&library, &function);
-                Answer::Description(found.map(|found| (*found.description).clone()))
+                let found = found.map(|found| (*found.description).clone());
+                Answer::Description(Box::new(found))
             }
             (Request::Create { job, config }, None) => {
                 let found = find(&job.library, &job.function).map_err(|why| why.to_string());
@@ -129,7 +134,7 @@ impl Worker<'_> {
             (Request::Problems, Some(instance)) => Answer::Problems(instance.problems()),
             (Request::Observed, Some(instance)) => Answer::Observed(instance.observed()),
             (Request::TimersSkipped, Some(instance)) => Answer::Count(instance.timers_skipped()),
-            (Request::Logs, Some(instance)) => Answer::Logs(instance.take_logs()),
+            (Request::Outputs, Some(instance)) => Answer::Outputs(instance.take_outputs()),
             (Request::Change { name, value }, Some(instance)) => {
                 Answer::Done(instance.change(&name, value))
             }

@@ -51,6 +51,8 @@ pub struct RawHost {
     pub(crate) api: *const RawApi,
     /// Private to Braid.
     pub(crate) state: *mut crate::host::State,
+    /// Private to Braid.
+    pub(crate) gate: super::gate::Gate,
 }
 
 /// `braid_packet`.
@@ -119,6 +121,15 @@ pub struct RawItem {
     pub(crate) value: RawWide,
 }
 
+/// `braid_value`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RawValue {
+    pub(crate) number: RawWide,
+    pub(crate) text: *const c_char,
+    pub(crate) length: usize,
+}
+
 /// `braid_api`.
 #[repr(C)]
 #[derive(Debug)]
@@ -168,6 +179,12 @@ pub struct RawApi {
     ),
     pub next_flow: unsafe extern "C" fn(*mut RawHost, u64) -> u64,
     pub save_bytes: unsafe extern "C" fn(*mut RawSaved, *const u8, usize),
+    pub event_named: unsafe extern "C" fn(*mut RawHost, *const c_char) -> i32,
+    pub publish: unsafe extern "C" fn(*mut RawHost, i32, *const RawValue, usize) -> i32,
+    pub tag_named: unsafe extern "C" fn(*mut RawHost, *const c_char) -> i32,
+    pub get_tag: unsafe extern "C" fn(*mut RawPacket, i32, *mut RawWide) -> i32,
+    pub set_tag: unsafe extern "C" fn(*mut RawPacket, i32, *const RawWide) -> i32,
+    pub send: unsafe extern "C" fn(*mut RawPacket, *const u8, usize, i32) -> i32,
 }
 
 /// `braid_profile`.
@@ -208,6 +225,10 @@ pub struct RawNf {
     pub(crate) save: Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *mut RawSaved) -> i32>,
     pub(crate) restore:
         Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const u8, usize) -> i32>,
+    pub(crate) events: *const c_char,
+    pub(crate) tags: *const c_char,
+    pub(crate) sends: u32,
+    pub(crate) reserved: u32,
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
@@ -217,7 +238,7 @@ unsafe impl Send for RawNf {}
 
 #[cfg(test)]
 mod tests {
-    use super::{RawAction, RawApi, RawGuard, RawItem, RawNf, RawProfile, RawWide};
+    use super::{RawAction, RawApi, RawGuard, RawItem, RawNf, RawProfile, RawValue, RawWide};
     use std::mem::offset_of;
 
     /// The same numbers as in `tests/c/layout.c`, for 64-bit machines.
@@ -227,7 +248,7 @@ mod tests {
         assert_eq!((size_of::<RawAction>(), offset_of!(RawAction, value)), (48, 8));
         assert_eq!(offset_of!(RawAction, bytes), 40);
         assert_eq!((size_of::<RawGuard>(), size_of::<RawItem>()), (32, 32));
-        assert_eq!(size_of::<RawProfile>(), 24);
+        assert_eq!((size_of::<RawProfile>(), size_of::<RawValue>()), (24, 32));
         let nf = [
             offset_of!(RawNf, flow_scope),
             offset_of!(RawNf, reasons),
@@ -236,9 +257,12 @@ mod tests {
             offset_of!(RawNf, dump),
             offset_of!(RawNf, save),
             offset_of!(RawNf, restore),
+            offset_of!(RawNf, events),
+            offset_of!(RawNf, tags),
+            offset_of!(RawNf, sends),
             size_of::<RawNf>(),
         ];
-        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136]);
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120, 128, 136, 144, 152, 160]);
         let api = [
             offset_of!(RawApi, flow),
             offset_of!(RawApi, config),
@@ -246,8 +270,12 @@ mod tests {
             offset_of!(RawApi, dump_entry),
             offset_of!(RawApi, next_flow),
             offset_of!(RawApi, save_bytes),
+            offset_of!(RawApi, event_named),
+            offset_of!(RawApi, publish),
+            offset_of!(RawApi, set_tag),
+            offset_of!(RawApi, send),
             size_of::<RawApi>(),
         ];
-        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264]);
+        assert_eq!(api, [8, 120, 200, 240, 248, 256, 264, 272, 296, 304, 312]);
     }
 }

@@ -1,19 +1,18 @@
 //! The functions that native code calls. They take pointers, leave the checks to `host` and
 //! `subject`, and return numbers.
-//!
-//! A null handle, or a handle used outside of its call, is reported as wrong use. An invalid
-//! pointer cannot be told from a valid one.
 
 use super::abi::{
     ABI, ConditionFn, RawAction, RawApi, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawSaved,
     RawWide, StateFunctionFn, TimerFn, UpdateFn,
 };
+use super::handles::{MISUSE, code, give, lend, slice, state, subject, text, unknown};
+use super::{outputs, tags};
 use crate::dump::{Entry, Kind};
 use crate::host::{Refused, State, header};
 use crate::record::{Guard, Handler, HeaderAction, Payload, StateFunction};
-use crate::subject::Subject;
+use braid_ir::model::TagDecl;
 use braid_packet::{FIELDS, Field, HEADERS};
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 /// The table of functions for native code.
 #[expect(clippy::cast_possible_truncation, reason = "the assertion checks the size")]
@@ -55,79 +54,13 @@ pub(crate) static API: RawApi = RawApi {
     dump_entry,
     next_flow,
     save_bytes,
+    event_named: outputs::event_named,
+    publish: outputs::publish,
+    tag_named: tags::tag_named,
+    get_tag: tags::get_tag,
+    set_tag: tags::set_tag,
+    send: outputs::send,
 };
-
-const MISUSE: i32 = Refused::Misuse as i32;
-
-/// Braid's data behind an instance's handle.
-///
-/// # Safety
-/// `host` is null or the handle of a live instance. Nobody else uses the data behind it
-/// while the result lives: each call below takes it once.
-unsafe fn state<'a>(host: *mut RawHost) -> Option<&'a mut State> {
-    // SAFETY: the caller guarantees that the handle is null or valid; its state lives as long as
-    // the handle.
-    unsafe { host.as_mut()?.state.as_mut() }
-}
-
-/// The packet behind a handle, and the state. Outside of a call this is wrong use.
-///
-/// # Safety
-/// As for [`state`].
-unsafe fn subject<'a>(packet: *mut RawPacket) -> Option<(&'a mut Subject, &'a mut State)> {
-    // SAFETY: the handle is null or belongs to an instance, which keeps it as long as it lives.
-    let packet = unsafe { packet.as_mut()? };
-    // SAFETY: as above.
-    let state = unsafe { state(packet.host)? };
-    // SAFETY: null, or set for this call only, by the caller that waits for its end.
-    match unsafe { packet.subject.as_mut() } {
-        Some(subject) => Some((subject, state)),
-        None => {
-            state.misuse("uses a packet when there is none".to_owned());
-            None
-        }
-    }
-}
-
-/// A text from native code. Invalid UTF-8 is replaced.
-///
-/// # Safety
-/// `text` is null or ends with a 0.
-unsafe fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: not null, and it ends with a 0.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-fn code(done: Result<(), Refused>) -> i32 {
-    done.map_or_else(|refused| refused as i32, |()| 0)
-}
-
-/// Returns the start of a slice and writes its length.
-///
-/// # Safety
-/// `length` is null or may be written.
-unsafe fn give(slice: Option<&[u8]>, length: *mut usize) -> *const u8 {
-    // SAFETY: null or writable.
-    if let Some(length) = unsafe { length.as_mut() } {
-        *length = slice.map_or(0, <[u8]>::len);
-    }
-    slice.map_or(std::ptr::null(), <[u8]>::as_ptr)
-}
-
-/// The same for a slice that the caller may change.
-///
-/// # Safety
-/// As for [`give`].
-unsafe fn lend(slice: Option<&mut [u8]>, length: *mut usize) -> *mut u8 {
-    // SAFETY: null or writable.
-    if let Some(length) = unsafe { length.as_mut() } {
-        *length = slice.as_ref().map_or(0, |slice| slice.len());
-    }
-    slice.map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
-}
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {
     // SAFETY: native code passes the handle that it was given.
@@ -232,39 +165,18 @@ unsafe extern "C" fn remove(packet: *mut RawPacket, at: usize, length: usize) ->
     code(subject.remove(state, at, length))
 }
 
-/// A slice that native code passes as a pointer and a length.
-///
-/// # Safety
-/// `first` is null or points to `length` elements.
-unsafe fn slice<'a, T>(first: *const T, length: usize) -> Option<&'a [T]> {
-    match (first.is_null(), length) {
-        (_, 0) => Some(&[]),
-        (true, _) => None,
-        // SAFETY: the caller guarantees this number of elements, and that nobody changes them
-        // meanwhile.
-        (false, _) => Some(unsafe { std::slice::from_raw_parts(first, length) }),
-    }
-}
-
 unsafe extern "C" fn field_named(host: *mut RawHost, name: *const c_char) -> i32 {
     // SAFETY: as for `flow`; names end with a 0.
     let (state, name) = unsafe { (state(host), text(name)) };
     let field = Field::by_name(&name).and_then(|field| i32::try_from(field as usize).ok());
-    field.unwrap_or_else(|| unknown(state, "field", &name))
+    field.unwrap_or_else(|| unknown(state, "a field", &name))
 }
 
 unsafe extern "C" fn header_named(host: *mut RawHost, name: *const c_char) -> i32 {
     // SAFETY: as for `flow`; names end with a 0.
     let (state, name) = unsafe { (state(host), text(name)) };
     let at = HEADERS.iter().position(|(_, known)| *known == name);
-    at.and_then(|at| i32::try_from(at).ok()).unwrap_or_else(|| unknown(state, "header", &name))
-}
-
-fn unknown(state: Option<&mut State>, what: &str, name: &str) -> i32 {
-    if let Some(state) = state {
-        state.misuse(format!("asks for a {what} `{name}`, which there is none"));
-    }
-    Refused::Absent as i32
+    at.and_then(|at| i32::try_from(at).ok()).unwrap_or_else(|| unknown(state, "a header", &name))
 }
 
 unsafe extern "C" fn now(host: *mut RawHost) -> u64 {
@@ -374,7 +286,7 @@ unsafe extern "C" fn end_flow(host: *mut RawHost, flow: u64) {
 ///
 /// # Safety
 /// The pointer to its bytes is valid.
-unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
+unsafe fn action(state: &State, raw: &RawAction) -> Option<HeaderAction> {
     let number = u32::try_from(raw.number).ok();
     Some(match raw.kind {
         0 => HeaderAction::Forward,
@@ -392,6 +304,12 @@ unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
         }
         4 => HeaderAction::Decap { at: raw.at, len: raw.length },
         5 => HeaderAction::Output(number?),
+        6 => {
+            let TagDecl { name, ty } = state.tags.get(number? as usize)?;
+            let value = raw.value.value();
+            (value <= ty.max()).then_some(())?;
+            HeaderAction::Tag(name.as_str().into(), value)
+        }
         _ => return None,
     })
 }
@@ -404,7 +322,7 @@ unsafe extern "C" fn add_header_action(
     // SAFETY: as for `flow`; `raw` is null, or valid for reads.
     let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
     // SAFETY: the pointer to an action's bytes is valid.
-    let Some(action) = raw.and_then(|raw| unsafe { action(raw) }) else {
+    let Some(action) = raw.and_then(|raw| unsafe { action(state, raw) }) else {
         return state.misuse("records a header action that does not exist".to_owned()) as i32;
     };
     code(state.add_header_action(flow, action))
@@ -443,7 +361,7 @@ unsafe extern "C" fn register_guard(host: *mut RawHost, flow: u64, raw: *const R
     };
     let arg = raw.arg as usize;
     // SAFETY: null, or valid for reads, with a valid pointer to its bytes.
-    let given = unsafe { raw.action.as_ref().map(|raw| action(raw)) };
+    let given = unsafe { raw.action.as_ref().map(|raw| action(state, raw)) };
     let action = match given {
         None => None,
         Some(Some(action)) => Some(action),

@@ -4,7 +4,8 @@ use super::abi::{
     ConditionFn, RawDump, RawHost, RawPacket, RawSaved, StateFunctionFn, TimerFn, UpdateFn,
 };
 use super::api::API;
-use super::crash::{self, Note};
+use super::crash::{self, Note, Running};
+use super::gate::Gate;
 use super::load::Definition;
 use crate::dump::Entry;
 use crate::flows::Flow;
@@ -36,6 +37,21 @@ pub(crate) struct Bound {
 // else.
 unsafe impl Send for Bound {}
 
+/// While this value lives, the instance's code runs in this thread. The instance lives longer.
+struct Entered {
+    /// The thread for which the gate was open before.
+    before: usize,
+    gate: *const Gate,
+    _running: Running,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // SAFETY: the instance, which owns the gate, lives longer than each of its calls.
+        unsafe { (*self.gate).close(self.before) };
+    }
+}
+
 /// The result of a call for a packet: the code of a verdict, and the packet.
 pub(crate) struct Called {
     pub(crate) code: i32,
@@ -50,7 +66,8 @@ impl Bound {
         state: State,
     ) -> Result<Self, String> {
         let state = Box::into_raw(Box::new(state));
-        let host = Box::into_raw(Box::new(RawHost { api: &raw const API, state }));
+        let host = RawHost { api: &raw const API, state, gate: Gate::default() };
+        let host = Box::into_raw(Box::new(host));
         let packet = RawPacket { api: &raw const API, host, subject: ptr::null_mut() };
         let packet = Box::into_raw(Box::new(packet));
         let note = Note::new(label);
@@ -59,7 +76,7 @@ impl Bound {
         let Some(create) = bound.definition.raw.create else { return Ok(bound) };
         let mut this = ptr::null_mut();
         let code = {
-            let _running = crash::enter(&bound.note, 0);
+            let _running = bound.enter(0);
             // SAFETY: by the interface; the handle is valid, and no reference to the state lives.
             unsafe { create(bound.host, &raw mut this) }
         };
@@ -84,6 +101,22 @@ impl Bound {
         unsafe { &mut *self.state }
     }
 
+    fn gate(&self) -> &Gate {
+        // SAFETY: the handle lives as long as `self`, and the gate can be shared.
+        unsafe { &(*self.host).gate }
+    }
+
+    /// Records that the instance's code is about to run, for the packet with this number.
+    fn enter(&self, packet: u64) -> Entered {
+        let gate = self.gate();
+        Entered { before: gate.open(), gate, _running: crash::enter(&self.note, packet) }
+    }
+
+    /// The number of calls that came when none was allowed.
+    pub(crate) fn refused(&self) -> u64 {
+        self.gate().refused()
+    }
+
     /// Runs code that uses the packet.
     fn with_packet(
         &mut self,
@@ -95,7 +128,7 @@ impl Bound {
         // its place and is reached only through the handle, until the handle is cleared below.
         unsafe { (*self.packet).subject = &raw mut subject };
         let code = {
-            let _running = crash::enter(&self.note, number);
+            let _running = self.enter(number);
             run(self.this, self.packet)
         };
         // SAFETY: as above: the code has returned.
@@ -140,7 +173,7 @@ impl Bound {
     pub(crate) fn condition(&mut self, handler: Handler, flow: u64) -> bool {
         // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, ConditionFn>(handler.code) };
-        let _running = crash::enter(&self.note, self.state().packets);
+        let _running = self.enter(self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, flow, handler.arg as *mut c_void) != 0 }
     }
@@ -149,7 +182,7 @@ impl Bound {
     pub(crate) fn update(&mut self, handler: Handler, flow: u64) {
         // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, UpdateFn>(handler.code) };
-        let _running = crash::enter(&self.note, self.state().packets);
+        let _running = self.enter(self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, self.host, flow, handler.arg as *mut c_void) };
     }
@@ -158,7 +191,7 @@ impl Bound {
     pub(crate) fn timer(&mut self, handler: Handler) {
         // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, TimerFn>(handler.code) };
-        let _running = crash::enter(&self.note, self.state().packets);
+        let _running = self.enter(self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, self.host, handler.arg as *mut c_void) };
     }
@@ -170,7 +203,7 @@ impl Bound {
             true => ptr::null_mut(),
             false => flow.memory.as_mut_ptr().cast(),
         };
-        let _running = crash::enter(&self.note, self.state().packets);
+        let _running = self.enter(self.state().packets);
         // SAFETY: as for `packet`; the memory lives until the call is over.
         unsafe { code(self.this, self.host, number, memory) };
     }
@@ -181,7 +214,7 @@ impl Bound {
         let code = self.definition.raw.change.ok_or_else(refused)?;
         let c_name = CString::new(name).map_err(|_| refused())?;
         let result = {
-            let _running = crash::enter(&self.note, self.state().packets);
+            let _running = self.enter(self.state().packets);
             // SAFETY: as for `packet`; the name ends with a 0.
             unsafe { code(self.this, self.host, c_name.as_ptr()) }
         };
@@ -196,7 +229,7 @@ impl Bound {
         let mut entries = Vec::new();
         if let Some(code) = self.definition.raw.dump {
             let mut dump = RawDump { api: &raw const API, into: &raw mut entries };
-            let _running = crash::enter(&self.note, self.state().packets);
+            let _running = self.enter(self.state().packets);
             // SAFETY: by the interface, it changes nothing; `entries` is reached only through the
             // handle.
             unsafe { code(self.this, &raw mut dump) };
@@ -214,7 +247,7 @@ impl Bound {
         let mut bytes = Vec::new();
         let result = {
             let mut saved = RawSaved { api: &raw const API, into: &raw mut bytes };
-            let _running = crash::enter(&self.note, self.state().packets);
+            let _running = self.enter(self.state().packets);
             // SAFETY: as for `packet`; `bytes` is reached only through the handle.
             unsafe { code(self.this, self.host, &raw mut saved) }
         };
@@ -226,7 +259,7 @@ impl Bound {
         let refused = || "the function cannot go on from its memory".to_owned();
         let code = self.definition.raw.restore.ok_or_else(refused)?;
         let result = {
-            let _running = crash::enter(&self.note, self.state().packets);
+            let _running = self.enter(self.state().packets);
             // SAFETY: as for `packet`; the bytes live until the call is over.
             unsafe { code(self.this, self.host, bytes.as_ptr(), bytes.len()) }
         };
@@ -248,7 +281,7 @@ impl Drop for Bound {
             }
         }
         if let Some(destroy) = self.definition.raw.destroy.filter(|_| self.exists) {
-            let _running = crash::enter(&self.note, self.state().packets);
+            let _running = self.enter(self.state().packets);
             // SAFETY: by the interface, and nobody uses it any more.
             unsafe { destroy(self.this) };
         }

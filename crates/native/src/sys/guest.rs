@@ -1,7 +1,8 @@
 //! The interface for functions in Rust: safe names for everything in the header. The module `shims`
 //! translates.
 
-use super::abi::{RawAction, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawProfile, RawWide};
+use super::abi::{RawAction, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawWide};
+use super::info::Info;
 use super::shims;
 use crate::dump::Kind;
 use crate::record::Payload;
@@ -11,69 +12,13 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// What one flow number stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
-    /// A 5-tuple in one direction.
-    Flow,
-    /// A 5-tuple in both directions.
-    Biflow,
-}
-
-/// The treatment of a new flow when there is no room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Full {
-    /// The new flow gets no number.
-    Refuse,
-    /// The oldest flow ends.
-    EvictOldest,
-}
-
-/// A function's description of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Info {
-    /// The purpose of the function, in a line.
-    pub about: &'static CStr,
-    /// What one flow number stands for.
-    pub scope: Scope,
-    /// The treatment of a new flow when there is no room.
-    pub full: Full,
-    /// Time-out of a flow (ns); 0: never.
-    pub idle_ns: u64,
-    /// Reasons for drops, one per line.
-    pub reasons: &'static CStr,
-    /// Ports beside left and right, one per line.
-    pub ports: &'static CStr,
-    /// The declared action profile, if there is one.
-    pub profile: Option<&'static ProfileInfo>,
-}
-
-impl Info {
-    /// A description with a purpose and defaults.
-    #[must_use]
-    pub const fn new(about: &'static CStr) -> Self {
-        let (scope, full) = (Scope::Flow, Full::Refuse);
-        Self { about, scope, full, idle_ns: 0, reasons: c"", ports: c"", profile: None }
-    }
-}
-
-/// A declared action profile.
-#[derive(Debug)]
-pub struct ProfileInfo(pub(super) RawProfile);
-
-impl ProfileInfo {
-    /// A profile: the fields that the function reads and writes, by names separated by blanks, and
-    /// its other actions (see the header).
-    #[must_use]
-    pub const fn new(reads: &'static CStr, writes: &'static CStr, may: u32) -> Self {
-        let (reads, writes) = (reads.as_ptr(), writes.as_ptr());
-        Self(RawProfile { reads, writes, may, reserved: 0 })
-    }
-}
-
 /// A flow's number; see [`PacketRef::flow`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Flow(pub u64);
+
+/// The number of a tag; see [`Host::tag`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tag(pub(super) i32);
 
 /// A network function in Rust. Panics are caught: the packet is dropped, and the report names the
 /// function.
@@ -216,7 +161,7 @@ pub struct Host<'a> {
 
 /// The packet of a function's call.
 pub struct PacketRef<'a, T> {
-    raw: *mut RawPacket,
+    pub(super) raw: *mut RawPacket,
     pub(super) host: Host<'a>,
     function: PhantomData<T>,
 }
@@ -242,6 +187,8 @@ pub enum Action<'a> {
     Decap(usize, usize),
     /// The packet leaves by this port.
     Output(u32),
+    /// A tag gets a value.
+    Tag(Tag, u128),
 }
 
 /// A part of a key, or a named value.
@@ -250,12 +197,12 @@ pub type Item<'a> = (&'a CStr, Kind, u128);
 /// The result of a call that the host may refuse. The report says what was wrong.
 pub type Told = Result<(), i32>;
 
-fn told(code: i32) -> Told {
+pub(super) fn told(code: i32) -> Told {
     if code < 0 { Err(code) } else { Ok(()) }
 }
 
 /// A text without zeros, and a zero at its end.
-fn c_text(text: &str) -> CString {
+pub(super) fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
@@ -268,6 +215,7 @@ macro_rules! call {
         unsafe { ((*(*handle).api).$name)(handle $(, $arg)*) }
     }};
 }
+pub(super) use call;
 
 impl Host<'_> {
     pub(super) fn new(raw: *mut RawHost) -> Self {
@@ -473,6 +421,7 @@ fn raw_action(action: Action<'_>) -> RawAction {
         }
         Action::Decap(at, length) => RawAction { at, length, ..raw(4, 0) },
         Action::Output(port) => raw(5, signed(port)),
+        Action::Tag(tag, value) => RawAction { value: RawWide::of(value), ..raw(6, tag.0) },
     }
 }
 

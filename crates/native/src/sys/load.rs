@@ -4,7 +4,9 @@ use super::abi::{ABI, RawNf, RawProfile};
 use crate::description::Description;
 use crate::flows::Limits;
 use crate::load_error::LoadError;
+use crate::output::MOST_SENT;
 use braid_ir::native::Profile;
+use braid_ir::text::Declared;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
@@ -114,19 +116,28 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     if raw.flow_bytes > MOST_BYTES {
         return Err(LoadError::FlowBytes { label, found: raw.flow_bytes, most: MOST_BYTES });
     }
+    if raw.sends > MOST_SENT {
+        let why =
+            format!("it sends {} packets for each packet; {MOST_SENT} are the most", raw.sends);
+        return Err(LoadError::Declared { label, why });
+    }
     // SAFETY: texts of a definition are null or end with a 0. The definition and its profile are
     // constants.
     let (about, reasons, ports, profile) =
         unsafe { (text(raw.about), text(raw.reasons), text(raw.ports), raw.profile.as_ref()) };
-    let profile = profile.map(declared).transpose();
-    let profile =
-        profile.map_err(|why| LoadError::Profile { label: label.clone(), why: why.to_string() })?;
+    // SAFETY: as above.
+    let (events, tags) = unsafe { (text(raw.events), text(raw.tags)) };
+    let wrong = |why| LoadError::Declared { label: label.clone(), why };
+    let profile = profile.map(declared).transpose().map_err(|why| wrong(why.to_string()))?;
+    let declared = Declared::parse(&events, &tags).map_err(wrong)?;
     let lines = |text: String| text.lines().map(str::to_owned).collect();
     let description = Description {
         about,
         reasons: lines(reasons),
         ports: lines(ports),
         profile,
+        declared,
+        sends: raw.sends,
         per_biflow: raw.flow_scope == 1,
         limits: Limits {
             capacity: if raw.flow_capacity == 0 { FLOWS } else { raw.flow_capacity },

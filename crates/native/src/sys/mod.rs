@@ -6,11 +6,17 @@ mod api;
 mod call;
 mod crash;
 mod fork;
+mod gate;
 pub mod guest;
+pub mod guest_outputs;
+mod handles;
+pub mod info;
 mod load;
 mod operator;
+mod outputs;
 mod shared;
 mod shims;
+mod tags;
 
 pub use abi::RawNf;
 pub(crate) use call::Bound;

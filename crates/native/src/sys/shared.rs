@@ -2,6 +2,8 @@
 //! process at the other end may write anything there at any time, so each word is read once, and
 //! bytes are copied before anyone looks at them.
 
+use super::abi::RawWide;
+use braid_ir::text::MOST_TAGS;
 use memmap2::MmapRaw;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::thread::futex;
@@ -37,6 +39,8 @@ struct Words {
     worker_sleeps: AtomicU32,
     /// What a call asks, then its answer.
     call: [AtomicU64; WORDS],
+    /// The packet's tags, each in two words.
+    tags: [AtomicU64; 2 * MOST_TAGS],
 }
 
 impl Words {
@@ -112,6 +116,25 @@ impl Shared {
         for (word, value) in self.words().call.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
+    }
+
+    /// Writes the values of a packet's tags.
+    pub(crate) fn set_tags(&self, values: impl Iterator<Item = u128>) {
+        for (pair, value) in self.words().tags.chunks_exact(2).zip(values) {
+            let halves = RawWide::of(value);
+            for (word, half) in pair.iter().zip([halves.low, halves.high]) {
+                word.store(half, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The values of a packet's tags.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u128> {
+        self.words().tags.chunks_exact(2).map(|pair| {
+            let mut halves = pair.iter().map(|word| word.load(Ordering::Relaxed));
+            let mut half = || halves.next().unwrap_or(0);
+            RawWide { low: half(), high: half() }.value()
+        })
     }
 
     /// Copies a packet's bytes into the memory. Returns whether they fit.
@@ -258,6 +281,14 @@ mod tests {
         assert_eq!(caller.wait(0, Side::Caller, 0, short), Waited::Late);
         Shared::of(&file).unwrap().end(11);
         assert_eq!(caller.wait(0, Side::Caller, 0, short), Waited::Ended(11));
+    }
+
+    #[test]
+    fn tags_pass_between_two_mappings() {
+        let (caller, file) = Shared::new().unwrap();
+        caller.set_tags([1, u128::MAX, 1 << 64].into_iter());
+        let found: Vec<u128> = Shared::of(&file).unwrap().tags().take(4).collect();
+        assert_eq!(found, [1, u128::MAX, 1 << 64, 0]);
     }
 
     #[test]

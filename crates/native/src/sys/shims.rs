@@ -40,6 +40,10 @@ impl RawNf {
             dump: Some(dump::<T>),
             save: Some(save::<T>),
             restore: Some(restore::<T>),
+            events: info.events.as_ptr(),
+            tags: info.tags.as_ptr(),
+            sends: info.sends,
+            reserved: 0,
         }
     }
 }

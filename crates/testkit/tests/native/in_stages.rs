@@ -19,7 +19,7 @@ fn ticking() -> Chain {
 /// Chains of native functions and models without workers.
 fn undivided() -> Vec<Chain> {
     let all = chains().into_iter().chain(fused().into_iter().map(|(chain, _)| chain));
-    let all = all.chain([ticking()]);
+    let all = all.chain([ticking()]).chain(super::effects::chains());
     all.filter(|chain| chain.workers == 1).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Tests native functions in chains: all engines agree, recordings of functions match their
 //! actions, and the five functions behave like the library's models.
 
+mod effects;
 mod in_stages;
 mod isolated;
 
@@ -296,8 +297,8 @@ fn records_do_what_functions_do() {
                 packet.backward = interface == 1;
                 replayed += both(&mut function, &mut by_record, packet);
             }
-            let logs = [&mut function, &mut by_record].map(Instance::take_logs);
-            assert_eq!(logs[0], logs[1]);
+            let outputs = [&mut function, &mut by_record].map(Instance::take_outputs);
+            assert_eq!(outputs[0], outputs[1]);
             let shown = [&function, &by_record].map(Instance::report);
             assert_eq!(shown[0], shown[1], "{text}");
         }

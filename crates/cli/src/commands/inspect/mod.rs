@@ -100,12 +100,16 @@ fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
         let dropped = counters.drops.keys().filter(|(number, ..)| *number == at);
         observed.drops = dropped.map(|(.., reason)| reason.clone()).collect();
         let declared = node.model.native.as_ref().and_then(|native| native.profile);
+        let tags: BTreeSet<_> = node.model.tags.iter().map(|tag| tag.name.clone()).collect();
         let declared = declared.map(|profile| Profile {
             function: format!("{} (declared)", node.name),
             drops: match profile.drops {
                 true => node.model.reasons.iter().cloned().collect(),
                 false => BTreeSet::new(),
             },
+            events: node.model.events.iter().map(|event| event.name.clone()).collect(),
+            reads_tags: tags.clone(),
+            writes_tags: tags,
             ..of_native(&node.name, "declared", &profile)
         });
         let problems = problems.iter().filter(|(number, _)| *number == at);

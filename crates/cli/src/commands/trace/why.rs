@@ -241,6 +241,7 @@ fn no_recording(why: NoRecording) -> &'static str {
     match why {
         NoRecording::Absent => "is not there",
         NoRecording::Checked => "is isolated or checked, and so runs on each packet",
+        NoRecording::Taken => "publishes events that functions take, and so runs on each packet",
         NoRecording::Due => "has due work",
         NoRecording::Stack => "follows the connection in a TCP stack",
         NoRecording::Twice => "has the packet twice",
@@ -250,6 +251,7 @@ fn no_recording(why: NoRecording) -> &'static str {
         NoRecording::OtherSide => "has recorded actions for packets from the other side",
         NoRecording::Undeclared => "has recorded an action that it does not declare",
         NoRecording::NotKey => "has recorded a change that depends on more than the key",
+        NoRecording::Tags => "may read tags that functions in front of it set",
         NoRecording::WritesPayload => "writes the payload",
         NoRecording::Cut => "needs a payload that the capture has cut",
         NoRecording::NoChecksums => "sees checksums that the capture lacks",

@@ -3,6 +3,7 @@
 //! a tag of the packet.
 
 use braid_ir::model::{Kind, Model, Op, TagDecl, TagId, Ty, ValueId};
+use braid_ir::native::{FieldSet, Native, Profile};
 use braid_ir::service_graph::Part;
 use braid_ir::service_graph::stages::Log;
 
@@ -21,13 +22,22 @@ fn assigned(model: &Model, op: &Op) -> Option<Vec<Part>> {
     }
 }
 
+/// Whether an operation is native code that may change packets or their tags.
+fn may_change(model: &Model, op: &Op) -> bool {
+    let Op::Native { .. } = op else { return false };
+    let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
+    let Profile { writes_payload, writes_bytes, adds, removes, .. } = may;
+    let writes = may.writes != FieldSet::default() || !model.tags.is_empty();
+    writes || writes_payload || writes_bytes || adds || removes
+}
+
 /// The parts that a model assigns, and whether it changes packets in no other way.
 pub(super) fn assigns(model: &Model) -> (Vec<Part>, bool) {
     let (mut parts, mut only) = (Vec::new(), true);
     for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
         match assigned(model, op) {
             Some(found) => parts.extend(found),
-            None => only &= !op.changes_bytes(),
+            None => only &= !op.changes_bytes() && !may_change(model, op),
         }
     }
     parts.sort_unstable();

@@ -108,7 +108,8 @@ impl Visits {
                 let elsewhere = *out != ahead || emits && sent > 0;
                 exits.sends |= elsewhere;
                 exits.elsewhere.extend(target.filter(|_| elsewhere));
-                let count = sent.saturating_mul(RUNS).saturating_add(passed);
+                let runs = if model.native.is_some() { 1 } else { RUNS };
+                let count = sent.saturating_mul(runs).saturating_add(passed);
                 exits.counts.extend(target.map(|target| (target, count)));
             }
             let steers = ports.iter().any(|out| *out != ahead);
@@ -164,15 +165,17 @@ impl Visits {
     }
 }
 
-/// The number of places in a model's program that send a packet besides the arriving one to a port,
-/// and the most copies of the arriving one that its outputs send there.
+/// The most packets besides the arriving one that one run of a model's program sends to a port, and
+/// the most copies of the arriving one that its outputs send there.
 fn sends(model: &Model, to: PortId, backward: bool) -> (u32, u32) {
     let is_to = |dest: &Dest| port(*dest, backward) == to;
     let blocks = &model.packet.blocks;
     let ops = blocks.iter().flat_map(|block| &block.ops);
-    let sent = ops.filter(|op| match op {
-        Op::Mirror { port } | Op::Create { port, .. } => is_to(port),
-        _ => false,
+    let native = model.native.as_ref().map_or(0, |native| native.sends);
+    let sent = ops.map(|op| match op {
+        Op::Mirror { port } | Op::Create { port, .. } => u32::from(is_to(port)),
+        Op::Native { .. } => native,
+        _ => 0,
     });
     let outputs = blocks.iter().map(|block| match &block.term {
         // All but the last are copies.
@@ -183,5 +186,5 @@ fn sends(model: &Model, to: PortId, backward: bool) -> (u32, u32) {
     let several = blocks.iter().any(|block| {
         matches!(&block.term, Term::Output { ports, .. } if ports.len() > 1 && ports.iter().any(is_to))
     });
-    (count(sent.count()) + u32::from(several), count(outputs.max().unwrap_or(0)))
+    (sent.fold(u32::from(several), u32::saturating_add), count(outputs.max().unwrap_or(0)))
 }

@@ -112,7 +112,7 @@ codes! {
     right: "event A extends EVENT {}\nevent B extends EVENT {}\nnf f() { on A { emit B; } output; }\nnf g() { emit A; output; }\nchain c { path f() <-> g(); }";
 
     EVENT_TYPES_DIFFER = 524, Error, "two functions declare an event differently",
-    "Functions of the library have event types of their own. A function that takes their events declares the type again, with the same parent and the same fields of the same types. The message names the functions of the chain.",
+    "Functions of the library have event types of their own. A function that takes their events declares the type again, with the same parent and the same fields of the same types. This also holds for the events that native functions declare. The message names the functions of the chain.",
     wrong: "chain c { /* functions with `event SCAN extends EVENT { src: ip4 }` and `event SCAN extends EVENT { src: u128 }` */ }",
     right: "event SCAN extends EVENT { src: u128 }\nnf f() { emit SCAN { src: 1 }; output; }\nnf g() { state seen: bool per (u128) = false; on SCAN { seen[event.src] = true; } if seen[1] { drop; } output; }\nchain c { path f() <-> g(); }";
 
