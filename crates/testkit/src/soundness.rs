@@ -46,10 +46,19 @@ pub fn wrongness_of_tunnels(chain: &Chain) -> Option<Wrongness> {
     has.then(|| Wrongness { no_sum: true, ..Wrongness::default() })
 }
 
+/// Whether a packet inside of this one has a length that contradicts its place. A function may have
+/// written it. Then the layers do not tell which bytes belong to which packet.
+fn contradicts_inside(spec: &Spec, at: usize) -> bool {
+    spec.layers.iter().skip(at + 1).any(|layer| match layer {
+        Layer::Ip(ip) => ip.len.is_some() || ip.ihl.is_some() || ip.version.is_some(),
+        _ => false,
+    })
+}
+
 /// The errors of the IP packet that begins with a layer. `None` if this is no IP header.
 fn wrongness_at(spec: &Spec, at: usize) -> Option<Wrongness> {
     let Layer::Ip(ip) = &spec.layers[at] else { return None };
-    if ip.frag != 0 || spec.snap.is_some() {
+    if ip.frag != 0 || spec.snap.is_some() || contradicts_inside(spec, at) {
         let ip = if spec.snap.is_some() { None } else { Some(ip_wrongness(spec, at, ip)) };
         return Some(Wrongness { ip, ..Wrongness::default() });
     }
