@@ -59,7 +59,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Func
     if own.one_in(4) {
         declare::limit(&mut own, &mut draft);
     }
-    declare::extra(&mut Rng::new(rng.clone().bits() ^ 0x6279_7465_73), &mut draft);
+    declare::extra(&mut Rng::new(rng.clone().bits() ^ 0x0062_7974_6573), &mut draft);
     draft.pieces.has_sides = Rng::new(rng.clone().bits() ^ 0x0073_6964_6573).one_in(2);
     let mut own = Rng::new(rng.clone().bits() ^ 0x6861_6e64_6c65_7273);
     let shares_events = if often_shares { !own.one_in(5) } else { own.one_in(5) };
