@@ -91,7 +91,7 @@ impl Key {
 
     /// Whether bytes are encrypted with this key. Otherwise, it only gives them a check value.
     #[must_use]
-    pub fn hides(&self) -> bool {
+    pub fn encrypts(&self) -> bool {
         !matches!(self.0.cipher, Cipher::Mac(_))
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let tag = key.encrypt(&[], &[0xdd; 20], &mut data).unwrap();
         assert_eq!(tag.to_vec(), hex("cdcb1220d1ecccea91e53aba3092f962"));
         assert_eq!(data, [0xdd; 30]);
-        assert!(key.decrypt(&[], &[0xdd; 20], &mut data, &tag) && !key.hides());
+        assert!(key.decrypt(&[], &[0xdd; 20], &mut data, &tag) && !key.encrypts());
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
     fn vectors_of_different_numbers_differ() {
         for (name, len) in CIPHERS {
             let key = key(name, &"42".repeat(len));
-            assert_eq!(key.iv(1) != key.iv(2), key.hides());
-            assert_eq!(key.iv(1) != key.iv(1 << 32), key.hides());
+            assert_eq!(key.iv(1) != key.iv(2), key.encrypts());
+            assert_eq!(key.iv(1) != key.iv(1 << 32), key.encrypts());
         }
     }
 }

@@ -81,26 +81,13 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     check_with(*pick, chain, &stimuli)
 }
 
-/// A chain of the tests, compiled once.
-///
-/// # Panics
-/// When the chain does not compile.
-fn compiled(chain: &'static OnceLock<Chain>, source: &str) -> &'static Chain {
-    chain.get_or_init(|| {
-        harness::compile(source, &BTreeMap::new(), Form::AsWritten)
-            .unwrap_or_else(|errors| panic!("{errors}"))
-    })
-}
-
 /// As [`check`], with a chain that reads, assigns, adds and removes headers of its own.
 ///
 /// # Errors
 /// As for [`check`].
 pub fn check_headers(bytes: &[u8]) -> Result<(), String> {
     static CHAIN: OnceLock<Chain> = OnceLock::new();
-    let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
-    let chain = compiled(&CHAIN, include_str!("hostile/headers.braid"));
-    check_with(*pick, chain, &packets(chain, bytes))
+    check_one(&CHAIN, include_str!("hostile/headers.braid"), bytes)
 }
 
 /// As [`check`], with a chain that reads, assigns, adds and removes TCP options.
@@ -109,8 +96,16 @@ pub fn check_headers(bytes: &[u8]) -> Result<(), String> {
 /// As for [`check`].
 pub fn check_tcp_options(bytes: &[u8]) -> Result<(), String> {
     static CHAIN: OnceLock<Chain> = OnceLock::new();
+    check_one(&CHAIN, include_str!("hostile/tcp_options.braid"), bytes)
+}
+
+/// As [`check`], with the chain in a source text, which is compiled once.
+fn check_one(chain: &OnceLock<Chain>, source: &str, bytes: &[u8]) -> Result<(), String> {
     let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
-    let chain = compiled(&CHAIN, include_str!("hostile/tcp_options.braid"));
+    let chain = chain.get_or_init(|| {
+        harness::compile(source, &BTreeMap::new(), Form::AsWritten)
+            .unwrap_or_else(|errors| panic!("{errors}"))
+    });
     check_with(*pick, chain, &packets(chain, bytes))
 }
 

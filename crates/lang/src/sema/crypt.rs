@@ -74,8 +74,8 @@ pub fn seal(
     push: &Push,
 ) -> Option<(Push, (ParamId, ValueId))> {
     let keys = own(lower, (header, push), "keys", "the parameter that holds its keys")?;
-    let (what, encrypts) =
-        ("a number that its key has not been used with before", header == Header::Esp);
+    let encrypts = header == Header::Esp;
+    let what = "a number that its key has not been used with before";
     let iv = encrypts.then(|| own(lower, (header, push), "iv", what));
     let keys = key_param(lower, keys);
     let iv = match iv {

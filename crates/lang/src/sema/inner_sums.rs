@@ -72,7 +72,7 @@ fn follow(
     }
     if matches!(name, "ip" | "ip6") && is_address(&field.name) {
         let level = full.strip_suffix(name)?;
-        // The pseudo header of ICMP is that of no packet.
+        // ICMP over IPv4 has no pseudo header.
         let all: &[&str] = if name == "ip" { &["tcp", "udp"] } else { &["tcp", "udp", "icmp6"] };
         for transport in all {
             if let Some(transport) = module.header(&format!("{level}{transport}")) {

@@ -46,7 +46,7 @@ pub(super) fn seal(
     }
     packet.data().get(at..at + len).ok_or(Cut)?;
     let ip_len = if ip == Header::Ip6 { ipv6::LEN } else { ipv4::LEN };
-    let (Some(ip), false) = (ah.checked_sub(ip_len), key.hides()) else { return Ok(false) };
+    let (Some(ip), false) = (ah.checked_sub(ip_len), key.encrypts()) else { return Ok(false) };
     if !packet.insert(at, front) {
         return Ok(false);
     }
@@ -79,7 +79,7 @@ impl Covered {
     pub(super) fn is_right(self, packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
         let data = packet.data().get(..self.end).ok_or(Cut)?;
         let tag = data.get(self.ah + AH_LEN..).and_then(|tag| tag.first_chunk()).copied();
-        let (Some(tag), false) = (tag, key.hides()) else { return Ok(false) };
+        let (Some(tag), false) = (tag, key.encrypts()) else { return Ok(false) };
         let is_right = |front: &[u8], data: &mut [u8]| key.decrypt(&[], front, data, &tag);
         Ok(self.with(packet, is_right).unwrap_or(false))
     }

@@ -12,7 +12,8 @@ const IP4: &str = "00 00 00 00 1234 0000 40 00 0000 c0000201 c6336402";
 const IP6: &str = "00000000 0000 00 40 20010db8000000000000000000000001 \
                    20010db8000000000000000000000002";
 
-fn hex(text: &str) -> Vec<u8> {
+/// The bytes in hexadecimal digits, perhaps with spaces between.
+pub(super) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(byte).collect()
@@ -28,6 +29,30 @@ fn put(packet: &mut Packet, inner: Inner, parts: &[Header], bytes: &str) -> Resu
 fn pop(packet: &mut Packet, inner: Inner, last: Header, offset: u128) -> Result<bool, Cut> {
     let layout = packet.parse();
     decapsulate(packet, &layout, (inner, last), offset, None)
+}
+
+/// The digits of bytes that count up.
+pub(super) fn digits(range: std::ops::Range<u8>) -> String {
+    range.map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Puts a packet into a tunnel whose last header needs a key.
+pub(super) fn seal(
+    packet: &mut Packet,
+    parts: [Header; 2],
+    headers: &[u8],
+    seal: (&Key, u64),
+) -> Result<bool, Cut> {
+    let words = bytes::words_of(headers);
+    let layout = packet.parse();
+    let place = (Inner::Packet, parts.as_slice());
+    encapsulate(packet, &layout, place, (headers.len(), &words), Some(seal))
+}
+
+/// Takes a packet out of a tunnel whose last header needs a key.
+pub(super) fn open(packet: &mut Packet, last: Header, key: &Key) -> Result<bool, Cut> {
+    let layout = packet.parse();
+    decapsulate(packet, &layout, (Inner::Packet, last), 0, Some(key))
 }
 
 fn packet(shape: Shape, payload: &[u8]) -> Packet {

@@ -2,15 +2,13 @@
 
 use super::*;
 use crate::link::Link;
-use crate::tunnel::{Inner, decapsulate, encapsulate};
+use crate::tunnel::tests::{self, digits, hex};
 use crate::{Shape, build_fresh};
 use braid_crypto::Keys;
 
 /// The key of the packets that scapy built, and another one, and one that encrypts.
 fn keys() -> Keys {
-    let digits = |range: std::ops::Range<u8>| range.map(|byte| format!("{byte:02x}")).collect();
-    let (mac, other, short): (String, String, String) =
-        (digits(64..96), digits(65..97), digits(1..21));
+    let (mac, other, short) = (digits(64..96), digits(65..97), digits(1..21));
     let mut keys = Keys::default();
     for line in [
         format!("0x1005 hmac-sha-256-128 {mac}"),
@@ -22,21 +20,12 @@ fn keys() -> Keys {
     keys
 }
 
-fn hex(text: &str) -> Vec<u8> {
-    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
-    (0..text.len()).step_by(2).map(byte).collect()
-}
-
 fn put(packet: &mut Packet, ip: Header, headers: &[u8], key: &Key) -> Result<bool, Cut> {
-    let words = bytes::words_of(headers);
-    let layout = packet.parse();
-    let parts = [ip, Header::Ah];
-    encapsulate(packet, &layout, (Inner::Packet, &parts), (headers.len(), &words), Some((key, 0)))
+    tests::seal(packet, [ip, Header::Ah], headers, (key, 0))
 }
 
 fn pop(packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
-    let layout = packet.parse();
-    decapsulate(packet, &layout, (Inner::Packet, Header::Ah), 0, Some(key))
+    tests::open(packet, Header::Ah, key)
 }
 
 /// The contents of an IPv4 header and of AH.

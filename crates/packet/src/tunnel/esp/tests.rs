@@ -3,15 +3,13 @@
 use super::*;
 use crate::field::Header;
 use crate::link::Link;
-use crate::tunnel::{Inner, decapsulate, encapsulate};
+use crate::tunnel::tests::{self, digits, hex};
 use crate::{Shape, build_fresh};
 use braid_crypto::Keys;
 
 /// The keys of the packets that scapy built.
 fn keys() -> Keys {
-    let digits = |range: std::ops::Range<u8>| range.map(|byte| format!("{byte:02x}")).collect();
-    let (short, long, mac): (String, String, String) =
-        (digits(1..17), digits(1..33), digits(64..96));
+    let (short, long, mac) = (digits(1..17), digits(1..33), digits(64..96));
     let mut keys = Keys::default();
     for line in [
         format!("0x1001 aes-128-gcm {short}a1a2a3a4"),
@@ -25,21 +23,12 @@ fn keys() -> Keys {
     keys
 }
 
-fn hex(text: &str) -> Vec<u8> {
-    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
-    (0..text.len()).step_by(2).map(byte).collect()
-}
-
-fn put(packet: &mut Packet, part: Header, headers: &[u8], seal: (&Key, u64)) -> Result<bool, Cut> {
-    let words = bytes::words_of(headers);
-    let layout = packet.parse();
-    let parts = [part, Header::Esp];
-    encapsulate(packet, &layout, (Inner::Packet, &parts), (headers.len(), &words), Some(seal))
+fn put(packet: &mut Packet, part: Header, headers: &[u8], with: (&Key, u64)) -> Result<bool, Cut> {
+    tests::seal(packet, [part, Header::Esp], headers, with)
 }
 
 fn pop(packet: &mut Packet, key: &Key) -> Result<bool, Cut> {
-    let layout = packet.parse();
-    decapsulate(packet, &layout, (Inner::Packet, Header::Esp), 0, Some(key))
+    tests::open(packet, Header::Esp, key)
 }
 
 /// The contents of an IPv4 header and of ESP.

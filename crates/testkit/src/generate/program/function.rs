@@ -42,8 +42,8 @@ impl Function {
         if self.shares_events && !program.contains(&types) {
             program.push_str(&types);
         }
-        if self.source.contains("parcel") && !program.contains(declare::PARCEL) {
-            program.insert_str(0, declare::PARCEL);
+        if self.source.contains("parcel") && !program.contains(declare::bytes::PARCEL) {
+            program.insert_str(0, declare::bytes::PARCEL);
         }
         program.push_str(&self.source);
         program.push('\n');
@@ -59,7 +59,7 @@ pub(super) fn generate(rng: &mut Rng, number: usize, often_shares: bool) -> Func
     if own.one_in(4) {
         declare::limit(&mut own, &mut draft);
     }
-    declare::extra(&mut Rng::new(rng.clone().bits() ^ 0x0062_7974_6573), &mut draft);
+    declare::bytes::row(&mut Rng::new(rng.clone().bits() ^ 0x0062_7974_6573), &mut draft);
     draft.pieces.has_sides = Rng::new(rng.clone().bits() ^ 0x0073_6964_6573).one_in(2);
     let mut own = Rng::new(rng.clone().bits() ^ 0x6861_6e64_6c65_7273);
     let shares_events = if often_shares { !own.one_in(5) } else { own.one_in(5) };

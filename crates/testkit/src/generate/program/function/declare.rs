@@ -1,6 +1,6 @@
 //! Generates declarations, each with the rows that use it.
 
-mod bytes;
+pub(super) mod bytes;
 pub(in crate::generate::program) mod events;
 pub(in crate::generate::program) mod files;
 mod more;
@@ -61,17 +61,6 @@ fn scalar(rng: &mut Rng, draft: &mut Draft) {
         *rng.pick(&["==", "<", ">=", "!="])
     };
     draft.uses.push(test(format!("{field} {op} {name}"), headers));
-}
-
-/// A header of the program that generated functions may name.
-pub(super) use bytes::PARCEL;
-
-/// Adds a row for some functions that uses bytes outside of the header table, or what else the
-/// language has.
-pub(super) fn extra(rng: &mut Rng, draft: &mut Draft) {
-    if rng.one_in(3) {
-        bytes::row(rng, draft);
-    }
 }
 
 /// Adds a limit on packets that workers may divide, and a count that no other rows use.

@@ -9,14 +9,17 @@ use crate::generate::program::types::{self, IP4};
 use braid_packet::Header;
 
 /// A header that rows use, for the start of a program.
-pub(in crate::generate::program) const PARCEL: &str = "\
+pub(in super::super) const PARCEL: &str = "\
 header parcel after udp when udp.sport < 2000, ip when ip.proto == 99, eth when eth.type == 0x88b5 {
   kind: u8, flags: u4, more: u4, id: u16,
 } length 4 + u32(parcel.more) holds packet when parcel.kind > 4;
 ";
 
-/// Adds a row.
-pub(super) fn row(rng: &mut Rng, draft: &mut Draft) {
+/// Adds a row to one of three functions.
+pub(in super::super) fn row(rng: &mut Rng, draft: &mut Draft) {
+    if !rng.one_in(3) {
+        return;
+    }
     let used = match rng.below(11) {
         0 | 1 => payload(rng),
         2 | 3 => parcel(rng),
