@@ -194,6 +194,7 @@ fn stack(lower: &mut Lower<'_>, paths: &[&Path]) -> Option<(Inner, Vec<Outer>)> 
     {
         let what = match inner {
             _ if outer.len() == 1 && is_frame => "be the only outer header",
+            _ if *last == Outer::Known(Header::Pppoe) => "be the last outer header",
             Inner::Frame => "hold a frame",
             Inner::Packet => "hold a packet without its frame",
         };
@@ -405,7 +406,12 @@ fn value(
         })
     };
     let Some(info) = all().find(|info| short(info) == name.text) else {
-        let known: Vec<&str> = all().map(short).collect();
+        let of_key: &[&str] = match header {
+            Header::Esp => &["keys", "iv"],
+            Header::Ah => &["keys"],
+            _ => &[],
+        };
+        let known: Vec<&str> = all().map(short).chain(of_key.iter().copied()).collect();
         let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
         let message = format!("`{}` takes no value for `{}`", header.name(), name.text);
         let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown")
