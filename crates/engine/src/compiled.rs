@@ -39,6 +39,10 @@ impl Compiled {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
         let graph = Graph::new(&chain)?;
+        let extent = match extent {
+            Extent::Chain if options.records > 0 => Extent::Stretch,
+            extent => extent,
+        };
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let workshop =
             options.workshop.then(|| Workshop::open(&chain, &graph, extent, options.jit));

@@ -9,7 +9,7 @@ use crate::moving;
 use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
-use braid_flowcache::{BATCH, PacketPath, Reason, foresee};
+use braid_flowcache::{BATCH, FlowCache, PacketPath, Reason, Rest, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{
     Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry, Watcher,
@@ -41,7 +41,10 @@ impl Compiled {
     ) {
         let Self { executor, cache, .. } = self;
         let worker = executor.functions.chain.only.unwrap_or(0);
-        let walk = &mut Walk { hops: 0, worker, out, watcher: None };
+        let walk = &mut Walk { hops: 0, worker, out, watcher: None, rests: false };
+        if let Some(cut) = cache.as_mut().and_then(|cache| cache.take_wanted()) {
+            executor.make_cut(cut);
+        }
         let first = reached.len();
         let count = match cache {
             Some(cache) => cache.look_at(&mut executor.host(walk.out), packets, layouts),
@@ -56,45 +59,48 @@ impl Compiled {
         loop {
             let mut at = reached.len() - first;
             let mut cache = cache.as_deref_mut().filter(|_| executor.started);
+            let mut part = None;
             if let Some(cache) = &mut cache {
                 let rest = (&mut packets[at..], &layouts[at..]);
-                at += cache.run_records(&mut executor.host(walk.out), at, rest, reached);
+                let host = &mut executor.host(walk.out);
+                let (taken, onward) = cache.run_records(host, at, rest, reached);
+                (at, part) = (at + taken, onward);
             }
             let Some(packet) = packets.get(at) else { break };
-            // The packets that must run their programs.
             let entry = executor.entry(packet.ingress);
-            if same <= at {
-                same = at + same_ingress(&packets[at..]);
-            }
-            let mut slow = at..same;
-            if let Some(cache) = &mut cache {
-                let (packets, layouts) = (&packets[at..], &layouts[at..]);
-                let count = cache.slow_path(&mut executor.host(walk.out), at, packets, layouts);
-                slow.end = slow.end.min(at + count);
-            }
-            let mut halt = match entry {
-                At::Point(point) if executor.started => {
-                    let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
-                    let cache = cache.as_deref_mut().map(|cache| (cache, first));
-                    run_compiled(executor, point, cache, slow, reached, walk)
+            walk.rests = part.is_some();
+            let mut halt = match (part, entry) {
+                (Some(onward), _) => {
+                    walk.hops = onward.hops;
+                    Some(Halt::behind(onward))
                 }
-                _ => Some(Halt::Entering),
+                (None, entry) => {
+                    // The packets that must run their programs.
+                    if same <= at {
+                        same = at + same_ingress(&packets[at..]);
+                    }
+                    let mut slow = at..same;
+                    if let Some(cache) = &mut cache {
+                        let (packets, layouts) = (&packets[at..], &layouts[at..]);
+                        let host = &mut executor.host(walk.out);
+                        let count = cache.slow_path(host, at, packets, layouts);
+                        slow.end = slow.end.min(at + count);
+                    }
+                    match entry {
+                        At::Point(point) if executor.started => {
+                            let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
+                            let cache = cache.as_deref_mut().map(|cache| (cache, first));
+                            run_compiled(executor, point, cache, slow, reached, walk)
+                        }
+                        _ => Some(Halt::Entering),
+                    }
+                }
             };
             while let Some(stop) = halt.take() {
                 let at = reached.len() - first;
-                let (packet, layout) = (&mut packets[at], &mut layouts[at]);
-                walk.out.at(reached.len());
-                match executor.go_on(stop, entry, packet, layout, walk) {
-                    Ok(end) => reached.push(end),
-                    Err(point) => {
-                        let place = (point, at, walk.hops);
-                        let takes = cache.as_deref_mut().is_some_and(|cache| {
-                            let host = &mut executor.host(walk.out);
-                            cache.run_rest(host, place, (packet, layout), reached)
-                        });
-                        halt = (!takes).then_some(Halt::At(At::Point(point)));
-                    }
-                }
+                let at_hand = (&mut packets[at], &mut layouts[at]);
+                let place = (entry, at);
+                halt = step(executor, cache.as_deref_mut(), stop, place, at_hand, reached, walk);
             }
         }
         executor.functions.prefetch.forget();
@@ -134,6 +140,46 @@ impl Compiled {
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
+    }
+}
+
+/// Takes a packet on from where it stopped, by the general walk or by a record for the rest of its
+/// path. `place` is the place where packets like it enter, and its place in the batch. Returns where
+/// it stops next. `None` if it has ended; then its destination is in `reached`.
+fn step(
+    executor: &mut Executor,
+    cache: Option<&mut FlowCache>,
+    halt: Halt,
+    (entry, at): (At, usize),
+    (packet, layout): (&mut Packet, &mut Layout),
+    reached: &mut Vec<Reached>,
+    walk: &mut Walk<'_>,
+) -> Option<Halt> {
+    walk.out.at(reached.len());
+    let point = match halt {
+        Halt::Rest(point) => {
+            packet.parse_to(layout);
+            point
+        }
+        halt => match executor.go_on(halt, entry, packet, layout, walk) {
+            Ok(end) => {
+                reached.push(end);
+                return None;
+            }
+            Err(point) => point,
+        },
+    };
+    let place = (point, at, walk.hops);
+    let rest = cache.map_or(Rest::Lacks, |cache| {
+        cache.run_rest(&mut executor.host(walk.out), place, (packet, layout), reached)
+    });
+    match rest {
+        Rest::Lacks => Some(Halt::At(At::Point(point))),
+        Rest::Ended => None,
+        Rest::Goes(onward) => {
+            (walk.hops, walk.rests) = (onward.hops, true);
+            Some(Halt::behind(onward))
+        }
     }
 }
 
@@ -180,7 +226,7 @@ impl Engine for Compiled {
         // What is due before the packet is not shown.
         executor.advance_to(packet.time_ns, out);
         let (entry, mut layout) = (executor.entry(ingress), packet.parse());
-        let mut walk = Walk { hops: 0, worker: 0, out, watcher: Some(watcher) };
+        let mut walk = Walk { hops: 0, worker: 0, out, watcher: Some(watcher), rests: false };
         let halt = Halt::Entering;
         // Watched packets run function by function, and so never stop on their way.
         let end = executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk);

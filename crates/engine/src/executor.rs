@@ -4,14 +4,15 @@ use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
 use crate::held::Waiting;
 use crate::machine_code::Stage;
-use crate::programs::{ProgramSet, Programs};
+use crate::programs::{Order, ProgramSet, Programs};
 use crate::work::Emission;
 use crate::workshop::{Made, NewCode, Workshop};
-use braid_flowcache::Host;
+use braid_flowcache::{Cut, Host};
 use braid_ir::engine::{Compilation, Outputs};
 use braid_ir::graph::Graph;
 use braid_ir::model::ParamId;
 use braid_ir::residual::Point;
+use std::collections::HashSet;
 
 /// The executor of a chain: its functions with their state, its programs, and the work that is due
 /// later.
@@ -84,9 +85,21 @@ impl Executor {
         let known = programs.set.points.known(point, presence);
         if known.is_none() && programs.has_room(point) && !graph.goes_to_stack(point.node, presence)
         {
-            workshop.order_program(point, presence);
+            workshop.order_program(Order { point, presence, up_to: None });
         }
         known
+    }
+
+    /// Makes a program that flow records want, or orders it from the workshop.
+    pub(crate) fn make_cut(&mut self, cut: Cut) {
+        let Self { programs, functions, graph, workshop, .. } = self;
+        if !programs.lacks_cut(cut) {
+            return;
+        }
+        match workshop {
+            None => programs.make_cut(cut, &functions.chain, graph),
+            Some(workshop) => workshop.order_program(cut.into()),
+        }
     }
 
     /// Takes the programs and the machine code that the workshop has made.
@@ -94,10 +107,17 @@ impl Executor {
         let Self { programs, functions, workshop, .. } = self;
         while let Some((made, is_current)) = workshop.as_mut().and_then(Workshop::next) {
             match made {
-                Made::Program(point, presence, program) => {
+                Made::Program(_, _) if !is_current => {}
+                Made::Program(Order { point, presence, up_to: None }, program) => {
                     let is_new = programs.set.points.known(point, presence).is_none();
-                    if is_current && is_new && programs.has_room(point) {
+                    if is_new && programs.has_room(point) {
                         programs.add(*program);
+                    }
+                }
+                Made::Program(Order { point, presence, up_to: Some(node) }, program) => {
+                    let cut = Cut { point, present: presence, node };
+                    if programs.lacks_cut(cut) {
+                        programs.add_cut(cut, *program);
                     }
                 }
                 Made::Code(number, made) => {
@@ -125,7 +145,10 @@ impl Executor {
         let has_ended = self.workshop.as_ref().is_some_and(Workshop::has_ended);
         let mut compilation = Compilation { has_ended, ..Compilation::default() };
         self.functions.event_programs.add_to(&mut compilation);
-        for program in &self.programs.set.all {
+        let ProgramSet { all, cuts, .. } = &self.programs.set;
+        let cuts: HashSet<usize> = cuts.values().copied().collect();
+        let runs = all.iter().enumerate().filter(|(number, _)| !cuts.contains(number));
+        for (_, program) in runs {
             match &program.stage {
                 Stage::Compiled(_) => compilation.compiled += 1,
                 Stage::Refused(why) => {

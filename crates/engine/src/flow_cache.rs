@@ -8,7 +8,7 @@
 use crate::exec_context::Functions;
 use crate::mutants::DeliveryMutant;
 use crate::programs::ProgramSet;
-use braid_flowcache::{BlockEnd, State};
+use braid_flowcache::{BlockEnd, Cut, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{EventId, Op, ParamId, StateId, ValueId};
@@ -39,6 +39,10 @@ impl braid_flowcache::Programs for ProgramSet {
     #[inline]
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)> {
         self.points.last(point)
+    }
+
+    fn cut(&self, cut: &Cut) -> Option<usize> {
+        self.cuts.get(cut).copied()
     }
 
     fn end(&self, program: usize, block: usize) -> BlockEnd {

@@ -8,7 +8,7 @@ use crate::machine_code::{Machine, MachineCode};
 use crate::program::{AtEnd, Program};
 use crate::programs::{ProgramSet, Programs};
 use crate::work::Walk;
-use braid_flowcache::FlowCache;
+use braid_flowcache::{FlowCache, Onward, Rest};
 use braid_ir::chain::Malformed;
 use braid_ir::graph::Graph;
 use braid_ir::residual::Point;
@@ -22,8 +22,20 @@ pub(crate) enum Halt {
     Entering,
     /// The next packet is at this place.
     At(At),
+    /// The next packet is at this point, where it may have a record for the rest of its path.
+    Rest(Point),
     /// A program has run on the next packet, but the walk still has to carry out the program's end.
     Ended { number: usize, ended: Ended },
+}
+
+impl Halt {
+    /// The place of a packet that has taken a record for a part of its path.
+    pub(crate) fn behind(onward: Onward) -> Self {
+        match onward.looks {
+            true => Halt::Rest(onward.point),
+            false => Halt::At(At::Point(onward.point)),
+        }
+    }
 }
 
 /// Runs packets that enter at a point to their ends, in order, and adds each destination to
@@ -52,7 +64,8 @@ pub(crate) fn run_compiled(
         return Some(Halt::Entering);
     };
     let Here { number, program, .. } = here;
-    let mut road = Road { runner, number, program, set, graph, wake, chain_counters, cache };
+    let mut road =
+        Road { runner, number, program, set, graph, wake, chain_counters, cache, rests: false };
     // The program that ran on the last packet when it entered, and its header shape.
     let (mut first, mut shape) = (number, program.residual.shape);
     for (packet, layout) in packets.iter_mut().zip(layouts) {
@@ -82,7 +95,7 @@ pub(crate) fn run_compiled(
                 Ok(Some(end)) => end,
                 Ok(None) => continue,
                 Err((halt, hops)) => {
-                    walk.hops = hops;
+                    (walk.hops, walk.rests) = (hops, road.rests);
                     return Some(halt);
                 }
             },
@@ -127,6 +140,8 @@ struct Road<'a, 'm> {
     chain_counters: &'a mut ChainCounters,
     /// As for [`run_compiled`].
     cache: Option<(&'a mut FlowCache, usize)>,
+    /// As in [`Walk`], for the packet that last ran through several programs.
+    rests: bool,
 }
 
 impl<'a, 'm: 'a> Road<'a, 'm> {
@@ -187,6 +202,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         now: u64,
         reached: &mut Vec<Reached>,
     ) -> Result<Option<Reached>, (Halt, u32)> {
+        let mut looks = self.program.is_beyond_records;
+        self.rests = false;
         loop {
             match at {
                 At::End(end) => return Ok(Some(end)),
@@ -196,8 +213,16 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
                 }
                 At::Point(point) => {
                     packet.parse_to(layout);
-                    if self.program.rewraps && self.takes(point, hops, (packet, layout), reached) {
-                        return Ok(None);
+                    if looks {
+                        match self.look(point, hops, (packet, layout), reached) {
+                            Rest::Lacks => {}
+                            Rest::Ended => return Ok(None),
+                            Rest::Goes(onward) => {
+                                (at, hops) = (At::Point(onward.point), onward.hops);
+                                (looks, self.rests) = (onward.looks, true);
+                                continue;
+                            }
+                        }
                     }
                     if !self.turn(point, layout.presence(), hops) {
                         return Err((Halt::At(at), hops));
@@ -207,18 +232,19 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
             }
             let (next, visits) = self.run(packet, layout, now).map_err(|halt| (halt, hops))?;
             (at, hops) = (next, hops.saturating_add(visits));
+            looks = self.program.is_beyond_records;
         }
     }
 
-    /// Whether the packet takes a flow record for the rest of its path.
-    fn takes(
+    /// Looks for a flow record for the rest of the packet's path.
+    fn look(
         &mut self,
         point: Point,
         hops: u32,
         (packet, layout): (&mut Packet, &Layout),
         reached: &mut Vec<Reached>,
-    ) -> bool {
-        let Some((cache, first)) = &mut self.cache else { return false };
+    ) -> Rest {
+        let Some((cache, first)) = &mut self.cache else { return Rest::Lacks };
         let at = reached.len() - *first;
         let host = &mut self.runner.host().cache_host(self.set, self.graph, self.wake);
         cache.run_rest(host, (point, at, hops), (packet, layout), reached)

@@ -34,8 +34,9 @@ pub(crate) struct Program {
     entered: Vec<(u32, u32)>,
     /// Whether the least and the largest number are equal for all blocks.
     even: bool,
-    /// Whether the program adds or removes outer headers.
-    pub(crate) rewraps: bool,
+    /// Whether the program does what no record contains. Behind it, a packet may take a record for
+    /// the rest of its path.
+    pub(crate) is_beyond_records: bool,
 }
 
 /// Facts and counts about the end of a block.
@@ -68,7 +69,7 @@ impl Program {
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
-            rewraps: rewraps(&residual),
+            is_beyond_records: is_beyond_records(&residual),
             residual: Arc::new(residual),
         };
         program.ends =
@@ -260,10 +261,10 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     at.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a program adds, removes or translates outer headers.
-fn rewraps(residual: &Residual) -> bool {
+/// Whether a program does what no record contains.
+fn is_beyond_records(residual: &Residual) -> bool {
     let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    steps.any(|step| matches!(&step.what, What::Op(op) if op.rewraps()))
+    steps.any(|step| matches!(&step.what, What::Op(op) if op.is_beyond_records()))
 }
 
 /// Whether packets that are counted at a counter list go backward through a function. A path visits

@@ -10,12 +10,14 @@ use crate::exec_context::Functions;
 use crate::options::Jit;
 use crate::program::Program;
 use braid_compiler::synth;
+use braid_flowcache::Cut;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
 use braid_ir::graph::Graph;
 use braid_ir::model::Word;
 use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
 use std::cell::Cell;
+use std::collections::HashMap;
 
 /// The largest number of programs at a time. The model interpreter runs packets of further shapes,
 /// so that memory does not grow with the variety of the traffic.
@@ -41,6 +43,30 @@ pub(crate) struct Programs {
 pub(crate) struct ProgramSet {
     pub(crate) all: Vec<Program>,
     pub(crate) points: Points,
+    /// Programs that end in front of a function. They never run: only flow records follow them.
+    pub(crate) cuts: HashMap<Cut, usize>,
+}
+
+/// What a program is to be made for: packets with these headers at a point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Order {
+    pub(crate) point: Point,
+    pub(crate) presence: u128,
+    /// The function in front of which the program ends.
+    pub(crate) up_to: Option<u16>,
+}
+
+impl From<Cut> for Order {
+    fn from(Cut { point, present, node }: Cut) -> Self {
+        Self { point, presence: present, up_to: Some(node) }
+    }
+}
+
+impl ProgramSet {
+    /// No programs yet.
+    fn of(points: Points) -> Self {
+        Self { all: Vec::new(), points, cuts: HashMap::new() }
+    }
 }
 
 /// The programs of each point, indexed by [`place`].
@@ -99,7 +125,7 @@ impl Programs {
         Self {
             extent,
             jit,
-            set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
+            set: ProgramSet::of(Points(points.collect())),
             blocks: 0,
             words: Vec::new(),
             #[cfg(feature = "mutants")]
@@ -108,12 +134,14 @@ impl Programs {
     }
 
     /// Makes a program.
-    fn residual(&self, point: Point, presence: u128, chain: &Chain, graph: &Graph) -> Residual {
+    fn residual(&self, order: Order, chain: &Chain, graph: &Graph) -> Residual {
+        let Order { point, presence, up_to } = order;
+        let extent = up_to.map_or(self.extent, Extent::UpTo);
         #[cfg(feature = "mutants")]
         if let Some(bug) = self.bug {
-            return synth::residual_with_mutant(chain, graph, point, presence, self.extent, bug);
+            return synth::residual_with_mutant(chain, graph, point, presence, extent, bug);
         }
-        synth::residual(chain, graph, point, presence, self.extent)
+        synth::residual(chain, graph, point, presence, extent)
     }
 
     /// The program at a point for packets with these headers. Makes it if necessary.
@@ -130,8 +158,20 @@ impl Programs {
         if !self.has_room(point) || graph.goes_to_stack(point.node, presence) {
             return None;
         }
-        let residual = self.residual(point, presence, chain, graph);
+        let order = Order { point, presence, up_to: None };
+        let residual = self.residual(order, chain, graph);
         Some(self.add(Program::new(residual, graph, self.jit)))
+    }
+
+    /// Makes a program that flow records want.
+    pub(crate) fn make_cut(&mut self, cut: Cut, chain: &Chain, graph: &Graph) {
+        let residual = self.residual(cut.into(), chain, graph);
+        self.add_cut(cut, Program::new(residual, graph, Jit::Off));
+    }
+
+    /// Whether flow records can have a program that they want.
+    pub(crate) fn lacks_cut(&self, cut: Cut) -> bool {
+        !self.set.cuts.contains_key(&cut) && self.has_room(cut.point)
     }
 
     /// Whether a point may have one more program.
@@ -142,17 +182,28 @@ impl Programs {
 
     /// Adds a program. Returns its number.
     pub(crate) fn add(&mut self, program: Program) -> usize {
-        let Residual { point, shape, values, blocks, .. } = &*program.residual;
+        let Residual { point, shape, .. } = *program.residual;
+        let number = self.store(program);
+        let known = &mut self.set.points.0[place(point)];
+        known.shapes.push((shape, number));
+        known.last.set(Some((shape, number)));
+        number
+    }
+
+    /// Adds a program that flow records want.
+    pub(crate) fn add_cut(&mut self, cut: Cut, program: Program) {
+        let number = self.store(program);
+        self.set.cuts.insert(cut, number);
+    }
+
+    fn store(&mut self, program: Program) -> usize {
+        let Residual { values, blocks, .. } = &*program.residual;
         self.blocks += blocks.len();
         if self.words.len() < values.len() {
             self.words.resize(values.len(), 0);
         }
-        let made = (*shape, self.set.all.len());
-        let known = &mut self.set.points.0[place(*point)];
-        known.shapes.push(made);
-        known.last.set(Some(made));
         self.set.all.push(program);
-        made.1
+        self.set.all.len() - 1
     }
 
     /// The program that ran last at a point.
@@ -164,6 +215,7 @@ impl Programs {
     /// Removes all programs. They are made again when they are needed.
     pub(crate) fn clear(&mut self) {
         self.set.all.clear();
+        self.set.cuts.clear();
         self.blocks = 0;
         for known in &mut self.set.points.0 {
             known.last.set(None);
@@ -227,7 +279,7 @@ mod tests {
         let mut programs = Programs {
             extent: Extent::Chain,
             jit: Jit::Off,
-            set: ProgramSet { all: Vec::new(), points },
+            set: ProgramSet::of(points),
             blocks: MOST_BLOCKS - 1,
             words: Vec::new(),
             #[cfg(feature = "mutants")]

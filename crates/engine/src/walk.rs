@@ -33,8 +33,8 @@ impl Executor {
     }
 
     /// Takes a packet on from where the compiled run stopped, by the general walk. Returns its
-    /// destination. The error is the point where the packet goes on with other outer headers. The
-    /// layout then fits the packet.
+    /// destination. The error is a point where the packet may have a record for the rest of its path.
+    /// The layout then fits the packet.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
@@ -54,6 +54,10 @@ impl Executor {
             Halt::At(at) => {
                 packet.parse_to(layout);
                 self.travel_parsed(at, packet, layout, walk)
+            }
+            Halt::Rest(point) => {
+                packet.parse_to(layout);
+                Err(point)
             }
             Halt::Ended { number, ended } => {
                 let at = self.ended(number, ended, 0, packet, walk);
@@ -144,8 +148,8 @@ impl Executor {
     }
 
     /// As [`Self::travel`], for a packet with a parsed layout. The layout is borrowed, because
-    /// copying it right after the parse would cost more than the parse. The error is the point
-    /// where the packet goes on after a program has changed its outer headers.
+    /// copying it right after the parse would cost more than the parse. The error is as for
+    /// [`Self::go_on`].
     fn travel_parsed(
         &mut self,
         mut at: At,
@@ -158,10 +162,10 @@ impl Executor {
         loop {
             match at {
                 At::Point(point) => {
-                    let rewraps;
-                    (at, rewraps) = self.visit(point, packet, layout, walk);
+                    let looks;
+                    (at, looks) = self.visit(point, packet, layout, walk);
                     if let At::Point(next) = at
-                        && rewraps
+                        && looks
                     {
                         return Err(next);
                     }
@@ -181,7 +185,7 @@ impl Executor {
 
     /// Runs the function that a packet enters, or several functions under `Priority`. The layout
     /// fits the packet before and, if the packet enters another function, afterwards. Returns the
-    /// packet's place, and whether it ran a program that changes outer headers.
+    /// packet's place, and whether it may have a record from there on.
     fn visit(
         &mut self,
         point: Point,
@@ -197,8 +201,8 @@ impl Executor {
             && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
             let at = self.run_program(number, packet, layout, walk);
-            let rewraps = self.programs.set.all[number].rewraps;
-            return (parsed(at, packet, layout), rewraps);
+            let looks = self.programs.set.all[number].is_beyond_records;
+            return (parsed(at, packet, layout), looks);
         }
         let at = match self.graph.group(point.node) {
             [node] => {
@@ -209,7 +213,7 @@ impl Executor {
                         true => self.run_stream(node, packet, layout, walk),
                         false => self.run_plain(node, packet, Some(layout), walk),
                     };
-                    return (at, false);
+                    return (at, true);
                 }
                 self.run_plain(node, packet, None, walk)
             }
@@ -218,7 +222,16 @@ impl Executor {
                 self.run_group(&members, packet, walk)
             }
         };
-        (parsed(at, packet, layout), false)
+        let looks = walk.rests || self.records_nothing(point.node, walk.worker);
+        (parsed(at, packet, layout), looks)
+    }
+
+    /// Whether a function is native and has recorded nothing, so that records end in front of it.
+    fn records_nothing(&self, node: u16, worker: u16) -> bool {
+        let instance = &self.functions.instances[usize::from(node)];
+        let shard = instance.shards.get(usize::from(instance.shard(worker)));
+        let native = shard.and_then(|shard| shard.native.as_ref());
+        native.is_some_and(|native| !native.has_recorded())
     }
 
     /// Gives a TCP packet to the stack of a stream function. The interpreter runs only for packets

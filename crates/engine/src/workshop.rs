@@ -11,12 +11,13 @@ use crate::machine_code::{MachineCode, list, number};
 use crate::options::Jit;
 use crate::prefetch::is_large;
 use crate::program::Program;
+use crate::programs;
 use braid_classify::Lpm;
 use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::graph::Graph;
 use braid_ir::model::{ParamId, Word};
-use braid_ir::residual::{Extent, Point, Residual};
+use braid_ir::residual::{Extent, Residual};
 use braid_ir::value::ParamValue;
 use braid_jit::{AddressGroups, Error, Resource, Resources, compile_with};
 use std::collections::BTreeMap;
@@ -34,8 +35,8 @@ const WAITING: usize = 256;
 
 /// An order from the engine.
 enum Order {
-    /// The program at a point for packets with these headers.
-    Program(Point, u128),
+    /// A program.
+    Program(programs::Order),
     /// The machine code of the program with this number.
     Code(usize, Arc<Residual>),
 }
@@ -51,8 +52,8 @@ struct Changes {
 
 /// A result of the workshop.
 pub(crate) enum Made {
-    /// The program at a point for packets with these headers.
-    Program(Point, u128, Box<Program>),
+    /// A program.
+    Program(programs::Order, Box<Program>),
     /// The machine code of the program with this number.
     /// `None`: the order was of an earlier configuration.
     Code(usize, Option<NewCode>),
@@ -76,7 +77,7 @@ pub(crate) struct Workshop {
     /// The number of the current configuration.
     configuration: u64,
     /// The programs on order.
-    ordered: Vec<(Point, u128)>,
+    ordered: Vec<programs::Order>,
     thread: JoinHandle<()>,
 }
 
@@ -102,13 +103,11 @@ impl Workshop {
         Self { orders, made, changes, configuration: 0, ordered: Vec::new(), thread }
     }
 
-    /// Orders the program at a point for packets with these headers, if there is room. Otherwise a
-    /// later packet orders it.
-    pub(crate) fn order_program(&mut self, point: Point, presence: u128) {
-        let order = (point, presence);
+    /// Orders a program, if there is room. Otherwise a later packet orders it.
+    pub(crate) fn order_program(&mut self, order: programs::Order) {
         if self.ordered.len() < ON_ORDER
             && !self.ordered.contains(&order)
-            && self.order(Order::Program(point, presence))
+            && self.order(Order::Program(order))
         {
             self.ordered.push(order);
         }
@@ -132,8 +131,8 @@ impl Workshop {
     pub(crate) fn next(&mut self) -> Option<(Made, bool)> {
         let (configuration, made) = self.made.try_recv().ok()?;
         let is_current = configuration == self.configuration;
-        if let (Made::Program(point, presence, _), true) = (&made, is_current) {
-            self.ordered.retain(|order| *order != (*point, *presence));
+        if let (Made::Program(made, _), true) = (&made, is_current) {
+            self.ordered.retain(|order| order != made);
         }
         Some((made, is_current))
     }
@@ -172,7 +171,7 @@ impl Maker {
             self.take_changes();
             let is_current = configuration == self.configuration;
             let made = match order {
-                Order::Program(point, presence) if is_current => self.program(point, presence),
+                Order::Program(order) if is_current => self.program(order),
                 Order::Program(..) => continue,
                 Order::Code(number, program) if is_current => self.code(number, &program),
                 // The engine waits for an answer, and then orders again.
@@ -204,10 +203,14 @@ impl Maker {
         self.given = 0;
     }
 
-    fn program(&self, point: Point, presence: u128) -> Made {
-        let residual = synth::residual(&self.chain, &self.graph, point, presence, self.extent);
-        let program = Program::new(residual, &self.graph, self.jit);
-        Made::Program(point, presence, Box::new(program))
+    fn program(&self, order: programs::Order) -> Made {
+        let programs::Order { point, presence, up_to } = order;
+        let (extent, jit) = match up_to {
+            None => (self.extent, self.jit),
+            Some(node) => (Extent::UpTo(node), Jit::Off),
+        };
+        let residual = synth::residual(&self.chain, &self.graph, point, presence, extent);
+        Made::Program(order, Box::new(Program::new(residual, &self.graph, jit)))
     }
 
     fn code(&mut self, number: usize, program: &Residual) -> Made {
@@ -252,6 +255,7 @@ impl Resources for Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use braid_ir::residual::Point;
 
     /// A workshop whose thread has ended.
     fn idle() -> (Workshop, Receiver<(u64, Order)>) {
@@ -276,12 +280,13 @@ mod tests {
     fn orders_beyond_the_limit_are_refused() {
         let (mut workshop, waiting) = idle();
         let point = Point { node: 0, backward: false, held: false };
+        let order = |presence| programs::Order { point, presence, up_to: None };
         for presence in 0..1000 {
-            workshop.order_program(point, presence);
+            workshop.order_program(order(presence));
             workshop.change(0, ParamId(0), &ParamValue::Scalar(presence));
         }
         assert_eq!(waiting.try_iter().count(), WAITING);
-        workshop.order_program(point, 7);
+        workshop.order_program(order(7));
         assert_eq!(waiting.try_iter().count(), 1);
     }
 

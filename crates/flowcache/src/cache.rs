@@ -8,7 +8,7 @@ use crate::extractors::Extractors;
 use crate::filter::Filter;
 use crate::findings::Findings;
 use crate::freeing::Freeing;
-use crate::host::{Functions, Host, Programs};
+use crate::host::{Cut, Functions, Host, Programs};
 use crate::mutants::RecordMutant;
 use crate::payback::Payback;
 use crate::records::RecordCounters;
@@ -34,9 +34,12 @@ pub struct Flows {
     pub guard_failures: u64,
     /// Packets whose flow had no record.
     pub misses: u64,
-    /// Packets among those of the two preceding numbers that took a record for the rest of their
-    /// path, behind a function that changed their outer headers.
+    /// Records that packets took behind a function that did what no record contains: one for the
+    /// rest of the path, or several for parts of it.
     pub rest_hits: u64,
+    /// Records for a part of the path, among those of `hits` and `rest_hits`: the packet went on at
+    /// a function behind it.
+    pub part_hits: u64,
     /// Records that were made by scripts.
     pub scripted: u64,
     /// Records that replaced outdated records.
@@ -81,6 +84,7 @@ pub struct FlowCache {
     pub(crate) hits: u64,
     pub(crate) guard_failures: u64,
     pub(crate) rest_hits: u64,
+    pub(crate) part_hits: u64,
     pub(crate) scripted: u64,
     pub(crate) renewed: u64,
 }
@@ -111,6 +115,7 @@ impl FlowCache {
             hits: 0,
             guard_failures: 0,
             rest_hits: 0,
+            part_hits: 0,
             scripted: 0,
             renewed: 0,
         }
@@ -120,10 +125,10 @@ impl FlowCache {
     /// entered the chain.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
-        let Self { hits, guard_failures, rest_hits, scripted, renewed, .. } = *self;
+        let Self { hits, guard_failures, rest_hits, part_hits, scripted, renewed, .. } = *self;
         let records = functions.state().dependents().counters();
         let misses = packets - hits - guard_failures;
-        Flows { hits, guard_failures, misses, rest_hits, scripted, renewed, records }
+        Flows { hits, guard_failures, misses, rest_hits, part_hits, scripted, renewed, records }
     }
 
     /// Whether a record was found for the packet at `at` in the current batch.
@@ -131,6 +136,12 @@ impl FlowCache {
     #[expect(clippy::indexing_slicing, reason = "a batch has a flow for each of its packets")]
     pub fn has_record(&self, at: usize) -> bool {
         !self.is_left_out && self.batch.flows[at].record != NONE
+    }
+
+    /// The program that records need for a part of a path, if they have met such a path since the
+    /// last call. The engine should make it soon, for later packets.
+    pub fn take_wanted(&mut self) -> Option<Cut> {
+        self.findings.wanted.take()
     }
 
     /// The counts of records that do not belong to a program's counters.

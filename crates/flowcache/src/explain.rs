@@ -31,9 +31,11 @@ pub struct PacketPath {
     pub taken: Taken,
     /// Why the packet did not take another path. `None` for a hit on a record that existed before.
     pub why: Option<Reason>,
-    /// Whether the packet took a record for the rest of its path, behind a function that changed
-    /// its outer headers.
+    /// Whether the packet took a record for the rest of its path, behind a function that did what
+    /// no record contains.
     pub rest: bool,
+    /// Whether the packet took a record for a part of its path, in front of such a function.
+    pub part: bool,
 }
 
 /// The paths of packets through the engine.
@@ -109,18 +111,18 @@ pub enum Reason {
 }
 
 fn failure(why: Reason) -> PacketPath {
-    PacketPath { taken: Taken::GuardFailure, why: Some(why), rest: false }
+    PacketPath { taken: Taken::GuardFailure, why: Some(why), rest: false, part: false }
 }
 
 impl PacketPath {
     /// The path of a packet that misses for this reason.
     #[must_use]
     pub fn miss(why: Reason) -> Self {
-        Self { taken: Taken::Miss, why: Some(why), rest: false }
+        Self { taken: Taken::Miss, why: Some(why), rest: false, part: false }
     }
 
     fn hit(why: Option<Reason>) -> Self {
-        Self { taken: Taken::Hit, why, rest: false }
+        Self { taken: Taken::Hit, why, rest: false, part: false }
     }
 
     /// The path that a packet really took. `self` is the path that [`foresee`] returned for it.
@@ -139,7 +141,8 @@ impl PacketPath {
             _ if after.records.contended > before.records.contended => Some(Reason::Contended),
             _ => Some(Reason::Full),
         };
-        Self { taken, why, rest: after.rest_hits > before.rest_hits }
+        let rest = after.rest_hits > before.rest_hits;
+        Self { taken, why, rest, part: after.part_hits > before.part_hits }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
+use crate::goal::Onward;
 use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
 use crate::slab::{NONE, Record};
@@ -21,7 +22,8 @@ pub(crate) const MOST_BEFORE: u32 = 64;
 impl FlowCache {
     /// Applies records to the packets of the batch from `from` on, in order, up to the first packet
     /// that has no record or cannot take it. Adds the destinations to `reached`. Returns the number
-    /// of packets that took records.
+    /// of packets whose paths ended with their records. If the packet behind them took a record for
+    /// a part of its path, also returns where that packet goes on.
     #[inline(never)]
     #[expect(
         clippy::indexing_slicing,
@@ -33,9 +35,9 @@ impl FlowCache {
         from: usize,
         (packets, layouts): (&mut [Packet], &[Layout]),
         reached: &mut Vec<Reached>,
-    ) -> usize {
+    ) -> (usize, Option<Onward>) {
         if self.is_left_out {
-            return 0;
+            return (0, None);
         }
         let due = host.due();
         let Host { functions, out, .. } = host;
@@ -43,19 +45,20 @@ impl FlowCache {
         let ended = records.counters().ended;
         let wake = if records.has_mutant(RecordMutant::DueIgnored) { u64::MAX } else { due };
         let goes_back = records.has_mutant(RecordMutant::TimeGoesBack);
+        let is_lost = records.has_mutant(RecordMutant::OnwardLost);
         if self.batch.ended != ended {
             self.batch.find_again(functions.state(), from..from + packets.len(), |_| true);
             self.batch.ended = ended;
         }
         let flows = &self.batch.flows[from..][..packets.len()];
         if flows.first().is_none_or(|flow| flow.record == NONE) {
-            return 0;
+            return (0, None);
         }
         let templates = &self.templates.all[..];
         let first = reached.len();
         reached.resize(first + packets.len(), Reached::Ended);
         let reached_all = &mut reached[first..];
-        let (mut at, mut now) = (0, functions.now());
+        let (mut at, mut now, mut onward) = (0, functions.now(), None);
         while at < packets.len() {
             let (records, _) = functions.parts().1.parts();
             let records = if goes_back { &mut [] } else { records.narrow() };
@@ -80,6 +83,10 @@ impl FlowCache {
             packet.time_ns = time;
             if let Some(more) = &template.more {
                 more.finish(packet, &new, self.counted.get_mut(), &mut **out);
+                onward = more.goal.onward.filter(|_| !is_lost);
+                if onward.is_some() {
+                    break;
+                }
             }
             reached_all[at] = template.reached;
             at += 1;
@@ -91,29 +98,30 @@ impl FlowCache {
         }
         functions.set_now(now);
         reached.truncate(first + at);
-        self.hits += at as u64;
-        at
+        self.hits += at as u64 + u64::from(onward.is_some());
+        self.part_hits += u64::from(onward.is_some());
+        (at, onward)
     }
 
-    /// Applies a record for the rest of its path to the packet at `at` of the batch, and adds its
-    /// destination to `reached`. The packet goes on at a point with other outer headers than
-    /// before. It may come out of a tunnel, whose headers hardly show its flow, so the cache looks
-    /// for the record of the flow that it belongs to now. Makes the record if it is time for one.
-    /// Returns whether the packet took a record. If not, it must run its program. The packet has
-    /// visited `hops` functions.
+    /// Applies a record for the rest of its path, or a further part of it, to the packet at `at` of
+    /// the batch. If the path ends, adds its destination to `reached`. A function has done with the
+    /// packet what no record contains, and now it goes on at a point. It may come out of a tunnel,
+    /// whose headers hardly show its flow, so the cache looks for the record of the flow that it
+    /// belongs to now. Makes the record if it is time for one. The packet has visited `hops`
+    /// functions.
     pub fn run_rest<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
         (point, at, hops): (Point, usize, u32),
         (packet, layout): (&mut Packet, &Layout),
         reached: &mut Vec<Reached>,
-    ) -> bool {
+    ) -> Rest {
         let state = host.functions.state();
         let mutants = state.dependents().mutants();
         // One engine for several workers chooses a packet's worker where the packet enters.
         let steers = host.functions.chain().steers() && !mutants.has(RecordMutant::RestSteered);
         if self.is_left_out || steers || hops > MOST_BEFORE {
-            return false;
+            return Rest::Lacks;
         }
         let one = (at, from_ref(&*packet), from_ref(layout));
         if self.extractors.is_open {
@@ -128,11 +136,15 @@ impl FlowCache {
         (self.batch.counted, self.batch.ended) = (at, state.dependents().counters().ended);
         let takes = loop {
             let packets = (from_mut(packet), from_ref(layout));
-            if self.run_records(host, at, packets, reached) > 0 {
-                break true;
+            match self.run_records(host, at, packets, reached) {
+                (0, None) => {}
+                (_, None) => break Rest::Ended,
+                (_, Some(onward)) => {
+                    break Rest::Goes(Onward { hops: hops + onward.hops, ..onward });
+                }
             }
             if self.slow_path(host, at, from_ref(&*packet), from_ref(layout)) > 0 {
-                break false;
+                break Rest::Lacks;
             }
         };
         (self.guard_failures, self.batch.counted) = (failures, counted);
@@ -140,11 +152,22 @@ impl FlowCache {
             // If records have ended, the later packets of the batch need another lookup.
             self.batch.ended = ended;
         }
-        if takes {
+        if takes != Rest::Lacks {
             (self.hits, self.rest_hits) = (self.hits - 1, self.rest_hits + 1);
         }
         takes
     }
+}
+
+/// What became of a packet that looked for a record for the rest of its path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// It has no record, and must run its program.
+    Lacks,
+    /// It has taken a record, and its path has ended.
+    Ended,
+    /// It has taken a record for a part of its path, and goes on.
+    Goes(Onward),
 }
 
 /// The hit loop: packets take narrow records, from the time `now` on. The loop stops at the first

@@ -7,6 +7,7 @@ use crate::bound::Counters;
 use crate::entry_use::EntryUse;
 use crate::guard::Guards;
 use crate::headers::Added;
+use crate::host::Cut;
 use crate::mutants::Mutants;
 use crate::obstacle::Obstacle;
 use crate::path::Path;
@@ -55,6 +56,8 @@ pub(crate) struct Findings {
     pub(crate) args: Vec<(Word, ValueDependency, Source)>,
     /// The script of the path.
     pub(crate) recording: Recording,
+    /// A program that the last run needed and that did not exist.
+    pub(crate) wanted: Option<Cut>,
     /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
@@ -143,6 +146,7 @@ impl Findings {
             care: 0,
             args: Vec::new(),
             recording: Recording::default(),
+            wanted: None,
             spare: Vec::new(),
         }
     }

@@ -5,18 +5,33 @@ use crate::host::Programs;
 use crate::path::{Path, Subpath};
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
-use braid_ir::residual::{End, Exit, Fate};
+use braid_ir::residual::{End, Exit, Fate, Point};
 use braid_ir::walk::{At, Reached, onward};
 use braid_packet::Packet;
 
 /// The destination of a path's packets and of their copies.
 #[derive(Debug)]
 pub(crate) struct Goal {
+    /// Where the packets end. Without meaning if they go on.
     pub(crate) reached: Reached,
     /// Interfaces by which copies leave, in order.
     pub(crate) copies: Vec<u16>,
     /// The interface by which the packet leaves, if no program's counter counts it there.
     pub(crate) leaves: Option<u16>,
+    /// Where the packets go on, if the record contains only a part of their path.
+    pub(crate) onward: Option<Onward>,
+}
+
+/// Where a packet goes on that has taken a record for a part of its path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Onward {
+    /// The point.
+    pub point: Point,
+    /// The number of functions that the packet has visited.
+    pub hops: u32,
+    /// Whether there may be another record from this point on. If not, the function at the point
+    /// does what no record contains.
+    pub looks: bool,
 }
 
 impl Goal {
@@ -32,46 +47,43 @@ impl Goal {
         }
     }
 
-    /// The goal of a path. `at` is the place of the packets after the last subpath. `None` unless
-    /// all copies leave by interfaces, and the packets leave by an interface or end.
+    /// The goal of a path. `at` is the place of the packets after the last subpath, where they have
+    /// visited `hops` functions; `looks` is as in [`Onward`]. `None` unless all copies leave by
+    /// interfaces.
     #[expect(clippy::indexing_slicing, reason = "a subpath names a block of its program")]
     pub(crate) fn of<P: Programs>(
         path: &Path,
-        at: Option<At>,
+        (mut at, hops, looks): (Option<At>, u32, bool),
         (programs, graph): (&P, &Graph),
     ) -> Option<Self> {
-        let copies = Vec::new();
-        let Some(Subpath::Program(through)) = path.subpaths.last() else {
-            return match at? {
-                At::End(reached) => Some(Self { reached, copies, leaves: None }),
-                At::Leaves(interface) => {
-                    let (reached, leaves) = (Reached::Interface(interface), Some(interface));
-                    Some(Self { reached, copies, leaves })
-                }
-                At::Point(_) | At::Unlinked => None,
+        let mut copies = Vec::new();
+        if let Some(Subpath::Program(through)) = path.subpaths.last() {
+            let (program, block) = (through.program as usize, through.block as usize);
+            let backward = programs.end(program, block).backward;
+            let place = |node, dest| onward(graph.next(node, port(dest, backward)));
+            let leaves = |node, dest| match place(node, dest) {
+                At::Leaves(interface) => Some(interface),
+                _ => None,
             };
-        };
-        let (program, block) = (through.program as usize, through.block as usize);
-        let backward = programs.end(program, block).backward;
-        let leaves = |node, dest| match onward(graph.next(node, port(dest, backward))) {
-            At::Leaves(interface) => Some(interface),
-            _ => None,
-        };
-        let copies = path.effects.copies.iter().map(|(node, dest)| leaves(*node, *dest));
-        let mut copies: Vec<u16> = copies.collect::<Option<_>>()?;
-        if let End::Exit(Exit { fate: Fate::Output { node, ports }, .. }) =
-            &programs.residual(program)?.blocks[block].end
-        {
-            let (last, others) = ports.split_last()?;
-            let others = others.iter().map(|dest| leaves(*node, *dest));
-            copies.extend(others.collect::<Option<Vec<u16>>>()?);
-            let interface = leaves(*node, *last)?;
-            let reached = Reached::Interface(interface);
-            return Some(Self { reached, copies, leaves: Some(interface) });
+            for (node, dest) in &path.effects.copies {
+                copies.push(leaves(*node, *dest)?);
+            }
+            if let End::Exit(Exit { fate: Fate::Output { node, ports }, .. }) =
+                &programs.residual(program)?.blocks[block].end
+            {
+                let (last, others) = ports.split_last()?;
+                for dest in others {
+                    copies.push(leaves(*node, *dest)?);
+                }
+                at = Some(place(*node, *last));
+            }
         }
-        match at? {
-            At::End(reached) => Some(Self { reached, copies, leaves: None }),
-            _ => None,
-        }
+        let (reached, leaves, onward) = match at? {
+            At::End(reached) => (reached, None, None),
+            At::Leaves(interface) => (Reached::Interface(interface), Some(interface), None),
+            At::Point(point) => (Reached::Ended, None, Some(Onward { point, hops, looks })),
+            At::Unlinked => return None,
+        };
+        Some(Self { reached, copies, leaves, onward })
     }
 }

@@ -30,6 +30,11 @@ pub trait Programs {
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
 
+    /// The program that ends in front of a function, if it exists ([`FlowCache::take_wanted`]).
+    ///
+    /// [`FlowCache::take_wanted`]: crate::FlowCache::take_wanted
+    fn cut(&self, cut: &Cut) -> Option<usize>;
+
     /// Facts about the end of a block of a program.
     fn end(&self, program: usize, block: usize) -> BlockEnd;
 
@@ -48,6 +53,18 @@ pub trait Programs {
         counters: &[(CounterListId, i32)],
         traffic: (u64, u64),
     );
+}
+
+/// A program that covers the chain from a point up to a function that does what no record contains.
+/// Records can contain this part of the packets' path.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cut {
+    /// The point.
+    pub point: Point,
+    /// The headers of the packets, as far as the whole program at the point depends on them.
+    pub present: u128,
+    /// The function in front of which the program ends.
+    pub node: u16,
 }
 
 /// Facts about the end of a block.

@@ -87,8 +87,10 @@ pub use counted::Counted;
 pub use effects::{OuterHeaders, Publication, SideEffects, Splice};
 pub use entry_use::{Bound, Change, Update};
 pub use explain::{PacketPath, Reason, Taken, foresee};
+pub use fast_path::Rest;
+pub use goal::Onward;
 pub use guard::{Guard, Number, WIRE};
-pub use host::{BlockEnd, Functions, Host, Programs, State};
+pub use host::{BlockEnd, Cut, Functions, Host, Programs, State};
 pub use key::SharedBytes;
 pub use listing::{Dependency, FlowRecord, FlowTable, FlowTemplate, Missing};
 #[cfg(feature = "mutants")]

@@ -3,6 +3,7 @@
 use crate::bindings::{Bindings, HeaderChange};
 use crate::cache::{FlowCache, Flows};
 use crate::entry_use::{Bound, Update};
+use crate::goal::Onward;
 use crate::host::{Functions, Programs};
 use crate::key::{OPEN, SharedBytes, kind_mask, of_kind, unfolded};
 use crate::path::Path;
@@ -47,8 +48,10 @@ pub struct FlowTemplate {
     pub path: Path,
     /// The programs of the path, in order.
     pub programs: Vec<Arc<Residual>>,
-    /// Where the packets are at the end of their path.
+    /// Where the packets are at the end of their path, unless they go on.
     pub reached: Reached,
+    /// Where the packets go on, if the path is a part of their whole path.
+    pub onward: Option<Onward>,
     /// Interfaces by which copies of the packets leave.
     pub copies: Vec<u16>,
     /// Whether a parameter that the records depend on has changed. If so, no packet takes the
@@ -210,6 +213,7 @@ impl FlowTemplate {
             path: Path { rules, ..path.clone() },
             programs: path.programs().filter_map(|(one, _)| residual(one.program)).collect(),
             reached: template.reached,
+            onward: template.more.as_ref().and_then(|more| more.goal.onward),
             copies: template.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
             is_outdated: functions.state().dependents().is_template_outdated(number),
             records: 0,

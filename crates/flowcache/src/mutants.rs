@@ -43,6 +43,8 @@ pub enum RecordMutant {
     PseudoHeaderForgotten,
     /// The TTL does not go down.
     TtlKept,
+    /// Packets end behind a record for a part of their path.
+    OnwardLost,
     /// A record takes packets for which something is due.
     DueIgnored,
     /// A record takes a packet at the packet's own time, even if the engine's clock is already
@@ -117,7 +119,7 @@ pub enum RecordMutant {
 
 /// All mutants, for tests that try each of them.
 #[cfg(feature = "mutants")]
-pub const RECORD_MUTANTS: [RecordMutant; 50] = [
+pub const RECORD_MUTANTS: [RecordMutant; 51] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
     RecordMutant::AbsenceForgotten,
@@ -136,6 +138,7 @@ pub const RECORD_MUTANTS: [RecordMutant; 50] = [
     RecordMutant::AmountUnsummed,
     RecordMutant::PseudoHeaderForgotten,
     RecordMutant::TtlKept,
+    RecordMutant::OnwardLost,
     RecordMutant::DueIgnored,
     RecordMutant::TimeGoesBack,
     RecordMutant::LivenessLost,

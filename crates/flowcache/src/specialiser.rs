@@ -53,6 +53,18 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) headers: Headers<'a>,
     /// The number of functions visited so far, plus [`MOST_BEFORE`].
     pub(crate) hops: u32,
+    /// Where the path of the record ends, if it is a part of the packets' path.
+    pub(crate) end: Option<PathEnd>,
+}
+
+/// The end of a path in front of a function that does what no record contains.
+#[derive(Clone, Copy)]
+pub(crate) struct PathEnd {
+    /// The function.
+    pub(crate) node: u16,
+    /// The program that covers the function behind others. The path follows the program that ends
+    /// in front of the function instead.
+    pub(crate) program: Option<u32>,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
@@ -84,6 +96,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             headers: Headers::of(packet, layout, outline, findings.mutants),
             findings,
             hops: MOST_BEFORE,
+            end: None,
         })
     }
 

@@ -11,18 +11,19 @@
 
 use crate::bindings::HeaderChange;
 use crate::extractors::Start;
+use crate::fast_path::MOST_BEFORE;
 use crate::findings::Findings;
 use crate::goal::Goal;
-use crate::host::{Functions, Programs};
+use crate::host::{Cut, Functions, Programs};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::Search;
 use crate::script::Step as ScriptStep;
-use crate::specialiser::Specialiser;
+use crate::specialiser::{PathEnd, Specialiser};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, ParamId, PortId, ValueId, Word};
-use braid_ir::residual::{End, Point, Residual};
+use braid_ir::residual::{End, Point, Residual, What};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, ENDED, fits, onward};
 use braid_native::Verdict;
@@ -40,13 +41,67 @@ pub(crate) struct Stop {
     pub(crate) block: usize,
     /// The step. `None` stands for the end of the block.
     pub(crate) step: Option<usize>,
+    /// The function in front of which a record can end, if the run met it where a program or a
+    /// function begins.
+    before: Option<u16>,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// Runs the specialisation to the end of the packets' path. Returns the goal of the path. The
-    /// error says where the run met something that a record cannot express. Everything else is in
-    /// the findings.
+    /// Runs the specialisation to the end of the packets' path, or up to a function that does what
+    /// no record contains. Returns the goal of the path. The error says where the run met something
+    /// that a record cannot express. Everything else is in the findings.
     pub(crate) fn run<P: Programs>(
+        &mut self,
+        start: Start,
+        world: World<'a, P>,
+        memory: &mut [Word],
+    ) -> Result<Goal, Stop> {
+        let whole = self.run_settled(start, world, memory);
+        let Err(stop) = whole else { return whole };
+        self.end = self.end_before(&stop, world.0);
+        if self.end.is_none() {
+            return Err(stop);
+        }
+        self.again();
+        // A script of this path would take packets for which the function does nothing special, and
+        // which may have records for their whole paths.
+        self.findings.recording.give_up();
+        self.run_settled(start, world, memory)
+    }
+
+    /// Where a path can end in front of what stopped the run.
+    fn end_before<P: Programs>(&mut self, stop: &Stop, programs: &P) -> Option<PathEnd> {
+        if self.functions.chain().steers() {
+            return None;
+        }
+        let has_begun = !self.findings.path.subpaths.is_empty();
+        if let Some(node) = stop.before {
+            return has_begun.then_some(PathEnd { node, program: None });
+        }
+        let step = stop.step.filter(|_| stop.why == Stopped::Step)?;
+        let step = &self.blocks[stop.block].steps[step];
+        let node = step.site.node;
+        if !matches!(&step.what, What::Op(op) if op.is_beyond_records()) {
+            return None;
+        }
+        if node == self.point.node {
+            return has_begun.then_some(PathEnd { node, program: None });
+        }
+        let cut = self.cut(node);
+        if programs.cut(&cut).is_none() {
+            self.findings.wanted = Some(cut);
+            return None;
+        }
+        Some(PathEnd { node, program: Some(self.number) })
+    }
+
+    /// The part of the current program in front of a function.
+    fn cut(&self, node: u16) -> Cut {
+        Cut { point: self.point, present: self.headers.shape.present, node }
+    }
+
+    /// Runs the specialisation again if it has learned which slots count.
+    fn run_settled<P: Programs>(
         &mut self,
         start: Start,
         world: World<'a, P>,
@@ -70,7 +125,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Start::Program(number) => self.by_program(number, world, memory)?,
             Start::Point(point) => {
                 let mut at = Some(At::Point(point));
-                while let Some(At::Point(point)) = at {
+                while let Some(At::Point(point)) = at.filter(|at| !self.ends_at(*at)) {
                     at = self.go_on(point, world, memory)?;
                 }
                 at
@@ -78,13 +133,28 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         };
         let last = self.findings.path.programs().last().map_or(0, |(last, _)| last.block as usize);
         self.found().map_err(|why| self.stop(why, last, None))?;
-        let goal = Goal::of(&self.findings.path, at, world);
+        // One engine for several workers chooses a packet's worker where the packet enters.
+        let stays = self.functions.chain().steers() && matches!(at, Some(At::Point(_)));
+        let place = (at.filter(|_| !stays), self.hops - MOST_BEFORE, self.end.is_none());
+        let goal = Goal::of(&self.findings.path, place, world);
         goal.ok_or_else(|| self.stop(Stopped::GoesOn, last, None))
+    }
+
+    /// Whether the path of the record ends at a place.
+    fn ends_at(&self, at: At) -> bool {
+        let has_begun = !self.findings.path.subpaths.is_empty();
+        let is_end = |end: PathEnd| matches!(at, At::Point(point) if point.node == end.node);
+        has_begun && self.end.is_some_and(is_end)
     }
 
     /// A stop in the current program.
     fn stop(&self, why: Stopped, block: usize, step: Option<usize>) -> Stop {
-        Stop { why, program: self.number, block, step }
+        Stop { why, program: self.number, block, step, before: None }
+    }
+
+    /// A stop where the packet enters a function. A record can end in front of it.
+    fn stop_before(&self, why: Stopped, point: Point) -> Stop {
+        Stop { before: Some(point.node), ..self.stop(why, 0, None) }
     }
 
     /// Runs the function or program at a point. Returns the packet's place afterwards.
@@ -95,17 +165,17 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         memory: &mut [Word],
     ) -> Result<Option<At>, Stop> {
         if self.has_effects_of_programs() {
-            return Err(self.stop(Stopped::Beside, 0, None));
+            return Err(self.stop_before(Stopped::Beside, point));
         }
         let effects = &self.findings.path.effects;
         if !effects.splices.is_empty() || !effects.outer.is_empty() {
-            return Err(self.stop(Stopped::Headers, 0, None));
+            return Err(self.stop_before(Stopped::Headers, point));
         }
-        self.headers.renew().ok_or_else(|| self.stop(Stopped::Headers, 0, None))?;
+        self.headers.renew().ok_or_else(|| self.stop_before(Stopped::Headers, point))?;
         let node = usize::from(point.node);
         if world.1.goes_to_stack(point.node, self.headers.layout.presence()) {
             let why = Stopped::Function(point.node, NoRecording::Stack);
-            return Err(self.stop(why, 0, None));
+            return Err(self.stop_before(why, point));
         }
         let is_native = self.functions.chain().nodes[node].model.native.is_some();
         if is_native && world.1.group(point.node).len() == 1 {
@@ -115,12 +185,30 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             let at_hand = (&mut *self.findings, &mut self.headers);
             let place = (point, self.worker, self.now);
             let verdict = ask(at_hand, &*self.functions, place);
-            let verdict =
-                verdict.map_err(|why| self.stop(Stopped::Function(point.node, why), 0, None))?;
+            let verdict = verdict.map_err(|why| {
+                let stopped = Stopped::Function(point.node, why);
+                let shard = self.functions.shard(point.node, self.worker);
+                let function = self.functions.native(point.node, shard);
+                let lasts = match why {
+                    NoRecording::Due | NoRecording::Cut | NoRecording::Fragment => false,
+                    NoRecording::Nothing => function.is_some_and(|one| !one.has_recorded()),
+                    _ => true,
+                };
+                match lasts {
+                    true => self.stop_before(stopped, point),
+                    false => self.stop(stopped, 0, None),
+                }
+            })?;
             return Ok(Some(self.decided(point, verdict, world.1)));
         }
         let number = world.0.known(point, self.headers.layout.presence());
-        let number = number.ok_or_else(|| self.stop(Stopped::Unknown(point.node), 0, None))?;
+        let number = number.ok_or_else(|| {
+            let stopped = Stopped::Unknown(point.node);
+            match world.1.has_programs(point.node) {
+                true => self.stop(stopped, 0, None),
+                false => self.stop_before(stopped, point),
+            }
+        })?;
         self.by_program(number, world, memory)
     }
 
@@ -133,11 +221,19 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         memory: &mut [Word],
     ) -> Result<Option<At>, Stop> {
         let programs = world.0;
+        self.enter(number, programs)?;
+        let part = self.end.filter(|end| end.program == Some(self.number));
+        let part = part.and_then(|end| programs.cut(&self.cut(end.node)));
+        if let Some(part) = part {
+            self.enter(part, programs)?;
+        }
+        let number = self.number as usize;
         let residual = programs.residual(number);
-        let residual = residual.ok_or_else(|| self.stop(Stopped::Uneven, 0, None))?;
-        let Residual { blocks, point, shape, values, .. } = &**residual;
-        (self.number, self.blocks) = (number as u32, blocks);
-        (self.point, self.headers.shape) = (*point, *shape);
+        let Residual { shape, values, .. } =
+            &**residual.ok_or_else(|| self.stop(Stopped::Uneven, 0, None))?;
+        if !shape.fits(self.headers.layout.presence()) {
+            return Err(self.stop(Stopped::Headers, 0, None));
+        }
         if !programs.is_even(number, self.hops) {
             return Err(self.stop(Stopped::Uneven, 0, None));
         }
@@ -148,6 +244,15 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let end = programs.end(number, block);
         self.hops += end.visits.unwrap_or(0);
         Ok(end.next)
+    }
+
+    /// Makes a program the current one.
+    fn enter<P: Programs>(&mut self, number: usize, programs: &'a P) -> Result<(), Stop> {
+        let residual = programs.residual(number);
+        let residual = residual.ok_or_else(|| self.stop(Stopped::Uneven, 0, None))?;
+        (self.number, self.blocks) = (number as u32, &residual.blocks);
+        (self.point, self.headers.shape) = (residual.point, residual.shape);
+        Ok(())
     }
 
     /// Runs the blocks of the current program. Returns the block in which the program ends.

@@ -49,7 +49,7 @@ pub(crate) struct Template {
     least_ttl: u8,
     byte: ByteGuard,
     most_bytes: u32,
-    /// The destination of the packets.
+    /// The destination of the packets, unless they go on ([`Goal::onward`]).
     pub(crate) reached: Reached,
     pub(crate) rewrite: Rewrite,
     /// The packets and bytes that have already been added to the counters of programs and rules.
@@ -134,7 +134,7 @@ impl More {
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
         let (searches, dynamic) = (path.searches.clone(), Computed::of(&path.dynamic));
         let mut effects = path.effects.clone();
-        if goal.reached == Reached::Ended && goal.copies.is_empty() {
+        if goal.reached == Reached::Ended && goal.onward.is_none() && goal.copies.is_empty() {
             effects.tags.clear();
             effects.splices.clear();
         }
@@ -142,7 +142,7 @@ impl More {
         // In a chain with native functions, each packet must check whether the functions have due
         // work.
         let is_there = asks || effects != SideEffects::default() || goal.leaves.is_some();
-        let is_there = is_there || path.entry >= OPEN;
+        let is_there = is_there || goal.onward.is_some() || path.entry >= OPEN;
         is_there.then(|| Box::new(Self { asks, searches, dynamic, effects, goal }))
     }
 

@@ -1,7 +1,9 @@
 //! The programs of a function, the values that an operation defines and uses, and the targets of a
 //! block, for passes over programs.
 
-use crate::model::{BinOp, EventArg, Key, Model, Op, Program, StateId, Target, Term, ValueId};
+use crate::model::{
+    Area, BinOp, EventArg, Key, Model, Op, Program, StateId, Target, Term, ValueId,
+};
 
 impl Model {
     /// The programs that no event of the chain starts.
@@ -295,6 +297,18 @@ impl Op {
                 | Op::Encrypt { .. }
                 | Op::Decrypt { .. }
         )
+    }
+
+    /// Whether no flow record contains the operation, or only at its end: the operation changes
+    /// outer headers, or it reads or writes payload bytes, which differ between the packets of a
+    /// flow.
+    #[must_use]
+    pub fn is_beyond_records(&self) -> bool {
+        let reads = matches!(
+            self,
+            Op::LoadBytes { area: Area::Payload, .. } | Op::LoadString { area: Area::Payload, .. }
+        );
+        reads || self.changes_payload() || self.rewraps()
     }
 
     /// The table and the key of the entry that the operation uses, if it uses one.

@@ -198,6 +198,12 @@ impl Instance {
         self.local()?.recorded(key)
     }
 
+    /// Whether the function has recorded anything for any flow that exists.
+    #[must_use]
+    pub fn has_recorded(&self) -> bool {
+        self.local().is_some_and(Local::has_recorded)
+    }
+
     /// Runs a packet by the record of its flow instead of by the function: header actions, then
     /// state functions in order, then guards. Returns `None`, without doing anything, if the flow
     /// has no record or the record does not fit the packet.

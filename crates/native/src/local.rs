@@ -419,6 +419,11 @@ impl Local {
         Some((flow, state.recorded.get(&flow)?))
     }
 
+    /// Whether the function has recorded anything for any flow that exists.
+    pub(crate) fn has_recorded(&self) -> bool {
+        !self.bound.state().recorded.is_empty()
+    }
+
     /// Runs a packet by the record of its flow instead of by the function: header actions, then
     /// state functions in order, then guards. Returns `None`, without doing anything, if the flow
     /// has no record or the record does not fit the packet.

@@ -445,10 +445,14 @@ fn members(rows: &[Vec<Word>]) -> IntervalSet {
     }
 }
 
-/// Prepares the packet for an operation that reads an area.
+/// Prepares the packet for an operation that reads an area, which no record contains if it is the
+/// payload.
 fn freshen_area(draft: &mut Draft, path: &mut Path, area: Area) {
     match area {
-        Area::Payload => freshen_payload(draft, path),
+        Area::Payload => {
+            freshen_payload(draft, path);
+            draft.beyond_records(path);
+        }
         Area::TcpOption(_) | Area::IpOption(_) | Area::Ip6Extension(_) => freshen(draft, path),
     }
 }

@@ -94,7 +94,7 @@ impl<'a> Synth<'a> {
         let point = self.points.point(number);
         let full = number > 0 && self.draft.blocks.all.len() >= MOST_BLOCKS;
         let (leaving, edges): (Vec<Edge>, Vec<Edge>) =
-            edges.into_iter().partition(|edge| full || edge.state.rewrapped);
+            edges.into_iter().partition(|edge| full || edge.state.ends);
         for edge in leaving {
             let mut path = self.draft.blocks.open(edge);
             leave(&mut self.draft, &mut path, Fate::Go(point));

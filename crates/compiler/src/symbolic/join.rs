@@ -90,7 +90,7 @@ pub(super) fn join(
     }
     for other in &states[1..] {
         state.sent |= other.sent;
-        state.rewrapped |= other.rewrapped;
+        state.ends |= other.ends;
         state.stale |= other.stale;
         state.moved |= other.moved;
         state.written.extend(&other.written);

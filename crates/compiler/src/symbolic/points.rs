@@ -36,7 +36,8 @@ impl<'a> Points<'a> {
     pub(super) fn new(chain: &'a Chain, graph: &'a Graph, start: Point, extent: Extent) -> Self {
         let order = match extent {
             Extent::Function => vec![start],
-            Extent::Chain => order(chain, graph, start),
+            Extent::Chain | Extent::Stretch => order(chain, graph, start, None),
+            Extent::UpTo(node) => order(chain, graph, start, Some(node)),
         };
         let place = order.iter().enumerate().map(|(number, point)| (*point, number)).collect();
         let inbox = order.iter().map(|_| Vec::new()).collect();
@@ -110,9 +111,10 @@ impl<'a> Points<'a> {
 
 /// The points that packets may reach from a point, in topological order. The search leaves out
 /// loops, including a return to a function from its other side. It also leaves out native
-/// functions, functions that are too large, and functions under `Priority` with others.
-fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
-    let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
+/// functions, functions that are too large, functions under `Priority` with others, and the
+/// function `end`.
+fn order(chain: &Chain, graph: &Graph, start: Point, end: Option<u16>) -> Vec<Point> {
+    let mut search = Search { chain, graph, end, found: Vec::new(), entered: HashSet::new() };
     search.visit(start, 0);
     search.found.reverse();
     search.found
@@ -122,6 +124,8 @@ fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
 struct Search<'a> {
     chain: &'a Chain,
     graph: &'a Graph,
+    /// A function that the search leaves out.
+    end: Option<u16>,
     /// In the order in which the search left them.
     found: Vec<Point>,
     /// The functions that the search has entered. It enters no function in both directions. So the
@@ -144,7 +148,9 @@ impl Search<'_> {
     }
 
     fn can_follow(&self, node: u16) -> bool {
-        self.graph.has_programs(node) && fits(&self.chain.nodes[usize::from(node)].model)
+        self.end != Some(node)
+            && self.graph.has_programs(node)
+            && fits(&self.chain.nodes[usize::from(node)].model)
     }
 
     fn next(&self, point: Point) -> Vec<Point> {

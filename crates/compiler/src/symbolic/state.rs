@@ -54,9 +54,9 @@ pub(super) struct State {
     pub(super) pending: Vec<ListedCounter>,
     /// Whether the function has sent a packet besides this one: a copy or a new one.
     pub(super) sent: bool,
-    /// Whether outer headers were added or removed, so that little is known of the packet. Another
-    /// program goes on at the next function.
-    pub(super) rewrapped: bool,
+    /// Whether another program goes on at the next function: outer headers were added or removed,
+    /// so that little is known of the packet, or a function has done what no record contains.
+    pub(super) ends: bool,
     /// Whether the layout's record of present headers may be out of date.
     pub(super) stale: bool,
     /// Whether the layout's offsets may be out of date.
@@ -120,7 +120,7 @@ impl State {
             facts: Shared::default(),
             pending: Vec::new(),
             sent: false,
-            rewrapped: false,
+            ends: false,
             stale: false,
             moved: false,
             waiting: Waiting::default(),

@@ -30,7 +30,7 @@ pub(super) fn tunnel_op(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, o
     draft.bind(path, ok, outs[0]);
     // The packet is parsed when the program first looks at it again.
     (path.state.moved, path.state.stale) = (true, true);
-    path.state.rewrapped = true;
+    path.state.ends = true;
     let stays = match inner {
         Inner::Frame => Header::Pkt.bit(),
         Inner::Packet => Header::Pkt.bit() | Header::bits(Header::LINK),

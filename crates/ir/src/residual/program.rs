@@ -32,6 +32,12 @@ pub enum Extent {
     Function,
     /// As much of the chain as can be joined.
     Chain,
+    /// As `Chain`, for an engine with flow records. The program also ends behind a function that
+    /// has done with the packet what no record contains ([`Op::is_beyond_records`]), so that the
+    /// packet may take a record from there on.
+    Stretch,
+    /// As `Stretch`, and the program ends in front of this function.
+    UpTo(u16),
 }
 
 /// A residual program.

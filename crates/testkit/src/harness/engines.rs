@@ -132,7 +132,7 @@ impl Engine {
         let engines = extents.iter().map(|extent| {
             let records = match extent {
                 Extent::Function => 0,
-                Extent::Chain => *rng.pick(&[0, 0, 0, 2, 1 << 16, 1 << 16]),
+                _ => *rng.pick(&[0, 0, 0, 2, 1 << 16, 1 << 16]),
             };
             let jit = if machine_code { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let burst = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(64)]);
@@ -309,8 +309,8 @@ impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.extent {
             Extent::Function => "sequential",
-            Extent::Chain if self.records > 0 => "fused",
-            Extent::Chain => "synth",
+            _ if self.records > 0 => "fused",
+            _ => "synth",
         })?;
         if let Jit::After(packets) = self.jit {
             write!(f, ", machine code after {packets} packets")?;

@@ -8,6 +8,7 @@ mod counters;
 mod headers;
 mod limits;
 mod lives;
+mod parts;
 mod translated;
 mod tunnels;
 

@@ -61,6 +61,8 @@ pub enum PathEnd<'t> {
     Drop(u16, RowId, &'t str),
     /// This function consumes the packets.
     Consume(u16),
+    /// They go on at this function.
+    Onward(u16),
 }
 
 /// A flow table with its templates described.
@@ -226,6 +228,9 @@ fn in_order<'t>(
 
 /// The end of a template's path.
 fn path_end<'t>(names: Names<'t>, template: &'t FlowTemplate) -> PathEnd<'t> {
+    if let Some(onward) = template.onward {
+        return PathEnd::Onward(onward.point.node);
+    }
     if let Reached::Interface(interface) = template.reached {
         return PathEnd::Leave(interface);
     }

@@ -47,10 +47,14 @@ fn summary(table: &Listing<'_>) -> String {
     let templates = table.templates.len() as u64;
     let rest = match flows.rest_hits {
         0 => String::new(),
-        hits => format!(" ({} of these took records for the rest of their paths)", count(hits)),
+        hits => format!("; {} further records behind functions on their paths", count(hits)),
+    };
+    let part = match flows.part_hits {
+        0 => String::new(),
+        hits => format!("; {} records were for a part of a path", count(hits)),
     };
     format!(
-        "packets: {} hits, {} guard failures, {} misses{rest}\n\
+        "packets: {} hits, {} guard failures, {} misses{rest}{part}\n\
          records: {} now, {} made, {} of them by scripts, {} renewed, {} ended, {} refused, \
          {} contended; {}\n",
         count(flows.hits),
@@ -151,6 +155,7 @@ impl Names<'_> {
                 format!("dropped by {}, row {row}: {reason}", self.name(*node))
             }
             PathEnd::Consume(node) => format!("taken by {}", self.name(*node)),
+            PathEnd::Onward(node) => format!("goes on at {}", self.name(*node)),
         }
     }
 

@@ -29,6 +29,7 @@ pub fn value(table: &Listing<'_>, shown: Shown) -> Value {
         "guard_failures": flows.guard_failures,
         "misses": flows.misses,
         "rest_hits": flows.rest_hits,
+        "part_hits": flows.part_hits,
         "now": records.made - records.ended,
         "made": records.made,
         "by_scripts": flows.scripted,
@@ -158,6 +159,7 @@ impl Names<'_> {
                 "reason": reason,
             }),
             PathEnd::Consume(node) => json!({ "what": "consume", "function": self.name(*node) }),
+            PathEnd::Onward(node) => json!({ "what": "onward", "function": self.name(*node) }),
         }
     }
 

@@ -83,7 +83,7 @@ fn show(args: &Args, (walk, path): (&Walk, Option<&PacketPath>), chain: &Chain, 
         let mut value = value(args.packet, walk, chain);
         if let Some(path) = path {
             value["path"] = json!({
-                "taken": why::taken(path), "why": why::why(path, chain), "rest": path.rest
+                "taken": why::taken(path), "why": why::why(path, chain), "rest": path.rest, "part": path.part
             });
         }
         output.value(&value);

@@ -13,9 +13,10 @@ use crate::commands::names::Names;
 
 /// The path and the reason in one line.
 pub fn line(path: &PacketPath, chain: &Chain) -> String {
+    let record = if path.part { "record for a part of its path (hit)" } else { "record (hit)" };
     match (path.taken, why(path, chain)) {
-        (Taken::Hit, why) if why.is_empty() => "record (hit)".into(),
-        (Taken::Hit, why) => format!("record (hit): {why}"),
+        (Taken::Hit, why) if why.is_empty() => record.into(),
+        (Taken::Hit, why) => format!("{record}: {why}"),
         (_, why) if path.rest => {
             format!("{}: {why}; it took a record for the rest of its path", taken(path))
         }
