@@ -374,7 +374,7 @@ mod tests {
     }
 
     fn goal() -> Goal {
-        Goal { reached: Reached::Ended, copies: Vec::new(), leaves: None }
+        Goal { reached: Reached::Ended, copies: Vec::new(), leaves: None, onward: None }
     }
 
     #[test]
