@@ -341,7 +341,7 @@ fn trace_says_what_state_a_packet_without_record_changes() {
     let why = "no record can be made: it changes state: new entry seen.seen";
     folder.braid(&args).code(0).says(&format!("with flow records\n  miss: {why}\n"));
     let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
-    assert_eq!(value["path"], json!({ "taken": "miss", "why": why, "rest": false }));
+    assert_eq!(value["path"], json!({ "taken": "miss", "why": why, "rest": false, "part": false }));
 }
 
 #[test]

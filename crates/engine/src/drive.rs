@@ -69,33 +69,23 @@ impl Compiled {
             let Some(packet) = packets.get(at) else { break };
             let entry = executor.entry(packet.ingress);
             walk.rests = part.is_some();
-            let mut halt = match (part, entry) {
-                (Some(onward), _) => {
+            if same <= at {
+                same = at + same_ingress(&packets[at..]);
+            }
+            let mut run = (&mut packets[at..same], &mut layouts[at..same]);
+            let hot = cache.as_deref_mut().map(|cache| (cache, first));
+            let mut halt = match part {
+                Some(onward) => {
+                    run = (&mut run.0[..1], &mut run.1[..1]);
+                    run.0[0].parse_to(&mut run.1[0]);
                     walk.hops = onward.hops;
-                    Some(Halt::behind(onward))
+                    run_compiled(executor, (onward.point, part), hot, run, reached, walk)
                 }
-                (None, entry) => {
-                    // The packets that must run their programs.
-                    if same <= at {
-                        same = at + same_ingress(&packets[at..]);
-                    }
-                    let mut slow = at..same;
-                    if let Some(cache) = &mut cache {
-                        let (packets, layouts) = (&packets[at..], &layouts[at..]);
-                        let host = &mut executor.host(walk.out);
-                        let count = cache.slow_path(host, at, packets, layouts);
-                        slow.end = slow.end.min(at + count);
-                    }
-                    match entry {
-                        At::Point(point) if executor.started => {
-                            let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
-                            let cache = cache.as_deref_mut().map(|cache| (cache, first));
-                            run_compiled(executor, point, cache, slow, reached, walk)
-                        }
-                        _ => Some(Halt::Entering),
-                    }
-                }
+                None => without_record(executor, hot, entry, run, reached, walk),
             };
+            if halt.is_some() {
+                executor.begin_walk();
+            }
             while let Some(stop) = halt.take() {
                 let at = reached.len() - first;
                 let at_hand = (&mut packets[at], &mut layouts[at]);
@@ -140,6 +130,30 @@ impl Compiled {
         }
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
+    }
+}
+
+/// Runs the programs of packets that enter at one place. The first of them has no record, or cannot
+/// take it. `cache` and the result are as in [`run_compiled`].
+fn without_record(
+    executor: &mut Executor,
+    mut cache: Option<(&mut FlowCache, usize)>,
+    entry: At,
+    (packets, layouts): (&mut [Packet], &mut [Layout]),
+    reached: &mut Vec<Reached>,
+    walk: &mut Walk<'_>,
+) -> Option<Halt> {
+    // The packets that must run their programs.
+    let mut count = packets.len();
+    if let Some((cache, first)) = &mut cache {
+        let (at, host) = (reached.len() - *first, &mut executor.host(walk.out));
+        count = count.min(cache.slow_path(host, at, packets, layouts));
+    }
+    match (entry, packets.get_mut(..count), layouts.get_mut(..count)) {
+        (At::Point(point), Some(packets), Some(layouts)) if executor.started => {
+            run_compiled(executor, (point, None), cache, (packets, layouts), reached, walk)
+        }
+        _ => Some(Halt::Entering),
     }
 }
 
@@ -227,10 +241,16 @@ impl Engine for Compiled {
         executor.advance_to(packet.time_ns, out);
         let (entry, mut layout) = (executor.entry(ingress), packet.parse());
         let mut walk = Walk { hops: 0, worker: 0, out, watcher: Some(watcher), rests: false };
-        let halt = Halt::Entering;
-        // Watched packets run function by function, and so never stop on their way.
-        let end = executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk);
-        if let Ok(Reached::Interface(interface)) = end {
+        executor.begin_walk();
+        // Watched packets run function by function, without records.
+        let mut halt = Halt::Entering;
+        let end = loop {
+            match executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk) {
+                Ok(end) => break end,
+                Err(point) => halt = Halt::At(At::Point(point)),
+            }
+        };
+        if let Reached::Interface(interface) = end {
             out.packet(interface, packet);
         }
     }

@@ -41,10 +41,11 @@ impl Halt {
 /// Runs packets that enter at a point to their ends, in order, and adds each destination to
 /// `reached`. Stops at the first packet that the general walk must continue, and returns where.
 /// `None` if all packets have ended. The flow cache, if there is one, comes with the length of
-/// `reached` when the first packet of the batch entered.
+/// `reached` when the first packet of the batch entered. With `part`, there is one packet, which has
+/// entered before and goes on at the point.
 pub(crate) fn run_compiled(
     executor: &mut Executor,
-    entry: Point,
+    (entry, part): (Point, Option<Onward>),
     cache: Option<(&mut FlowCache, usize)>,
     (packets, layouts): (&mut [Packet], &mut [Layout]),
     reached: &mut Vec<Reached>,
@@ -55,14 +56,12 @@ pub(crate) fn run_compiled(
     let (wake, steers) = (executor.wake, executor.functions.chain.steers());
     let Executor { functions, programs, emissions, chain_counters, graph, .. } = executor;
     let Programs { set, words, .. } = programs;
-    let Some(here) = Here::find(set, entry, presence, 0) else {
-        return Some(Halt::Entering);
-    };
+    let stopped = || Some(part.map_or(Halt::Entering, Halt::behind));
+    let hops = part.map_or(0, |onward| onward.hops);
+    let Some(here) = Here::find(set, entry, presence, hops) else { return stopped() };
     let (program, code) = (here.program, here.code);
     let mut machine = code.machine(&program.residual, words, functions, walk.out, emissions);
-    let Ok(runner) = code.code.runner(&mut machine, &program.counts) else {
-        return Some(Halt::Entering);
-    };
+    let Ok(runner) = code.code.runner(&mut machine, &program.counts) else { return stopped() };
     let Here { number, program, .. } = here;
     let mut road =
         Road { runner, number, program, set, graph, wake, chain_counters, cache, rests: false };
@@ -71,8 +70,10 @@ pub(crate) fn run_compiled(
     for (packet, layout) in packets.iter_mut().zip(layouts) {
         let functions = &*road.runner.host().functions;
         let now = packet.time_ns.max(functions.now);
-        if now >= wake.min(functions.store.next_due())
-            || (drops_malformed && layout.malformed().is_some())
+        let enters = part.is_none();
+        if enters
+            && (now >= wake.min(functions.store.next_due())
+                || (drops_malformed && layout.malformed().is_some()))
         {
             return Some(Halt::Entering);
         }
@@ -84,14 +85,19 @@ pub(crate) fn run_compiled(
         }
         packet.time_ns = now;
         let host = road.runner.host();
-        if steers {
+        if steers && enters {
             walk.worker = host.functions.chain.worker(packet, layout);
         }
         host.place = Some(reached.len());
         host.begin(now, walk.worker);
-        let end = match road.run(packet, layout, now) {
-            Ok((At::End(end), _)) => end,
-            Ok((at, visits)) => match road.rest(at, visits, (packet, layout), now, reached) {
+        road.rests = part.is_some();
+        let ran = match part {
+            Some(Onward { point, hops, looks }) => Ok((At::Point(point), hops, looks)),
+            None => road.run(packet, layout, now),
+        };
+        let end = match ran {
+            Ok((At::End(end), ..)) => end,
+            Ok(ran) => match road.rest(ran, (packet, layout), now, reached) {
                 Ok(Some(end)) => end,
                 Ok(None) => continue,
                 Err((halt, hops)) => {
@@ -153,6 +159,9 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
             return false;
         };
         let Here { number, program, code } = here;
+        if number == self.number {
+            return true;
+        }
         if self.runner.switch_to(&code.code, &program.counts).is_err() {
             return false;
         }
@@ -161,15 +170,16 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         true
     }
 
-    /// Runs the current program on a packet. Returns the packet's next place and the number of
-    /// functions that it has visited. The error is the end that the general walk must carry out.
+    /// Runs the current program on a packet. Returns the packet's next place, which the layout then
+    /// fits, the number of functions that it has visited, and whether it may have a record for the
+    /// rest of its path. The error is the end that the general walk must carry out.
     #[inline(always)]
     fn run(
         &mut self,
         packet: &mut Packet,
         layout: &mut Layout,
         now: u64,
-    ) -> Result<(At, u32), Halt> {
+    ) -> Result<(At, u32, bool), Halt> {
         let point = self.program.residual.point;
         (packet.backward, packet.held) = (point.backward, point.held);
         self.runner.host().start();
@@ -183,27 +193,28 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         match end.filter(|_| self.runner.host().emissions.is_empty()) {
             Some(AtEnd { reached, next: Some(next), visits: Some(visits), .. }) => {
                 reached.update(|times| times.wrapping_add(1));
-                Ok((*next, *visits))
+                if let At::Point(_) = next {
+                    packet.parse_to(layout);
+                }
+                Ok((*next, *visits, self.program.is_beyond_records))
             }
             _ => Err(Halt::Ended { number: self.number, ended }),
         }
     }
 
-    /// Runs a packet that has visited `hops` functions to its end. Returns its destination, or
-    /// `None` if the packet has taken a record, which has added the destination to `reached`. If
-    /// the general walk must continue, returns where, and the number of functions that the packet
-    /// has visited by then.
+    /// Runs a packet that is at a place and has visited `hops` functions to its end; `looks` tells
+    /// whether it may have a record for the rest of its path. Returns its destination, or `None` if
+    /// the packet has taken a record, which has added the destination to `reached`. If the general
+    /// walk must continue, returns where, and the number of functions that the packet has visited by
+    /// then.
     #[inline(never)]
     fn rest(
         &mut self,
-        mut at: At,
-        mut hops: u32,
+        (mut at, mut hops, mut looks): (At, u32, bool),
         (packet, layout): (&mut Packet, &mut Layout),
         now: u64,
         reached: &mut Vec<Reached>,
     ) -> Result<Option<Reached>, (Halt, u32)> {
-        let mut looks = self.program.is_beyond_records;
-        self.rests = false;
         loop {
             match at {
                 At::End(end) => return Ok(Some(end)),
@@ -212,7 +223,6 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
                     return Ok(Some(Reached::Interface(interface)));
                 }
                 At::Point(point) => {
-                    packet.parse_to(layout);
                     if looks {
                         match self.look(point, hops, (packet, layout), reached) {
                             Rest::Lacks => {}
@@ -220,6 +230,7 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
                             Rest::Goes(onward) => {
                                 (at, hops) = (At::Point(onward.point), onward.hops);
                                 (looks, self.rests) = (onward.looks, true);
+                                packet.parse_to(layout);
                                 continue;
                             }
                         }
@@ -230,9 +241,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
                 }
                 At::Unlinked => return Err((Halt::At(at), hops)),
             }
-            let (next, visits) = self.run(packet, layout, now).map_err(|halt| (halt, hops))?;
-            (at, hops) = (next, hops.saturating_add(visits));
-            looks = self.program.is_beyond_records;
+            let ran = self.run(packet, layout, now).map_err(|halt| (halt, hops))?;
+            (at, hops, looks) = (ran.0, hops.saturating_add(ran.1), ran.2);
         }
     }
 

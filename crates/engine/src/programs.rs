@@ -52,7 +52,7 @@ pub(crate) struct ProgramSet {
 pub(crate) struct Order {
     pub(crate) point: Point,
     pub(crate) presence: u128,
-    /// The function in front of which the program ends.
+    /// The program ends in front of this function.
     pub(crate) up_to: Option<u16>,
 }
 

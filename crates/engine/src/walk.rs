@@ -27,6 +27,12 @@ use braid_jit::Ended;
 use braid_packet::{Header, Layout, Packet};
 
 impl Executor {
+    /// Begins the walk of another packet.
+    pub(crate) fn begin_walk(&mut self) {
+        self.functions.stacks.next_packet();
+        self.functions.store.begin();
+    }
+
     /// The first place of packets that enter at an interface.
     pub(crate) fn entry(&self, ingress: u16) -> At {
         onward(self.graph.entry(ingress))
@@ -139,6 +145,7 @@ impl Executor {
         walk: &mut Walk<'_>,
     ) -> Reached {
         let mut layout = packet.parse();
+        self.begin_walk();
         loop {
             match self.travel_parsed(at, packet, &mut layout, walk) {
                 Ok(reached) => return reached,
@@ -157,8 +164,6 @@ impl Executor {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Result<Reached, Point> {
-        self.functions.stacks.next_packet();
-        self.functions.store.begin();
         loop {
             match at {
                 At::Point(point) => {

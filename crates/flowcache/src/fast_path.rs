@@ -3,6 +3,7 @@
 use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
+use crate::counted::Counted;
 use crate::goal::Onward;
 use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
@@ -11,9 +12,9 @@ use crate::template::Template;
 use braid_ir::engine::Outputs;
 use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW, Outline, WIDE, Window, widened};
+use braid_packet::rewrite::{NARROW, Outline, WIDE, widened};
 use braid_packet::{Layout, Packet};
-use std::slice::{from_mut, from_ref};
+use std::slice::from_ref;
 
 /// The largest number of functions that a packet may have visited before it takes a record. A path
 /// on which that many functions more would exceed the limit of visits has no record.
@@ -45,7 +46,6 @@ impl FlowCache {
         let ended = records.counters().ended;
         let wake = if records.has_mutant(RecordMutant::DueIgnored) { u64::MAX } else { due };
         let goes_back = records.has_mutant(RecordMutant::TimeGoesBack);
-        let is_lost = records.has_mutant(RecordMutant::OnwardLost);
         if self.batch.ended != ended {
             self.batch.find_again(functions.state(), from..from + packets.len(), |_| true);
             self.batch.ended = ended;
@@ -72,27 +72,19 @@ impl FlowCache {
             if flows[at].record == NONE || time >= wake {
                 break;
             }
-            let (all, place) = crate::bindings::place(flows[at].record);
-            let bindings = self.bindings[all].get(place);
-            let at_hand = (packet, layout);
+            let all = (templates, &self.bindings, self.counted.get_mut());
             out.at(first + at);
-            let template =
-                take(&mut **functions, templates, flows[at], bindings, at_hand, time, &mut **out);
-            let Some((template, packet, new)) = template else { break };
+            let taken = take(all, &mut **functions, flows[at], (packet, layout), time, &mut **out);
+            let Some((reached, goes_on)) = taken else { break };
             now = time;
-            packet.time_ns = time;
-            if let Some(more) = &template.more {
-                more.finish(packet, &new, self.counted.get_mut(), &mut **out);
-                onward = more.goal.onward.filter(|_| !is_lost);
-                if onward.is_some() {
-                    break;
-                }
+            if goes_on.is_some() {
+                onward = goes_on;
+                break;
             }
-            reached_all[at] = template.reached;
+            reached_all[at] = reached;
             at += 1;
+            // The packet may have changed the recording of a native function.
             if functions.state().dependents().counters().ended != ended {
-                // The packet has changed the recording of a native function, so records may have
-                // ended.
                 break;
             }
         }
@@ -134,28 +126,53 @@ impl FlowCache {
         let (failures, counted, ended) =
             (self.guard_failures, self.batch.counted, self.batch.ended);
         (self.batch.counted, self.batch.ended) = (at, state.dependents().counters().ended);
-        let takes = loop {
-            let packets = (from_mut(packet), from_ref(layout));
-            match self.run_records(host, at, packets, reached) {
-                (0, None) => {}
-                (_, None) => break Rest::Ended,
-                (_, Some(onward)) => {
-                    break Rest::Goes(Onward { hops: hops + onward.hops, ..onward });
-                }
+        let taken = loop {
+            if let Some(taken) = self.take_one(host, at, (&mut *packet, layout), reached.len()) {
+                break Some(taken);
             }
             if self.slow_path(host, at, from_ref(&*packet), from_ref(layout)) > 0 {
-                break Rest::Lacks;
+                break None;
             }
+            let state = host.functions.state();
+            self.batch.find_again(state, at..at + 1, |_| true);
+            self.batch.ended = state.dependents().counters().ended;
         };
         (self.guard_failures, self.batch.counted) = (failures, counted);
         if !mutants.has(RecordMutant::RestEndsMissed) {
             // If records have ended, the later packets of the batch need another lookup.
             self.batch.ended = ended;
         }
-        if takes != Rest::Lacks {
-            (self.hits, self.rest_hits) = (self.hits - 1, self.rest_hits + 1);
+        let Some((end, onward)) = taken else { return Rest::Lacks };
+        self.rest_hits += 1;
+        self.part_hits += u64::from(onward.is_some());
+        match onward {
+            Some(onward) => Rest::Goes(Onward { hops: hops + onward.hops, ..onward }),
+            None => {
+                reached.push(end);
+                Rest::Ended
+            }
         }
-        takes
+    }
+
+    /// Applies its record to the packet at `at` of the batch, whose output has this number. Returns
+    /// where the packet ends or goes on. `None` if it has no record that it can take.
+    #[expect(clippy::indexing_slicing, reason = "each packet of a batch has a flow")]
+    fn take_one<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        at: usize,
+        (packet, layout): (&mut Packet, &Layout),
+        output: usize,
+    ) -> Option<(Reached, Option<Onward>)> {
+        let (flow, time) = (self.batch.flows[at], packet.time_ns.max(host.functions.now()));
+        if flow.record == NONE || time >= host.due() {
+            return None;
+        }
+        let all = (&self.templates.all[..], &self.bindings, self.counted.get_mut());
+        host.out.at(output);
+        let taken = take(all, host.functions, flow, (packet, layout), time, host.out)?;
+        host.functions.set_now(time);
+        Some(taken)
     }
 }
 
@@ -201,19 +218,26 @@ fn hit_loop(
     (taken, now)
 }
 
-/// Applies the flow's record to a packet. Returns the record's template, and the new bytes of its
-/// rewrite. `None` if the packet cannot take the record.
+/// What records need besides themselves: their templates, the bindings of native functions to them,
+/// and the counts that belong to no program.
+type Shared<'a> = (&'a [Template], &'a [Vec<Bindings>; 2], &'a mut Counted);
+
+/// Applies the flow's record to a packet. Returns where the packet ends or goes on. `None` if the
+/// packet cannot take the record.
 #[inline(never)]
-fn take<'a, 'p>(
+#[expect(clippy::indexing_slicing, reason = "`place` gives one of two lists")]
+fn take(
+    (templates, bindings, counted): Shared<'_>,
     functions: &mut impl Functions,
-    templates: &'a [Template],
     flow: Flow,
-    bindings: Option<&Bindings>,
-    (packet, layout): (&'p mut Packet, &Layout),
+    (packet, layout): (&mut Packet, &Layout),
     time: u64,
     out: &mut dyn Outputs,
-) -> Option<(&'a Template, &'p mut Packet, Window<WIDE>)> {
+) -> Option<(Reached, Option<Onward>)> {
+    let (all, place) = crate::bindings::place(flow.record);
+    let bindings = bindings[all].get(place);
     let records = functions.state().dependents();
+    let is_lost = records.has_mutant(RecordMutant::OnwardLost);
     let template = templates.get(records.template(flow.record) as usize)?;
     if !template.fits(packet) || !records.can_count(flow.record, packet.wire_len) {
         return None;
@@ -249,5 +273,8 @@ fn take<'a, 'p>(
         layout.rewrite_narrow(packet.data_mut(), &template.narrow, &written, sums);
         widened(&head)
     };
-    Some((template, packet, new))
+    packet.time_ns = time;
+    let more = template.more.as_deref();
+    let onward = more.and_then(|more| more.finish(packet, &new, counted, out));
+    Some((template.reached, onward.filter(|_| !is_lost)))
 }

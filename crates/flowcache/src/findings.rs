@@ -11,7 +11,7 @@ use crate::host::Cut;
 use crate::mutants::Mutants;
 use crate::obstacle::Obstacle;
 use crate::path::Path;
-use crate::recording::{Recording, Source};
+use crate::recording::{Prefix, Recording, Source};
 use crate::value_dependency::ValueDependency;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
@@ -58,6 +58,8 @@ pub(crate) struct Findings {
     pub(crate) recording: Recording,
     /// A program that the last run needed and that did not exist.
     pub(crate) wanted: Option<Cut>,
+    /// The script up to the place where the path of the record ends.
+    pub(crate) prefix: Option<Prefix>,
     /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
@@ -147,6 +149,7 @@ impl Findings {
             args: Vec::new(),
             recording: Recording::default(),
             wanted: None,
+            prefix: None,
             spare: Vec::new(),
         }
     }

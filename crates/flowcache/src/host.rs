@@ -63,7 +63,7 @@ pub struct Cut {
     pub point: Point,
     /// The headers of the packets, as far as the whole program at the point depends on them.
     pub present: u128,
-    /// The function in front of which the program ends.
+    /// The program ends in front of this function.
     pub node: u16,
 }
 

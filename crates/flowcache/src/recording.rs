@@ -11,6 +11,7 @@ use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
+use crate::scripts::Met;
 use crate::slab::NONE;
 use crate::value_dependency::Origin;
 use braid_ir::model::{BinOp, Op, ParamId, ValueId, Word};
@@ -43,6 +44,13 @@ pub(crate) struct Write {
     pub(crate) bits: Bits,
     pub(crate) from: ValueId,
     pub(crate) is_stored: bool,
+}
+
+/// A script that ends at a place which no record contains.
+pub(crate) struct Prefix {
+    pub(crate) written: Vec<Step>,
+    pub(crate) registers: usize,
+    pub(crate) met: Met,
 }
 
 /// A register.
@@ -460,6 +468,13 @@ impl Recording {
     /// Notes that the path sends a copy of the packet as it is now.
     pub(crate) fn copy(&mut self) {
         self.copied_at.get_or_insert(self.writes.len());
+    }
+
+    /// The script so far, which ends at a place that no record contains. `None` if no script can
+    /// express the path up to there.
+    pub(crate) fn prefix(&self, met: Met) -> Option<Prefix> {
+        let (written, registers) = (self.written.clone(), self.registers());
+        self.is_on.then_some(Prefix { written, registers, met })
     }
 
     /// Completes the script. Returns false if no script can express the path.

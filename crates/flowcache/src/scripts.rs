@@ -9,9 +9,10 @@
 use crate::absences::Keys;
 use crate::entry_use::EntryUse;
 use crate::findings::Findings;
+use crate::guard::Guard;
 use crate::host::Functions;
 use crate::key::of_kind;
-use crate::recording::{Recording, Write};
+use crate::recording::{Prefix, Recording, Write};
 use crate::script::{Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
 use crate::template::Templates;
@@ -43,12 +44,14 @@ pub(crate) struct Tree {
     pub(crate) worker: u16,
     /// Whether the packet has a transport checksum that covers addresses, and whether the capture
     /// has cut the checksum off.
-    sums: [bool; 2],
+    pub(crate) sums: [bool; 2],
+    /// The function in front of which the records of these scripts end.
+    pub(crate) up_to: Option<u16>,
 }
 
 impl Tree {
     pub(crate) fn of(kind: u32, worker: u16, layout: &Layout) -> Self {
-        Self { kind, worker, sums: [layout.has_pseudo_sum(), layout.lacks_sum()] }
+        Self { kind, worker, sums: [layout.has_pseudo_sum(), layout.lacks_sum()], up_to: None }
     }
 }
 
@@ -58,6 +61,25 @@ struct Strand {
     steps: Box<[Step]>,
     /// The ends of scripts with these steps. Guards decide between them.
     ends: Vec<ScriptEnd>,
+    /// Where the specialiser met something that no record contains after these steps.
+    met: Option<Met>,
+}
+
+/// A place where the specialiser met something that no record contains: the function. It is on the
+/// paths of packets that pass these guards, so their records end in front of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Met {
+    pub(crate) node: u16,
+    pub(crate) guards: Box<[Guard]>,
+}
+
+/// What a script found.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Found {
+    /// The parts of the packet's record.
+    Known(Known),
+    /// The packet's record ends in front of this function. Other scripts find its parts.
+    UpTo(u16),
 }
 
 /// The strands that begin at a pin, by the value of the pin's register, in order of the values.
@@ -83,6 +105,16 @@ pub(crate) struct Known {
     /// Whether a record saves time, and the number of lookups that it replaces.
     pub(crate) pays: bool,
     pub(crate) lookups: u32,
+}
+
+impl Found {
+    /// The parts of the packet's record.
+    pub(crate) fn known(self) -> Option<Known> {
+        match self {
+            Found::Known(known) => Some(known),
+            Found::UpTo(_) => None,
+        }
+    }
 }
 
 /// All scripts.
@@ -146,7 +178,6 @@ impl Scripts {
 
     /// Adds a script that leads to a template. `uses` holds the uses of entries. Does nothing if
     /// there is no room, or if the script does not fit into the tree.
-    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_STRANDS` strands")]
     pub(crate) fn add(
         &mut self,
         tree: Tree,
@@ -154,23 +185,48 @@ impl Scripts {
         known: Known,
         uses: &[(Handle, EntryUse)],
     ) {
-        if !self.has_room() {
-            return;
-        }
         self.failures = 0;
         let Recording { written, writes, .. } = recording;
-        if self.registers.len() < recording.registers() {
-            self.registers.resize(recording.registers(), 0);
-        }
         let bounded = (0..).zip(uses).filter(|(_, (_, one))| !one.bounds.is_empty());
         let bounded = bounded.map(|(entry, (_, one))| (entry, one.clone())).collect();
         let Known { template, uses, pays, lookups } = known;
         let end =
             ScriptEnd { template, uses, bounded, writes: writes.as_slice().into(), pays, lookups };
+        let last = |strand: &mut Strand| {
+            let is_known = strand.ends.iter().any(|one| one.template == template);
+            if !is_known && strand.ends.len() < MOST_ENDS {
+                strand.ends.push(end);
+            }
+        };
+        self.lead(tree, written, recording.registers(), last);
+    }
+
+    /// Adds a script that leads to a place which no record contains. As for [`Self::add`].
+    pub(crate) fn add_met(&mut self, tree: Tree, prefix: &Prefix) {
+        let last = |strand: &mut Strand| strand.met = Some(prefix.met.clone());
+        self.lead(tree, &prefix.written, prefix.registers, last);
+    }
+
+    /// Adds steps that use this number of registers to a tree, and lets `last` change the strand at
+    /// their end.
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_STRANDS` strands")]
+    fn lead(
+        &mut self,
+        tree: Tree,
+        written: &[Step],
+        registers: usize,
+        last: impl FnOnce(&mut Strand),
+    ) {
+        if !self.has_room() {
+            return;
+        }
+        if self.registers.len() < registers {
+            self.registers.resize(registers, 0);
+        }
         let new = self.strands.len() as u32;
         let Some(root) = self.roots.get(&tree).copied() else {
             self.roots.insert(tree, new);
-            self.add_strand(written, end);
+            self.add_strand(written, last);
             return;
         };
         let (mut at, mut from) = (root, 0);
@@ -178,10 +234,7 @@ impl Scripts {
             let rest = written.get(from..).unwrap_or(&[]);
             let same = strand.steps.iter().zip(rest).take_while(|(a, b)| a.is_like(b)).count();
             if same == strand.steps.len() && same == rest.len() {
-                let is_known = strand.ends.iter().any(|one| one.template == template);
-                if !is_known && strand.ends.len() < MOST_ENDS {
-                    strand.ends.push(end);
-                }
+                last(strand);
                 return;
             }
             let (Some(old), Some(other)) = (strand.steps.get_mut(same), rest.get(same)) else {
@@ -205,16 +258,18 @@ impl Scripts {
                 Ok(known) => at = branches.get(known).map_or(NONE, |(_, strand)| *strand),
                 Err(place) => {
                     branches.insert(place, (*value, new));
-                    self.add_strand(written.get(from..).unwrap_or(&[]), end);
+                    self.add_strand(written.get(from..).unwrap_or(&[]), last);
                     return;
                 }
             }
         }
     }
 
-    fn add_strand(&mut self, steps: &[Step], end: ScriptEnd) {
+    fn add_strand(&mut self, steps: &[Step], last: impl FnOnce(&mut Strand)) {
         self.steps += steps.len();
-        self.strands.push(Strand { steps: steps.into(), ends: vec![end] });
+        let mut strand = Strand { steps: steps.into(), ends: Vec::new(), met: None };
+        last(&mut strand);
+        self.strands.push(strand);
     }
 
     /// Runs the script for a packet. Returns `None` if no script knows the packet's path; the
@@ -226,7 +281,7 @@ impl Scripts {
         (packet, layout): (&Packet, &Layout),
         templates: &Templates,
         findings: &mut Findings,
-    ) -> Option<Known> {
+    ) -> Option<Found> {
         let mut at = *self.roots.get(&tree)?;
         let Findings { absent, handles, .. } = findings;
         absent.clear();
@@ -247,13 +302,18 @@ impl Scripts {
             found: handles,
             absent,
         };
-        let ends = loop {
-            let Strand { steps, ends } = strands.get(at as usize)?;
-            match steps.iter().find_map(|step| run.step(step).err()) {
+        let Strand { ends, met, .. } = loop {
+            let strand = strands.get(at as usize)?;
+            match strand.steps.iter().find_map(|step| run.step(step).err()) {
                 Some(Deviation { branch, value }) => at = next(branches, branch, value)?,
-                None => break ends,
+                None => break strand,
             }
         };
+        if let Some(Met { node, guards }) = met
+            && guards.iter().all(|guard| guard.holds(packet.data(), packet.wire_len))
+        {
+            return Some(Found::UpTo(*node));
+        }
         let (_, outline, is_narrow) = of_kind(tree.kind);
         for end in ends {
             let (template, path) = templates.get(end.template)?;
@@ -281,7 +341,7 @@ impl Scripts {
                 continue;
             }
             let ScriptEnd { template, uses, pays, lookups, .. } = *end;
-            return Some(Known { template, uses, pays, lookups });
+            return Some(Found::Known(Known { template, uses, pays, lookups }));
         }
         None
     }

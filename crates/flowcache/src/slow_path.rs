@@ -17,9 +17,10 @@ use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
 use crate::new_record::NewRecord;
 use crate::payback::{Advice, Clock};
-use crate::scripts::{Known, Tree};
+use crate::scripts::{Found, Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
+use crate::subpaths::PathEnd;
 use braid_ir::residual::HeaderMask;
 use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
@@ -187,9 +188,7 @@ impl FlowCache {
         let worker = host.functions.chain().worker(packet, layout);
         let tree = Tree::of(flow.kind, worker, layout);
         let at_hand = (packet, layout);
-        let Self { scripts, templates, findings, .. } = self;
-        let known =
-            scripts.run(tree, (&mut *host.functions, &mut *host.out), at_hand, templates, findings);
+        let (tree, known) = self.by_script(host, tree, at_hand);
         if cfg!(debug_assertions) && known.is_some() && self.findings.mutants.is_none() {
             self.check_script(host, start, tree, at_hand, known);
         }
@@ -232,6 +231,23 @@ impl FlowCache {
         true
     }
 
+    /// Finds the parts of the packet's record by a script of a tree, or of the tree for a part of
+    /// the path. Returns the last tree, and the parts if a script knows the packet's path.
+    fn by_script<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        tree: Tree,
+        at_hand: (&Packet, &Layout),
+    ) -> (Tree, Option<Known>) {
+        let Self { scripts, templates, findings, .. } = self;
+        let Host { functions, out, .. } = host;
+        let found = scripts.run(tree, (&mut **functions, &mut **out), at_hand, templates, findings);
+        let Some(Found::UpTo(node)) = found else { return (tree, found.and_then(Found::known)) };
+        let part = Tree { up_to: Some(node), ..tree };
+        let found = scripts.run(part, (&mut **functions, &mut **out), at_hand, templates, findings);
+        (part, found.and_then(Found::known))
+    }
+
     /// Asserts that the specialiser finds the same as a script. The packet at hand may divide by 0
     /// where the path does not: then the specialiser finds nothing, and the packet cannot take the
     /// record of the script.
@@ -257,18 +273,19 @@ impl FlowCache {
         assert_eq!(by_script, by_specialiser, "a script and the specialiser differ");
     }
 
-    /// Finds the parts of the packet's record by the specialiser, and writes a script. `None` if
-    /// the packet can have no record.
+    /// Finds the parts of the packet's record by the specialiser, and writes a script. If scripts
+    /// for a part of the path are wanted, the record is for that part. `None` if the packet can have
+    /// no record.
     fn specialise<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
         start: Start,
-        tree: Tree,
+        mut tree: Tree,
         at_hand: (&Packet, &Layout),
     ) -> Option<Known> {
         let (entry, _, is_narrow) = of_kind(tree.kind);
         let Self { findings, scripts, .. } = self;
-        findings.recording.is_wanted = scripts.is_wanted();
+        (findings.recording.is_wanted, findings.prefix) = (scripts.is_wanted(), None);
         let one = Specialiser::new(
             entry,
             &mut *host.functions,
@@ -278,7 +295,14 @@ impl FlowCache {
             findings,
         );
         let world = (host.programs, host.graph);
-        let goal = one?.run(start, world, host.words).ok()?;
+        let goal = match (tree.up_to, start) {
+            (Some(node), Start::Program(number)) => {
+                let end = PathEnd { node, program: u32::try_from(number).ok() };
+                one?.run_up_to(end, start, world, host.words)
+            }
+            _ => one?.run(start, world, host.words),
+        };
+        let goal = goal.ok()?;
         let pays = self.findings.loss().is_none();
         if !(self.eager || pays) || is_narrow && !self.has_room(entry, at_hand.0, host.functions) {
             return None;
@@ -289,11 +313,16 @@ impl FlowCache {
         }
         let template = self.template(host, goal)?;
         let (records, tables) = host.functions.parts().1.parts();
-        let Findings { depends_on, handles, absent, recording, lookups, .. } = &mut self.findings;
+        let Findings { depends_on, handles, absent, recording, lookups, prefix, .. } =
+            &mut self.findings;
         handles.clear();
         handles.extend(depends_on.iter().map(|(handle, _)| *handle));
         let uses = records.uses(tables, depends_on, absent.len());
         let known = Known { template, uses, pays, lookups: *lookups };
+        if let Some(prefix) = prefix.take() {
+            self.scripts.add_met(tree, &prefix);
+            tree.up_to = Some(prefix.met.node);
+        }
         match recording.finish() {
             true => self.scripts.add(tree, recording, known, depends_on),
             false => self.scripts.fail(),

@@ -23,6 +23,7 @@ use crate::operations::{is_harmless, is_unknown, simple};
 use crate::outer;
 use crate::recording::Source;
 use crate::slab::NONE;
+use crate::subpaths::PathEnd;
 use crate::value_dependency::{Origin, ValueDependency};
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
@@ -55,16 +56,6 @@ pub(crate) struct Specialiser<'a, F> {
     pub(crate) hops: u32,
     /// Where the path of the record ends, if it is a part of the packets' path.
     pub(crate) end: Option<PathEnd>,
-}
-
-/// The end of a path in front of a function that does what no record contains.
-#[derive(Clone, Copy)]
-pub(crate) struct PathEnd {
-    /// The function.
-    pub(crate) node: u16,
-    /// The program that covers the function behind others. The path follows the program that ends
-    /// in front of the function instead.
-    pub(crate) program: Option<u32>,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {

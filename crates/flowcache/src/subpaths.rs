@@ -20,7 +20,8 @@ use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::Search;
 use crate::script::Step as ScriptStep;
-use crate::specialiser::{PathEnd, Specialiser};
+use crate::scripts::Met;
+use crate::specialiser::Specialiser;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, ParamId, PortId, ValueId, Word};
 use braid_ir::residual::{End, Point, Residual, What};
@@ -32,6 +33,16 @@ use braid_packet::rewrite::Retag;
 /// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
 
+/// The end of a path in front of a function that does what no record contains.
+#[derive(Clone, Copy)]
+pub(crate) struct PathEnd {
+    /// The function.
+    pub(crate) node: u16,
+    /// The program that covers the function behind others. The path follows the program that ends
+    /// in front of the function instead.
+    pub(crate) program: Option<u32>,
+}
+
 /// The place where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
 pub(crate) struct Stop {
@@ -41,8 +52,8 @@ pub(crate) struct Stop {
     pub(crate) block: usize,
     /// The step. `None` stands for the end of the block.
     pub(crate) step: Option<usize>,
-    /// The function in front of which a record can end, if the run met it where a program or a
-    /// function begins.
+    /// A record can end in front of this function: the run met it where a program or a function
+    /// begins.
     before: Option<u16>,
 }
 
@@ -58,14 +69,27 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     ) -> Result<Goal, Stop> {
         let whole = self.run_settled(start, world, memory);
         let Err(stop) = whole else { return whole };
-        self.end = self.end_before(&stop, world.0);
-        if self.end.is_none() {
-            return Err(stop);
-        }
+        let Some(end) = self.end_before(&stop, world.0) else { return Err(stop) };
+        let mut guards = Vec::new();
+        self.findings.guards.needed(&mut guards);
+        let met = Met { node: end.node, guards: guards.into() };
+        self.findings.prefix = self.findings.recording.prefix(met);
         self.again();
-        // A script of this path would take packets for which the function does nothing special, and
-        // which may have records for their whole paths.
-        self.findings.recording.give_up();
+        if self.findings.prefix.is_none() {
+            self.findings.recording.give_up();
+        }
+        self.run_up_to(end, start, world, memory)
+    }
+
+    /// As [`Self::run`], for a path that ends in front of a function.
+    pub(crate) fn run_up_to<P: Programs>(
+        &mut self,
+        end: PathEnd,
+        start: Start,
+        world: World<'a, P>,
+        memory: &mut [Word],
+    ) -> Result<Goal, Stop> {
+        self.end = Some(end);
         self.run_settled(start, world, memory)
     }
 

@@ -5,7 +5,7 @@ use crate::basis::Changed;
 use crate::computed::{Computed, Words};
 use crate::counted::Counted;
 use crate::effects::SideEffects;
-use crate::goal::Goal;
+use crate::goal::{Goal, Onward};
 use crate::guard::{ByteGuard, Guard, Link};
 use crate::host::{Functions, State};
 use crate::key::{LENGTH, OPEN};
@@ -170,7 +170,7 @@ impl More {
     }
 
     /// Applies the remaining effects to a packet whose first bytes have been rewritten. `new` is as
-    /// in [`SideEffects::finish`].
+    /// in [`SideEffects::finish`]. Returns where the packet goes on, if it does.
     #[inline(never)]
     pub(crate) fn finish(
         &self,
@@ -178,9 +178,10 @@ impl More {
         new: &Window<WIDE>,
         counted: &mut Counted,
         out: &mut dyn Outputs,
-    ) {
+    ) -> Option<Onward> {
         self.effects.finish(packet, new);
         self.goal.send(packet, counted, out);
+        self.goal.onward
     }
 }
 
