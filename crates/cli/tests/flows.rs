@@ -360,11 +360,16 @@ fn packets_that_leave_a_tunnel_are_said_to_take_records_from_there() {
           match { has gre => { pop ip, gre else drop \"no packet\"; output; } else => output; }
         }\n";
     let chain = CHAIN.replace("lan <-> hop", "lan <-> begins() <-> ends() <-> hop");
+    // With few lookups behind the tunnel, records would save no time.
+    let many: String = (0..8).map(|at| format!("  m{at} = monitor();\n")).collect();
+    let places: String = (0..8).map(|at| format!("m{at} <-> ")).collect();
+    let chain = chain.replace("  path", &format!("{many}  path"));
+    let chain = chain.replace("<-> wan", &format!("<-> {places}wan"));
     folder.write("chain.braid", &format!("{tunnel}{chain}"));
     // The programs behind the tunnel's end exist from the first packet on, which comes from the
     // first host. Each host's fourth packet from then on gets a record.
-    let counts = "packets: 0 hits, 0 guard failures, 14 misses (7 of these took records for the \
-                  rest of their paths)\n";
+    let counts = "packets: 0 hits, 0 guard failures, 14 misses; 7 further records behind functions \
+                  on their paths\n";
     folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0).says(counts);
     let value = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "--json"]).code(0);
     assert_eq!(value.json()["rest_hits"], 7);
@@ -380,4 +385,34 @@ fn trace_of_other_engines_is_a_usage_error() {
     let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "2", "--engine"];
     folder.braid(&[&args[..], &["synth"]].concat()).code(2).warns("reference and fused");
     folder.braid(&[&args[..], &["sinth"]].concat()).code(2).warns("did you mean `synth`?");
+}
+
+#[test]
+fn flows_and_trace_say_which_records_are_for_a_part_of_a_path() {
+    let folder = folder();
+    let encrypts = "nf writes() {
+          match {
+            forward and has l4 => { u8 at payload = 7 else drop \"short\"; output; }
+            else => output;
+          }
+        }\n";
+    let many: String = (0..8).map(|at| format!("  m{at} = monitor();\n")).collect();
+    let places: String = (0..8).map(|at| format!(" <-> m{at}")).collect();
+    let chain = CHAIN.replace("  path", &format!("{many}  path"));
+    let chain = chain.replace("<-> nat", &format!("<-> nat{places} <-> writes()"));
+    folder.write("chain.braid", &format!("{encrypts}{chain}"));
+    let requests = (1..=20).flat_map(|at| [request(at * S, 1, 10), request(at * S + 1, 2, 20)]);
+    folder.capture("in.pcap", &requests.collect::<Vec<_>>());
+    // The program is made behind the first 33 packets.
+    let ended = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0);
+    ended.says("; 7 records were for a part of a path\n").says("  goes on at writes\n");
+    let value = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "--json"]).code(0);
+    let value = value.json();
+    assert_eq!((&value["hits"], &value["part_hits"]), (&json!(7), &json!(7)));
+    let end = json!({ "what": "onward", "function": "writes" });
+    assert_eq!(value["templates"][0]["end"], end);
+    let args = ["trace", "chain.braid", "--in", "lan=in.pcap", "--packet", "40"];
+    folder.braid(&args).code(0).says("record for a part of its path (hit)\n");
+    let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+    assert_eq!((&value["path"]["taken"], &value["path"]["part"]), (&json!("hit"), &json!(true)));
 }

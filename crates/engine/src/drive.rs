@@ -72,7 +72,7 @@ impl Compiled {
             if same <= at {
                 same = at + same_ingress(&packets[at..]);
             }
-            let mut run = (&mut packets[at..same], &mut layouts[at..same]);
+            let mut run = (&mut packets[at..], &mut layouts[at..]);
             let hot = cache.as_deref_mut().map(|cache| (cache, first));
             let mut halt = match part {
                 Some(onward) => {
@@ -81,7 +81,7 @@ impl Compiled {
                     walk.hops = onward.hops;
                     run_compiled(executor, (onward.point, part), hot, run, reached, walk)
                 }
-                None => without_record(executor, hot, entry, run, reached, walk),
+                None => without_record(executor, hot, (entry, same - at), run, reached, walk),
             };
             if halt.is_some() {
                 executor.begin_walk();
@@ -133,18 +133,18 @@ impl Compiled {
     }
 }
 
-/// Runs the programs of packets that enter at one place. The first of them has no record, or cannot
-/// take it. `cache` and the result are as in [`run_compiled`].
+/// Runs the programs of the first packets. The very first one has no record, or cannot take it. The
+/// first `most` packets enter at one place. `cache` and the result are as in [`run_compiled`].
 fn without_record(
     executor: &mut Executor,
     mut cache: Option<(&mut FlowCache, usize)>,
-    entry: At,
+    (entry, most): (At, usize),
     (packets, layouts): (&mut [Packet], &mut [Layout]),
     reached: &mut Vec<Reached>,
     walk: &mut Walk<'_>,
 ) -> Option<Halt> {
     // The packets that must run their programs.
-    let mut count = packets.len();
+    let mut count = most;
     if let Some((cache, first)) = &mut cache {
         let (at, host) = (reached.len() - *first, &mut executor.host(walk.out));
         count = count.min(cache.slow_path(host, at, packets, layouts));

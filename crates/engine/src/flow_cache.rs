@@ -41,6 +41,10 @@ impl braid_flowcache::Programs for ProgramSet {
         self.points.last(point)
     }
 
+    fn weight(&self, program: usize) -> u32 {
+        self.all[program].weight
+    }
+
     fn cut(&self, cut: &Cut) -> Option<usize> {
         self.cuts.get(cut).copied()
     }

@@ -8,10 +8,11 @@ use crate::exec_context::Functions;
 use crate::machine_code::Stage;
 use crate::options::Jit;
 use crate::work::Emission;
+use braid_flowcache::HEAVY;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::RowId;
-use braid_ir::residual::{Counter, CounterListId, End, Fate, Residual, What};
+use braid_ir::model::{Op, RowId};
+use braid_ir::residual::{Counter, CounterListId, End, Fate, Residual, Step, What};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Count;
 use braid_packet::{Layout, Packet};
@@ -37,6 +38,8 @@ pub(crate) struct Program {
     /// Whether the program does what no record contains. Behind it, a packet may take a record for
     /// the rest of its path.
     pub(crate) is_beyond_records: bool,
+    /// The weight of its lookups on the path with the most.
+    pub(crate) weight: u32,
 }
 
 /// Facts and counts about the end of a block.
@@ -70,6 +73,7 @@ impl Program {
             even: entered.iter().all(|(least, most)| least == most),
             entered,
             is_beyond_records: is_beyond_records(&residual),
+            weight: weight(&residual),
             residual: Arc::new(residual),
         };
         program.ends =
@@ -259,6 +263,22 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
         });
     }
     at.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// The weight of a program's lookups on the path with the most.
+fn weight(residual: &Residual) -> u32 {
+    let mut behind = vec![0; residual.blocks.len()];
+    for (at, block) in residual.blocks.iter().enumerate().rev() {
+        let mut most = 0;
+        block.end.visit_targets(&mut |target| most = most.max(behind[target.block.index()]));
+        let of = |step: &Step| match &step.what {
+            What::Find { .. } => 1,
+            What::Classify { .. } | What::Op(Op::Extern { .. }) => HEAVY,
+            _ => 0,
+        };
+        behind[at] = block.steps.iter().map(of).sum::<u32>() + most;
+    }
+    behind.first().copied().unwrap_or(0)
 }
 
 /// Whether a program does what no record contains.

@@ -138,6 +138,7 @@ impl PacketPath {
         let why = match taken {
             _ if taken == self.taken => self.why,
             Taken::GuardFailure => Some(Reason::Fuel),
+            Taken::Hit => Some(Reason::Made),
             _ if after.records.contended > before.records.contended => Some(Reason::Contended),
             _ => Some(Reason::Full),
         };

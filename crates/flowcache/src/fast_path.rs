@@ -4,6 +4,7 @@ use crate::batch::Flow;
 use crate::bindings::Bindings;
 use crate::cache::FlowCache;
 use crate::counted::Counted;
+use crate::findings::LEAST_IN_PART;
 use crate::goal::Onward;
 use crate::host::{Functions, Host, Programs};
 use crate::mutants::RecordMutant;
@@ -112,7 +113,10 @@ impl FlowCache {
         let mutants = state.dependents().mutants();
         // One engine for several workers chooses a packet's worker where the packet enters.
         let steers = host.functions.chain().steers() && !mutants.has(RecordMutant::RestSteered);
-        if self.is_left_out || steers || hops > MOST_BEFORE {
+        let program = host.programs.known(point, layout.presence());
+        let is_light = |program| host.programs.weight(program) < LEAST_IN_PART;
+        let pays = self.eager || !program.is_some_and(is_light);
+        if self.is_left_out || steers || hops > MOST_BEFORE || !pays {
             return Rest::Lacks;
         }
         let one = (at, from_ref(&*packet), from_ref(layout));

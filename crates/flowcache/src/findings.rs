@@ -20,6 +20,14 @@ use braid_packet::rewrite::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 
+/// The least weight of the lookups on a part of a path that has a record of its own. Measured: a
+/// packet that takes such a record loses as much time as this many lookups in tables take.
+pub(crate) const LEAST_IN_PART: u32 = 8;
+
+/// The weight of a lookup in a rule set, of an operator or of a native function. That of a lookup
+/// in a table is 1.
+pub const HEAVY: u32 = 4;
+
 /// The findings of a specialisation. They stay until the next specialisation, which reuses the
 /// memory.
 pub(crate) struct Findings {
@@ -45,6 +53,8 @@ pub(crate) struct Findings {
     pub(crate) absent: Keys,
     /// The number of lookups by programs, plus the number of native functions on the path.
     pub(crate) lookups: u32,
+    /// The weight of these lookups.
+    pub(crate) weight: u32,
     /// The number of steps that programs have executed.
     pub(crate) steps: u32,
     pub(crate) counters: Counters,
@@ -60,6 +70,8 @@ pub(crate) struct Findings {
     pub(crate) wanted: Option<Cut>,
     /// The script up to the place where the path of the record ends.
     pub(crate) prefix: Option<Prefix>,
+    /// Whether the path is a part of the packets' path.
+    pub(crate) is_part: bool,
     /// Unused uses of entries, kept for their memory.
     pub(crate) spare: Vec<EntryUse>,
 }
@@ -142,6 +154,7 @@ impl Findings {
             asked: Asked::default(),
             absent: Keys::default(),
             lookups: 0,
+            weight: 0,
             steps: 0,
             counters: Counters::default(),
             bindings: Vec::new(),
@@ -150,6 +163,7 @@ impl Findings {
             recording: Recording::default(),
             wanted: None,
             prefix: None,
+            is_part: false,
             spare: Vec::new(),
         }
     }
@@ -167,7 +181,7 @@ impl Findings {
         self.counters.start();
         self.absent.clear();
         self.bindings.clear();
-        (self.lookups, self.steps, self.care) = (0, 0, 0);
+        (self.lookups, self.weight, self.steps, self.care) = (0, 0, 0, 0);
     }
 
     /// Why a record would save no time. `None` if it would save time.
@@ -177,10 +191,17 @@ impl Findings {
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
             (0, _) => Some(Obstacle::OnlyRoutes),
+            _ if self.is_part && self.weight < LEAST_IN_PART => Some(Obstacle::ShortPart),
             (_, 0) => None,
             _ if self.steps >= least => None,
             _ => Some(Obstacle::TooDynamic),
         }
+    }
+
+    /// Counts a lookup of this weight.
+    pub(crate) fn looks_up(&mut self, weight: u32) {
+        self.lookups += 1;
+        self.weight += weight;
     }
 
     /// Starts a program that has this number of values.

@@ -5,7 +5,7 @@
 use crate::absences::kept_elsewhere;
 use crate::bindings::Binding;
 use crate::effects::Splice;
-use crate::findings::Findings;
+use crate::findings::{Findings, HEAVY};
 use crate::guard::Guard;
 use crate::headers::Headers;
 use crate::host::Functions;
@@ -34,7 +34,7 @@ pub(crate) fn ask(
     if events.any(|event| functions.is_taken(node, event)) {
         return Err(NoRecording::Taken);
     }
-    findings.lookups += 1;
+    findings.looks_up(HEAVY);
     let shard = functions.shard(node, worker);
     let (flow, record) = recorded(headers, functions.native(node, shard), now)?;
     if !record.is_for_side(backward) {

@@ -11,6 +11,8 @@ pub enum Obstacle {
     Due,
     /// It would save no time: the path looks up nothing but routes.
     OnlyRoutes,
+    /// It would save no time: the path ends in front of a function after few lookups.
+    ShortPart,
     /// It would save no time: too many values must be computed for each packet.
     TooDynamic,
     /// It would be longer than other records of its kind.

@@ -65,7 +65,8 @@ struct Register {
 pub(crate) struct Recording {
     /// Whether the next run of the specialiser is to be recorded.
     pub(crate) is_wanted: bool,
-    /// Whether a script can express the path so far.
+    /// Whether the run is recorded, and whether a script can express the path so far.
+    has_begun: bool,
     is_on: bool,
     /// By value of the program.
     sources: Vec<Source>,
@@ -84,7 +85,8 @@ pub(crate) struct Recording {
 impl Recording {
     /// Starts a recording. Nothing is recorded unless a script is wanted and `may` is true.
     pub(crate) fn start(&mut self, may: bool, mutants: Mutants) {
-        self.is_on = may && self.is_wanted && mutants.allow_scripts();
+        self.has_begun = may && self.is_wanted && mutants.allow_scripts();
+        self.is_on = self.has_begun;
         self.mutants = mutants;
         self.registers.clear();
         self.steps.clear();
@@ -470,11 +472,11 @@ impl Recording {
         self.copied_at.get_or_insert(self.writes.len());
     }
 
-    /// The script so far, which ends at a place that no record contains. `None` if no script can
-    /// express the path up to there.
+    /// The script so far, which ends at a place that no record contains, or as far as a script can
+    /// express the path. `None` if the run is not recorded.
     pub(crate) fn prefix(&self, met: Met) -> Option<Prefix> {
         let (written, registers) = (self.written.clone(), self.registers());
-        self.is_on.then_some(Prefix { written, registers, met })
+        self.has_begun.then_some(Prefix { written, registers, met })
     }
 
     /// Completes the script. Returns false if no script can express the path.

@@ -26,9 +26,9 @@ use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
-/// The most attempts to make a record in a batch while records are outdated. After a change, all
-/// flows may need new records, and more attempts would delay the packets behind. A flow that is
-/// left out gets its attempt later.
+/// The most attempts to make a record in a batch while records are outdated, or while a program is
+/// about to be made that records need. Many flows may need records then, and more attempts would
+/// delay the packets behind. A flow that is left out gets its attempt later.
 const TRIES: usize = 4;
 
 impl FlowCache {
@@ -110,7 +110,8 @@ impl FlowCache {
         // 128 failures in the long run.
         let met = if has_record { !flow.hash } else { flow.hash };
         let is_counted = !had_record && from < self.batch.counted;
-        let is_limited = !self.eager && records.has_outdated();
+        let lacks_program = self.findings.wanted.is_some();
+        let is_limited = !self.eager && (records.has_outdated() || lacks_program);
         let may_try = !is_limited || self.batch.tried < TRIES;
         let is_tried = may_try && !is_counted && self.filter.meets(met, true);
         self.batch.tried += usize::from(is_tried);
@@ -126,10 +127,12 @@ impl FlowCache {
             }
             return Some(0);
         }
-        if is_over {
+        // The program that the record needs will soon be there.
+        let is_early = is_tried && self.findings.wanted.is_some();
+        if is_over || is_early {
             // Often only this packet takes the path beyond the bounds, so the flow's next packet
             // gets another attempt.
-            self.filter.expect(flow.hash);
+            self.filter.expect(if has_record { met } else { flow.hash });
         }
         self.guard_failures += u64::from(had_record);
         (is_tried || had_record).then_some(1)

@@ -13,7 +13,7 @@ use crate::absent_option;
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
 use crate::fast_path::MOST_BEFORE;
-use crate::findings::{Findings, Image};
+use crate::findings::{Findings, HEAVY, Image};
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::host::Functions;
@@ -220,7 +220,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     });
                 });
                 fixed?;
-                self.findings.lookups += 1;
+                self.findings.looks_up(HEAVY);
                 self.depend_on_basis(node, *param, Part::Whole);
                 let read = packet.as_ref().map(|fields| values.rule_packet(fields));
                 let (passes, number) = self.functions.classify(node, *param, read.as_ref());
@@ -290,7 +290,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             op if op.changes_payload() || op.rewraps() => return None,
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
-                self.findings.lookups += 1;
+                self.findings.looks_up(HEAVY);
                 let Profile { payload, state } = braid_externs::lookup(name)?.signature.profile;
                 payload == Touch::No && state != Touch::Writes
             }

@@ -45,8 +45,8 @@ impl<F: Functions> Specialiser<'_, F> {
 
     fn look_up(&mut self, values: &Values<'_>, table: TableRef, key: &[ValueId]) -> Option<usize> {
         let (key, entry) = self.functions.peek(table, values, key);
-        let Findings { depends_on, absent, lookups, spare, recording, .. } = &mut *self.findings;
-        *lookups += 1;
+        self.findings.looks_up(1);
+        let Findings { depends_on, absent, spare, recording, .. } = &mut *self.findings;
         let Some(entry) = entry else {
             if absent.add(table, key).is_none() {
                 // Whether two keys are equal may differ between the flows of a path.

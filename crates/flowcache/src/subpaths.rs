@@ -161,6 +161,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let stays = self.functions.chain().steers() && matches!(at, Some(At::Point(_)));
         let place = (at.filter(|_| !stays), self.hops - MOST_BEFORE, self.end.is_none());
         let goal = Goal::of(&self.findings.path, place, world);
+        self.findings.is_part = goal.as_ref().is_some_and(|goal| goal.onward.is_some());
         goal.ok_or_else(|| self.stop(Stopped::GoesOn, last, None))
     }
 
@@ -325,11 +326,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         {
             return None;
         }
-        let Findings { path, lookups, .. } = &mut *self.findings;
-        if !path.searches.contains(&search) {
-            path.searches.push(search);
+        let searches = &mut self.findings.path.searches;
+        if !searches.contains(&search) {
+            searches.push(search);
         }
-        *lookups += 1;
+        // Packets that take the record are searched, too, so the search has no weight.
+        self.findings.looks_up(0);
         self.findings.recording.test(ScriptStep::Search(search));
         outs.iter().for_each(|out| self.findings.know(values, *out, 0));
         Some(())

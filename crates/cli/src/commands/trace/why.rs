@@ -116,6 +116,9 @@ fn obstacle_in_words(names: Names<'_>, obstacle: &Obstacle) -> String {
         Obstacle::OnlyRoutes => {
             "its path looks up nothing but routes: a record would save no time".into()
         }
+        Obstacle::ShortPart => "it looks up little before a function that no record contains: a \
+                                record would save no time"
+            .into(),
         Obstacle::TooDynamic => {
             "too many values must be computed for each packet: a record would save no time".into()
         }
