@@ -44,7 +44,7 @@ pub(crate) struct Tree {
     pub(crate) worker: u16,
     /// Whether the packet has a transport checksum that covers addresses, and whether the capture
     /// has cut the checksum off.
-    pub(crate) sums: [bool; 2],
+    sums: [bool; 2],
     /// The function in front of which the records of these scripts end.
     pub(crate) up_to: Option<u16>,
 }
@@ -52,6 +52,11 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn of(kind: u32, worker: u16, layout: &Layout) -> Self {
         Self { kind, worker, sums: [layout.has_pseudo_sum(), layout.lacks_sum()], up_to: None }
+    }
+
+    /// The tree for records of these packets that end in front of a function.
+    pub(crate) fn part(self, node: u16) -> Self {
+        Self { up_to: Some(node), ..self }
     }
 }
 
@@ -538,7 +543,7 @@ mod tests {
         let mut recording = Recording::default();
         recording.start(false, Mutants::default());
         let known = Known { template: 0, uses: 0, pays: true, lookups: 1 };
-        let tree = Tree { kind: 0, worker: 0, sums: [true, false] };
+        let tree = Tree { kind: 0, worker: 0, sums: [true, false], up_to: None };
         scripts.add(tree, &recording, known, &[]);
         assert!((0..FREE_FAILURES).all(|_| {
             let is_wanted = scripts.is_wanted();

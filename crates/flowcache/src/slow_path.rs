@@ -246,7 +246,7 @@ impl FlowCache {
         let Host { functions, out, .. } = host;
         let found = scripts.run(tree, (&mut **functions, &mut **out), at_hand, templates, findings);
         let Some(Found::UpTo(node)) = found else { return (tree, found.and_then(Found::known)) };
-        let part = Tree { up_to: Some(node), ..tree };
+        let part = tree.part(node);
         let found = scripts.run(part, (&mut **functions, &mut **out), at_hand, templates, findings);
         (part, found.and_then(Found::known))
     }
@@ -324,7 +324,7 @@ impl FlowCache {
         let known = Known { template, uses, pays, lookups: *lookups };
         if let Some(prefix) = prefix.take() {
             self.scripts.add_met(tree, &prefix);
-            tree.up_to = Some(prefix.met.node);
+            tree = tree.part(prefix.met.node);
         }
         match recording.finish() {
             true => self.scripts.add(tree, recording, known, depends_on),
