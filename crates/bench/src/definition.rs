@@ -431,6 +431,7 @@ mod tests {
             "filters",
             "flows",
             "frames",
+            "gateway",
             "guards",
             "header_actions",
             "header_writes",

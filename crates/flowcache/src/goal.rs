@@ -34,6 +34,16 @@ pub struct Onward {
     pub looks: bool,
 }
 
+/// The end of a path in front of a function that does what no record contains.
+#[derive(Clone, Copy)]
+pub(crate) struct PathEnd {
+    /// The function.
+    pub(crate) node: u16,
+    /// The program that covers the function behind others. The path follows the program that ends
+    /// in front of the function instead.
+    pub(crate) program: Option<u32>,
+}
+
 impl Goal {
     /// Sends copies of a packet, which has all of the record's changes, and counts the copies and
     /// the packet.

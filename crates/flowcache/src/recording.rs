@@ -10,8 +10,8 @@ use crate::entry_use::EntryUse;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
+use crate::prefix::{Met, Prefix};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
-use crate::scripts::Met;
 use crate::slab::NONE;
 use crate::value_dependency::Origin;
 use braid_ir::model::{BinOp, Op, ParamId, ValueId, Word};
@@ -44,13 +44,6 @@ pub(crate) struct Write {
     pub(crate) bits: Bits,
     pub(crate) from: ValueId,
     pub(crate) is_stored: bool,
-}
-
-/// A script that ends at a place which no record contains.
-pub(crate) struct Prefix {
-    pub(crate) written: Vec<Step>,
-    pub(crate) registers: usize,
-    pub(crate) met: Met,
 }
 
 /// A register.

@@ -9,10 +9,10 @@
 use crate::absences::Keys;
 use crate::entry_use::EntryUse;
 use crate::findings::Findings;
-use crate::guard::Guard;
 use crate::host::Functions;
 use crate::key::of_kind;
-use crate::recording::{Prefix, Recording, Write};
+use crate::prefix::{Met, Prefix};
+use crate::recording::{Recording, Write};
 use crate::script::{Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
 use crate::template::Templates;
@@ -45,7 +45,7 @@ pub(crate) struct Tree {
     /// Whether the packet has a transport checksum that covers addresses, and whether the capture
     /// has cut the checksum off.
     sums: [bool; 2],
-    /// The function in front of which the records of these scripts end.
+    /// The records of these scripts end in front of this function.
     pub(crate) up_to: Option<u16>,
 }
 
@@ -68,14 +68,6 @@ struct Strand {
     ends: Vec<ScriptEnd>,
     /// Where the specialiser met something that no record contains after these steps.
     met: Option<Met>,
-}
-
-/// A place where the specialiser met something that no record contains: the function. It is on the
-/// paths of packets that pass these guards, so their records end in front of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Met {
-    pub(crate) node: u16,
-    pub(crate) guards: Box<[Guard]>,
 }
 
 /// What a script found.
@@ -314,10 +306,8 @@ impl Scripts {
                 None => break strand,
             }
         };
-        if let Some(Met { node, guards }) = met
-            && guards.iter().all(|guard| guard.holds(packet.data(), packet.wire_len))
-        {
-            return Some(Found::UpTo(*node));
+        if let Some(met) = met.as_ref().filter(|met| met.fits(packet)) {
+            return Some(Found::UpTo(met.node));
         }
         let (_, outline, is_narrow) = of_kind(tree.kind);
         for end in ends {

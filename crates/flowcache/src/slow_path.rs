@@ -11,7 +11,7 @@ use crate::cache::FlowCache;
 use crate::extractors::Start;
 use crate::findings::Findings;
 use crate::fuel::Refill;
-use crate::goal::Goal;
+use crate::goal::{Goal, PathEnd};
 use crate::host::{Functions, Host, Programs};
 use crate::key::{KeyExtractor, of_kind};
 use crate::mutants::RecordMutant;
@@ -20,7 +20,6 @@ use crate::payback::{Advice, Clock};
 use crate::scripts::{Found, Known, Tree};
 use crate::slab::NONE;
 use crate::specialiser::Specialiser;
-use crate::subpaths::PathEnd;
 use braid_ir::residual::HeaderMask;
 use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
@@ -110,9 +109,7 @@ impl FlowCache {
         // 128 failures in the long run.
         let met = if has_record { !flow.hash } else { flow.hash };
         let is_counted = !had_record && from < self.batch.counted;
-        let lacks_program = self.findings.wanted.is_some();
-        let is_limited = !self.eager && (records.has_outdated() || lacks_program);
-        let may_try = !is_limited || self.batch.tried < TRIES;
+        let may_try = self.batch.tried < TRIES || !self.is_limited(records.has_outdated());
         let is_tried = may_try && !is_counted && self.filter.meets(met, true);
         self.batch.tried += usize::from(is_tried);
         let is_made = is_tried && self.attempt(host, from, &packets[0], &layouts[0]);
@@ -136,6 +133,11 @@ impl FlowCache {
         }
         self.guard_failures += u64::from(had_record);
         (is_tried || had_record).then_some(1)
+    }
+
+    /// Whether there are few attempts to make a record now.
+    fn is_limited(&self, has_outdated: bool) -> bool {
+        !self.eager && (has_outdated || self.findings.wanted.is_some())
     }
 
     /// The first of these packets must run its program. Returns the number of packets that must do

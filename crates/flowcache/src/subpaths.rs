@@ -13,14 +13,14 @@ use crate::bindings::HeaderChange;
 use crate::extractors::Start;
 use crate::fast_path::MOST_BEFORE;
 use crate::findings::Findings;
-use crate::goal::Goal;
+use crate::goal::{Goal, PathEnd};
 use crate::host::{Cut, Functions, Programs};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
 use crate::path::Search;
+use crate::prefix::Met;
 use crate::script::Step as ScriptStep;
-use crate::scripts::Met;
 use crate::specialiser::Specialiser;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, ParamId, PortId, ValueId, Word};
@@ -32,16 +32,6 @@ use braid_packet::rewrite::Retag;
 
 /// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
-
-/// The end of a path in front of a function that does what no record contains.
-#[derive(Clone, Copy)]
-pub(crate) struct PathEnd {
-    /// The function.
-    pub(crate) node: u16,
-    /// The program that covers the function behind others. The path follows the program that ends
-    /// in front of the function instead.
-    pub(crate) program: Option<u32>,
-}
 
 /// The place where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
