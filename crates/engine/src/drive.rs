@@ -42,8 +42,11 @@ impl Compiled {
         let Self { executor, cache, .. } = self;
         let worker = executor.functions.chain.only.unwrap_or(0);
         let walk = &mut Walk { hops: 0, worker, out, watcher: None, rests: false };
-        if let Some(cut) = cache.as_mut().and_then(|cache| cache.take_wanted()) {
-            executor.make_cut(cut);
+        if let Some(cache) = cache
+            && let Some(cut) = cache.take_wanted()
+            && !executor.make_cut(cut)
+        {
+            cache.want_no_more();
         }
         let first = reached.len();
         let count = match cache {

@@ -90,16 +90,18 @@ impl Executor {
         known
     }
 
-    /// Makes a program that flow records want, or orders it from the workshop.
-    pub(crate) fn make_cut(&mut self, cut: Cut) {
+    /// Makes a program that flow records want, or orders it from the workshop. Returns false if
+    /// there is no room for it.
+    pub(crate) fn make_cut(&mut self, cut: Cut) -> bool {
         let Self { programs, functions, graph, workshop, .. } = self;
         if !programs.lacks_cut(cut) {
-            return;
+            return programs.set.cuts.contains_key(&cut);
         }
         match workshop {
             None => programs.make_cut(cut, &functions.chain, graph),
             Some(workshop) => workshop.order_program(cut.into()),
         }
+        true
     }
 
     /// Takes the programs and the machine code that the workshop has made.

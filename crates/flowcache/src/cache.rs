@@ -144,6 +144,11 @@ impl FlowCache {
         self.findings.wanted.take()
     }
 
+    /// There is no room for further programs, as long as the present ones exist.
+    pub fn want_no_more(&mut self) {
+        self.findings.may_want = false;
+    }
+
     /// The counts of records that do not belong to a program's counters.
     pub fn counted(&self) -> Ref<'_, Counted> {
         self.counted.borrow()
@@ -331,5 +336,6 @@ impl FlowCache {
         self.templates.clear();
         self.scripts.clear();
         self.extractors.clear();
+        self.findings.may_want = true;
     }
 }

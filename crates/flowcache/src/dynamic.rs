@@ -21,6 +21,8 @@ pub(crate) struct Dynamic {
     pub(crate) puts: Vec<(u8, u32, u8)>,
     /// Tags that the packet must not have.
     pub(crate) lacks: Vec<Arc<str>>,
+    /// Whether the packet must not have any tag.
+    pub(crate) is_bare: bool,
     /// How many entries the record depends on.
     pub(crate) entries: u8,
 }
@@ -86,10 +88,13 @@ impl Dynamic {
         }
     }
 
-    /// Adds the condition that the packet arrives without this tag.
-    pub(crate) fn lack(&mut self, tag: Arc<str>) {
-        if !self.lacks.contains(&tag) {
-            self.lacks.push(tag);
+    /// Adds the condition that the packet arrives without this tag, or without any (`None`), which
+    /// is a faster test.
+    pub(crate) fn lack(&mut self, tag: Option<Arc<str>>) {
+        match tag {
+            None => self.is_bare = true,
+            Some(tag) if !self.lacks.contains(&tag) => self.lacks.push(tag),
+            Some(_) => {}
         }
     }
 
@@ -129,5 +134,6 @@ impl Dynamic {
         self.checks.clear();
         self.puts.clear();
         self.lacks.clear();
+        self.is_bare = false;
     }
 }

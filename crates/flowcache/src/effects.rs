@@ -234,6 +234,14 @@ impl SideEffects {
         }
     }
 
+    /// Removes tags of 0, which a packet without tags need not get. Returns whether there were any.
+    pub(crate) fn forget_zero_tags(&mut self) -> bool {
+        let all = self.tags.len();
+        self.tags.retain(|(_, value)| *value != 0);
+        self.programs_tag &= !self.tags.is_empty();
+        self.tags.len() < all
+    }
+
     /// Whether there are side effects of programs: tags, events or copies.
     pub(crate) fn is_of_programs(&self) -> bool {
         let Self { programs_tag, publications, copies, .. } = self;

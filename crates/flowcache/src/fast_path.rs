@@ -209,7 +209,8 @@ fn hit_loop(
         // `NONE` and the numbers of wide records are larger than any position in this slice.
         let Some(record) = records.get_mut(flow.record as usize) else { break };
         let Some(template) = templates.get(record.hot.template as usize) else { break };
-        let fits = time < wake && record.hot.can_count(wire_len);
+        let is_bare = !template.is_bare || packet.tags.is_empty();
+        let fits = time < wake && record.hot.can_count(wire_len) && is_bare;
         if !fits || !template.simply_fits(packet.data(), wire_len) {
             break;
         }

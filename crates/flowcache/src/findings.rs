@@ -67,8 +67,10 @@ pub(crate) struct Findings {
     pub(crate) args: Vec<(Word, ValueDependency, Source)>,
     /// The script of the path.
     pub(crate) recording: Recording,
-    /// A program that the last run needed and that did not exist.
+    /// A program that the last run needed and that did not exist, and whether there is room for
+    /// such programs.
     pub(crate) wanted: Option<Cut>,
+    pub(crate) may_want: bool,
     /// The script up to the place where the path of the record ends.
     pub(crate) prefix: Option<Prefix>,
     /// Whether the path is a part of the packets' path.
@@ -163,6 +165,7 @@ impl Findings {
             args: Vec::new(),
             recording: Recording::default(),
             wanted: None,
+            may_want: true,
             prefix: None,
             is_part: false,
             spare: Vec::new(),

@@ -577,8 +577,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(())
     }
 
-    /// Reads a tag. Its value is known if a function has set it. Otherwise the packet must have
-    /// arrived without it.
+    /// Reads a tag. If no function has set it, the packet must have arrived without it.
     pub(crate) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
         let name = self.tag_name(node, tag);
         let most = self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].ty.max();
@@ -586,8 +585,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let value = match known {
             Some((_, value)) => *value,
             None => {
-                let name = name.into();
-                self.findings.path.dynamic.lack(name);
+                let has_any = !self.headers.origin.tags.is_empty();
+                self.findings.path.dynamic.lack(has_any.then(|| name.into()));
                 0
             }
         };

@@ -18,7 +18,7 @@ use crate::host::{Cut, Functions, Programs};
 use crate::mutants::RecordMutant;
 use crate::native_calls::ask;
 use crate::obstacle::{NoRecording, Stopped};
-use crate::path::Search;
+use crate::path::{Path, Search};
 use crate::prefix::Met;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::Specialiser;
@@ -103,7 +103,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         let cut = self.cut(node);
         if programs.cut(&cut).is_none() {
-            self.findings.wanted = Some(cut);
+            self.findings.wanted = Some(cut).filter(|_| self.findings.may_want);
             return None;
         }
         Some(PathEnd { node, program: Some(self.number) })
@@ -366,6 +366,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let findings = &mut *self.findings;
         (findings.path.rewrite, findings.bytes, findings.sums) = (rewrite, bytes, sums);
         findings.path.effects.vlans = std::mem::take(&mut self.headers.vlans);
+        let Path { effects, dynamic, .. } = &mut findings.path;
+        if self.headers.origin.tags.is_empty() && effects.forget_zero_tags() {
+            dynamic.lack(None);
+        }
         findings.guards.needed(&mut findings.path.guards);
         self.apply_mutant();
         Ok(())

@@ -49,6 +49,8 @@ pub(crate) struct Template {
     least_ttl: u8,
     byte: ByteGuard,
     most_bytes: u32,
+    /// Whether packets must not have any tag.
+    pub(crate) is_bare: bool,
     /// The destination of the packets, unless they go on ([`Goal::onward`]).
     pub(crate) reached: Reached,
     pub(crate) rewrite: Rewrite,
@@ -81,6 +83,7 @@ impl Template {
             && wire_len <= self.most_bytes
             && self.byte.holds(data)
             && self.link.holds(data)
+            && (!self.is_bare || packet.tags.is_empty())
             && self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 
@@ -239,7 +242,7 @@ impl Templates {
         let link = path.link;
         let reached = goal.reached;
         let more = More::of(&path, goal);
-        let settled = Cell::default();
+        let (settled, is_bare) = (Cell::default(), path.dynamic.is_bare);
         let template = Template {
             narrow,
             more,
@@ -248,6 +251,7 @@ impl Templates {
             least_ttl,
             byte,
             most_bytes,
+            is_bare,
             reached,
             rewrite,
             settled,

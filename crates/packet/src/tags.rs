@@ -21,6 +21,13 @@ impl Tags {
         Tags(None)
     }
 
+    /// Whether no function has set a tag.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|values| values.is_empty())
+    }
+
     /// The value of a tag. A tag that no function has set is 0.
     #[must_use]
     pub fn value(&self, name: &str) -> u128 {

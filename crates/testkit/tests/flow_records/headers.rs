@@ -1,7 +1,7 @@
 //! Tests the actions of records besides the header rewrite.
 
-use crate::{chain, enter, left, same};
-use braid_engine::{Compiled, FlowTemplate, Options};
+use crate::{chain, eager, enter, left, same};
+use braid_engine::{Compiled, FlowTemplate, Hashing, Options};
 use braid_ir::residual::Extent;
 use braid_packet::Field;
 use braid_testkit::compare::difference;
@@ -80,4 +80,35 @@ fn records_of_generated_chains_have_all_side_effects_and_run_natives() {
         all.iter().zip([20, 5, 20, 50, 20, 40, 40]).all(|(packets, least)| *packets > least),
         "{all:?}"
     );
+}
+
+/// Nearly all packets arrive without tags. A record for such packets leaves others to the programs.
+#[test]
+fn packets_with_tags_do_not_take_records_of_packets_without() {
+    let chain = chain(
+        "nf gate() {
+           tag color: u8;
+           match { forward and color == 1 => drop \"one\"; else => { color = 0; output; } }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           path lan <-> gate() <-> monitor() <-> napt(public: 203.0.113.1) <-> wan;
+         }",
+        &[],
+    );
+    let mut stimuli: Vec<_> =
+        (0..8).map(|at| enter(at, 0, "udp 10.0.0.1:1000 > 10.9.9.9:53 \"text\"")).collect();
+    for (at, name, value) in [(4, "color", 1), (6, "color", 2), (7, "other", 1)] {
+        let Stimulus::Packet(_, packet) = &mut stimuli[at] else { panic!("only packets") };
+        packet.tags.set(name, value);
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let gone: Vec<bool> = left(&trace, Field::IpSrc).iter().map(Option::is_none).collect();
+    assert_eq!(gone, [false, false, false, false, true, false, false, false]);
+    assert_eq!(flows.hits, 4, "{flows:?}");
+    let mut engine = eager(&chain, Hashing::Drawn);
+    record(&mut engine, &stimuli[..4], Detail::End);
+    let table = engine.flow_table().expect("records");
+    assert!(table.templates[0].path.effects.tags.is_empty());
 }
