@@ -161,8 +161,8 @@ fn without_record(
 }
 
 /// Takes a packet on from where it stopped, by the general walk or by a record for the rest of its
-/// path. `place` is the place where packets like it enter, and its place in the batch. Returns where
-/// it stops next. `None` if it has ended; then its destination is in `reached`.
+/// path. `place` is the place where packets like it enter, and its place in the batch. Returns
+/// where it stops next. `None` if it has ended; then its destination is in `reached`.
 fn step(
     executor: &mut Executor,
     cache: Option<&mut FlowCache>,

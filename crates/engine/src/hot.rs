@@ -41,8 +41,8 @@ impl Halt {
 /// Runs packets that enter at a point to their ends, in order, and adds each destination to
 /// `reached`. Stops at the first packet that the general walk must continue, and returns where.
 /// `None` if all packets have ended. The flow cache, if there is one, comes with the length of
-/// `reached` when the first packet of the batch entered. With `part`, there is one packet, which has
-/// entered before and goes on at the point.
+/// `reached` when the first packet of the batch entered. With `part`, there is one packet, which
+/// has entered before and goes on at the point.
 pub(crate) fn run_compiled(
     executor: &mut Executor,
     (entry, part): (Point, Option<Onward>),
@@ -62,7 +62,7 @@ pub(crate) fn run_compiled(
     let (program, code) = (here.program, here.code);
     let mut machine = code.machine(&program.residual, words, functions, walk.out, emissions);
     let Ok(runner) = code.code.runner(&mut machine, &program.counts) else { return stopped() };
-    let Here { number, program, .. } = here;
+    let number = here.number;
     let mut road =
         Road { runner, number, program, set, graph, wake, chain_counters, cache, rests: false };
     // The program that ran on the last packet when it entered, and its header shape.
@@ -71,10 +71,8 @@ pub(crate) fn run_compiled(
         let functions = &*road.runner.host().functions;
         let now = packet.time_ns.max(functions.now);
         let enters = part.is_none();
-        if enters
-            && (now >= wake.min(functions.store.next_due())
-                || (drops_malformed && layout.malformed().is_some()))
-        {
+        let is_due = now >= wake.min(functions.store.next_due());
+        if enters && (is_due || (drops_malformed && layout.malformed().is_some())) {
             return Some(Halt::Entering);
         }
         if road.number != first || !shape.fits(layout.presence()) {
@@ -205,8 +203,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
     /// Runs a packet that is at a place and has visited `hops` functions to its end; `looks` tells
     /// whether it may have a record for the rest of its path. Returns its destination, or `None` if
     /// the packet has taken a record, which has added the destination to `reached`. If the general
-    /// walk must continue, returns where, and the number of functions that the packet has visited by
-    /// then.
+    /// walk must continue, returns where, and the number of functions that the packet has visited
+    /// by then.
     #[inline(never)]
     fn rest(
         &mut self,

@@ -39,8 +39,8 @@ impl Executor {
     }
 
     /// Takes a packet on from where the compiled run stopped, by the general walk. Returns its
-    /// destination. The error is a point where the packet may have a record for the rest of its path.
-    /// The layout then fits the packet.
+    /// destination. The error is a point where the packet may have a record for the rest of its
+    /// path. The layout then fits the packet.
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,

@@ -124,11 +124,9 @@ impl FlowCache {
             }
             return Some(0);
         }
-        // The program that the record needs will soon be there.
-        let is_early = is_tried && self.findings.wanted.is_some();
-        if is_over || is_early {
-            // Often only this packet takes the path beyond the bounds, so the flow's next packet
-            // gets another attempt.
+        if is_over || is_tried && self.findings.wanted.is_some() {
+            // Often only this packet takes the path beyond the bounds, or the program that the
+            // record needs will soon be there. So the flow's next packet gets another attempt.
             self.filter.expect(if has_record { met } else { flow.hash });
         }
         self.guard_failures += u64::from(had_record);
@@ -279,8 +277,8 @@ impl FlowCache {
     }
 
     /// Finds the parts of the packet's record by the specialiser, and writes a script. If scripts
-    /// for a part of the path are wanted, the record is for that part. `None` if the packet can have
-    /// no record.
+    /// for a part of the path are wanted, the record is for that part. `None` if the packet can
+    /// have no record.
     fn specialise<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
