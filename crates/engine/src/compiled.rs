@@ -10,7 +10,7 @@ use crate::programs::Programs;
 use crate::workshop::Workshop;
 #[cfg(feature = "mutants")]
 use braid_flowcache::RecordMutant;
-use braid_flowcache::{FlowCache, FlowTable, Flows};
+use braid_flowcache::{FlowCache, FlowTable, Flows, LEAST_IN_PART};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
@@ -40,7 +40,8 @@ impl Compiled {
         }
         let graph = Graph::new(&chain)?;
         let extent = match extent {
-            Extent::Chain if options.records > 0 => Extent::Stretch,
+            Extent::Chain if options.records > 0 && options.eager => Extent::Stretch(0),
+            Extent::Chain if options.records > 0 => Extent::Stretch(LEAST_IN_PART),
             extent => extent,
         };
         let programs = Programs::new(&chain, &graph, extent, options.jit);

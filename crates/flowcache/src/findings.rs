@@ -23,11 +23,7 @@ use std::sync::Arc;
 
 /// The least weight of the lookups on a part of a path that has a record of its own. Measured: a
 /// packet that takes such a record loses as much time as this many lookups in tables take.
-pub(crate) const LEAST_IN_PART: u32 = 8;
-
-/// The weight of a lookup in a rule set, of an operator or of a native function. That of a lookup
-/// in a table is 1.
-pub const HEAVY: u32 = 4;
+pub const LEAST_IN_PART: u32 = 8;
 
 /// The findings of a specialisation. They stay until the next specialisation, which reuses the
 /// memory.

@@ -30,9 +30,7 @@ pub trait Programs {
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
 
-    /// The weight of a program's lookups on the path with the most ([`HEAVY`]).
-    ///
-    /// [`HEAVY`]: crate::HEAVY
+    /// The weight of a program's lookups on the path with the most ([`braid_ir::visit::HEAVY`]).
     fn weight(&self, program: usize) -> u32;
 
     /// The program that ends in front of a function, if it exists ([`FlowCache::take_wanted`]).

@@ -89,7 +89,7 @@ pub use effects::{OuterHeaders, Publication, SideEffects, Splice};
 pub use entry_use::{Bound, Change, Update};
 pub use explain::{PacketPath, Reason, Taken, foresee};
 pub use fast_path::Rest;
-pub use findings::HEAVY;
+pub use findings::LEAST_IN_PART;
 pub use goal::Onward;
 pub use guard::{Guard, Number, WIRE};
 pub use host::{BlockEnd, Cut, Functions, Host, Programs, State};

@@ -5,7 +5,7 @@
 use crate::absences::kept_elsewhere;
 use crate::bindings::Binding;
 use crate::effects::Splice;
-use crate::findings::{Findings, HEAVY};
+use crate::findings::Findings;
 use crate::guard::Guard;
 use crate::headers::Headers;
 use crate::host::Functions;
@@ -14,6 +14,7 @@ use crate::obstacle::NoRecording;
 use crate::path::{Native, Subpath};
 use braid_ir::model::EventId;
 use braid_ir::residual::{HeaderMask, Point};
+use braid_ir::visit::HEAVY;
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
 

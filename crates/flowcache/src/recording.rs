@@ -466,9 +466,19 @@ impl Recording {
     }
 
     /// The script so far, which ends at a place that no record contains, or as far as a script can
-    /// express the path. `None` if the run is not recorded.
+    /// express the path. It leaves out what depends on state: the script of the record tests that
+    /// as far as the record goes. `None` if the run is not recorded.
+    #[expect(clippy::indexing_slicing, reason = "steps use registers of this recording")]
     pub(crate) fn prefix(&self, met: Met) -> Option<Prefix> {
-        let (written, registers) = (self.written.clone(), self.registers());
+        let registers = self.registers();
+        let mut of_state = vec![false; registers];
+        let stays = |step: &&Step| {
+            let mut leaves = step.is_of_state();
+            step.visit_uses(&mut |id| leaves |= of_state[id.index()]);
+            step.visit_outs(&mut |id| of_state[id.index()] |= leaves);
+            !leaves
+        };
+        let written = self.written.iter().filter(stays).cloned().collect();
         self.has_begun.then_some(Prefix { written, registers, met })
     }
 

@@ -156,6 +156,40 @@ impl Step {
         }
     }
 
+    /// Whether the step reads state, the time or the payload.
+    pub(crate) fn is_of_state(&self) -> bool {
+        matches!(
+            self,
+            Step::Slot { .. }
+                | Step::Sum { .. }
+                | Step::Find(_)
+                | Step::MayBound { .. }
+                | Step::Holds { .. }
+                | Step::NotLater { .. }
+                | Step::Time { .. }
+                | Step::Search(_)
+        )
+    }
+
+    /// Visits the registers that the step assigns.
+    pub(crate) fn visit_outs(&self, each: &mut dyn FnMut(ValueId)) {
+        match self {
+            Step::Const { out, .. }
+            | Step::Bits { out, .. }
+            | Step::Field { out, .. }
+            | Step::Length { out, .. }
+            | Step::Time { out }
+            | Step::Slot { out, .. }
+            | Step::Sum { out, .. }
+            | Step::Calc { out, .. }
+            | Step::MayBound { out, .. } => each(*out),
+            Step::Call(call) => call.results.iter().copied().for_each(each),
+            Step::Classify(one) => [one.pass, one.rule].into_iter().for_each(each),
+            Step::Find(find) => each(find.out),
+            Step::Search(_) | Step::Holds { .. } | Step::NotLater { .. } | Step::Pin { .. } => {}
+        }
+    }
+
     /// Visits the registers that the step reads.
     pub(crate) fn visit_uses(&self, each: &mut dyn FnMut(ValueId)) {
         match self {

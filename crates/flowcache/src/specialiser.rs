@@ -13,7 +13,7 @@ use crate::absent_option;
 use crate::basis::{Basis, Part};
 use crate::effects::{Arg, Publication};
 use crate::fast_path::MOST_BEFORE;
-use crate::findings::{Findings, HEAVY, Image};
+use crate::findings::{Findings, Image};
 use crate::goal::PathEnd;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
@@ -33,6 +33,7 @@ use braid_ir::model::{
 use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
+use braid_ir::visit::HEAVY;
 use braid_packet::rewrite::Outline;
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;

@@ -5,6 +5,10 @@ use crate::model::{
     Area, BinOp, EventArg, Key, Model, Op, Program, StateId, Target, Term, ValueId,
 };
 
+/// The weight of a lookup in a rule set, of an operator or of a native function. That of a lookup
+/// in a table is 1.
+pub const HEAVY: u32 = 4;
+
 impl Model {
     /// The programs that no event of the chain starts.
     pub fn own_programs(&self) -> impl Iterator<Item = &Program> {
@@ -12,6 +16,16 @@ impl Model {
         let timers = self.timers.iter().map(|timer| &timer.body);
         let streams = self.streams.iter().map(|(_, program)| program);
         std::iter::once(&self.packet).chain(expire).chain(timers).chain(streams)
+    }
+
+    /// The most that a packet looks up in the function: 1 for a table, [`HEAVY`] for each rule set
+    /// and each call of an operator.
+    #[must_use]
+    pub fn weight(&self) -> u32 {
+        let ops = self.packet.blocks.iter().flat_map(|block| &block.ops);
+        let heavy = ops.filter(|op| matches!(op, Op::Rules { .. } | Op::Extern { .. })).count();
+        let weight = self.state.len() + HEAVY as usize * heavy;
+        u32::try_from(weight).unwrap_or(u32::MAX)
     }
 
     /// All programs.

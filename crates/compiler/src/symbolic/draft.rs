@@ -10,7 +10,7 @@ use super::values::{Def, Values};
 use super::visit::Visit;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Ty, ValueId};
-use braid_ir::residual::{Counter, Extent, Fate, ListedCounter, Site, Step, What};
+use braid_ir::residual::{Counter, Fate, ListedCounter, Site, Step, What};
 use braid_packet::{Field, Header};
 use serde::Serialize;
 
@@ -53,8 +53,6 @@ pub(super) struct Draft {
     /// The packets that it is for.
     pub(super) entering: Entering,
     pub(super) stats: Stats,
-    /// Whether the program ends behind a function that has done what no record contains.
-    is_stretch: bool,
     /// The active mutant, if any.
     bug: Option<SynthMutant>,
 }
@@ -62,18 +60,12 @@ pub(super) struct Draft {
 impl Draft {
     /// An empty program for packets with these headers. `site` is the place in the chain that its
     /// first values come from.
-    pub(super) fn new(
-        presence: u128,
-        site: Site,
-        extent: Extent,
-        bug: Option<SynthMutant>,
-    ) -> Self {
+    pub(super) fn new(presence: u128, site: Site, bug: Option<SynthMutant>) -> Self {
         Self {
             values: Values::new(site),
             blocks: Blocks::default(),
             entering: Entering::new(presence),
             stats: Stats::default(),
-            is_stretch: matches!(extent, Extent::Stretch | Extent::UpTo(_)),
             bug,
         }
     }
@@ -81,11 +73,6 @@ impl Draft {
     /// Whether this mutant is active. Without the feature `mutants`, none is.
     pub(super) fn has_mutant(&self, bug: SynthMutant) -> bool {
         mutants::is(self.bug, bug)
-    }
-
-    /// Notes that a function has done with the packet what no record contains.
-    pub(super) fn beyond_records(&self, path: &mut Path) {
-        path.state.ends |= self.is_stretch;
     }
 
     /// Adds a step that cannot fault.

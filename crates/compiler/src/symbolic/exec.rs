@@ -447,11 +447,11 @@ fn members(rows: &[Vec<Word>]) -> IntervalSet {
 
 /// Prepares the packet for an operation that reads an area, which no record contains if it is the
 /// payload.
-fn freshen_area(draft: &mut Draft, path: &mut Path, area: Area) {
+fn freshen_area(draft: &mut Draft, visit: &Visit<'_>, path: &mut Path, area: Area) {
     match area {
         Area::Payload => {
             freshen_payload(draft, path);
-            draft.beyond_records(path);
+            visit.beyond_records(path);
         }
         Area::TcpOption(_) | Area::IpOption(_) | Area::Ip6Extension(_) => freshen(draft, path),
     }
@@ -461,7 +461,7 @@ fn freshen_area(draft: &mut Draft, path: &mut Path, area: Area) {
 fn bytes_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
     match op {
         Op::LoadString { found, outs, area, offset, len } => {
-            freshen_area(draft, path, *area);
+            freshen_area(draft, visit, path, *area);
             let (area, offset, len) = (*area, path.value(*offset), path.value(*len));
             let types: Vec<Ty> =
                 [found].into_iter().chain(outs).map(|out| visit.ty(*out)).collect();
@@ -474,7 +474,7 @@ fn bytes_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) 
             }
         }
         Op::LoadBytes { found, out, area, offset } => {
-            freshen_area(draft, path, *area);
+            freshen_area(draft, visit, path, *area);
             let area = *area;
             let (offset, ty) = (path.value(*offset), visit.ty(*out));
             let make = |outs: &[ValueId]| {

@@ -146,6 +146,7 @@ impl<'a> Synth<'a> {
         let mut visit = Visit {
             point: self.points.point(number),
             number,
+            may_end: self.points.may_end(number),
             tag_changes: self.points.tag_changes(number),
             model: &node.model,
             params: &node.params,

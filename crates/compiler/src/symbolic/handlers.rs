@@ -80,6 +80,7 @@ impl Synth<'_> {
         let mut inner = Visit {
             point: Point { node, backward: false, held: false },
             number: visit.number,
+            may_end: visit.may_end,
             tag_changes: visit.tag_changes,
             model: &of.model,
             params: &of.params,

@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
 pub(crate) fn execute(input: &Input<'_>) -> Outcome {
     let Input { chain, graph, point, presence, extent, guarded, bug } = *input;
     let site = Site { node: point.node, block: 0, op: 0 };
-    let draft = Draft::new(presence, site, extent, bug);
+    let draft = Draft::new(presence, site, bug);
     let mut synth = Synth::new(draft, Points::new(chain, graph, point, extent));
     synth.follow();
     let guarded = guarded && synth.main_path_first();

@@ -120,7 +120,7 @@ fn store_bytes(
     let make = |outs: &[ValueId]| What::Op(Op::StoreBytes { ok: outs[0], area, offset, a });
     let outs = draft.act(visit, path, &[Ty::uint(1)], true, make);
     draft.bind(path, ok, outs[0]);
-    draft.beyond_records(path);
+    visit.beyond_records(path);
     if !draft.has_mutant(SynthMutant::PayloadSumKept) {
         path.state.reload([Field::L4Checksum]);
         path.state.written.insert(Field::L4Checksum);
@@ -158,7 +158,7 @@ fn replace_bytes(
         What::Op(op)
     });
     draft.bind(path, ok, outs[0]);
-    draft.beyond_records(path);
+    visit.beyond_records(path);
     draft.step(path.at, What::Parse);
     path.state.reload([Field::L4Checksum]);
     if !draft.has_mutant(SynthMutant::PayloadLengthsKept) {

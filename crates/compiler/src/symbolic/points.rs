@@ -25,6 +25,9 @@ pub(super) struct Points<'a> {
     graph: &'a Graph,
     order: Vec<Point>,
     place: HashMap<Point, usize>,
+    /// The least weight of the functions behind one that does what no record contains, if the
+    /// program may end there.
+    least: Option<u32>,
     /// For each point, how its function and those of later points change tags.
     tag_changes: Vec<TagChanges>,
     /// Edges to each point.
@@ -36,12 +39,14 @@ impl<'a> Points<'a> {
     pub(super) fn new(chain: &'a Chain, graph: &'a Graph, start: Point, extent: Extent) -> Self {
         let order = match extent {
             Extent::Function => vec![start],
-            Extent::Chain | Extent::Stretch => order(chain, graph, start, None),
+            Extent::Chain | Extent::Stretch(_) => order(chain, graph, start, None),
             Extent::UpTo(node) => order(chain, graph, start, Some(node)),
         };
         let place = order.iter().enumerate().map(|(number, point)| (*point, number)).collect();
         let inbox = order.iter().map(|_| Vec::new()).collect();
-        let mut points = Self { chain, graph, order, place, tag_changes: Vec::new(), inbox };
+        let least = if let Extent::Stretch(least) = extent { Some(least) } else { None };
+        let tag_changes = Vec::new();
+        let mut points = Self { chain, graph, order, place, least, tag_changes, inbox };
         points.tag_changes = points.changes_behind();
         points
     }
@@ -78,6 +83,12 @@ impl<'a> Points<'a> {
     /// How the function at a point and those of later points change tags.
     pub(super) fn tag_changes(&self, number: usize) -> TagChanges {
         self.tag_changes[number]
+    }
+
+    /// Whether the program ends behind the function at a point if it does what no record contains.
+    pub(super) fn may_end(&self, number: usize) -> bool {
+        let behind = (number + 1..self.len()).map(|later| self.node(later).model.weight());
+        self.least.is_some_and(|least| behind.fold(0, u32::saturating_add) >= least)
     }
 
     /// The place to which packets go that leave the function at a point by a port.

@@ -16,6 +16,8 @@ pub(super) struct Visit<'a> {
     pub(super) point: Point,
     /// The number of the point in [`super::points::Points`].
     pub(super) number: usize,
+    /// Whether the program ends behind the function if it does what no record contains.
+    pub(super) may_end: bool,
     /// How this function and later ones change VLAN tags.
     pub(super) tag_changes: TagChanges,
     pub(super) model: &'a Model,
@@ -45,6 +47,11 @@ pub(super) struct Handled {
 }
 
 impl Visit<'_> {
+    /// Notes that the function has done with the packet what no record contains.
+    pub(super) fn beyond_records(&self, path: &mut Path) {
+        path.state.ends |= self.may_end;
+    }
+
     /// A field of the event that a handler runs for.
     pub(super) fn field(&self, field: u32) -> Option<ValueId> {
         *self.event.as_ref()?.fields.get(field as usize)?

@@ -34,9 +34,12 @@ pub enum Extent {
     Chain,
     /// As `Chain`, for an engine with flow records. The program also ends behind a function that
     /// has done with the packet what no record contains ([`Op::is_beyond_records`]), so that the
-    /// packet may take a record from there on.
-    Stretch,
-    /// As `Stretch`, and the program ends in front of this function.
+    /// packet may take a record from there on. It ends there only if the functions behind look up
+    /// at least this much ([`Model::weight`]).
+    ///
+    /// [`Model::weight`]: crate::model::Model::weight
+    Stretch(u32),
+    /// As `Chain`, and the program ends in front of this function.
     UpTo(u16),
 }
 
