@@ -41,7 +41,8 @@ impl Compiled {
         let graph = Graph::new(&chain)?;
         let extent = match extent {
             Extent::Chain if options.records > 0 && options.eager => Extent::Stretch(0),
-            Extent::Chain if options.records > 0 => Extent::Stretch(LEAST_IN_PART),
+            // A packet uses about half of the tables of the functions on its path.
+            Extent::Chain if options.records > 0 => Extent::Stretch(2 * LEAST_IN_PART),
             extent => extent,
         };
         let programs = Programs::new(&chain, &graph, extent, options.jit);

@@ -115,7 +115,8 @@ impl FlowCache {
         let steers = host.functions.chain().steers() && !mutants.has(RecordMutant::RestSteered);
         let program = host.programs.known(point, layout.presence());
         let is_light = |program| host.programs.weight(program) < LEAST_IN_PART;
-        let pays = self.eager || !program.is_some_and(is_light);
+        // At the ends of tunnels the packet is parsed again in any case.
+        let pays = self.eager || !self.extractors.is_open || !program.is_some_and(is_light);
         if self.is_left_out || steers || hops > MOST_BEFORE || !pays {
             return Rest::Lacks;
         }
