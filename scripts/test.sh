@@ -69,8 +69,8 @@ for package in braid-cli braid-testkit; do
         exit 1
     fi
 done
-# The same pairs on every run; `make soak` draws fresh ones, and takes the build that users get. This one, without
-# optimisation across crates, is there in half the time.
+# The same pairs on every run; `make soak` draws fresh ones, and takes the build that users get. This one leaves
+# out optimisation across crates, which takes long.
 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 scripts/soak.sh 120 640000000
 
 # What only builds where a system library is.

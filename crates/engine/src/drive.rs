@@ -41,7 +41,8 @@ impl Compiled {
     ) {
         let Self { executor, cache, .. } = self;
         let worker = executor.functions.chain.only.unwrap_or(0);
-        let walk = &mut Walk { hops: 0, worker, out, watcher: None, rests: false };
+        let records = cache.is_some();
+        let walk = &mut Walk { hops: 0, worker, out, watcher: None, records, rests: false };
         if let Some(cache) = cache
             && let Some(cut) = cache.take_wanted()
             && !executor.make_cut(cut)
@@ -86,7 +87,7 @@ impl Compiled {
                 }
                 None => without_record(executor, hot, (entry, same - at), run, reached, walk),
             };
-            if halt.is_some() {
+            if halt.as_ref().is_some_and(|halt| !matches!(halt, Halt::Entering)) {
                 executor.begin_walk();
             }
             while let Some(stop) = halt.take() {
@@ -173,18 +174,12 @@ fn step(
     walk: &mut Walk<'_>,
 ) -> Option<Halt> {
     walk.out.at(reached.len());
-    let point = match halt {
-        Halt::Rest(point) => {
-            packet.parse_to(layout);
-            point
+    let point = match executor.go_on(halt, entry, packet, layout, walk) {
+        Ok(end) => {
+            reached.push(end);
+            return None;
         }
-        halt => match executor.go_on(halt, entry, packet, layout, walk) {
-            Ok(end) => {
-                reached.push(end);
-                return None;
-            }
-            Err(point) => point,
-        },
+        Err(point) => point,
     };
     let place = (point, at, walk.hops);
     let rest = cache.map_or(Rest::Lacks, |cache| {
@@ -243,17 +238,13 @@ impl Engine for Compiled {
         // What is due before the packet is not shown.
         executor.advance_to(packet.time_ns, out);
         let (entry, mut layout) = (executor.entry(ingress), packet.parse());
-        let mut walk = Walk { hops: 0, worker: 0, out, watcher: Some(watcher), rests: false };
-        executor.begin_walk();
-        // Watched packets run function by function, without records.
-        let mut halt = Halt::Entering;
-        let end = loop {
-            match executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk) {
-                Ok(end) => break end,
-                Err(point) => halt = Halt::At(At::Point(point)),
-            }
-        };
-        if let Reached::Interface(interface) = end {
+        let records = false;
+        let mut walk =
+            Walk { hops: 0, worker: 0, out, watcher: Some(watcher), records, rests: false };
+        let halt = Halt::Entering;
+        // Without records, packets never stop on their way.
+        let end = executor.go_on(halt, entry, &mut packet, &mut layout, &mut walk);
+        if let Ok(Reached::Interface(interface)) = end {
             out.packet(interface, packet);
         }
     }

@@ -145,7 +145,7 @@ impl Executor {
         let (_, node, queue, _) = key;
         *self.functions.instances[usize::from(node)].held(queue, worker) -= 1;
         packet.time_ns = self.functions.now;
-        let mut walk = Walk { hops, worker, out, watcher: None, rests: false };
+        let mut walk = Walk { hops, worker, out, watcher: None, records: false, rests: false };
         let point = Point { node, backward: packet.backward, held: true };
         if let Reached::Interface(interface) = self.travel(At::Point(point), &mut packet, &mut walk)
         {

@@ -54,6 +54,7 @@ impl Executor {
             Halt::Entering => {
                 self.advance_to(packet.time_ns, walk.out);
                 self.start_timers();
+                self.begin_walk();
                 packet.time_ns = self.functions.now;
                 self.walk_in(entry, packet, layout, walk)
             }
@@ -171,6 +172,7 @@ impl Executor {
                     (at, looks) = self.visit(point, packet, layout, walk);
                     if let At::Point(next) = at
                         && looks
+                        && walk.records
                     {
                         return Err(next);
                     }

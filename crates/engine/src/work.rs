@@ -13,6 +13,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) out: &'a mut dyn Outputs,
     /// Sees the packets between functions. The packets then run function by function.
     pub(crate) watcher: Option<&'a mut dyn Watcher>,
+    /// Whether the engine makes flow records.
+    pub(crate) records: bool,
     /// Whether the packet has taken a record for a part of its path. It may have another one behind
     /// the function that no record contains.
     pub(crate) rests: bool,

@@ -127,7 +127,7 @@ impl FlowCache {
         if is_over || is_tried && self.findings.wanted.is_some() {
             // Often only this packet takes the path beyond the bounds, or the program that the
             // record needs will soon be there. So the flow's next packet gets another attempt.
-            self.filter.expect(if has_record { met } else { flow.hash });
+            self.filter.expect(met);
         }
         self.guard_failures += u64::from(had_record);
         (is_tried || had_record).then_some(1)
