@@ -270,6 +270,9 @@ fn completion_offers_names_fields_and_words() {
     let record =
         MODEL.replace("seen: u32 per ip.src = 0", "seen: { times: u32 } per ip.src = { times: 0 }");
     assert_eq!(labels(&record.replace("seen + 1", "seen."), "= seen.", 7), ["times"]);
+    let parcel = "header parcel after udp { kind: u8, id: u24 }\n";
+    let declared = format!("{parcel}{}", MODEL.replace("else => output;", "parcel. => output;"));
+    assert_eq!(labels(&declared, "parcel. =>", 7), ["kind", "id"]);
     let outside = labels(&format!("{MODEL}\nn"), "\nn", 0);
     assert!(!outside.contains(&"seen".to_owned()));
     let args = CHAIN.replace("most: 3", "mo");

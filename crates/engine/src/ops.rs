@@ -11,10 +11,11 @@ use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Content, Event, Fault};
 use braid_ir::model::{
-    Dest, EventArg, EventId, KeyRef, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef, TagId,
-    ValueId, Word,
+    Dest, EventArg, EventId, Haystack, KeyRef, MAX_STRING_WORDS, NewPacket, Op, ParamId, SetRef,
+    TagId, ValueId, Word,
 };
 use braid_ir::show::text_of;
+use braid_ir::strings::{bytes_of, part};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::replace::replace;
@@ -53,6 +54,21 @@ pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> R
     };
     values.set(*out, value);
     Ok(true)
+}
+
+/// Searches bytes, which begin at a place of their haystack, for patterns.
+fn find(params: &[ParamValue], values: &mut Values<'_>, op: &Op, (begin, bytes): (usize, &[u8])) {
+    let Op::FindPatterns { outs: [found, places @ ..], param, .. } = op else { return };
+    let first = match &params[param.index()] {
+        ParamValue::Patterns(set) => set.first_match(bytes),
+        _ => None,
+    };
+    values.set(*found, first.is_some().into());
+    let place = first.map_or([0; 3], |first| {
+        let [start, end] = [first.start, first.end].map(|at| (begin + at) as Word);
+        [first.number.into(), start, end]
+    });
+    values.set_all(places, &place);
 }
 
 fn list_len(params: &[ParamValue], param: ParamId) -> usize {
@@ -144,6 +160,11 @@ impl ExecContext<'_> {
                 };
                 values.set(*out, is_in.into());
             }
+            (Op::FindPatterns { of: Haystack::Text(len, words), .. }, _) => {
+                let words = words.iter().map(|word| values.get(*word));
+                let (bytes, len) = bytes_of(values.get(*len), words);
+                find(self.params, values, op, (0, bytes.get(..len).unwrap_or_default()));
+            }
             (Op::Extern { outs, name, param, args }, work) => {
                 let list = |id: &_| (values.get(*id), values.width(*id));
                 let args: Args = args.iter().map(list).collect();
@@ -198,17 +219,15 @@ impl ExecContext<'_> {
                 values.set(*found, Word::from(first.is_some()));
                 values.set(*number, Word::from(first.unwrap_or(0)));
             }
-            Op::FindPatterns { found, number, start, end, param } => {
+            Op::FindPatterns { of, .. } => {
                 let payload = work.payload().ok_or(Fault::Truncated)?;
-                let first = match &self.params[param.index()] {
-                    ParamValue::Patterns(set) => set.first_match(payload),
-                    _ => None,
+                let searched = match of {
+                    Haystack::Part(first, last) => {
+                        part(payload, values.get(*first), values.get(*last))
+                    }
+                    _ => (0, payload),
                 };
-                values.set(*found, first.is_some().into());
-                let place = first.map_or([0; 3], |first| {
-                    [first.number.into(), first.start as Word, first.end as Word]
-                });
-                values.set_all(&[*number, *start, *end], &place);
+                find(self.params, values, op, searched);
             }
             Op::LoadBytes { .. }
             | Op::LoadString { .. }

@@ -272,9 +272,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Op::StateSet { .. } | Op::StatePut { .. } | Op::StateDelete { .. } => {
                 return self.on_entry(node, values, op);
             }
-            Op::Patterns { param, .. } | Op::FindPatterns { param, .. } => {
-                return self.search(values, (node, *param), &op.outs());
-            }
+            Op::Patterns { .. } | Op::FindPatterns { .. } => return self.search(values, node, op),
             Op::LoadBytes { found, out, area: Area::TcpOption(kind), .. } => {
                 absent_option::require(&self.headers, &mut self.findings.guards, *kind)?;
                 self.findings.know(values, *found, 0);

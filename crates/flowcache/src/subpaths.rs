@@ -23,7 +23,7 @@ use crate::prefix::Met;
 use crate::script::Step as ScriptStep;
 use crate::specialiser::Specialiser;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, ParamId, PortId, ValueId, Word};
+use braid_ir::model::{Dest, Haystack, Op, PortId, Word};
 use braid_ir::residual::{End, Point, Residual, What};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, ENDED, fits, onward};
@@ -303,13 +303,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
 
     /// Searches the payload for patterns. A record can express only a search without a match: it
     /// then searches the payload of each packet.
-    pub(crate) fn search(
-        &mut self,
-        values: &mut Values<'_>,
-        place: (u16, ParamId),
-        outs: &[ValueId],
-    ) -> Option<()> {
-        let search = Search { node: place.0, param: place.1 };
+    pub(crate) fn search(&mut self, values: &mut Values<'_>, node: u16, op: &Op) -> Option<()> {
+        let (Op::Patterns { param, .. } | Op::FindPatterns { param, of: Haystack::Payload, .. }) =
+            op
+        else {
+            return None;
+        };
+        let search = Search { node, param: *param };
         let chain = self.functions.chain();
         if self.headers.sealed
             || !search.finds_nothing(chain, &self.headers.packet, self.headers.layout)
@@ -323,7 +323,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         // Packets that take the record are searched, too, so the search has no weight.
         self.findings.looks_up(0);
         self.findings.recording.test(ScriptStep::Search(search));
-        outs.iter().for_each(|out| self.findings.know(values, *out, 0));
+        op.outs().iter().for_each(|out| self.findings.know(values, *out, 0));
         Some(())
     }
 

@@ -10,6 +10,7 @@ pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
 pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
+pub use crate::strings::Haystack;
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{FIRST_IP6, Kind, ParamTy, PoolOrder, Ty, Word, ip6_range};
 pub use braid_packet::bytes::Area;
@@ -391,10 +392,9 @@ pub enum Op {
     /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
     /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
-    /// As [`Op::Patterns`], and where in the payload the first match of a pattern with this number
-    /// begins and ends (32 bits each, 0 without a match;
-    /// [`braid_externs::PatternSet::first_match`]).
-    FindPatterns { found: ValueId, number: ValueId, start: ValueId, end: ValueId, param: ParamId },
+    /// As [`Op::Patterns`], and where in `of` the first match of a pattern with this number begins
+    /// and ends (32 bits each, 0 without one; [`braid_externs::PatternSet::first_match`]).
+    FindPatterns { outs: [ValueId; 4], param: ParamId, of: Haystack },
     /// Whether a parameter of type `Strings` or `Hosts` has this string (bool): its length (8 bits)
     /// and its words. A length beyond the words counts the bytes of the words.
     InStrings { out: ValueId, param: ParamId, len: ValueId, words: Vec<ValueId> },

@@ -3,6 +3,7 @@
 //! A set of host names compares without regard to ASCII case and to one dot at the end. Its entry
 //! `*.example.org` stands for all names that end with `.example.org`.
 
+use crate::ids::ValueId;
 use crate::ty::Word;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,6 +12,35 @@ use std::sync::Arc;
 pub const MAX_STRING: usize = 16 * braid_packet::bytes::MAX_WORDS;
 /// The most strings of a set.
 pub const MAX_STRINGS: usize = 1 << 20;
+
+/// What a search for patterns looks at ([`crate::model::Op::FindPatterns`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Haystack {
+    /// The payload.
+    Payload,
+    /// The bytes of the payload from this one up to that one (32 bits each), as far as there are
+    /// any. Places count from the beginning of the payload.
+    Part(ValueId, ValueId),
+    /// A string: its length (8 bits) and its words. No byte of the packet is read.
+    Text(ValueId, Vec<ValueId>),
+}
+
+impl Haystack {
+    /// Whether the search reads the payload.
+    #[must_use]
+    pub fn is_payload(&self) -> bool {
+        !matches!(self, Self::Text(..))
+    }
+}
+
+/// The place in a payload where a search of its bytes from `first` to `last` begins, and these
+/// bytes, as far as there are any.
+#[must_use]
+pub fn part(payload: &[u8], first: Word, last: Word) -> (usize, &[u8]) {
+    let [first, last] = [first, last].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+    let behind = last.saturating_add(1).min(payload.len());
+    (first, payload.get(first..behind).unwrap_or_default())
+}
 
 /// A set of strings. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Debug)]

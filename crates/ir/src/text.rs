@@ -5,6 +5,7 @@ mod declared;
 mod names;
 mod ops;
 mod parse;
+mod parse_bytes;
 mod parse_ops;
 mod parse_value;
 mod print;

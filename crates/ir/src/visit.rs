@@ -2,7 +2,8 @@
 //! block, for passes over programs.
 
 use crate::model::{
-    Area, BinOp, EventArg, Key, Model, Op, Program, StateId, Target, Term, ValueId,
+    Area, BinOp, EventArg, Haystack, Key, Model, Op, ParamDecl, Program, StateId, Target, Term,
+    ValueId,
 };
 
 /// The weight of a lookup in a rule set, of an operator or of a native function. That of a lookup
@@ -28,9 +29,23 @@ impl Model {
         u32::try_from(weight).unwrap_or(u32::MAX)
     }
 
+    /// The parameters that the function declares, which chains give values.
+    pub fn own_params(&self) -> impl Iterator<Item = &ParamDecl> {
+        self.params.iter().filter(|param| !param.is_written())
+    }
+
     /// All programs.
     pub fn programs(&self) -> impl Iterator<Item = &Program> {
         self.own_programs().chain(self.handlers.iter().map(|(_, program)| program))
+    }
+}
+
+impl ParamDecl {
+    /// Whether the parameter holds a value that is written in the function's program. Its name has
+    /// a dot, so no program and no chain can name it.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.name.contains('.')
     }
 }
 
@@ -83,8 +98,8 @@ macro_rules! visitors {
                         each(a);
                         each(b);
                     }
-                    Op::FindPatterns { found: a, number: b, start: c, end: d, .. }
-                    | Op::Stream { verdict: a, is_new: b, seq: c, ack: d } => {
+                    Op::FindPatterns { outs, .. } => outs.into_iter().for_each(each),
+                    Op::Stream { verdict: a, is_new: b, seq: c, ack: d } => {
                         each(a);
                         each(b);
                         each(c);
@@ -132,9 +147,14 @@ macro_rules! visitors {
                     Op::Bin { a, b, .. }
                     | Op::Cmp { a, b, .. }
                     | Op::LoadString { offset: a, len: b, .. }
+                    | Op::FindPatterns { of: Haystack::Part(a, b), .. }
                     | Op::StoreBytes { offset: a, a: b, .. } => {
                         each(a);
                         each(b);
+                    }
+                    Op::FindPatterns { of: Haystack::Text(len, words), .. } => {
+                        each(len);
+                        words.into_iter().for_each(each);
                     }
                     Op::ReplaceBytes { offset, old, new, words, .. } => {
                         each(offset);
@@ -224,7 +244,7 @@ macro_rules! visitors {
                     | Op::StreamMatch { .. }
                     | Op::Rules { .. }
                     | Op::Patterns { .. }
-                    | Op::FindPatterns { .. }
+                    | Op::FindPatterns { of: Haystack::Payload, .. }
                     | Op::StateLen { .. }
                     | Op::Expiring { .. }
                     | Op::ExpiringKey { .. }
@@ -320,7 +340,9 @@ impl Op {
     pub fn is_beyond_records(&self) -> bool {
         let reads = matches!(
             self,
-            Op::LoadBytes { area: Area::Payload, .. } | Op::LoadString { area: Area::Payload, .. }
+            Op::LoadBytes { area: Area::Payload, .. }
+                | Op::LoadString { area: Area::Payload, .. }
+                | Op::FindPatterns { of: Haystack::Part(..), .. }
         );
         reads || self.changes_payload() || self.rewraps()
     }

@@ -1,22 +1,15 @@
 //! The syntax tree of a `.braid` file, as the parser builds it. Every node has a span.
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
+mod name;
 mod op;
 mod option_of;
 
 pub use crate::source::Span;
 pub use braid_ir::native::OnFailure;
+pub use name::{Ident, Path, joined};
 pub use op::{Arrow, BinOp, is_comparison};
 pub use option_of::OptionOf;
-
-/// An identifier.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ident {
-    /// Its text.
-    pub text: String,
-    /// Its place in the file.
-    pub span: Span,
-}
 
 /// A file.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -81,6 +74,8 @@ pub struct HeaderDef {
     pub after: Vec<After>,
     /// Its length in bytes. `None`: its fields fill it.
     pub length: Option<Expr>,
+    /// The field with its checksum.
+    pub checksum: Option<Ident>,
     /// Whether it holds frames, and not packets, and when. `None`: it is not a tunnel's.
     pub holds: Option<(bool, Option<Expr>)>,
     /// Its fields, from its first bit on.
@@ -340,12 +335,33 @@ pub enum StmtKind {
 /// What `send` puts into a new packet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Contents {
+    /// Fields and options, in the order of the text.
+    pub parts: Vec<Part>,
+    /// `payload = quote(EXPR);`
+    pub payload: Option<(Ident, Option<Expr>)>,
+}
+
+impl Contents {
+    /// The values, in no particular order.
+    pub fn values(&self) -> impl Iterator<Item = &Expr> {
+        let parts = self.parts.iter().flat_map(|part| {
+            let fields = part.fields.iter().map(|(_, value)| value);
+            part.when.iter().chain(fields).chain(part.options.iter().flat_map(Push::values))
+        });
+        parts.chain(self.payload.iter().filter_map(|(_, length)| length.as_ref()))
+    }
+}
+
+/// Fields and options of a new packet: `if COND { … }`, or statements without a condition that
+/// follow each other. The first part has no condition.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Part {
+    /// The packet gets them only then.
+    pub when: Option<Expr>,
     /// `field = EXPR;`
     pub fields: Vec<(Path, Expr)>,
     /// `push OPTION(EXPR);`
     pub options: Vec<Push>,
-    /// `payload = quote(EXPR);`
-    pub payload: Option<(Ident, Option<Expr>)>,
 }
 
 /// `push HEADER(EXPR, …)` or `push HEADER { field: EXPR, … }`: a header that a packet gets, with
@@ -377,15 +393,6 @@ pub struct Row {
     /// Body: a block, or one statement (`=> output;`).
     pub body: Block,
     /// The place of the whole row.
-    pub span: Span,
-}
-
-/// A dotted name: `ip.src`, `quoted.l4.sport`, or a single identifier.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Path {
-    /// Its parts.
-    pub parts: Vec<Ident>,
-    /// Its place in the file.
     pub span: Span,
 }
 
@@ -540,12 +547,6 @@ pub enum PolicyKind {
     Priority(Ident, Ident),
     /// `Position(a, first)` or `Position(a, last)`
     Position(Ident, Ident),
-}
-
-/// A dotted name as text.
-pub fn joined(path: &Path) -> String {
-    let parts: Vec<&str> = path.parts.iter().map(|part| part.text.as_str()).collect();
-    parts.join(".")
 }
 
 /// `u16 at payload + OFFSET`, `"GET " at tcp.option(KIND)`: bytes of the packet that are no fields.

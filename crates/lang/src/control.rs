@@ -224,8 +224,10 @@ impl<'a> Reader<'a, '_> {
             return None;
         };
         let params = &nodes[at].model.params;
-        let Some(number) = params.iter().position(|decl| decl.name == param) else {
-            let names: Vec<&str> = params.iter().map(|decl| decl.name.as_str()).collect();
+        let Some(number) = params.iter().position(|decl| !decl.is_written() && decl.name == param)
+        else {
+            let names = nodes[at].model.own_params().map(|decl| decl.name.as_str());
+            let names: Vec<&str> = names.collect();
             let message = format!("`{function}` has no parameter `{param}`");
             let span = self.span(param_at);
             self.diags.push(

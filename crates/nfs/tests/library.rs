@@ -64,3 +64,20 @@ fn names_are_found_and_others_are_not() {
     }
     assert_eq!(braid_nfs::by_name("no_such_function"), None);
 }
+
+#[test]
+fn table_of_lengths_is_right() {
+    let page = include_str!("../../../docs/add-a-function.md");
+    let (_, table) = page.split_once("|---|---|---|\n").expect("a table");
+    let mut rows = 0;
+    for row in table.lines() {
+        let mut cells = row.split('|').map(str::trim).skip(1);
+        let (name, lines) = (cells.next().expect("a name"), cells.next().expect("a number"));
+        let nf = braid_nfs::by_name(name).unwrap_or_else(|| panic!("no function `{name}`"));
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+        let count = nf.source.lines().filter(is_code).count();
+        assert_eq!(lines, count.to_string(), "{name}");
+        rows += 1;
+    }
+    assert_eq!(rows, 12);
+}

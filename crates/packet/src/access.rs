@@ -134,14 +134,14 @@ impl Packet {
     /// covers the field and the quoted checksums.
     fn follow_quoted(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
         let Some(quoted) = layout.quoted() else { return };
-        let mut total = delta;
+        let mut total = delta.at(place.offset.abs_diff(quoted.ip));
         if field.info().header == Header::Quoted4 {
             total = total.and(Delta::around(self.follow_ip(quoted.ip, place, delta)));
         }
         let covered = is_covered(field, place, quoted.pseudo_dst);
         if let Some(sum) = quoted.sum {
-            let is_address = field.info().address.is_some();
-            if !is_address || covered && sum.has_pseudo() {
+            let of_ip = matches!(field.info().header, Header::Quoted4 | Header::Quoted6);
+            if !of_ip || covered && sum.has_pseudo() {
                 let change = checksum::update(self.data_mut(), sum.at, delta, sum.is_udp());
                 total = total.and(Delta::around(change));
             }

@@ -41,8 +41,8 @@ macro_rules! headers {
             Quoted quoted::QUOTED [
                 QuotedProto QuotedInetVersion QuotedInetSrc QuotedInetDst QuotedInetSport QuotedInetDport
             ];
-            Quoted4 quoted::IP4 [QuotedIpSrc QuotedIpDst];
-            Quoted6 quoted::IP6 [QuotedIp6Src QuotedIp6Dst];
+            Quoted4 quoted::IP4 [QuotedIpSrc QuotedIpDst QuotedIpTos QuotedIpId QuotedIpTtl];
+            Quoted6 quoted::IP6 [QuotedIp6Src QuotedIp6Dst QuotedIp6Ttl];
             QuotedL4 quoted::L4 [QuotedSport QuotedDport];
             QuotedEcho quoted::ECHO [QuotedId];
             Geneve geneve::GENEVE [GeneveVni GeneveProto GeneveOptions GeneveControl GeneveCritical];

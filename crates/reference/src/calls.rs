@@ -6,7 +6,7 @@ use braid_externs::patterns::Match;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
 use braid_ir::engine::{Content, Event, Fault};
 use braid_ir::model::{
-    Area, Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
+    Area, Dest, EventArg, EventId, Haystack, Model, NewPacket, Op, ParamId, Program, ValueId, Word,
 };
 use braid_ir::show::{max_of, text_of};
 use braid_ir::subscriptions::Subscriber;
@@ -32,13 +32,15 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
             run.define(*found, Word::from(first.is_some()));
             run.define(*number, Word::from(first.unwrap_or(0)));
         }
-        Op::FindPatterns { found, number, start, end, param } => {
-            let first = place(run.env.param(*param), payload(&run.role)?);
+        Op::FindPatterns { outs: [found, places @ ..], param, of } => {
+            let (begin, bytes) = searched(run, of)?;
+            let first = place(run.env.param(*param), &bytes);
             run.define(*found, Word::from(first.is_some()));
             let place = first.map_or([0; 3], |first| {
-                [Word::from(first.number), first.start as Word, first.end as Word]
+                let [start, end] = [first.start, first.end].map(|at| (begin + at) as Word);
+                [Word::from(first.number), start, end]
             });
-            run.define_all(&[*number, *start, *end], &place);
+            run.define_all(places, &place);
         }
         Op::InStrings { out, param, len, words } => {
             let words: Vec<Word> = words.iter().map(|word| run.value(*word)).collect();
@@ -74,6 +76,22 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
         _ => {}
     }
     Ok(())
+}
+
+/// The bytes that a search looks at, and where they begin.
+fn searched(run: &Run<'_>, of: &Haystack) -> Result<(usize, Vec<u8>), Fault> {
+    Ok(match of {
+        Haystack::Payload => (0, payload(&run.role)?.to_vec()),
+        Haystack::Part(first, last) => {
+            let (first, last) = (run.value(*first) as usize, run.value(*last) as usize);
+            let bytes = payload(&run.role)?.iter().take(last + 1).skip(first);
+            (first, bytes.copied().collect())
+        }
+        Haystack::Text(len, words) => {
+            let words: Vec<Word> = words.iter().map(|word| run.value(*word)).collect();
+            (0, string(run.value(*len), &words))
+        }
+    })
 }
 
 /// Whether the packet passes a rule set, and the number of the rule that decides. Also counts the
@@ -116,11 +134,16 @@ fn place(patterns: &ParamValue, payload: &[u8]) -> Option<Match> {
     }
 }
 
+/// The bytes of a string from its length and its words.
+fn string(len: Word, words: &[Word]) -> Vec<u8> {
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    words.iter().flat_map(|word| word.to_be_bytes()).take(len).collect()
+}
+
 /// Whether a set has a string. Compares it with each entry, without the tables of the set.
 fn in_strings(set: &ParamValue, len: Word, words: &[Word]) -> bool {
     let ParamValue::Strings(set) = set else { return false };
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    let string: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).take(len).collect();
+    let string = string(len, words);
     if !set.is_of_hosts() {
         return set.iter().any(|(_, entry)| *entry == string);
     }

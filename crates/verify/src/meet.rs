@@ -126,14 +126,18 @@ impl Packet {
     /// The payload, including the writable fields in it.
     pub(crate) fn payload(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet) -> Term {
         use Field::{
-            QuotedDport, QuotedId, QuotedIp6Dst, QuotedIp6Src, QuotedIpDst, QuotedIpSrc,
-            QuotedSport,
+            QuotedDport, QuotedId, QuotedIp6Dst, QuotedIp6Src, QuotedIp6Ttl, QuotedIpDst,
+            QuotedIpId, QuotedIpSrc, QuotedIpTos, QuotedIpTtl, QuotedSport,
         };
         let fields = [
             QuotedIpSrc,
             QuotedIpDst,
+            QuotedIpTos,
+            QuotedIpId,
+            QuotedIpTtl,
             QuotedIp6Src,
             QuotedIp6Dst,
+            QuotedIp6Ttl,
             QuotedSport,
             QuotedDport,
             QuotedId,

@@ -4,7 +4,7 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Area, Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
+use braid_ir::model::{Area, Dest, EventArg, Haystack, Model, NewPacket, Op, ParamId, Ty, ValueId};
 use braid_ir::residual::Counter;
 use braid_ir::subscriptions::Subscriptions;
 use braid_packet::{Field, Header};
@@ -313,20 +313,22 @@ impl<'a> Run<'a> {
                 self.define(*number, which)?;
                 return Ok(vec![(self.cut(), Fault::Truncated)]);
             }
-            Op::FindPatterns { found, number, start, end, param } => {
-                let payload = [self.payload()];
-                let name = format!("{}.{param}", self.node);
-                let there = self.terms.apply(format!("pattern {name}"), &payload, Sort::Bool);
+            Op::FindPatterns { outs: [found, number, start, end], param, of } => {
+                let (place, searched) = self.searched(of)?;
+                let name = format!("{}.{param}{place}", self.node);
+                let there = self.terms.apply(format!("pattern {name}"), &searched, Sort::Bool);
                 self.define(*found, there)?;
                 let none = self.terms.bits(32, 0);
                 let parts = [("lowest", *number), ("start of", *start), ("end of", *end)];
                 for (part, out) in parts {
                     let of = format!("{part} pattern {name}");
-                    let value = self.terms.apply(of, &payload, Sort::Bits(32));
+                    let value = self.terms.apply(of, &searched, Sort::Bits(32));
                     let value = self.terms.ite(there, value, none);
                     self.define(out, value)?;
                 }
-                return Ok(vec![(self.cut(), Fault::Truncated)]);
+                if of.is_payload() {
+                    return Ok(vec![(self.cut(), Fault::Truncated)]);
+                }
             }
             Op::InStrings { out, param, len, words } => {
                 let parts: Vec<ValueId> = [*len].into_iter().chain(words.iter().copied()).collect();
@@ -346,6 +348,21 @@ impl<'a> Run<'a> {
             _ => {}
         }
         Ok(Faults::new())
+    }
+
+    /// What a search looks at: the kind of place, and the terms that decide its bytes.
+    fn searched(&mut self, of: &Haystack) -> Result<(String, Vec<Term>), String> {
+        Ok(match of {
+            Haystack::Payload => (String::new(), vec![self.payload()]),
+            Haystack::Part(first, last) => {
+                let ends = self.all(&[*first, *last])?;
+                (" in a part".to_owned(), [vec![self.payload()], ends].concat())
+            }
+            Haystack::Text(len, words) => {
+                let parts: Vec<ValueId> = [*len].into_iter().chain(words.clone()).collect();
+                (format!(" in a string of {} words", words.len()), self.all(&parts)?)
+            }
+        })
     }
 
     fn payload(&mut self) -> Term {

@@ -501,9 +501,9 @@ impl Packet {
             Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => {}
             Header::Ip4 => {
                 self.touch(terms, Sum::Ip, yes);
-                self.follow_address(terms, field);
+                self.follow_address(terms, field, Sum::Transport);
             }
-            Header::Ip6 => self.follow_address(terms, field),
+            Header::Ip6 => self.follow_address(terms, field, Sum::Transport),
             Header::Inet => {
                 let four = kind.has(terms, parsed, Header::Ip4);
                 self.touch(terms, Sum::Ip, four);
@@ -513,11 +513,7 @@ impl Packet {
                 if field.info().header == Header::Quoted4 {
                     self.touch(terms, Sum::QuotedIp, yes);
                 }
-                let covers = terms.var("quoted checksum covers addresses", Sort::Bool);
-                let plain = terms.var("quoted destination is the last", Sort::Bool);
-                let is_src = matches!(field, Field::QuotedIpSrc | Field::QuotedIp6Src);
-                let covered = if is_src { covers } else { terms.both(covers, plain) };
-                self.touch(terms, Sum::QuotedTransport, covered);
+                self.follow_address(terms, field, Sum::QuotedTransport);
                 self.touch(terms, Sum::Transport, yes);
             }
             Header::QuotedL4 | Header::QuotedEcho => {
@@ -528,15 +524,23 @@ impl Packet {
         }
     }
 
-    fn follow_address(&mut self, terms: &mut Terms, field: Field) {
-        let covers = terms.var(COVERS_ADDRESSES, Sort::Bool);
-        let plain = terms.var("destination is the last", Sort::Bool);
+    /// Touches a transport checksum if it covers the field, which may be an address.
+    fn follow_address(&mut self, terms: &mut Terms, field: Field, sum: Sum) {
+        use Field::{Ip6Dst, Ip6Src, IpDst, IpSrc};
+        use Field::{QuotedIp6Dst, QuotedIp6Src, QuotedIpDst, QuotedIpSrc};
+        let [covers, last] = match sum {
+            Sum::QuotedTransport => {
+                ["quoted checksum covers addresses", "quoted destination is the last"]
+            }
+            _ => [COVERS_ADDRESSES, "destination is the last"],
+        };
+        let [covers, plain] = [covers, last].map(|name| terms.var(name, Sort::Bool));
         let covered = match field {
-            Field::IpSrc | Field::Ip6Src => covers,
-            Field::IpDst | Field::Ip6Dst => terms.both(covers, plain),
+            IpSrc | Ip6Src | QuotedIpSrc | QuotedIp6Src => covers,
+            IpDst | Ip6Dst | QuotedIpDst | QuotedIp6Dst => terms.both(covers, plain),
             _ => return,
         };
-        self.touch(terms, Sum::Transport, covered);
+        self.touch(terms, sum, covered);
     }
 
     fn touch(&mut self, terms: &mut Terms, sum: Sum, when: Term) {

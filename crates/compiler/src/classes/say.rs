@@ -4,7 +4,8 @@ use crate::symbolic::facts::allowed;
 use crate::symbolic::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
-    Area, BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, SetRef, StateId, Ty, ValueId,
+    Area, BinOp, CmpOp, Dest, Granularity, Haystack, Key, Op, ParamId, ParamTy, SetRef, StateId,
+    Ty, ValueId,
 };
 use braid_ir::residual::{End, Fate, Residual, Step, What};
 use braid_ir::show::field_kind;
@@ -304,9 +305,16 @@ impl OnWay<'_> {
                 format!("{} {word} {}", say(addr), self.param(node, *param))
             }
             Op::Patterns { param, .. } => format!("payload matches {}", self.param(node, *param)),
-            Op::FindPatterns { param, .. } => {
-                let of = ["payload matches", "number of", "start of", "end of"];
-                format!("{} {}", of.get(place).unwrap_or(&""), self.param(node, *param))
+            Op::FindPatterns { param, of, .. } => {
+                let of = match of {
+                    Haystack::Payload => "payload".to_owned(),
+                    Haystack::Part(first, last) => {
+                        format!("payload[{}..{}]", say(first), say(last))
+                    }
+                    Haystack::Text(_, words) => format!("string({})", self.list(words, depth)),
+                };
+                let what = ["", "number of ", "start of ", "end of "].get(place).unwrap_or(&"");
+                format!("{what}{of} matches {}", self.param(node, *param))
             }
             Op::InStrings { param, words, .. } => {
                 format!("string({}) in {}", self.list(words, depth), self.param(node, *param))

@@ -1,6 +1,6 @@
 //! Which steps have effects besides their results, and which steps may be moved.
 
-use braid_ir::model::Op;
+use braid_ir::model::{Haystack, Op};
 use braid_ir::residual::{Step, What};
 
 /// Whether a step changes the packet's bytes, or how they are read.
@@ -28,6 +28,7 @@ pub(super) fn has_effect(step: &Step) -> bool {
                 | Op::LoadTag { .. }
                 | Op::Route { .. }
                 | Op::InStrings { .. }
+                | Op::FindPatterns { of: Haystack::Text(..), .. }
                 | Op::StateLen { .. }
         ),
         _ => false,

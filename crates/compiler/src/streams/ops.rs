@@ -219,6 +219,7 @@ fn is_kept(op: &Op) -> bool {
         op,
         Op::InSet { .. }
             | Op::InStrings { .. }
+            | Op::FindPatterns { .. }
             | Op::ListLen { .. }
             | Op::ListGet { .. }
             | Op::BackendUp { .. }

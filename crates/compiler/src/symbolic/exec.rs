@@ -372,8 +372,12 @@ fn lookup_op(
 fn strings_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) {
     let mut placed = op.clone();
     let finds = matches!(op, Op::FindPatterns { .. });
-    if finds {
+    let reads = matches!(op, Op::FindPatterns { of, .. } if of.is_payload());
+    if reads {
         freshen_payload(draft, path);
+    }
+    if op.is_beyond_records() {
+        visit.beyond_records(path);
     }
     placed.visit_uses_mut(&mut |value| *value = path.value(*value));
     if let Op::InStrings { len, words, .. } = &mut placed
@@ -383,7 +387,7 @@ fn strings_op(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op
         *len = draft.values.constant(ty, 16 * words.len() as Word);
     }
     let types: Vec<Ty> = op.outs().iter().map(|out| visit.ty(*out)).collect();
-    let mut made = draft.act(visit, path, &types, finds, |made| {
+    let mut made = draft.act(visit, path, &types, reads, |made| {
         let mut made = made.iter();
         placed.visit_outs_mut(&mut |out| *out = *made.next().unwrap_or(out));
         What::Op(placed)

@@ -2,7 +2,7 @@
 //! changes of VLAN tags, and its live values.
 
 use super::cells::needs;
-use braid_ir::model::{Area, Granularity, Key, Model, Op, Program, ValueId};
+use braid_ir::model::{Area, Granularity, Haystack, Key, Model, Op, Program, ValueId};
 use braid_packet::{Field, FlowKey, Header, options};
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ pub(super) fn consulted(model: &Model) -> u128 {
                     .for_each(&mut add);
             }
             Op::Patterns { .. }
-            | Op::FindPatterns { .. }
+            | Op::FindPatterns { of: Haystack::Payload | Haystack::Part(..), .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::Extern { .. } => {

@@ -3,8 +3,8 @@
 use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
-    Area, Dest, EventArg, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId, Program,
-    ReasonId, SetRef, StateId, StreamText, Target, Term, Ty, ValueId,
+    Area, Dest, EventArg, Haystack, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId,
+    Program, ReasonId, SetRef, StateId, StreamText, Target, Term, Ty, ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -61,6 +61,17 @@ fn outer(model: &Model, op: &Op) -> String {
     }
 }
 
+/// The search of the payload, a part of it or a string for the patterns of a parameter.
+fn find_patterns(param: String, of: &Haystack) -> String {
+    match of {
+        Haystack::Payload => format!("find_patterns {param}"),
+        Haystack::Part(first, last) => format!("find_patterns {param}, part {first}, {last}"),
+        Haystack::Text(len, words) => {
+            format!("find_patterns {param}, text {len}, ({})", values(words))
+        }
+    }
+}
+
 /// The search of a stream, or of a string of its request, for the patterns of a parameter.
 fn stream_match(param: String, text: Option<StreamText>) -> String {
     match text {
@@ -100,7 +111,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),
-        Op::FindPatterns { param: p, .. } => format!("find_patterns {}", param(p)),
+        Op::FindPatterns { param: p, of, .. } => find_patterns(param(p), of),
         Op::InStrings { param: p, len, words, .. } => {
             format!("in_strings {}, {len}, ({})", param(p), values(words))
         }

@@ -4,9 +4,9 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, TERMS, by_name, resolve};
 use super::parse_value::{field, searched, set, stream_field, ty, version};
 use super::scan::{Result, Scan};
 use crate::model::{
-    Area, Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket,
-    NewPayload, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId,
-    Target, Term, Ty, ValueId,
+    Block, BlockId, Dest, EventArg, EventId, Inner, Key, KeyRef, Model, NewPacket, NewPayload, Op,
+    ParamId, PortId, Program, QueueId, ReasonId, RowId, SetRef, StateId, TagId, Target, Term, Ty,
+    ValueId,
 };
 use braid_packet::Header;
 
@@ -69,7 +69,7 @@ impl Parser<'_, '_> {
         typed(self.scan, self.types)
     }
 
-    fn value(&mut self) -> Result<ValueId> {
+    pub(super) fn value(&mut self) -> Result<ValueId> {
         self.scan.id("v").map(ValueId)
     }
 
@@ -156,11 +156,11 @@ impl Parser<'_, '_> {
     }
 
     /// Values separated by commas, up to and including a closing punctuation mark.
-    fn values(&mut self, close: &str) -> Result<Vec<ValueId>> {
+    pub(super) fn values(&mut self, close: &str) -> Result<Vec<ValueId>> {
         self.scan.items(close, |scan| scan.id("v").map(ValueId))
     }
 
-    fn comma_value(&mut self) -> Result<ValueId> {
+    pub(super) fn comma_value(&mut self) -> Result<ValueId> {
         self.scan.expect(",")?;
         self.value()
     }
@@ -290,10 +290,10 @@ impl Parser<'_, '_> {
                 Op::LoadString { found: *found, outs: outs.to_vec(), area, offset, len }
             }
             "find_patterns" => {
-                let [found, number, start, end] = *outs else {
+                let Ok(outs) = <[ValueId; 4]>::try_from(outs) else {
                     return self.scan.wrong("`find_patterns` has four results");
                 };
-                Op::FindPatterns { found, number, start, end, param: self.param()? }
+                Op::FindPatterns { outs, param: self.param()?, of: self.haystack()? }
             }
             "stream" => {
                 let [verdict, is_new, seq, ack] = *outs else {
@@ -355,26 +355,6 @@ impl Parser<'_, '_> {
             }
         })?;
         Ok(Op::Emit { event, args })
-    }
-
-    /// The area that the name of an operation ends in, with the kind that follows.
-    fn area(&mut self, name: &str) -> Result<Area> {
-        let area = match name.split_once('_').map_or(name, |(_, area)| area) {
-            "payload" => return Ok(Area::Payload),
-            "ip_option" => Area::IpOption,
-            "extension" => Area::Ip6Extension,
-            _ => Area::TcpOption,
-        };
-        let kind = self.scan.number()?;
-        self.scan.expect(",")?;
-        Ok(area(kind))
-    }
-
-    /// A TCP option with its values.
-    fn option(&mut self) -> Result<(Header, Vec<ValueId>)> {
-        let option = header(self.scan)?;
-        self.scan.expect("(")?;
-        Ok((option, self.scan.items(")", |scan| scan.id("v").map(ValueId))?))
     }
 
     fn create(&mut self) -> Result<Op> {
@@ -591,7 +571,7 @@ impl Parser<'_, '_> {
     }
 }
 
-fn header(scan: &mut Scan<'_>) -> Result<Header> {
+pub(super) fn header(scan: &mut Scan<'_>) -> Result<Header> {
     let name = scan.dotted()?;
     match Header::by_name(name) {
         Some(header) => Ok(header),

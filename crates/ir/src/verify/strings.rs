@@ -2,28 +2,40 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{KeyRef, MAX_STRING_WORDS, Op, ParamTy, ValueId};
+use crate::model::{Haystack, KeyRef, MAX_STRING_WORDS, Op, ParamTy, ValueId};
 
 impl OpCheck<'_> {
     /// Checks a search for the place of a pattern, or the lookup of a string.
     pub(super) fn strings(&self, op: &Op) -> Checked {
         match op {
-            Op::FindPatterns { found, number, start, end, param } => {
+            Op::FindPatterns { outs, param, of } => {
                 self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
-                self.widths("results", &[*found, *number, *start, *end], &[1, 32, 32, 32])
+                self.widths("results", outs, &[1, 32, 32, 32])?;
+                match of {
+                    Haystack::Payload => Ok(()),
+                    Haystack::Part(first, last) => {
+                        self.widths("places", &[*first, *last], &[32, 32])
+                    }
+                    Haystack::Text(len, words) => self.string(*len, words),
+                }
             }
             Op::InStrings { out, param, len, words } => {
                 let is = |ty: &ParamTy| matches!(ty, ParamTy::Strings(_) | ParamTy::Hosts);
                 self.kind(*param, "a set of strings", is)?;
                 self.width(*out, 1)?;
-                self.width(*len, 8)?;
-                if words.is_empty() {
-                    return Err(Problem::Words(0));
-                }
-                self.words(words)
+                self.string(*len, words)
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks a string, which has a word at least.
+    fn string(&self, len: ValueId, words: &[ValueId]) -> Checked {
+        self.width(len, 8)?;
+        if words.is_empty() {
+            return Err(Problem::Words(0));
+        }
+        self.words(words)
     }
 
     /// Checks the reference to a key.

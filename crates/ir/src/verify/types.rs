@@ -44,6 +44,7 @@ impl OpCheck<'_> {
         let time = |field: &Field| *field == Field::PktTime;
         let of_packet = match op {
             Op::Load { field, .. } | Op::LoadEntry { field, .. } => !time(field),
+            Op::FindPatterns { of, .. } => of.is_payload(),
             Op::Has { .. }
             | Op::Store { .. }
             | Op::LoadTag { .. }
@@ -57,7 +58,6 @@ impl OpCheck<'_> {
             | Op::Stream { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
-            | Op::FindPatterns { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }

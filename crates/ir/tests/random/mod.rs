@@ -431,11 +431,11 @@ impl Maker {
                 Op::LoadString { found: self.out(), outs, area: self.area(), offset: a, len: a }
             }
             18 => {
-                let words = (0..self.below(3)).map(|_| a).collect();
+                let words = vec![a; self.below(3)];
                 Op::ReplaceBytes { ok: self.out(), offset: a, old: a, new: a, words }
             }
             19 => {
-                let words = (0..self.below(3)).map(|_| a).collect();
+                let words = vec![a; self.below(3)];
                 let (inner, parts) = (self.inner(), vec![self.header(), self.header()]);
                 let seal = if self.coin() { Some((self.cipher_key(a), a)) } else { None };
                 Op::Encapsulate { ok: self.out(), inner, parts, len: 3, words, seal }
@@ -501,6 +501,11 @@ impl Maker {
         self.pick(&[TcpMss, TcpWscale, TcpSackOk, TcpTs])
     }
 
+    fn haystack(&mut self, a: ValueId) -> Haystack {
+        let all = [Haystack::Payload, Haystack::Part(a, a), Haystack::Text(a, vec![a; 2])];
+        all[self.below(3)].clone()
+    }
+
     fn param_op(&mut self) -> Op {
         let (param, a) = (self.param_id(), self.value_id());
         match self.below(17) {
@@ -511,17 +516,11 @@ impl Maker {
             4 => Op::Rules { pass: self.out(), rule: self.out(), param },
             5 => Op::Route { found: self.out(), hop: self.out(), param, addr: a },
             6 => Op::Patterns { found: self.out(), number: self.out(), param },
-            10 => Op::FindPatterns {
-                found: self.out(),
-                number: self.out(),
-                start: self.out(),
-                end: self.out(),
-                param,
-            },
-            11 => {
-                let words = (0..self.below(3)).map(|_| a).collect();
-                Op::InStrings { out: self.out(), param, len: a, words }
+            10 => {
+                let (outs, of) = ([(); 4].map(|()| self.out()), self.haystack(a));
+                Op::FindPatterns { outs, param, of }
             }
+            11 => Op::InStrings { out: self.out(), param, len: a, words: vec![a; self.below(3)] },
             7 => {
                 let name = self.pick(&["hash", "no word"]).to_owned();
                 let param = self.coin().then_some(param);

@@ -76,7 +76,7 @@ fn assign<'a>(
                 at
             }
             None => {
-                let at = Some(place).filter(|at| !named && *at < model.params.len());
+                let at = Some(place).filter(|at| !named && *at < model.own_params().count());
                 if at.is_none() {
                     diags.push(out_of_place(model, function, arg, named));
                 }
@@ -105,7 +105,7 @@ fn assign<'a>(
 }
 
 fn unknown(model: &Model, function: &Ident, name: &Ident) -> Diagnostic {
-    let names: Vec<&str> = model.params.iter().map(|param| param.name.as_str()).collect();
+    let names: Vec<&str> = model.own_params().map(|param| param.name.as_str()).collect();
     let message = format!("`{}` has no parameter `{}`", function.text, name.text);
     let note = match names.as_slice() {
         [] => "it has no parameters".to_owned(),
@@ -124,7 +124,7 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
         return Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "which parameter?")
             .help("give it its parameter's name: `name: value`");
     }
-    let most = match model.params.len() {
+    let most = match model.own_params().count() {
         0 => "no arguments".to_owned(),
         1 => "1 argument".to_owned(),
         count => format!("{count} arguments"),

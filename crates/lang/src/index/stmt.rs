@@ -207,12 +207,15 @@ impl Walk<'_> {
                 in_expr(self, delay);
                 self.otherwise(otherwise.as_deref());
             }
-            StmtKind::Send { contents: Contents { fields, options, payload }, port, .. } => {
-                for (field, value) in fields {
-                    in_path(self, field);
-                    in_expr(self, value);
+            StmtKind::Send { contents: Contents { parts, payload }, port, .. } => {
+                for part in parts {
+                    part.when.iter().for_each(|cond| in_expr(self, cond));
+                    for (field, value) in &part.fields {
+                        in_path(self, field);
+                        in_expr(self, value);
+                    }
+                    part.options.iter().for_each(|push| self.push(push));
                 }
-                options.iter().for_each(|push| self.push(push));
                 let offset = payload.iter().filter_map(|(_, offset)| offset.as_ref());
                 offset.for_each(|offset| in_expr(self, offset));
                 port.iter().for_each(|port| self.used_port(self.nf, port));

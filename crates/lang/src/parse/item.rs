@@ -110,7 +110,7 @@ fn event(p: &mut Parser<'_>) -> Parsed<EventDef> {
     Ok(EventDef { name, parent, fields, span: p.span_from(start) })
 }
 
-/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR]
+/// `header NAME after PARENT [when COND], … { field: type, … } [length EXPR] [checksum FIELD]
 /// [holds packet|frame [when COND]];`
 fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     let start = p.pos;
@@ -135,11 +135,13 @@ fn header(p: &mut Parser<'_>) -> Parsed<HeaderDef> {
     p.mark(FIELDS);
     let fields = types::record_type(p)?;
     let length = if p.eat_word("length") { Some(expr::expr(p)?) } else { None };
+    let checksum =
+        if p.eat_word("checksum") { Some(p.name("the field with the checksum")?) } else { None };
     let holds = if p.eat_word("holds") { Some(holds(p)?) } else { None };
-    if length.is_some() || holds.is_some() {
+    if length.is_some() || checksum.is_some() || holds.is_some() {
         p.semicolon()?;
     }
-    Ok(HeaderDef { name, after, length, holds, fields, span: p.span_from(start) })
+    Ok(HeaderDef { name, after, length, checksum, holds, fields, span: p.span_from(start) })
 }
 
 /// `packet|frame [when COND]`

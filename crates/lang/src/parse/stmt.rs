@@ -6,7 +6,7 @@ use super::state::{Parsed, Parser};
 use super::words::is_keyword;
 use super::{expr, ops, types};
 use crate::ast::{
-    BinOp, Block, Contents, Expr, ExprKind, Ident, Path, Push, Row, Span, Stmt, StmtKind,
+    BinOp, Block, Contents, Expr, ExprKind, Ident, Part, Path, Push, Row, Span, Stmt, StmtKind,
 };
 use crate::diag::{Diagnostic, codes};
 use crate::lexer::{Tok, string_value};
@@ -269,14 +269,14 @@ fn row(p: &mut Parser<'_>) -> Parsed<Row> {
 fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     p.bump();
     let shape = p.any_word("the kind of packet, such as `icmp`")?;
-    let (mut fields, mut options) = (Vec::new(), Vec::new());
+    let mut parts = vec![Part::default()];
     let mut payload = None;
     p.body(STMT, |p| {
-        if p.at_word("push") {
-            options.push(push(p)?);
-            return p.semicolon();
-        }
-        if p.at_word("payload") && p.token(1).kind == Tok::Assign {
+        if p.eat_word("if") {
+            let mut part = Part { when: Some(expr::condition(p)?), ..Part::default() };
+            p.body(STMT, |p| send_part(p, &mut part))?;
+            parts.push(part);
+        } else if p.at_word("payload") && p.token(1).kind == Tok::Assign {
             let span = p.here();
             let value = send_payload(p)?;
             if payload.replace(value).is_some() {
@@ -284,7 +284,10 @@ fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
                 p.report(Diagnostic::new(codes::PAYLOAD_TWICE, message, span, "again"));
             }
         } else {
-            fields.push(send_field(p)?);
+            if parts.last().is_none_or(|part| part.when.is_some()) {
+                parts.push(Part::default());
+            }
+            parts.last_mut().map_or(Ok(()), |part| send_part(p, part))?;
         }
         Ok(())
     })?;
@@ -293,7 +296,17 @@ fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
         port = Some(p.any_word("a port")?);
         p.semicolon()?;
     }
-    Ok(StmtKind::Send { shape, contents: Contents { fields, options, payload }, port })
+    Ok(StmtKind::Send { shape, contents: Contents { parts, payload }, port })
+}
+
+/// A field or an option of a new packet.
+fn send_part(p: &mut Parser<'_>, part: &mut Part) -> Parsed<()> {
+    if p.at_word("push") {
+        part.options.push(push(p)?);
+        return p.semicolon();
+    }
+    part.fields.push(send_field(p)?);
+    Ok(())
 }
 
 fn send_field(p: &mut Parser<'_>) -> Parsed<(Path, Expr)> {

@@ -8,7 +8,7 @@ use super::names::{self, Named};
 use super::scope::{Binding, Value};
 use super::state::{self, Entry, StatePlace};
 use super::types::{self, BOOL};
-use super::{bytes, ends, inner_sums, locals, needs, operators};
+use super::{bytes, declared_sums, ends, locals, needs, operators};
 use crate::ast::{BinOp, Expr, ExprKind, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -86,7 +86,7 @@ fn assign_named(
         }
         Named::Declared(field) => {
             let new = |lower: &mut Lower<'_>, ty| new_value(lower, place, op, value, ty, span);
-            inner_sums::write(lower, field, new, place.span)
+            declared_sums::write(lower, field, new, place.span)
         }
         Named::Bound(Binding::Tag(tag)) if path.parts.len() == 1 => {
             let ty = lower.model.tags.get(tag.0 as usize)?.ty;

@@ -93,6 +93,11 @@ impl Builder {
         ValueId(u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX))
     }
 
+    /// The type of a value.
+    pub fn ty(&self, id: ValueId) -> Ty {
+        self.values[id.0 as usize]
+    }
+
     /// Adds an operation to the current block.
     pub fn op(&mut self, op: Op) {
         self.ops += 1;

@@ -116,7 +116,8 @@ fn string(
     Some(Found { found, value: Value::Record(value), end: None })
 }
 
-/// The length and the words of a string with this number of words: an expression, or a text.
+/// The length and the words of a string with this number of words: an expression, or a text. A
+/// string with fewer words gets empty ones.
 pub fn value(lower: &mut Lower<'_>, expr: &Expr, words: usize) -> Option<Vec<ValueId>> {
     if let ExprKind::Str(text) = &expr.kind {
         return text_value(lower, text, words, expr.span);
@@ -124,9 +125,10 @@ pub fn value(lower: &mut Lower<'_>, expr: &Expr, words: usize) -> Option<Vec<Val
     let found = lower.value(expr, None)?;
     if let Value::Record(parts) = &found
         && let [(_, _, types::LENGTH), rest @ ..] = parts.as_slice()
-        && rest.len() == words
+        && rest.len() <= words
     {
-        return Some(parts.iter().map(|(_, id, _)| *id).collect());
+        let parts = parts.iter().map(|(_, id, _)| *id).collect();
+        return Some(padded(lower, parts, words));
     }
     let wanted = format!("bytes<{}>", words * types::WORD);
     let found = match found {
@@ -137,6 +139,15 @@ pub fn value(lower: &mut Lower<'_>, expr: &Expr, words: usize) -> Option<Vec<Val
         other => other.describe().to_owned(),
     };
     lower.fail(say::expected_type(&wanted, &found, expr.span))
+}
+
+/// The length and the words of a string, with empty words up to this number of words.
+pub fn padded(lower: &mut Lower<'_>, mut values: Vec<ValueId>, words: usize) -> Vec<ValueId> {
+    if values.len() <= words {
+        let empty = lower.b.constant(types::BYTES, 0);
+        values.resize(1 + words, empty);
+    }
+    values
 }
 
 /// The length and the words of a text.

@@ -10,10 +10,8 @@ use super::lower::Lower;
 use super::names::{self, is_word};
 use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
-use super::{
-    arith, built_in, expand, flow, library, messages, needs, operators, say, strings, versions,
-};
-use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, FnDef, Ident, Span};
+use super::{arith, built_in, expand, library, needs, operators, say, search, strings, versions};
+use crate::ast::{Arg, BinOp, Expr, FnBody, FnDef, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 /// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
@@ -140,18 +138,18 @@ pub fn fallible_call(
         "take" => take(lower, args, span),
         "route" => {
             let [addr, table] = arguments(lower, args, span, "route")?;
-            let param = special(lower, table, "routes", |ty| matches!(ty, ParamTy::Routes))?;
+            let param = names::special(lower, table, "routes", |ty| matches!(ty, ParamTy::Routes))?;
             let (found, hop) = route(lower, addr, param)?;
             Some((found, Value::Scalar(hop, U32)))
         }
         "which" => {
             let [payload, set] = arguments(lower, args, span, "which")?;
-            let (found, number) = patterns(lower, payload, set)?;
+            let (found, number) = search::lowest(lower, payload, set)?;
             Some((found, Value::Scalar(number, U32)))
         }
         "find" => {
             let [payload, set] = arguments(lower, args, span, "find")?;
-            find(lower, payload, set)
+            search::find(lower, payload, set)
         }
         other => {
             let operator = ops::lookup(other)?;
@@ -244,50 +242,10 @@ fn is_list(model: &Model, param: ParamId) -> bool {
     matches!(ty, Some(ParamTy::List(_) | ParamTy::Backends(_)))
 }
 
-/// A parameter of a special type, given by its name.
-pub fn special(
-    lower: &mut Lower<'_>,
-    expr: &Expr,
-    wanted: &str,
-    fits: impl Fn(&ParamTy) -> bool,
-) -> Option<ParamId> {
-    if let Some(Binding::Param(param)) = names::bare(&lower.scope, expr)
-        && lower.model.params.get(param.0 as usize).is_some_and(|decl| fits(&decl.ty))
-    {
-        return Some(param);
-    }
-    if let ExprKind::Path(path) = &expr.kind {
-        let known = path.parts.first().is_some_and(|first| lower.scope.knows(&first.text));
-        if !known {
-            names::resolve(lower, path)?;
-        }
-    }
-    let (found, label) = description(lower, expr);
-    let message = format!("expected a parameter of type {wanted}, found {found}");
-    lower.fail(Diagnostic::new(codes::WRONG_NAME, message, expr.span, label))
-}
-
-/// Describes an expression for a message: the description, and the label beside it.
-fn description(lower: &Lower<'_>, expr: &Expr) -> (String, String) {
-    let what = match names::bare(&lower.scope, expr) {
-        Some(Binding::Param(param)) => {
-            let ty = lower.model.params.get(param.0 as usize).map(|decl| &decl.ty);
-            format!("one of type {}", ty.map_or_else(String::new, types::param_name))
-        }
-        Some(Binding::State(_)) => "a state".into(),
-        Some(Binding::Const(_)) => "a constant".into(),
-        Some(Binding::Tag(_)) => "a tag".into(),
-        Some(Binding::Queue(_)) => "a queue".into(),
-        Some(Binding::Fn(_)) => "a function".into(),
-        None => "something else".into(),
-    };
-    let label = format!("this is {what}");
-    (what, label)
-}
-
 fn up(lower: &mut Lower<'_>, args: &[Arg], span: Span) -> Option<Value> {
     let [backends, index] = arguments(lower, args, span, "up")?;
-    let param = special(lower, backends, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
+    let param =
+        names::special(lower, backends, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
     let index = lower.typed(index, U32)?;
     let id = lower.b.emit(BOOL, |out| Op::BackendUp { out, param, index });
     Some(Value::Scalar(id, BOOL))
@@ -302,7 +260,7 @@ fn decide(lower: &mut Lower<'_>, args: &[Arg], span: Span) -> Option<(ValueId, V
 
 /// Evaluates a rule set for the packet.
 pub fn apply_rules(lower: &mut Lower<'_>, rules: &Expr) -> Option<(ValueId, ValueId)> {
-    let param = special(lower, rules, "rules", |ty| matches!(ty, ParamTy::Rules))?;
+    let param = names::special(lower, rules, "rules", |ty| matches!(ty, ParamTy::Rules))?;
     if !needs::packet(lower, rules.span) {
         return None;
     }
@@ -334,56 +292,6 @@ pub fn route(lower: &mut Lower<'_>, addr: &Expr, param: ParamId) -> Option<(Valu
     Some((found, hop))
 }
 
-/// Searches the payload, the bytes of a stream or a string for patterns.
-pub fn patterns(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
-    let text = match messages::searched(lower, payload) {
-        Some(text) => Some(text?),
-        None => None,
-    };
-    let param = match text {
-        Some(_) => special(lower, set, "patterns", |ty| matches!(ty, ParamTy::Patterns))?,
-        None => searched(lower, payload, set)?,
-    };
-    let (found, number) = (lower.b.value(BOOL), lower.b.value(U32));
-    lower.b.op(match lower.mode.is_stream() {
-        true => Op::StreamMatch { found, number, param, text },
-        false => Op::Patterns { found, number, param },
-    });
-    Some((found, number))
-}
-
-/// Searches the payload for patterns. The value says which one matches, and where.
-fn find(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<(ValueId, Value)> {
-    if lower.mode.is_stream() {
-        // A match may begin in bytes that came before, so it has no place here.
-        let (found, number) = patterns(lower, payload, set)?;
-        return Some((found, Value::Record(vec![("number".to_owned(), number, U32)])));
-    }
-    let param = searched(lower, payload, set)?;
-    let found = lower.b.value(BOOL);
-    let [number, start, end] = std::array::from_fn(|_| lower.b.value(U32));
-    lower.b.op(Op::FindPatterns { found, number, start, end, param });
-    let parts = [("number", number), ("start", start), ("end", end)];
-    let parts = parts.map(|(name, id)| (name.to_owned(), id, U32));
-    Some((found, Value::Record(parts.to_vec())))
-}
-
-/// The patterns that the payload is searched for.
-fn searched(lower: &mut Lower<'_>, payload: &Expr, set: &Expr) -> Option<ParamId> {
-    let is_stream = lower.mode.is_stream() && is_stream_data(payload);
-    if is_stream && !flow::has_bytes(lower, payload.span) {
-        return None;
-    }
-    if !is_stream {
-        word(lower, payload, "payload")?;
-    }
-    let param = special(lower, set, "patterns", |ty| matches!(ty, ParamTy::Patterns))?;
-    if !is_stream && !needs::packet(lower, payload.span) {
-        return None;
-    }
-    Some(param)
-}
-
 /// Lowers `take(POOL)` and `take(POOL, VALUE)`.
 fn take(lower: &mut Lower<'_>, args: &[Arg], span: Span) -> Option<(ValueId, Value)> {
     let Some(first) = args.first() else {
@@ -412,7 +320,7 @@ pub fn release(lower: &mut Lower<'_>, args: &[Arg], span: Span) -> Option<()> {
 }
 
 fn pool_param(lower: &mut Lower<'_>, expr: &Expr) -> Option<(ParamId, Ty)> {
-    let param = special(lower, expr, "pool", |ty| matches!(ty, ParamTy::Pool(..)))?;
+    let param = names::special(lower, expr, "pool", |ty| matches!(ty, ParamTy::Pool(..)))?;
     match lower.model.params.get(param.0 as usize)?.ty {
         ParamTy::Pool(ty, _) => Some((param, ty)),
         _ => None,
@@ -430,7 +338,7 @@ fn call_operator(
         (None, _) => (None, args),
         (Some(ParamKind::Backends), [first, rest @ ..]) => {
             let fits = |ty: &ParamTy| matches!(ty, ParamTy::Backends(_));
-            (Some(special(lower, &first.value, "backends", fits)?), rest)
+            (Some(names::special(lower, &first.value, "backends", fits)?), rest)
         }
         (Some(_), []) => return wrong_count(lower, signature, span),
     };
@@ -528,8 +436,4 @@ fn entry_field(b: &mut Builder, field: Field, ty: Ty) -> ValueId {
     let id = b.emit(ty, |out| Op::LoadEntry { out, field });
     b.facts.remember(field, true, id);
     id
-}
-
-fn is_stream_data(expr: &Expr) -> bool {
-    matches!(&expr.kind, ExprKind::Path(path) if crate::ast::joined(path) == "stream.data")
 }

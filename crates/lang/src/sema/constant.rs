@@ -7,6 +7,7 @@ use super::addr;
 use super::arith::{self, Const};
 use super::env::Constants;
 use super::files;
+use super::patterns::is_pattern;
 use super::say;
 use super::types::{self, IP4, IP6, MAC};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Span};
@@ -241,6 +242,7 @@ impl<'a> Eval<'a> {
             ExprKind::Call(name, args) if files::is_file_value(&name.text) => {
                 files::check_arguments(name, args, expr.span, self.diags)
             }
+            ExprKind::Call(..) if is_pattern(expr) => Some(()),
             _ => self.scalar(expr).map(|_| ()),
         }
     }

@@ -14,6 +14,7 @@ use super::types;
 use crate::ast::joined;
 use crate::ast::{BinOp, Expr, ExprKind, Row};
 use crate::diag::Diagnostics;
+use crate::lexer::{Tok, lex};
 use crate::source::SourceMap;
 
 /// The most alternatives of a predicate. A predicate with more subsumes nothing.
@@ -322,11 +323,24 @@ pub struct Rows {
     pub cover: Cover,
 }
 
-/// Source text without comments and with single spaces.
+/// Source text without comments, with single spaces between tokens, and without a comma behind the
+/// last member of a list.
 pub fn normalised(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
-    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    words.join(" ")
+    let tokens = lex(text, 0, 0).tokens;
+    let (mut found, mut end) = (String::new(), 0);
+    for (token, next) in tokens.iter().zip(tokens.iter().skip(1)) {
+        let closes = matches!(next.kind, Tok::RBrace | Tok::RParen | Tok::RBracket);
+        if token.kind == Tok::Comma && closes {
+            continue;
+        }
+        let (start, behind) = (token.start as usize, token.end as usize);
+        if start > end && !found.is_empty() {
+            found.push(' ');
+        }
+        found.push_str(text.get(start..behind).unwrap_or_default());
+        end = behind;
+    }
+    found
 }
 
 #[cfg(test)]
@@ -362,5 +376,10 @@ mod tests {
     #[test]
     fn text_is_normalised() {
         assert_eq!(normalised("a  and // why\n   b"), "a and b");
+        assert_eq!(normalised("a in {\n 1,\n /* two */ 2,\n}"), "a in { 1, 2 }");
+        assert_eq!(
+            normalised(" f(a,b)  or\"x  // y\"at payload"),
+            "f(a,b) or\"x  // y\"at payload"
+        );
     }
 }

@@ -4,10 +4,10 @@
 use braid_ir::model::{KeyRef, Op, ParamId, ParamTy, ValueId};
 use braid_packet::Header;
 
-use super::calls::{arguments, special};
+use super::calls::arguments;
 use super::lower::Lower;
 use super::types::{BOOL, uint};
-use super::{bytes, headers, needs};
+use super::{bytes, headers, names, needs};
 use crate::ast::{Arg, Expr, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
@@ -63,7 +63,7 @@ pub fn payload<'a>(
 }
 
 fn key_param(lower: &mut Lower<'_>, expr: &Expr) -> Option<ParamId> {
-    special(lower, expr, "keys", |ty| *ty == ParamTy::Keys)
+    names::special(lower, expr, "keys", |ty| *ty == ParamTy::Keys)
 }
 
 /// The keys and the number of the vector that `push … esp { … }` or `push … ah { … }` gives, and

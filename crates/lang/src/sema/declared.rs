@@ -26,6 +26,8 @@ pub struct DeclaredHeader<'a> {
     pub parents: Vec<Parent>,
     /// Its fields.
     pub fields: Vec<DeclaredField>,
+    /// The number of the field with its checksum.
+    pub checksum: Option<usize>,
     /// The bytes of its fields.
     pub least: u32,
 }
@@ -256,7 +258,45 @@ fn header<'a>(
         diags.push(wrong.help("a header consists of whole bytes, at least one"));
         return None;
     }
-    Some(DeclaredHeader { def, parents, fields, least: bits / 8 })
+    let checksum = match &def.checksum {
+        Some(name) => Some(checksum(def, name, &fields, diags)?),
+        None => None,
+    };
+    Some(DeclaredHeader { def, parents, fields, checksum, least: bits / 8 })
+}
+
+/// The number of the field with the checksum: 16 bits, at an even byte, so that it is a word of the
+/// sum (RFC 1071). `None` after an error, which is then reported.
+fn checksum(
+    def: &HeaderDef,
+    name: &Ident,
+    fields: &[DeclaredField],
+    diags: &mut Diagnostics,
+) -> Option<usize> {
+    let own = &def.name.text;
+    let Some(at) = fields.iter().position(|field| field.name == name.text) else {
+        let message = format!("`{own}` has no field `{}`", name.text);
+        let known = fields.iter().map(|field| field.name.as_str());
+        let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, name.span, "unknown");
+        diags.push(wrong.help_if(did_you_mean_help(&name.text, known)));
+        return None;
+    };
+    let fits = |field: &DeclaredField| field.bit.is_multiple_of(16) && field.ty.width == 16;
+    if !fields.get(at).is_some_and(fits) {
+        let message = "a checksum has 16 bits, and an even number of bytes in front of it";
+        diags.push(Diagnostic::new(codes::BAD_TYPE, message, name.span, ""));
+        return None;
+    }
+    // A difference of the sum is computed from at most 128 bits.
+    let is_odd = |field: &&DeclaredField| !field.bytes().0.is_multiple_of(2);
+    let wide = fields.iter().filter(is_odd).find(|field| field.bytes().1 == MAX_FIELD_BYTES);
+    if let Some(field) = wide {
+        let message = format!("`{}` begins at an odd byte of a header with a checksum", field.name);
+        let wrong = Diagnostic::new(codes::BAD_TYPE, message, name.span, "");
+        diags.push(wrong.help("put it at an even byte, or divide it"));
+        return None;
+    }
+    Some(at)
 }
 
 /// Whether a type's values are the bits that packets hold.

@@ -1,14 +1,13 @@
 //! Evaluates the values of parameters: from a chain, from a default, or from a control line.
 
-use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::{ParamTy, Ty};
 use braid_ir::strings::{StringError, StringSet};
 use braid_ir::value::{Backend, MAX_MEMBERS, ParamValue};
 
 use super::constant::{Eval, prefix_range};
 use super::env::Env;
-use super::{files, say, types};
-use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
+use super::{files, patterns, say, types};
+use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// The most members of a pool.
@@ -47,7 +46,12 @@ pub fn param_value(
         ParamTy::Signatures => wrong("signatures(\"FILE\")", expr, diags),
         ParamTy::Keys => wrong("keys(\"FILE\")", expr, diags),
         ParamTy::Routes => wrong("routes(\"FILE\")", expr, diags),
-        ParamTy::Patterns => patterns(expr, diags).map(ParamValue::Patterns),
+        ParamTy::Patterns => {
+            let (ExprKind::Set(members) | ExprKind::List(members)) = &expr.kind else {
+                return wrong("patterns(\"FILE\") or texts { \"A\", \"B\" }", expr, diags);
+            };
+            patterns::of(members, expr.span, diags).map(ParamValue::Patterns)
+        }
         ParamTy::Strings(most) => {
             let wanted = "strings(\"FILE\") or texts { \"A\", \"B\" }";
             let all = texts(expr, wanted, diags)?;
@@ -99,49 +103,6 @@ fn string_set(
             diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, span, ""));
             None
         }
-    }
-}
-
-/// The patterns of a set of texts, of `nocase("TEXT")` and of `regex("EXPRESSION")`. Their numbers
-/// are their places, from 1.
-fn patterns(expr: &Expr, diags: &mut Diagnostics) -> Option<PatternSet> {
-    let (ExprKind::Set(members) | ExprKind::List(members)) = &expr.kind else {
-        return wrong("patterns(\"FILE\") or texts { \"A\", \"B\" }", expr, diags);
-    };
-    let mut literals = Vec::new();
-    for (number, member) in (1..).zip(members) {
-        let Some(matcher) = matcher(member) else {
-            let wanted = "texts in quotes, nocase(\"TEXT\") or regex(\"EXPRESSION\")";
-            return wrong(wanted, member, diags);
-        };
-        literals.push(Pattern { number, matcher });
-    }
-    PatternSet::new(literals)
-        .map_err(|errors| {
-            for error in errors {
-                let place = error.index().and_then(|index| members.get(index)).unwrap_or(expr);
-                let message = error.to_string();
-                diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, place.span, ""));
-            }
-        })
-        .ok()
-}
-
-/// What a member of a set of patterns matches. `None` if it is no pattern.
-fn matcher(member: &Expr) -> Option<Matcher> {
-    let literal = |text: &str, nocase| Matcher::Literal { bytes: text.into(), nocase };
-    match &member.kind {
-        ExprKind::Str(text) => Some(literal(text, false)),
-        ExprKind::Call(name, args) => {
-            let [Arg { name: None, value }] = args.as_slice() else { return None };
-            let ExprKind::Str(text) = &value.kind else { return None };
-            match name.text.as_str() {
-                "nocase" => Some(literal(text, true)),
-                "regex" => Some(Matcher::Regex { source: text.clone(), nocase: false }),
-                _ => None,
-            }
-        }
-        _ => None,
     }
 }
 

@@ -18,8 +18,8 @@ use super::facts::{Amount, AnyField, Declared};
 use super::lower::Lower;
 use super::scope::Value;
 use super::types::{self, BOOL, U32, uint};
-use super::{needs, operators, say};
-use crate::ast::{After, Expr, ExprKind, Ident, Push, Span, Stmt};
+use super::{contents, inner, needs, operators, say};
+use crate::ast::{After, ExprKind, Ident, Push, Span, Stmt};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// Lowers `has HEADER` for a declared header.
@@ -33,6 +33,7 @@ pub fn has(
     if !needs::packet(lower, span) {
         return None;
     }
+    warn_of_absence(lower, header, span);
     test(lower, header, span, no)?;
     lower.b.jump(yes, Vec::new());
     Some(())
@@ -51,6 +52,7 @@ fn need(lower: &mut Lower<'_>, header: usize, span: Span) -> Option<Declared> {
         return Some(known);
     }
     if let Some(absent) = lower.absent {
+        warn_of_absence(lower, header, span);
         return test(lower, header, span, absent);
     }
     let name = &lower.module.headers[header].def.name.text;
@@ -63,6 +65,40 @@ fn need(lower: &mut Lower<'_>, header: usize, span: Span) -> Option<Declared> {
     // One message for each header is enough.
     lower.b.facts.learn_declared(header, Declared::default());
     known(lower, header)
+}
+
+/// Warns of a test of a header inside of a tunnel that can't be there, because the packet has a
+/// declared header that does not say what it holds.
+fn warn_of_absence(lower: &mut Lower<'_>, header: usize, span: Span) {
+    let headers = &lower.module.headers;
+    let name = &headers[header].def.name.text;
+    if inner::short(name).is_none() || lower.b.facts.nowhere {
+        return;
+    }
+    let holds = |at: usize| {
+        let mut holders = (0..headers.len()).filter(|other| headers[*other].def.holds.is_some());
+        holders.any(|holder| is_behind(headers, holder, at))
+    };
+    let empty = (0..headers.len()).find(|at| {
+        let own = &headers[*at].def.name.text;
+        inner::short(own).is_none() && lower.b.facts.declared(*at).is_some() && !holds(*at)
+    });
+    let Some(empty) = empty else { return };
+    let own = &headers[empty].def.name.text;
+    let message = format!("`{name}` is never there: `{own}` does not say that it holds a packet");
+    let wrong = Diagnostic::new(codes::HOLDS_NOTHING, message, span, "always false");
+    let help = format!("end the declaration of `{own}` with `holds packet;` or `holds frame;`");
+    lower.say(wrong.help(help));
+}
+
+/// Whether a declared header is this one, or may follow it.
+fn is_behind(headers: &[DeclaredHeader<'_>], header: usize, front: usize) -> bool {
+    header == front
+        || headers[header].parents.iter().any(|parent| match parent {
+            // Each header is behind the ones that it follows.
+            Parent::Declared(parent) => *parent < header && is_behind(headers, *parent, front),
+            Parent::Known(_) => false,
+        })
 }
 
 /// Where a declared header begins that is being tested.
@@ -406,8 +442,8 @@ pub fn push<'a>(
     if !needs::packet(lower, push.span) {
         return None;
     }
-    let values = contents(lower, own, &push.fields)?;
-    let words = words(lower, own.least, &values);
+    let values = contents::of(lower, own, &push.fields)?;
+    let words = contents::words(lower, own.least, &values);
     let Some(otherwise) = otherwise else { return needs_else(lower, "push", own, push.span) };
     let (refused, done) = (lower.b.block(), lower.b.block());
     let start = match in_front(lower, own)? {
@@ -496,58 +532,4 @@ fn replace(
         known.into_iter().for_each(|known| lower.b.facts.learn_declared(header, known));
     }
     ok
-}
-
-/// Values with their places: the numbers of the first bit and of the first bit behind.
-pub type Placed = Vec<((u32, u32), ValueId)>;
-
-/// The values of the fields of a declared header, with their places in it.
-pub fn contents(
-    lower: &mut Lower<'_>,
-    own: &DeclaredHeader<'_>,
-    given: &[(Ident, Expr)],
-) -> Option<Placed> {
-    let mut values: Placed = Vec::new();
-    let mut whole = true;
-    for (name, expr) in given {
-        let Some(field) = own.fields.iter().find(|field| field.name == name.text) else {
-            lower.say(own.unknown(name));
-            whole = false;
-            continue;
-        };
-        if values.iter().any(|(bits, _)| *bits == field.bits()) {
-            let message = format!("the field `{}` is given twice", name.text);
-            lower.say(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "again"));
-            whole = false;
-        }
-        match lower.typed(expr, field.ty) {
-            Some(id) => values.push((field.bits(), id)),
-            None => whole = false,
-        }
-    }
-    whole.then_some(values)
-}
-
-/// The words of a number of bytes with these values in them.
-pub fn words(lower: &mut Lower<'_>, bytes: u32, values: &Placed) -> Vec<ValueId> {
-    (0..bytes.div_ceil(16)).map(|word| filled(lower, word, values)).collect()
-}
-
-/// A word of 16 bytes, by its number.
-fn filled(lower: &mut Lower<'_>, word: u32, values: &Placed) -> ValueId {
-    const WIDE: Ty = types::U128;
-    let mut sum = lower.b.constant(WIDE, 0);
-    let (first, end) = (128 * word, 128 * (word + 1));
-    for ((start, behind), a) in values {
-        if *behind <= first || end <= *start {
-            continue;
-        }
-        let a = lower.b.emit(WIDE, |out| Op::Resize { out, a: *a });
-        // A field may continue in the next word.
-        let op = if *behind <= end { BinOp::Shl } else { BinOp::Shr };
-        let by = lower.b.constant(WIDE, end.abs_diff(*behind).into());
-        let placed = lower.b.bin(WIDE, op, a, by);
-        sum = lower.b.bin(WIDE, BinOp::Or, sum, placed);
-    }
-    lower.b.emit(types::BYTES, |out| Op::Resize { out, a: sum })
 }

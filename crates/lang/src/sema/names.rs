@@ -1,7 +1,7 @@
 //! Resolves dotted names.
 
 use braid_ir::model::{
-    EventId, EventTy, ParamTy, StateId, StreamEvent, StreamField, StreamText, Ty,
+    EventId, EventTy, ParamId, ParamTy, StateId, StreamEvent, StreamField, StreamText, Ty,
 };
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
@@ -306,4 +306,45 @@ pub fn state_named(lower: &mut Lower<'_>, name: &Ident) -> Option<StateId> {
     let message = format!("`{}` is not a state", name.text);
     let diagnostic = Diagnostic::new(codes::NOT_A_STATE, message, name.span, "not a state");
     lower.fail(diagnostic.help_if(help))
+}
+
+/// A parameter of a special type, given by its name.
+pub fn special(
+    lower: &mut Lower<'_>,
+    expr: &Expr,
+    wanted: &str,
+    fits: impl Fn(&ParamTy) -> bool,
+) -> Option<ParamId> {
+    if let Some(Binding::Param(param)) = bare(&lower.scope, expr)
+        && lower.model.params.get(param.0 as usize).is_some_and(|decl| fits(&decl.ty))
+    {
+        return Some(param);
+    }
+    if let ExprKind::Path(path) = &expr.kind {
+        let known = path.parts.first().is_some_and(|first| lower.scope.knows(&first.text));
+        if !known {
+            resolve(lower, path)?;
+        }
+    }
+    let (found, label) = description(lower, expr);
+    let message = format!("expected a parameter of type {wanted}, found {found}");
+    lower.fail(Diagnostic::new(codes::WRONG_NAME, message, expr.span, label))
+}
+
+/// Describes an expression for a message: the description, and the label beside it.
+fn description(lower: &Lower<'_>, expr: &Expr) -> (String, String) {
+    let what = match bare(&lower.scope, expr) {
+        Some(Binding::Param(param)) => {
+            let ty = lower.model.params.get(param.0 as usize).map(|decl| &decl.ty);
+            format!("one of type {}", ty.map_or_else(String::new, types::param_name))
+        }
+        Some(Binding::State(_)) => "a state".into(),
+        Some(Binding::Const(_)) => "a constant".into(),
+        Some(Binding::Tag(_)) => "a tag".into(),
+        Some(Binding::Queue(_)) => "a queue".into(),
+        Some(Binding::Fn(_)) => "a function".into(),
+        None => "something else".into(),
+    };
+    let label = format!("this is {what}");
+    (what, label)
 }

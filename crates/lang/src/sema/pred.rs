@@ -16,7 +16,7 @@ use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{
     addr, arith, bytes, calls, constant, expand, flow, headers, names, needs, operators, path, say,
-    sides, state, strings, versions,
+    search, sides, state, strings, versions,
 };
 use crate::ast::{BinOp, Chunk, Expr, ExprKind, FnBody, Ident, Path, Span, is_comparison};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -114,7 +114,7 @@ fn truth(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: BlockId) -> Optio
         }
         ExprKind::In(item, set) => membership(lower, item, set).map(Some),
         ExprKind::Matches(payload, set) => {
-            calls::patterns(lower, payload, set).map(|(found, _)| Some(Truth::Value(found)))
+            search::lowest(lower, payload, set).map(|(found, _)| Some(Truth::Value(found)))
         }
         ExprKind::Call(name, args) => {
             if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text)
@@ -247,13 +247,17 @@ fn same_records(
     y: &[(String, ValueId, Ty)],
     span: Span,
 ) -> Option<Truth> {
-    if !types::same_parts(x, y) || !matches!(op, BinOp::Eq | BinOp::Ne) {
+    let alike = types::same_parts(x, y) || types::is_string(x) && types::is_string(y);
+    if !alike || !matches!(op, BinOp::Eq | BinOp::Ne) {
         let message = "records are compared by `==` and `!=`, if they have the same parts";
         return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, span, ""));
     }
     let mut all = lower.b.constant(BOOL, 1);
-    for ((_, a, _), (_, b, _)) in x.iter().zip(y) {
-        let same = lower.b.emit(BOOL, |out| cmp(out, CmpOp::Eq, *a, *b));
+    let [x, y] = [x, y].map(|side| side.iter().map(|(_, id, _)| *id).collect::<Vec<_>>());
+    let words = x.len().max(y.len()) - 1;
+    let (x, y) = (bytes::padded(lower, x, words), bytes::padded(lower, y, words));
+    for (a, b) in x.into_iter().zip(y) {
+        let same = lower.b.emit(BOOL, |out| cmp(out, CmpOp::Eq, a, b));
         all = lower.b.bin(BOOL, IrBin::And, all, same);
     }
     Some(Truth::Value(match op {

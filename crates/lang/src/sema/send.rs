@@ -2,16 +2,16 @@
 
 use braid_ir::model::{
     Dest, EventArg, EventDecl, EventId, EventTy, LEFT, NewPacket, NewPayload, Op, ParamTy, RIGHT,
-    Shape, ValueId,
+    Shape, Ty, ValueId,
 };
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
 use super::lower::Lower;
 use super::scope::{Binding, Value};
-use super::types::{self, uint};
+use super::types::{self, BOOL, uint};
 use super::{ends, names, needs, push, say, sides};
-use crate::ast::{Contents, Expr, Ident, Path, Push, Span, joined};
+use crate::ast::{Contents, Expr, Ident, Part, Path, Push, Span, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// The shapes by name.
@@ -24,6 +24,9 @@ const SHAPES: &[(&str, Shape)] = &[
     ("udp6", Shape::Udp6),
     ("arp", Shape::Arp),
 ];
+
+/// The most conditions of a new packet. There is an operation for each combination of them.
+const MAX_CONDITIONS: usize = 4;
 
 /// Lowers `send SHAPE { … } [to PORT];`.
 pub fn send(
@@ -47,18 +50,13 @@ pub fn send(
                 .help_if(lower.suggest(&shape.text, known)),
         );
     };
-    let mut assigned = Vec::new();
-    let mut whole = true;
-    for (path, value) in &contents.fields {
-        match new_field(lower, found, path) {
-            Some(field) => match lower.typed(value, types::of_field(field)) {
-                Some(id) => assigned.push((field, id)),
-                None => whole = false,
-            },
-            None => whole = false,
-        }
+    let conditions = contents.parts.iter().filter_map(|part| part.when.as_ref());
+    if let Some(many) = conditions.clone().nth(MAX_CONDITIONS) {
+        let message = format!("a new packet has at most {MAX_CONDITIONS} conditions");
+        return lower.fail(Diagnostic::new(codes::TOO_LARGE, message, many.span, "one too many"));
     }
-    let options = new_options(lower, found, &contents.options);
+    options_once(lower, contents);
+    let parts: Vec<_> = contents.parts.iter().map(|part| new_part(lower, found, part)).collect();
     let payload = match &contents.payload {
         Some((what, length)) => new_payload(lower, what, length.as_ref()),
         None => Some(NewPayload::Empty),
@@ -73,18 +71,94 @@ pub fn send(
         // Unless both addresses are assigned, the new packet takes addresses from the current
         // packet.
         let (header, ends) = ip_part(found);
-        let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
+        let always = parts.iter().flatten().filter(|part| part.when.is_none());
+        let assigned: Vec<Field> =
+            always.flat_map(|part| &part.fields).map(|(field, _)| *field).collect();
+        let given = |end: &Field| assigned.contains(end);
         if !ends.iter().all(given) {
             needs::header(lower, header, false, span, &format!("`send {}`", shape.text))?;
         }
     }
-    let (options, payload) = (options?, payload?);
-    let new = NewPacket { shape: found, exchanged: false, fields: assigned, options, payload };
-    let port = port?;
-    if whole {
-        create(lower, new, port);
-    }
+    let (parts, payload) = (parts.into_iter().collect::<Option<Vec<_>>>()?, payload?);
+    let (fields, options) = (Vec::new(), Vec::new());
+    let new = NewPacket { shape: found, exchanged: false, fields, options, payload };
+    with_parts(lower, new, &parts, port?);
     Some(())
+}
+
+/// Fields and options of a new packet, always or if a value is true.
+struct NewPart {
+    when: Option<ValueId>,
+    fields: Vec<(Field, ValueId)>,
+    options: Vec<(Header, Vec<ValueId>)>,
+}
+
+impl NewPart {
+    fn values_mut(&mut self) -> impl Iterator<Item = &mut ValueId> {
+        let fields = self.fields.iter_mut().map(|(_, id)| id);
+        fields.chain(self.options.iter_mut().flat_map(|(_, ids)| ids))
+    }
+}
+
+/// Lowers a part of a new packet. Where its condition is false, its values are 0.
+fn new_part(lower: &mut Lower<'_>, shape: Shape, part: &Part) -> Option<NewPart> {
+    let Some(cond) = &part.when else { return part_values(lower, shape, part) };
+    let (yes, no) = (lower.b.block(), lower.b.block());
+    lower.predicate(cond, yes, no);
+    lower.b.start(yes);
+    let Some(mut found) = part_values(lower, shape, part) else {
+        // The code behind it is still checked.
+        let behind = lower.b.block();
+        lower.b.jump(behind, Vec::new());
+        lower.b.start(no);
+        lower.b.jump(behind, Vec::new());
+        lower.b.start(behind);
+        return None;
+    };
+    let mut values: Vec<ValueId> = found.values_mut().map(|id| *id).collect();
+    let mut types: Vec<Ty> = values.iter().map(|id| lower.b.ty(*id)).collect();
+    types.push(BOOL);
+    values.push(lower.b.constant(BOOL, 1));
+    let (join, joined) = lower.b.block_with(&types);
+    lower.b.jump(join, values);
+    lower.b.start(no);
+    let none = types.iter().map(|ty| lower.b.constant(*ty, 0)).collect();
+    lower.b.jump(join, none);
+    lower.b.start(join);
+    found.values_mut().zip(&joined).for_each(|(id, value)| *id = *value);
+    found.when = joined.last().copied();
+    Some(found)
+}
+
+fn part_values(lower: &mut Lower<'_>, shape: Shape, part: &Part) -> Option<NewPart> {
+    let mut fields = Vec::new();
+    let mut whole = true;
+    for (path, value) in &part.fields {
+        let found = new_field(lower, shape, path);
+        let found =
+            found.and_then(|field| Some((field, lower.typed(value, types::of_field(field))?)));
+        whole &= found.is_some();
+        fields.extend(found);
+    }
+    let options = new_options(lower, shape, &part.options)?;
+    whole.then_some(NewPart { when: None, fields, options })
+}
+
+/// Sends a new packet with these parts: tests one condition after the other.
+fn with_parts(lower: &mut Lower<'_>, new: NewPacket, parts: &[NewPart], port: Dest) {
+    let Some((part, rest)) = parts.split_first() else { return create(lower, new, port) };
+    let mut whole = new.clone();
+    whole.fields.extend_from_slice(&part.fields);
+    whole.options.extend_from_slice(&part.options);
+    let Some(when) = part.when else { return with_parts(lower, whole, rest, port) };
+    let [yes, no, done] = [(); 3].map(|()| lower.b.block());
+    lower.b.branch(when, yes, no);
+    for (block, new) in [(yes, whole), (no, new)] {
+        lower.b.start(block);
+        with_parts(lower, new, rest, port);
+        lower.b.jump(done, Vec::new());
+    }
+    lower.b.start(done);
 }
 
 /// Sends a new packet. A packet that goes to the side from which the current packet has come goes
@@ -153,13 +227,21 @@ fn new_options(
             let wrong = Diagnostic::new(codes::SHAPE_FIELD, message, push.span, "");
             return lower.fail(wrong.help("write `send tcp` or `send tcp6`"));
         }
-        if found.iter().any(|(before, _)| *before == option) {
-            let message = format!("the option `{}` is given twice", option.name());
-            return lower.fail(Diagnostic::new(codes::SHAPE_FIELD, message, push.span, "again"));
-        }
         found.push((option, values));
     }
     Some(found)
+}
+
+/// Reports an option that a new packet may get twice.
+fn options_once(lower: &mut Lower<'_>, contents: &Contents) {
+    let options: Vec<&Push> = contents.parts.iter().flat_map(|part| &part.options).collect();
+    for (at, push) in options.iter().enumerate() {
+        let name = joined(&push.header);
+        if options[..at].iter().any(|before| joined(&before.header) == name) {
+            let message = format!("the option `{name}` is given twice");
+            lower.say(Diagnostic::new(codes::SHAPE_FIELD, message, push.span, "again"));
+        }
+    }
 }
 
 fn new_payload(lower: &mut Lower<'_>, what: &Ident, length: Option<&Expr>) -> Option<NewPayload> {

@@ -1,6 +1,6 @@
 //! Lowers what strings have besides bytes: membership in sets, and their letters in lower case.
 
-use braid_ir::model::{BinOp, CmpOp, Op, ParamId, ParamTy, Ty, ValueId};
+use braid_ir::model::{BinOp, CmpOp, Op, ParamId, Ty, ValueId};
 
 use super::lower::Lower;
 use super::scope::{Binding, Value};
@@ -10,18 +10,11 @@ use crate::ast::{Expr, ExprKind};
 use crate::diag::{Diagnostic, codes};
 
 /// The parts of a string: its length, and its words.
-type Parts = Vec<(String, ValueId, Ty)>;
+pub type Parts = Vec<(String, ValueId, Ty)>;
 
 /// Lowers `STRING in PARAMETER`, where the parameter is a set of strings or of host names.
 pub fn in_param(lower: &mut Lower<'_>, item: &Expr, param: ParamId) -> Option<ValueId> {
-    let parts = string(lower, item)?;
-    if let ParamTy::Strings(most) = lower.model.params.get(param.0 as usize)?.ty
-        && types::WORD * (parts.len() - 1) != usize::from(most)
-    {
-        let found = name(&parts);
-        return lower.fail(say::expected_type(&format!("bytes<{most}>"), &found, item.span));
-    }
-    let mut values = parts.into_iter().map(|(_, id, _)| id);
+    let mut values = string(lower, item)?.into_iter().map(|(_, id, _)| id);
     let (len, words) = (values.next()?, values.collect());
     Some(lower.b.emit(BOOL, |out| Op::InStrings { out, param, len, words }))
 }
@@ -80,7 +73,7 @@ pub fn lowercase(lower: &mut Lower<'_>, item: &Expr) -> Option<Value> {
 }
 
 /// The parts of an expression that must be a string.
-fn string(lower: &mut Lower<'_>, item: &Expr) -> Option<Parts> {
+pub fn string(lower: &mut Lower<'_>, item: &Expr) -> Option<Parts> {
     match lower.value(item, None)? {
         Value::Record(parts) if types::is_string(&parts) => Some(parts),
         Value::Record(parts) => {

@@ -8,10 +8,11 @@ use braid_ir::model::{Inner, KeyRef, MAX_STRING_WORDS, Op, ValueId};
 use braid_packet::field::{self, Parse};
 use braid_packet::{Access, Field, FieldInfo, HEADERS, Header, tunnel};
 
+use super::contents::{self, Placed};
 use super::crypt;
 use super::declared::Parent;
 use super::facts::Amount;
-use super::headers::{self, Placed};
+use super::headers;
 use super::lower::Lower;
 use super::needs;
 use super::types::{self, BOOL, uint};
@@ -72,7 +73,7 @@ pub fn push<'a>(
             Outer::Declared(number) => {
                 let module = lower.module;
                 let own = &module.headers[*number];
-                let values = headers::contents(lower, own, &push.fields)?;
+                let values = contents::of(lower, own, &push.fields)?;
                 contents.add(own.least, values);
             }
         }
@@ -83,7 +84,7 @@ pub fn push<'a>(
         return lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""));
     }
     let Some(otherwise) = otherwise else { return needs_else(lower, "push", span) };
-    let words = headers::words(lower, contents.bytes, &contents.values);
+    let words = contents::words(lower, contents.bytes, &contents.values);
     let ok = lower.b.value(BOOL);
     let (parts, len) = (contents.parts, contents.bytes);
     let seal = seal.map(|(keys, number, iv)| (KeyRef { keys, number }, iv));

@@ -1,6 +1,6 @@
 //! Walks the syntax tree of statements and expressions.
 
-use crate::ast::{Block, Contents, Expr, ExprKind, Ident, Path, Push, Stmt, StmtKind};
+use crate::ast::{Block, Expr, ExprKind, Ident, Path, Push, Stmt, StmtKind};
 
 /// Visits the nodes of a walk, outermost first.
 pub trait Visitor<'a> {
@@ -78,13 +78,7 @@ pub fn stmt<'a>(stmt: &'a Stmt, v: &mut dyn Visitor<'a>) {
             expr(call, v);
             nested(otherwise.as_deref(), v);
         }
-        StmtKind::Send { contents: Contents { fields, options, payload }, .. } => {
-            let args = options.iter().flat_map(Push::values);
-            fields.iter().map(|(_, value)| value).chain(args).for_each(|value| expr(value, v));
-            if let Some((_, Some(length))) = payload {
-                expr(length, v);
-            }
-        }
+        StmtKind::Send { contents, .. } => contents.values().for_each(|value| expr(value, v)),
         StmtKind::Emit { args, .. } => args.iter().for_each(|(_, value)| expr(value, v)),
         StmtKind::Push { pushes, otherwise } | StmtKind::Pop { pops: pushes, otherwise } => {
             pushes.iter().flat_map(Push::values).for_each(|value| expr(value, v));

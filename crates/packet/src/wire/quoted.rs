@@ -98,6 +98,27 @@ pub(crate) const IP4: Declaration = Declaration {
             "Destination address of the quoted IPv4 packet.",
         )
         .address(Address::Dst, Show::Ip4),
+        rw(
+            Field::QuotedIpTos,
+            "quoted.ip.tos",
+            8,
+            bytes(ipv4::TOS, 1),
+            "Type of service of the quoted IPv4 packet.",
+        ),
+        rw(
+            Field::QuotedIpId,
+            "quoted.ip.id",
+            16,
+            bytes(ipv4::ID, 2),
+            "Identification of the quoted IPv4 packet.",
+        ),
+        rw(
+            Field::QuotedIpTtl,
+            "quoted.ip.ttl",
+            8,
+            bytes(ipv4::TTL, 1),
+            "Time to live of the quoted IPv4 packet.",
+        ),
     ],
     ..Declaration::new(
         Header::Quoted4,
@@ -127,6 +148,13 @@ pub(crate) const IP6: Declaration = Declaration {
             "Destination address of the quoted IPv6 packet.",
         )
         .address(Address::Dst, Show::Ip6),
+        rw(
+            Field::QuotedIp6Ttl,
+            "quoted.ip6.ttl",
+            8,
+            bytes(ipv6::TTL, 1),
+            "Hop limit of the quoted IPv6 packet.",
+        ),
     ],
     ..Declaration::new(
         Header::Quoted6,

@@ -276,3 +276,22 @@ fn quote_cut_before_its_checksum_keeps_the_error_right() {
     let inner = packet.payload(&layout);
     assert_eq!(checksum::rfc1071(&inner[..20]), 0);
 }
+
+#[test]
+fn fields_of_a_quoted_ip_header_change_its_checksum_and_that_of_the_error() {
+    use Field::{QuotedIpId, QuotedIpTos, QuotedIpTtl};
+    let datagram = quotable(ip4(17, &udp(7, 53, b"data")));
+    let mut packet = ether4(&ip4(1, &icmp(3, 1, 0, &datagram)));
+    let layout = packet.parse();
+    let quoted = packet.payload(&layout).to_vec();
+    for (field, value) in [(QuotedIpTos, 0xb8), (QuotedIpId, 0xffff), (QuotedIpTtl, 1)] {
+        assert!(packet.set(&layout, field, value));
+        assert_eq!(packet.get(&layout, field), Some(value));
+        assert!(checksum::verify(&packet, &layout).all_right());
+        assert_eq!(checksum::rfc1071(&packet.payload(&layout)[..20]), 0);
+    }
+    let changed = packet.payload(&layout);
+    assert_eq!((changed[1], &changed[4..6], changed[8]), (0xb8, &[0xff, 0xff][..], 1));
+    // The quoted datagram's checksum covers none of them.
+    assert_eq!(changed[20..], quoted[20..]);
+}

@@ -120,6 +120,11 @@ fn quoted_fields_are_read_where_they_are() {
         quoted.map(|field| value("unreachable", field)),
         [u128::from(SRC4), u128::from(DST4), 6, 0x1234, 443]
     );
+    let header = [QuotedIpTos, QuotedIpId, QuotedIpTtl].map(|field| value("unreachable", field));
+    let quoted_packet = named("unreachable");
+    let ip = &quoted_packet.payload(&quoted_packet.parse())[..9];
+    let expected = [ip[1].into(), u16::from_be_bytes([ip[4], ip[5]]).into(), ip[8].into()];
+    assert_eq!(header, expected);
     let quoted = [QuotedIp6Src, QuotedIp6Dst, QuotedProto, QuotedInetSport, QuotedInetDport];
     assert_eq!(quoted.map(|field| value("unreachable6", field)), [SRC6, DST6, 17, 5353, 53]);
     let echo = [QuotedId, QuotedInetVersion, QuotedInetSport].map(|f| value("too_big6", f));

@@ -7,7 +7,7 @@ use braid_ir::chain::Chain;
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Form, budget};
 use braid_testkit::packet::parse;
-use braid_testkit::record::{Detail, Stimulus, record};
+use braid_testkit::record::{Detail, Output, Stimulus, record};
 
 pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
@@ -35,7 +35,7 @@ header inner_more after more when inner_more.version == 4 {
 } length 4 * u32(inner_more.words);
 header ports after inner when inner.tos == 17, inner_more when inner_more.tos < 9 { sport: port, odd: u5, dport: u11, }
 header lines after tcp, udp when udp.sport == 9 and lines.first > 3, gtpu when gtpu.teid == 2 { first: u8, rest: u24 }
-header long after tcp when long.a == 5 { a: u7, pad: u97, middle: u64, rest: u72, z: u16, }
+header long after tcp when long.a == 5 { a: u7, pad: u97, middle: u64, rest: u72, z: u16, } checksum z;
 header hello after ip when ip.proto in { 6, 17, 89 } { version: u8, kind: u4, twist: u12, router: ip4 }
   length hello.version;
 
@@ -121,7 +121,8 @@ nf unwrap() {
 }
 nf tag() {
   match {
-    has tcp and not has long => { push long { a: 5, middle: 0x123456789abcdef, z: 0xff01 } else output; output; }
+    has tcp and not has long => { push long { a: 5, middle: 0x123456789abcdef } else output; output; }
+    long.pad == 0 => { long.pad = u97(tcp.seq); long.middle ^= 0xff00; output; }
     long.middle > 0 => { pop long else drop; output; }
     else => output;
   }
@@ -364,4 +365,55 @@ fn functions_in_two_notations_do_the_same() {
         }
         assert!(changed > 0, "pair {nth} does nothing");
     }
+}
+
+/// The header, in front of two other bytes, of a UDP packet behind the function of a program.
+fn summed(rows: &str, header: &str) -> Vec<u8> {
+    let source = format!(
+        "header h after udp when udp.dport == 9 {{
+           a: u5, b: u11, sum: u16, c: u24, d: u40, e: u8,
+         }} checksum sum;
+         nf f() {{ match {{ {rows} else => drop; }} }}
+         chain c {{ path in <-> f() <-> out; }}"
+    );
+    let chain = harness::compile(&source, &Default::default(), Form::AsWritten).expect("a chain");
+    let packet = parse(&format!("udp 10.0.0.1:1 > 10.0.0.2:9 hex={header}")).expect("a packet");
+    let stimuli = [Stimulus::Packet(0, packet.at(0))];
+    let trace = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+    let Some([Output::Packet(_, packet), ..]) = trace.outputs.first().map(Vec::as_slice) else {
+        panic!("no packet");
+    };
+    packet.data()[42..].to_vec()
+}
+
+/// The sum of the words of bytes modulo 65,535, where 0 counts as 65,535 (RFC 1071).
+fn sum_of(bytes: &[u8]) -> u64 {
+    let word = |two: &[u8]| u64::from(two[0]) << 8 | u64::from(*two.get(1).unwrap_or(&0));
+    let sum: u64 = bytes.chunks(2).map(word).sum();
+    if sum % 0xffff == 0 { 0xffff } else { sum % 0xffff }
+}
+
+#[test]
+fn checksum_of_a_header_follows_its_fields() {
+    // A header of 13 bytes with a right checksum, and one whose checksum is wrong by 1.
+    let right = "1234d4b70102030405060708090a";
+    let wrong = "1234d4b80102030405060708090a";
+    assert_eq!(sum_of(&[0x12, 0x34, 0xd4, 0xb7, 1, 2, 3, 4, 5, 6, 7, 8, 9]), 0xffff);
+    for assigned in ["a = 31", "b = 0x7ff", "c = 0xffffff", "d = 0", "d = 0x1122334455", "e = 200"]
+    {
+        let rows = format!("has h => {{ h.{assigned}; output; }}");
+        let changed = summed(&rows, right);
+        assert_ne!(changed[..13], [0x12, 0x34, 0xd4, 0xb7, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(sum_of(&changed[..13]), 0xffff, "{assigned}: {changed:02x?}");
+        assert_eq!(sum_of(&summed(&rows, wrong)[..13]), 1, "{assigned}");
+    }
+    // An assigned checksum stays, and a pushed header gets one unless it is given.
+    assert_eq!(summed("has h => { h.sum = 7; h.sum = 8; output; }", right)[2..4], [0, 8]);
+    let pushed =
+        summed("has h => { push h { a: 3, c: 0xabcdef, e: 1 } else drop; output; }", right);
+    assert_eq!(pushed[..2], [0x18, 0]);
+    assert_eq!(pushed[4..13], [0xab, 0xcd, 0xef, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(sum_of(&pushed[..13]), 0xffff);
+    let given = summed("has h => { push h { sum: 0x1234 } else drop; output; }", right);
+    assert_eq!(given[..4], [0, 0, 0x12, 0x34]);
 }

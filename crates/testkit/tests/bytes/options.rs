@@ -3,6 +3,9 @@
 use super::Family;
 use braid_compiler::synth::SynthMutant;
 use braid_testkit::generate::Rng;
+use braid_testkit::harness::{self, Form};
+use braid_testkit::packet::parse;
+use braid_testkit::record::{Detail, Output, Stimulus, record};
 
 pub const FAMILY: Family = Family {
     functions: FUNCTIONS,
@@ -100,7 +103,14 @@ nf answer() {
       }
       output;
     }
-    has tcp and has ip6 and tcp.dport == 80 => { send tcp6 { push tcp.mss(9); } to left; output; }
+    has tcp and has ip6 and tcp.dport == 80 => {
+      send tcp6 {
+        if tcp.flags & ACK == 0 { tcp.window = 9; push tcp.mss(tcp.window); }
+        push tcp.sack_ok;
+        if tcp.wscale < 9 and tcp.sport > 7 { push tcp.wscale(tcp.wscale); tcp.ack = 4; }
+      } to left;
+      output;
+    }
     else => output;
   }
 }
@@ -203,4 +213,45 @@ fn packet(rng: &mut Rng) -> String {
             "{tag}tcp 10.0.0.1:{from} > 10.0.0.2:{to} {flags} {options} ttl={ttl}{ip}{body}{cut}"
         ),
     }
+}
+
+#[test]
+fn new_packet_gets_what_its_conditions_say_in_the_order_of_the_text() {
+    let source = "nf f() { match {
+      has ip and has tcp => {
+        send tcp {
+          tcp.window = 1; tcp.flags = RST;
+          if has tcp.ts { push tcp.ts(tcp.ts_ecr, tcp.ts_val); tcp.window = 2; }
+          push tcp.mss(1000);
+          if tcp.sport > 7 { push tcp.sack_ok; tcp.urgent = tcp.sport; }
+        }
+        consume;
+      }
+      else => drop;
+    } }
+    chain c { path in <-> f() <-> out; }";
+    let chain = harness::compile(source, &Default::default(), Form::AsWritten).expect("a chain");
+    let sent = |text: &str| {
+        let packet = parse(text).expect("a packet").at(0);
+        let stimuli = [Stimulus::Packet(0, packet)];
+        let trace = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        let Some([Output::Packet(_, packet), ..]) = trace.outputs.first().map(Vec::as_slice) else {
+            panic!("no packet");
+        };
+        let tcp = &packet.data()[34..];
+        let number = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        // NOPs fill the header up to whole words.
+        let options = tcp[20..].iter().copied().filter(|byte| *byte != 1).collect::<Vec<u8>>();
+        (number(14), number(18), options)
+    };
+    let mss = [2, 4, 3, 232];
+    let stamps = [8, 10, 0, 0, 0, 9, 0, 0, 0, 5];
+    let plain = "tcp 10.0.0.1:7 > 10.0.0.2:80 A";
+    assert_eq!(sent(plain), (1, 0, mss.to_vec()));
+    let stamped = "tcp 10.0.0.1:7 > 10.0.0.2:80 A ts=5,9";
+    assert_eq!(sent(stamped), (2, 0, [&stamps[..], &mss].concat()));
+    let later = "tcp 10.0.0.1:8 > 10.0.0.2:80 A";
+    assert_eq!(sent(later), (1, 8, [&mss[..], &[4, 2]].concat()));
+    let both = "tcp 10.0.0.1:8 > 10.0.0.2:80 A ts=5,9";
+    assert_eq!(sent(both), (2, 8, [&stamps[..], &mss, &[4, 2]].concat()));
 }

@@ -76,6 +76,41 @@ nf quiet() {
     else => output;
   }
 }
+const FEW = { "GET", nocase("HOST: "), regex("^a") };
+nf parts() {
+  match {
+    payload[3..7] matches FEW => drop "near the front";
+    has ip and not payload[ip.ttl & 7..65_535] matches { "a", "." } => { ip.tos = 5; output; }
+    has l4 => {
+      let place = find(payload[1..u16(l4.sport)], { regex("[.][a-z]"), "e" }) else output back;
+      if has ip { ip.id = u16(place.start << 8 | place.end); ip.tos = u8(place.number); }
+      let number = which(payload[place.end..u32(place.end) + 2], { "xam", "rg", "x" }) else drop "else";
+      u8 at payload = u8(number) else output;
+      output;
+    }
+    else => output;
+  }
+}
+nf texts(words: set<bytes<48>> = { "a.example", "GET" }) {
+  state seen: u32 per (bytes<48>) = 0, capacity 3, full evict_oldest;
+  match {
+    bytes<48> at payload for pkt.payload_len matches { "[@Z{", regex("^host") } => drop "here";
+    has l4 => {
+      let all = bytes<32> at payload for pkt.payload_len else output;
+      let short = bytes<16> at payload for 3 else output;
+      if all == short or all in words { drop "known"; }
+      seen[all] += 1;
+      if seen[short] > 1 { drop "often"; }
+      let place = find(all, FEW) else output back;
+      if place.start > 0 and which_of(place.number) == 2 { drop "inside"; }
+      if has ip { ip.id = u16(place.start << 8 | place.end); }
+      bytes<32> at payload for 1 = short else drop "room";
+      output;
+    }
+    else => output;
+  }
+}
+fn which_of(number: u32) -> u32 = number;
 nf longer() {
   match {
     has l4 and "GET" at payload => { bytes<16> at payload for 1 = "x.ge" else drop; output; }
@@ -85,7 +120,8 @@ nf longer() {
 }
 "#;
 
-const NAMES: [&str; 6] = ["exact", "hosts_of", "places", "often", "quiet", "longer"];
+const NAMES: [&str; 8] =
+    ["exact", "hosts_of", "places", "often", "quiet", "parts", "texts", "longer"];
 
 fn packet(rng: &mut Rng) -> String {
     let (from, to) = (7 + rng.below(3), *rng.pick(&[53, 80, 6081]));
@@ -178,4 +214,56 @@ fn hosts_are_known_as_their_entries_say() {
         known += u32::from(is_known);
     }
     assert!(known > 5, "{known}");
+}
+
+#[test]
+fn parts_of_payloads_are_searched_as_a_text_of_their_own() {
+    // The function writes where it found something into the payload's first bytes.
+    let found = |place: &str, payload: &str| {
+        let (text, place) = match place.starts_with("bytes") {
+            true => (format!("let text = {place} else drop;"), "text"),
+            false => (String::new(), place),
+        };
+        let function = format!(
+            "nf f() {{ match {{ has udp => {{ {text}
+               let m = find({place}, {{ \"cd\", regex(\"^b\"), regex(\"e$\") }}) else drop;
+               u8 at payload = u8(m.number) else drop;
+               u8 at payload + 1 = u8(m.start) else drop;
+               u8 at payload + 2 = u8(m.end) else drop;
+               output;
+             }} else => drop; }} }}"
+        );
+        behind(&function, payload.as_bytes()).map(|bytes| [bytes[0], bytes[1], bytes[2]])
+    };
+    assert_eq!(found("payload", "abcdef"), Some([1, 2, 4]));
+    // Both ends count: byte 3 is the `d`.
+    assert_eq!(found("payload[2..3]", "abcdef"), Some([1, 2, 4]));
+    assert_eq!(found("payload[2..2]", "abcdef"), None);
+    // The ends of the part are those of the text.
+    assert_eq!(found("payload[1..2]", "abcdef"), Some([2, 1, 2]));
+    assert_eq!(found("payload[3..4]", "abcdef"), Some([3, 4, 5]));
+    // A part goes as far as the payload, also where it begins behind it.
+    assert_eq!(found("payload[4..65_535]", "abcdee"), Some([3, 5, 6]));
+    assert_eq!(found("payload[u32(pkt.payload_len)..99]", "abcdee"), None);
+    // Computed ends that leave nothing.
+    assert_eq!(found("payload[u32(pkt.payload_len)..2]", "abcdee"), None);
+    // Places in a string count from its first byte.
+    assert_eq!(found("bytes<16> at payload + 2 for 3", "zzbcdef"), Some([1, 1, 3]));
+    assert_eq!(found("bytes<16> at payload + 3 for 3", "abdcef"), None);
+}
+
+#[test]
+fn strings_of_several_lengths_are_compared_and_kept() {
+    let function = "nf f(words: set<bytes<64>> = { \"abc\" }) {
+      state seen: u32 per (bytes<32>) = 0, idle 1 s, full evict_oldest;
+      match { has udp => {
+        let short = bytes<16> at payload for 3 else drop;
+        let long = bytes<32> at payload for 3 else drop;
+        seen[short] += 4;
+        if short == long and seen[long] == 4 and short in words { u8 at payload = 90 else drop; }
+        if bytes<48> at payload for 4 != short { u8 at payload + 1 = 91 else drop; }
+        output;
+      } else => drop; } }";
+    assert_eq!(behind(function, b"abcd"), Some(b"Z[cd".to_vec()));
+    assert_eq!(behind(function, b"abdd"), Some(b"a[dd".to_vec()));
 }

@@ -46,7 +46,8 @@ fn behind_a_dot(start: &str) -> Vec<CompletionItem> {
     rest.map(|(rest, info)| of_field(rest, info.name, info.doc)).collect()
 }
 
-/// The parts of a name: those of its record, or the declared ports of a function of a chain.
+/// The parts of a name: those of its record, the fields of a declared header, or the declared ports
+/// of a function of a chain.
 fn parts(index: &Index, found: &Definition) -> Vec<CompletionItem> {
     let ty = found.ty.as_deref().unwrap_or("");
     if found.kind == Kind::Instance {
@@ -54,6 +55,17 @@ fn parts(index: &Index, found: &Definition) -> Vec<CompletionItem> {
         let ports = index.definitions.iter();
         let ports = ports.filter(|port| port.kind == Kind::Port && port.owner == nf);
         return ports.map(|port| item(&port.name, CompletionItemKind::INTERFACE)).collect();
+    }
+    if found.kind == Kind::Header {
+        let header = index.definitions.iter().position(|other| std::ptr::eq(other, found));
+        let fields = index.definitions.iter();
+        let fields =
+            fields.filter(|field| field.kind == Kind::HeaderField && field.owner == header);
+        let field = |field: &Definition| CompletionItem {
+            detail: field.ty.clone(),
+            ..item(&field.name, CompletionItemKind::FIELD)
+        };
+        return fields.map(field).collect();
     }
     let Some(record) = ty.strip_prefix('{') else { return Vec::new() };
     let parts = record.trim_end_matches('}').split(',').filter_map(|part| part.split_once(':'));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use braid_engine::{Basis, NoRecording, Obstacle, PacketPath, Reason, Stopped, Taken, Varying};
 use braid_ir::chain::Chain;
-use braid_ir::model::Op;
+use braid_ir::model::{Haystack, Op};
 use braid_ir::residual::{Fate, What};
 use braid_packet::Field;
 
@@ -195,7 +195,9 @@ fn step(names: Names<'_>, node: u16, what: &What, on: &Varying) -> String {
         }
         What::Op(Op::Create { .. }) => format!("{name} sends a packet"),
         What::Op(Op::PushVlan { .. }) => format!("{name} adds a ninth VLAN tag"),
-        What::Op(Op::InStrings { .. }) => format!("{name} looks a string up"),
+        What::Op(Op::InStrings { .. } | Op::FindPatterns { of: Haystack::Text(..), .. }) => {
+            format!("{name} looks a string up")
+        }
         What::Op(
             Op::Patterns { .. }
             | Op::FindPatterns { .. }

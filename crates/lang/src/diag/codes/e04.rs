@@ -158,4 +158,21 @@ codes! {
   if has vlan { push vlan(3); n += 1; }
   output;
 }";
+
+    HOLDS_NOTHING = 415, Warning, "a header inside of one that holds nothing",
+    "A header that a program declares is a tunnel's only if its declaration says so: `holds packet` or `holds frame`. Otherwise nothing is recognised behind it, and tests of headers such as `inner.ip` are false.",
+    wrong: "header gtpu after udp when udp.dport == 2152 { flags: u8, kind: u8, length: u16, teid: u32 }
+nf f() {
+  match {
+    has gtpu and inner.ip.ttl == 1 => drop;
+    else => output;
+  }
+}",
+    right: "header gtpu after udp when udp.dport == 2152 { flags: u8, kind: u8, length: u16, teid: u32 } holds packet;
+nf f() {
+  match {
+    has gtpu and inner.ip.ttl == 1 => drop;
+    else => output;
+  }
+}";
 }

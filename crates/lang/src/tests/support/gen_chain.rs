@@ -29,6 +29,7 @@ fn item(e: &mut Entropy) -> Item {
                 .collect(),
             fields: e.some(8, |e| (name(e), ty(e, 1))),
             length: e.maybe(|e| expr(e, FUEL)),
+            checksum: e.maybe(name),
             holds: e.maybe(|e| (e.below(2) == 0, e.maybe(|e| expr(e, FUEL)))),
             span: span(),
         }),

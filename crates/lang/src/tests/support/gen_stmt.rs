@@ -1,6 +1,8 @@
 //! Generates random statements.
 
-use crate::ast::{BinOp, Block, Contents, Expr, ExprKind, Path, Push, Row, Span, Stmt, StmtKind};
+use crate::ast::{
+    BinOp, Block, Contents, Expr, ExprKind, Part, Path, Push, Row, Span, Stmt, StmtKind,
+};
 
 use super::entropy::Entropy;
 use super::gen_expr::{args, expr, field, ident, name, record, text};
@@ -145,10 +147,28 @@ fn send(e: &mut Entropy) -> StmtKind {
     StmtKind::Send {
         shape: ident(e.of(&["icmp", "tcp", "udp6"])),
         contents: Contents {
-            fields: e.some(3, |e| (field(e), expr(e, FUEL))),
-            options: e.some(2, push),
+            parts: send_parts(e),
             payload: e.maybe(|e| (ident(e.of(&["quote", "same"])), e.maybe(|e| expr(e, 1)))),
         },
         port: e.maybe(name),
     }
+}
+
+/// Parts of a new packet: never two without a condition one after the other.
+fn send_parts(e: &mut Entropy) -> Vec<Part> {
+    let part = |e: &mut Entropy, when| Part {
+        when,
+        fields: e.some(3, |e| (field(e), expr(e, FUEL))),
+        options: e.some(2, push),
+    };
+    let mut parts = vec![part(e, None)];
+    for _ in 0..e.below(3) {
+        let when = Some(expr(e, FUEL));
+        parts.push(part(e, when));
+        let behind = part(e, None);
+        if !behind.fields.is_empty() || !behind.options.is_empty() {
+            parts.push(behind);
+        }
+    }
+    parts
 }

@@ -4,8 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::ast::{
-    Arg, BinOp, Block, Chunk, Contents, Expr, ExprKind, Ident, Path, Push, Row, Stmt, StmtKind,
-    Type, TypeKind, Within,
+    Arg, BinOp, Block, Chunk, Contents, Expr, ExprKind, Ident, Part, Path, Push, Row, Stmt,
+    StmtKind, Type, TypeKind, Within,
 };
 use crate::sema::say::symbol;
 
@@ -168,16 +168,14 @@ pub fn stmt(s: &Stmt) -> String {
         StmtKind::Hold { queue, delay, otherwise: o } => {
             format!("hold {} for {}{}", queue.text, expr(delay), otherwise(o.as_deref()))
         }
-        StmtKind::Send { shape, contents: Contents { fields, options, payload }, port } => {
-            let fields: String =
-                fields.iter().map(|(p, v)| format!("{} = {}; ", path(p), expr(v))).collect();
-            let options: String = options.iter().map(|p| format!("push {}; ", pushed(p))).collect();
+        StmtKind::Send { shape, contents: Contents { parts, payload }, port } => {
+            let parts: String = parts.iter().map(send_part).collect();
             let length = |e: &Option<Expr>| e.as_ref().map_or(String::new(), operand);
             let payload = payload
                 .as_ref()
                 .map_or(String::new(), |(w, e)| format!("payload = {}{};", w.text, length(e)));
             let port = port.as_ref().map_or(String::new(), |p| format!(" to {};", p.text));
-            format!("send {} {{ {fields}{options}{payload} }}{port}", shape.text)
+            format!("send {} {{ {parts}{payload} }}{port}", shape.text)
         }
         StmtKind::Push { pushes, otherwise: o } => {
             format!("push {}{}", list(pushes, pushed), otherwise(o.as_deref()))
@@ -224,4 +222,11 @@ fn simple(kind: &StmtKind) -> String {
         StmtKind::Mirror(port) => format!("mirror {}", port.text),
         _ => String::new(),
     }
+}
+
+fn send_part(part: &Part) -> String {
+    let fields = part.fields.iter().map(|(p, v)| format!("{} = {}; ", path(p), expr(v)));
+    let options = part.options.iter().map(|p| format!("push {}; ", pushed(p)));
+    let all: String = fields.chain(options).collect();
+    part.when.as_ref().map_or(all.clone(), |cond| format!("if {} {{ {all}}} ", operand(cond)))
 }

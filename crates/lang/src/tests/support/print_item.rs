@@ -40,6 +40,8 @@ fn header(h: &HeaderDef) -> String {
         format!("{}{when}", path(&after.header))
     };
     let length = h.length.as_ref().map_or(String::new(), |len| format!(" length {}", expr(len)));
+    let checksum = h.checksum.as_ref();
+    let checksum = checksum.map_or(String::new(), |field| format!(" checksum {}", field.text));
     let holds = h.holds.as_ref().map_or(String::new(), |(is_frame, when)| {
         let what = if *is_frame { "frame" } else { "packet" };
         let when = when.as_ref();
@@ -48,9 +50,10 @@ fn header(h: &HeaderDef) -> String {
             when.map_or(String::new(), |when| format!(" when {}", operand(when)))
         )
     });
-    let end = if length.is_empty() && holds.is_empty() { "" } else { ";" };
+    let behind = format!("{length}{checksum}{holds}");
+    let end = if behind.is_empty() { "" } else { ";" };
     let (name, after) = (&h.name.text, list(&h.after, one));
-    format!("header {name} after {after} {{ {} }}{length}{holds}{end}", typed(&h.fields))
+    format!("header {name} after {after} {{ {} }}{behind}{end}", typed(&h.fields))
 }
 
 fn function(f: &FnDef) -> String {

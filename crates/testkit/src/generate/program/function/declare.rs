@@ -118,6 +118,9 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
     let file = format!("patterns{function}_{}.txt", draft.files.len());
     draft.files.insert(file.clone(), files::patterns(rng));
     let name = add(draft, ParamKind::Patterns, "patterns", format!("patterns({file:?})"), false);
+    if let Some(used) = search(&mut Rng::new(rng.clone().bits() ^ 0x0073_6561_7263_68), &name) {
+        draft.uses.push(used);
+    }
     if rng.one_in(3) {
         draft.uses.push(test(format!("payload matches {name}"), &[]));
     } else if rng.one_in(2) {
@@ -133,6 +136,37 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
         used.lines.push("ip.id = u16(found);".to_owned());
         draft.uses.push(used);
     }
+}
+
+/// A search of a part of the payload, or of a string, for patterns of a parameter or for written
+/// ones.
+fn search(rng: &mut Rng, name: &str) -> Option<Use> {
+    if rng.one_in(2) {
+        return None;
+    }
+    let written = "{ \"last\", regex(\"[a-c]+x\"), nocase(\"EVIL\"), \"GET\" }";
+    let set = if rng.one_in(2) { name } else { written };
+    let place = *rng.pick(&[
+        "payload[1..9]",
+        "payload[0..ip.ttl & 15]",
+        "payload[ip.ttl & 3..65_535]",
+        "bytes<32> at payload + 1 for 5",
+    ]);
+    if rng.one_in(2) {
+        let condition = format!("{}{place} matches {set}", rng.pick(&["", "not "]));
+        return Some(test(condition, &[Header::Ip4]));
+    }
+    let mut used = test(String::new(), &[Header::Ip4]);
+    let place = match place.starts_with("bytes") {
+        true => {
+            used.lines.push(format!("let text = {place} else drop \"no text\";"));
+            "text"
+        }
+        false => place,
+    };
+    used.lines.push(format!("let found = find({place}, {set}) else drop \"no place\";"));
+    used.lines.push("ip.id = u16(found.start * 256 + found.end + found.number);".to_owned());
+    Some(used)
 }
 
 /// Adds secret keys, and a row that encrypts or decrypts the payload with one of them.

@@ -164,6 +164,8 @@ fn quoted(rng: &mut Rng) -> Use {
         (Header::Quoted4, "quoted.ip.dst = ip.src;"),
         (Header::QuotedL4, "quoted.l4.sport = 99;"),
         (Header::QuotedEcho, "quoted.icmp.id = 7;"),
+        (Header::Quoted4, "quoted.ip.ttl = ip.ttl; quoted.ip.id = 0xff01;"),
+        (Header::Quoted6, "quoted.ip6.ttl = 3;"),
     ]);
     let mut used = test(String::new(), &[header]);
     used.lines.push(line.to_owned());

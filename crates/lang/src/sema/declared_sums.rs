@@ -1,8 +1,10 @@
-//! Checksums of packets inside of tunnels. They follow assignments of fields of `inner` headers, by
-//! difference (RFC 1624), as those of other headers do.
+//! Checksums in declared headers: the ones that a program names, and the ones of packets inside of
+//! tunnels. They follow assignments of fields by difference (RFC 1624), as checksums of other
+//! headers do.
 
 use braid_ir::model::{Area, BinOp, CmpOp, Op, Ty, ValueId};
 
+use super::contents::{self, WORD};
 use super::declared::DeclaredField;
 use super::facts::Amount;
 use super::headers;
@@ -10,9 +12,6 @@ use super::inner;
 use super::lower::Lower;
 use super::types::{BOOL, U32, uint};
 use crate::ast::Span;
-
-/// The bits of a word of a checksum.
-const WORD: u16 = 16;
 
 /// An assignment of a field: the bytes that it touches, before and after.
 #[derive(Clone, Copy)]
@@ -47,7 +46,7 @@ fn is_address(field: &str) -> bool {
     matches!(field, "src" | "dst")
 }
 
-/// Lets the checksums inside of a tunnel that cover a field follow its assignment.
+/// Lets the checksums that cover a field follow its assignment.
 fn follow(
     lower: &mut Lower<'_>,
     (header, start): (usize, Amount),
@@ -56,7 +55,15 @@ fn follow(
     span: Span,
 ) -> Option<()> {
     let module = lower.module;
-    let full = &module.headers[header].def.name.text;
+    let own = &module.headers[header];
+    if let Some(sum) = own.checksum {
+        if own.fields[sum].bits() != field.bits() {
+            let change = change(lower, field, start, new);
+            update(lower, (header, sum), start, change);
+        }
+        return Some(());
+    }
+    let full = &own.def.name.text;
     let Some(name) = inner::short(full) else { return Some(()) };
     let has_sum = matches!(name, "ip" | "tcp" | "udp" | "icmp" | "icmp6");
     let is_covered =
@@ -64,11 +71,9 @@ fn follow(
     if !is_covered {
         return Some(());
     }
-    let (first, count) = field.bytes();
-    let (old, _) = headers::load(lower, field, start);
-    let change = Change { first, count, old, new };
+    let change = change(lower, field, start, new);
     if name != "ip6" {
-        update(lower, (header, start), change)?;
+        update_inner(lower, header, start, change)?;
     }
     if matches!(name, "ip" | "ip6") && is_address(&field.name) {
         let level = full.strip_suffix(name)?;
@@ -78,7 +83,7 @@ fn follow(
             if let Some(transport) = module.header(&format!("{level}{transport}")) {
                 let (absent, done) = (lower.b.block(), lower.b.block());
                 let found = headers::test(lower, transport, span, absent)?;
-                update(lower, (transport, found.start), change)?;
+                update_inner(lower, transport, found.start, change)?;
                 lower.b.jump(done, Vec::new());
                 lower.b.start(absent);
                 lower.b.jump(done, Vec::new());
@@ -89,13 +94,27 @@ fn follow(
     Some(())
 }
 
-/// Updates the checksum of a header.
-fn update(lower: &mut Lower<'_>, (header, start): (usize, Amount), change: Change) -> Option<()> {
+/// The change of a field that gets these bytes.
+fn change(lower: &mut Lower<'_>, field: &DeclaredField, start: Amount, new: ValueId) -> Change {
+    let (first, count) = field.bytes();
+    let (old, _) = headers::load(lower, field, start);
+    Change { first, count, old, new }
+}
+
+/// Updates the checksum of a header inside of a tunnel.
+fn update_inner(lower: &mut Lower<'_>, header: usize, start: Amount, change: Change) -> Option<()> {
+    let fields = &lower.module.headers[header].fields;
+    let sum = fields.iter().position(|field| field.name == "checksum")?;
+    update(lower, (header, sum), start, change);
+    Some(())
+}
+
+/// Updates the checksum in a field of a header.
+fn update(lower: &mut Lower<'_>, (header, at): (usize, usize), start: Amount, change: Change) {
     let module = lower.module;
     let own = &module.headers[header];
-    let at = own.fields.iter().position(|field| field.name == "checksum")?;
     let sum = &own.fields[at];
-    let is_udp = own.def.name.text.ends_with("udp");
+    let is_udp = own.checksum.is_none() && own.def.name.text.ends_with("udp");
     let (first, _) = sum.bytes();
     let offset = headers::add(lower, start, Amount::Const(first));
     let offset = headers::value(lower, offset);
@@ -107,19 +126,11 @@ fn update(lower: &mut Lower<'_>, (header, start): (usize, Amount), change: Chang
     let mut total = complement(lower, old);
     for (value, is_old) in [(change.old, true), (change.new, false)] {
         for part in words(lower, change, value) {
-            let part = if is_old { complement(lower, part) } else { widen(lower, part) };
+            let part = if is_old { complement(lower, part) } else { contents::widen(lower, part) };
             total = lower.b.bin(U32, BinOp::AddSat, total, part);
         }
     }
-    for _ in 0..2 {
-        let by = lower.b.constant(U32, WORD.into());
-        let high = lower.b.bin(U32, BinOp::Shr, total, by);
-        let mask = lower.b.constant(U32, 0xffff);
-        let low = lower.b.bin(U32, BinOp::And, total, mask);
-        total = lower.b.bin(U32, BinOp::AddSat, low, high);
-    }
-    let folded = lower.b.emit(word, |out| Op::Resize { out, a: total });
-    let mut new = lower.b.emit(word, |out| Op::Not { out, a: folded });
+    let mut new = contents::folded(lower, total);
     if is_udp {
         // 0 says that there is no checksum (RFC 768).
         let (none, all) = (lower.b.constant(word, 0), lower.b.constant(word, 0xffff));
@@ -131,7 +142,6 @@ fn update(lower: &mut Lower<'_>, (header, start): (usize, Amount), change: Chang
     let ok = lower.b.value(BOOL);
     lower.b.op(Op::StoreBytes { ok, area: Area::Payload, offset, a: new });
     lower.b.facts.stored_declared(header, at);
-    Some(())
 }
 
 /// The words of 16 bits that a field's bytes are in, with zeros in place of other bytes. Headers
@@ -154,12 +164,8 @@ fn words(lower: &mut Lower<'_>, change: Change, value: ValueId) -> Vec<ValueId> 
     (0..bytes / 2).map(|number| part(lower, number)).collect()
 }
 
-fn widen(lower: &mut Lower<'_>, word: ValueId) -> ValueId {
-    lower.b.emit(U32, |out| Op::Resize { out, a: word })
-}
-
 /// The complement of a word, as a number of 32 bits.
 fn complement(lower: &mut Lower<'_>, word: ValueId) -> ValueId {
     let inverse = lower.b.emit(uint(WORD), |out| Op::Not { out, a: word });
-    widen(lower, inverse)
+    contents::widen(lower, inverse)
 }
