@@ -56,6 +56,10 @@ impl Write {
                 let layout = packet.parse();
                 let _ = replace::replace(packet, &layout, *place, (*new, words));
             }
+            Write::AnyOption(kind, value) => {
+                let layout = packet.parse();
+                options::set(packet, &layout, *kind, value.as_deref());
+            }
             Write::Tunnel(change) => {
                 let layout = packet.parse();
                 let _ = change.apply(packet, &layout);
@@ -92,6 +96,7 @@ impl Arrived {
             Write::Tag(..)
             | Write::Bytes(..)
             | Write::Replace(..)
+            | Write::AnyOption(..)
             | Write::Tunnel(..)
             | Write::Crypt(..)
             | Write::Option(..) => {

@@ -3,7 +3,7 @@
 
 use crate::event_run::Interpreter;
 use crate::exec_context::ExecContext;
-use crate::ops::{addresses, wide};
+use crate::ops::{addresses, string, wide};
 use crate::streams;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT};
@@ -33,6 +33,8 @@ pub(crate) enum Write {
     Bytes((Area, Word), usize, Word),
     /// Bytes of the payload: offset and length of the old ones, length and words of the new ones.
     Replace((Word, Word), (Word, Vec<Word>)),
+    /// A TCP option of any kind that the function added with this value, or removed.
+    AnyOption(u8, Option<Vec<u8>>),
     /// Outer headers that the function added or removed.
     Tunnel(Change),
     /// A payload that the function encrypted or decrypted.
@@ -294,6 +296,7 @@ impl Run<'_, '_> {
             | Op::PopOption { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::SetOption { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
             | Op::Translate { .. }
@@ -411,6 +414,13 @@ impl Run<'_, '_> {
                 let bytes = usize::from(values.width(*a) / 8);
                 let place = (*area, values.get(*offset));
                 writes.push(Write::Bytes(place, bytes, values.get(*a)));
+            }
+            Op::SetOption { kind, value, .. } => {
+                let value = value.as_ref().map(|(len, words)| {
+                    let (bytes, len) = string(values, *len, words);
+                    bytes.get(..len).unwrap_or_default().to_vec()
+                });
+                writes.push(Write::AnyOption(*kind, value));
             }
             Op::ReplaceBytes { offset, old, new, words, .. } => {
                 let words = words.iter().map(|word| values.get(*word)).collect();

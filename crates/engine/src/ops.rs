@@ -15,7 +15,7 @@ use braid_ir::model::{
     TagId, ValueId, Word,
 };
 use braid_ir::show::text_of;
-use braid_ir::strings::{bytes_of, part};
+use braid_ir::strings::{MAX_STRING, bytes_of, part};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::replace::replace;
@@ -161,8 +161,7 @@ impl ExecContext<'_> {
                 values.set(*out, is_in.into());
             }
             (Op::FindPatterns { of: Haystack::Text(len, words), .. }, _) => {
-                let words = words.iter().map(|word| values.get(*word));
-                let (bytes, len) = bytes_of(values.get(*len), words);
+                let (bytes, len) = string(values, *len, words);
                 find(self.params, values, op, (0, bytes.get(..len).unwrap_or_default()));
             }
             (Op::Extern { outs, name, param, args }, work) => {
@@ -233,6 +232,7 @@ impl ExecContext<'_> {
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::SetOption { .. }
             | Op::Encrypt { .. }
             | Op::Decrypt { .. } => return bytes_op(self.params, work, values, op),
             op if op.rewraps() => return bytes_op(self.params, work, values, op),
@@ -370,6 +370,11 @@ fn bytes_op(
             let done = replace(work.packet, work.layout, place, (values.get(*new), given));
             values.set(*ok, done.map_err(|_| Fault::Truncated)?.into());
         }
+        Op::SetOption { ok, kind, value } => {
+            let value = value.as_ref().map(|(len, words)| string(values, *len, words));
+            let value = value.as_ref().map(|(bytes, len)| bytes.get(..*len).unwrap_or_default());
+            values.set(*ok, options::set(work.packet, work.layout, *kind, value).into());
+        }
         _ => {
             let done = outer_op(params, work, values, op)?;
             op.visit_outs(&mut |ok| values.set(*ok, done.into()));
@@ -441,6 +446,15 @@ fn words_of(values: &Values<'_>, words: &[ValueId]) -> [Word; MAX_STRING_WORDS] 
     let mut given = [0; MAX_STRING_WORDS];
     given.iter_mut().zip(words).for_each(|(place, word)| *place = values.get(*word));
     given
+}
+
+/// The bytes of a string, and their number.
+pub(crate) fn string(
+    values: &Values<'_>,
+    len: ValueId,
+    words: &[ValueId],
+) -> ([u8; MAX_STRING], usize) {
+    bytes_of(values.get(len), words.iter().map(|word| values.get(*word)))
 }
 
 /// Executes an operation on TCP options.

@@ -83,6 +83,7 @@ macro_rules! visitors {
                     | Op::StatePut { ok: out, .. }
                     | Op::StoreBytes { ok: out, .. }
                     | Op::ReplaceBytes { ok: out, .. }
+                    | Op::SetOption { ok: out, .. }
                     | Op::Encapsulate { ok: out, .. }
                     | Op::Decapsulate { ok: out, .. }
                     | Op::Translate { ok: out, .. }
@@ -152,7 +153,8 @@ macro_rules! visitors {
                         each(a);
                         each(b);
                     }
-                    Op::FindPatterns { of: Haystack::Text(len, words), .. } => {
+                    Op::SetOption { value: Some((len, words)), .. }
+                    | Op::FindPatterns { of: Haystack::Text(len, words), .. } => {
                         each(len);
                         words.into_iter().for_each(each);
                     }
@@ -252,6 +254,7 @@ macro_rules! visitors {
                     | Op::Count { .. }
                     | Op::HasRoom { .. }
                     | Op::PopOption { .. }
+                    | Op::SetOption { value: None, .. }
                     | Op::Mirror { .. } => {}
                 }
             }
@@ -302,6 +305,7 @@ impl Op {
             Op::Store { .. }
                 | Op::StoreBytes { .. }
                 | Op::ReplaceBytes { .. }
+                | Op::SetOption { .. }
                 | Op::Encapsulate { .. }
                 | Op::Decapsulate { .. }
                 | Op::Translate { .. }
@@ -328,6 +332,7 @@ impl Op {
             self,
             Op::StoreBytes { .. }
                 | Op::ReplaceBytes { .. }
+                | Op::SetOption { .. }
                 | Op::Encrypt { .. }
                 | Op::Decrypt { .. }
         )

@@ -278,6 +278,7 @@ pub(crate) fn reshapes(what: &What) -> bool {
                     | Op::PushOption { .. }
                     | Op::PopOption { .. }
                     | Op::ReplaceBytes { .. }
+                    | Op::SetOption { .. }
                     | Op::Encapsulate { .. }
                     | Op::Decapsulate { .. }
                     | Op::Translate { .. }

@@ -18,6 +18,9 @@ pub const MOST_VALUES: usize = 2;
 /// The most bytes of an option with the NOPs that fill its words.
 const MOST_BYTES: usize = 12;
 
+/// The most bytes whose change a difference of a sum covers.
+const WORDS: usize = 16;
+
 /// How many bytes a packet grows by when it gets an option of this form: whole words.
 fn grows(form: &Form) -> usize {
     form.len().next_multiple_of(4)
@@ -50,13 +53,23 @@ pub fn values(option: Header) -> &'static [usize] {
     Form::of(option).map_or(&[], |form| form.values)
 }
 
+/// Whether options of a kind are headers with names.
+#[must_use]
+pub fn has_name(kind: u8) -> bool {
+    NAMED.iter().filter_map(|option| Form::of(*option)).any(|form| form.kind == kind)
+}
+
 /// Whether a packet can get a TCP option: it has TCP and lacks the option, its TCP header stays
 /// within 60 bytes, and the lengths in its other headers can grow. False for fragments.
 #[must_use]
 pub fn has_room(packet: &Packet, layout: &Layout, option: Header) -> bool {
     let Some(more) = growth(option) else { return false };
+    !layout.has(option) && takes(packet, layout, more)
+}
+
+/// Whether a packet has TCP, and room for this number of bytes of options.
+fn takes(packet: &Packet, layout: &Layout, more: usize) -> bool {
     layout.has(Header::Tcp)
-        && !layout.has(option)
         && options_len(packet, layout) + more <= tcp::MOST_OPTIONS
         && lengths::can_grow(packet, layout, more)
 }
@@ -69,7 +82,11 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
         return false;
     };
     let bytes = written(form, values);
-    let bytes = bytes.get(..grows(form)).unwrap_or_default();
+    insert(packet, layout, bytes.get(..grows(form)).unwrap_or_default())
+}
+
+/// Puts whole words of options in front of the others.
+fn insert(packet: &mut Packet, layout: &Layout, bytes: &[u8]) -> bool {
     if !packet.insert(layout.l4() + tcp::LEN, bytes) {
         return false;
     }
@@ -80,9 +97,9 @@ pub fn push(packet: &mut Packet, layout: &Layout, option: Header, values: &[u128
     let after = before.wrapping_add(u8::try_from(bytes.len() / 4).unwrap_or(0) << 4);
     write(packet, offset, &[after]);
     // The new bytes stand for zeros that were not there.
-    let delta = Delta::between(before.into(), after.into(), 1)
-        .and(Delta::between(0, number(bytes), bytes.len()))
-        .and(longer);
+    let new = bytes.chunks(WORDS).map(|part| Delta::between(0, number(part), part.len()));
+    let delta = Delta::between(before.into(), after.into(), 1);
+    let delta = new.fold(delta, Delta::and).and(longer);
     if let Some(sum) = layout.sum() {
         checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
     }
@@ -95,14 +112,53 @@ pub fn pop(packet: &mut Packet, layout: &Layout, option: Header) -> bool {
     let Some(form) = Form::of(option).filter(|_| layout.has(option)) else { return false };
     let is_it = |(kind, _, bytes): &(u8, usize, &[u8])| form.fits(*kind, bytes);
     let Some((_, at, bytes)) = all(packet, layout).find(is_it) else { return false };
-    let nops = [tcp::NOP; MOST_BYTES];
-    let nops = nops.get(..bytes.len()).unwrap_or_default();
-    let delta = Delta::between(number(bytes), number(nops), nops.len()).at(at);
-    write(packet, layout.l4() + tcp::LEN + at, nops);
-    if let Some(sum) = layout.sum() {
-        checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
-    }
+    let len = bytes.len();
+    void(packet, layout, at, len);
     true
+}
+
+/// Overwrites bytes of options with NOPs.
+fn void(packet: &mut Packet, layout: &Layout, at: usize, len: usize) {
+    let nops = [tcp::NOP; tcp::MOST_OPTIONS];
+    let start = layout.l4() + tcp::LEN;
+    for from in (at..at + len).step_by(WORDS) {
+        let count = WORDS.min(at + len - from);
+        let nops = nops.get(..count).unwrap_or_default();
+        let old = packet.data().get(start + from..start + from + count).map_or(0, number);
+        let delta = Delta::between(old, number(nops), count).at(from);
+        write(packet, start + from, nops);
+        if let Some(sum) = layout.sum() {
+            checksum::update(packet.data_mut(), sum.at, delta, sum.is_udp());
+        }
+    }
+}
+
+/// Adds a TCP option of any kind with a value, in front of the others and behind as many NOPs as
+/// fill its words, or without a value overwrites the first option of this kind with NOPs. Earlier
+/// layouts become invalid. Returns false, and changes nothing, if the packet has such an option
+/// already or has no room (see [`has_room`]), or if it has none to remove.
+pub fn set(packet: &mut Packet, layout: &Layout, kind: u8, value: Option<&[u8]>) -> bool {
+    let before = all(packet, layout).find(|(found, ..)| *found == kind);
+    let before = before.map(|(_, at, bytes)| (at, bytes.len()));
+    match (before, value) {
+        (Some((at, len)), None) => {
+            void(packet, layout, at, len);
+            true
+        }
+        (None, Some(value)) => {
+            let len = 2 + value.len();
+            let words = len.next_multiple_of(4);
+            if !takes(packet, layout, words) {
+                return false;
+            }
+            let mut bytes = [tcp::NOP; tcp::MOST_OPTIONS];
+            let own = [kind, u8::try_from(len).unwrap_or(u8::MAX)];
+            let places = bytes.iter_mut().skip(words - len);
+            places.zip(own.iter().chain(value)).for_each(|(place, byte)| *place = *byte);
+            insert(packet, layout, bytes.get(..words).unwrap_or_default())
+        }
+        _ => false,
+    }
 }
 
 /// Adds a TCP option with these values ([`push`]), or without values removes it ([`pop`]).
@@ -251,6 +307,44 @@ mod tests {
         let just = segment(Shape::Tcp6, &vec![0; 65_535 - 20 - 12]);
         assert!(has_room(&just));
         assert!([fragment, udp, long].iter().all(|packet| !has_room(packet)));
+    }
+
+    #[test]
+    fn options_of_any_kind_are_added_once_and_removed() {
+        let set = |packet: &mut Packet, kind, value: Option<&[u8]>| {
+            let layout = packet.parse();
+            super::set(packet, &layout, kind, value)
+        };
+        for shape in [Shape::Tcp4, Shape::Tcp6] {
+            for len in [0, 1, 2, 15, 22, 38] {
+                let value: Vec<u8> = (100..100 + len).collect();
+                let plain = segment(shape, b"abc");
+                let mut packet = plain.clone();
+                assert!(!set(&mut packet, 30, None) && packet == plain);
+                assert!(set(&mut packet, 30, Some(&value)));
+                let layout = packet.parse();
+                assert!(verify(&packet, &layout).all_right(), "{len}");
+                assert_eq!(packet.payload(&layout), b"abc");
+                let words = (2 + value.len()).next_multiple_of(4);
+                assert_eq!(packet.data().len(), plain.data().len() + words);
+                let (at, found) = super::value(&packet, &layout, 30).unwrap();
+                assert_eq!(&packet.data()[at..at + found], &value);
+                // The packet has the option now.
+                let before = packet.clone();
+                assert!(!set(&mut packet, 30, Some(&[1])) && packet == before);
+                assert!(set(&mut packet, 30, None));
+                let layout = packet.parse();
+                assert!(verify(&packet, &layout).all_right(), "{len}");
+                assert_eq!(packet.data().len(), plain.data().len() + words);
+                let start = layout.l4() + tcp::LEN;
+                assert!(packet.data()[start..start + words].iter().all(|byte| *byte == tcp::NOP));
+                assert_eq!(packet.payload(&layout), b"abc");
+            }
+            let mut packet = segment(shape, b"abc");
+            assert!(!set(&mut packet, 30, Some(&[0; 39])));
+            let datagram = build_fresh(Link::Ethernet, 0, Shape::Udp4, &[], b"").unwrap();
+            assert!(!set(&mut datagram.clone(), 30, Some(&[])));
+        }
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn place(patterns: &ParamValue, payload: &[u8]) -> Option<Match> {
 }
 
 /// The bytes of a string from its length and its words.
-fn string(len: Word, words: &[Word]) -> Vec<u8> {
+pub(super) fn string(len: Word, words: &[Word]) -> Vec<u8> {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     words.iter().flat_map(|word| word.to_be_bytes()).take(len).collect()
 }

@@ -6,7 +6,7 @@ use super::run::{Role, Run, Write};
 use super::{calls, native, streams};
 use braid_crypto::Key;
 use braid_ir::engine::Fault;
-use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, ValueId, Word};
+use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, Str, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
 use braid_packet::translate::Addresses;
@@ -41,6 +41,7 @@ impl Run<'_> {
             | Op::HasRoom { .. }
             | Op::PushOption { .. }
             | Op::PopOption { .. }
+            | Op::SetOption { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
             | Op::Encapsulate { .. }
@@ -51,11 +52,7 @@ impl Run<'_> {
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, program, op),
-            Op::Native { out } => {
-                let answer = native::call(self, model)?;
-                self.define(*out, answer);
-                Ok(())
-            }
+            Op::Native { out } => native::call(self, model).map(|answer| self.define(*out, answer)),
             Op::Stream { verdict, is_new, seq, ack } => {
                 let answer = streams::call(&mut self.env, &self.role, model)?;
                 self.define_all(&[*verdict, *is_new, *seq, *ack], &answer.words());
@@ -249,11 +246,10 @@ impl Run<'_> {
                 self.writes.push(Write::Replace(place, new));
                 self.define(*ok, done.into());
             }
-            Op::Encapsulate { .. }
-            | Op::Decapsulate { .. }
-            | Op::Translate { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => self.outer_op(op)?,
+            Op::SetOption { ok, kind, value } => {
+                let done = self.set_option(*kind, value.as_ref())?;
+                self.define(*ok, done.into());
+            }
             Op::Count { row } => {
                 let bytes = match &self.role {
                     Role::Stream(subject) => subject.len(),
@@ -264,9 +260,20 @@ impl Run<'_> {
             }
             Op::Mirror { port } => calls::mirror(self, *port)?,
             Op::Create { new, port } => calls::create(self, new, *port)?,
-            _ => {}
+            op => self.outer_op(op)?,
         }
         Ok(())
+    }
+
+    /// Adds a TCP option of any kind, or removes one. Returns whether the packet has changed.
+    fn set_option(&mut self, kind: u8, value: Option<&Str>) -> Result<bool, Fault> {
+        let value = value.map(|(len, words)| {
+            let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
+            calls::string(self.value(*len), &words)
+        });
+        let done = self.packet()?.set_option(kind, value.as_deref());
+        self.writes.push(Write::AnyOption(kind, value));
+        Ok(done)
     }
 
     /// Adds outer headers or removes some, or encrypts or decrypts the payload. Without the key

@@ -119,6 +119,13 @@ impl PacketState {
         done
     }
 
+    /// Adds a TCP option of any kind, or removes one. Returns whether the packet has changed.
+    pub(super) fn set_option(&mut self, kind: u8, value: Option<&[u8]>) -> bool {
+        let done = options::set(&mut self.now, &self.layout, kind, value);
+        self.layout = self.now.parse();
+        done
+    }
+
     /// The fields that rules read. `None` for packets that are not IP.
     pub(super) fn for_rules(&self) -> Option<RulePacket> {
         RulePacket::read(|field| self.get(field))

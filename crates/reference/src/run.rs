@@ -108,6 +108,8 @@ pub(super) enum Write {
     Bytes((Area, Word), usize, Word),
     /// Bytes of the payload: their offset and their number, and the new number and words.
     Replace((Word, Word), (Word, Vec<Word>)),
+    /// A TCP option of any kind that the function added with this value, or removed.
+    AnyOption(u8, Option<Vec<u8>>),
     /// Outer headers that the program added or removed.
     Tunnel(Change),
     /// A payload that the program encrypted or decrypted.

@@ -291,6 +291,10 @@ fn replay(packet: &mut Packet, write: &Write) {
             let layout = packet.parse();
             let _ = replace::replace(packet, &layout, *place, (*new, words));
         }
+        Write::AnyOption(kind, value) => {
+            let layout = packet.parse();
+            options::set(packet, &layout, *kind, value.as_deref());
+        }
         Write::Tunnel(change) => {
             let layout = packet.parse();
             let _ = change.apply(packet, &layout);

@@ -33,7 +33,7 @@ fn kind(op: &Op) -> String {
 }
 
 /// The operations that generated programs must have.
-const NEEDED: [&str; 43] = [
+const NEEDED: [&str; 44] = [
     "Const",
     "Param",
     "ListLen",
@@ -61,6 +61,7 @@ const NEEDED: [&str; 43] = [
     "LoadString",
     "StoreBytes",
     "ReplaceBytes",
+    "SetOption",
     "Encapsulate",
     "Decapsulate",
     "Translate",

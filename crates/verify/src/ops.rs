@@ -121,7 +121,10 @@ impl<'a> Run<'a> {
             | Op::PushVlan { .. }
             | Op::PopVlan
             | Op::Count { .. } => self.packet_op(op),
-            Op::HasRoom { .. } | Op::PushOption { .. } | Op::PopOption { .. } => {
+            Op::HasRoom { .. }
+            | Op::PushOption { .. }
+            | Op::PopOption { .. }
+            | Op::SetOption { .. } => {
                 Err("a function adds or removes TCP options, which this check does not cover"
                     .to_owned())
             }

@@ -319,15 +319,8 @@ impl OnWay<'_> {
             Op::InStrings { param, words, .. } => {
                 format!("string({}) in {}", self.list(words, depth), self.param(node, *param))
             }
-            Op::LoadBytes { .. }
-            | Op::LoadString { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. }
-            | Op::Translate { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => self.bytes_op(op, place, depth),
+            Op::LoadBytes { .. } | Op::LoadString { .. } => self.bytes_op(op, place, depth),
+            op if op.changes_payload() || op.rewraps() => self.bytes_op(op, place, depth),
             Op::Extern { name, args, .. } => format!("{name}({})", self.list(args, depth)),
             Op::StateLen { state, .. } => format!("entries of {}", self.table(node, *state)),
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
@@ -364,6 +357,8 @@ impl OnWay<'_> {
             Op::ReplaceBytes { offset, old, new, .. } => {
                 format!("{} bytes of the payload at {} become {}", say(old), say(offset), say(new))
             }
+            Op::SetOption { kind, value: Some(_), .. } => format!("tcp.option({kind}) fits"),
+            Op::SetOption { kind, value: None, .. } => format!("has tcp.option({kind})"),
             Op::Encapsulate { parts, .. } => format!("{} fit", tunnel::names(parts)),
             Op::Decapsulate { last, .. } => format!("{} can be removed", last.name()),
             Op::Translate { to, .. } => {

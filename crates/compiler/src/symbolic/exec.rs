@@ -60,6 +60,7 @@ fn run(draft: &mut Draft, visit: &mut Visit<'_>, path: &mut Path, op: &Op) -> Re
         | Op::Store { .. }
         | Op::StoreBytes { .. }
         | Op::ReplaceBytes { .. }
+        | Op::SetOption { .. }
         | Op::Encapsulate { .. }
         | Op::Decapsulate { .. }
         | Op::Translate { .. }

@@ -50,6 +50,7 @@ pub(super) fn packet_op(
         Op::ReplaceBytes { ok, .. } | Op::Encrypt { ok, .. } | Op::Decrypt { ok, .. } => {
             replace_bytes(draft, visit, path, *ok, op)?;
         }
+        Op::SetOption { ok, .. } => replace_bytes(draft, visit, path, *ok, op)?,
         op if op.rewraps() => tunnel_op(draft, visit, path, op),
         Op::LoadTag { out, tag } => {
             let value = load_tag(draft, visit, path, *tag);
@@ -134,8 +135,8 @@ fn store_bytes(
     Ok(())
 }
 
-/// Replaces bytes of the payload by others, which may be more or fewer, or encrypts or decrypts the
-/// payload.
+/// Replaces bytes of the payload by others, which may be more or fewer, encrypts or decrypts the
+/// payload, or adds a TCP option of any kind or removes it.
 fn replace_bytes(
     draft: &mut Draft,
     visit: &Visit<'_>,
@@ -144,6 +145,7 @@ fn replace_bytes(
     op: &Op,
 ) -> Result<(), Header> {
     let needs = matches!(op, Op::Encrypt { .. } | Op::Decrypt { .. });
+    let is_option = matches!(op, Op::SetOption { .. });
     let Some(is_udp) = transport(draft, path, (ok, needs))? else { return Ok(()) };
     freshen(draft, path);
     // The new length is only known when the program runs, so the packet is counted with the old
@@ -167,6 +169,10 @@ fn replace_bytes(
     }
     path.state.written.extend([Field::L4Checksum, Field::IpChecksum]);
     path.state.written.extend(LENGTHS);
+    if is_option {
+        path.state.reload([Field::TcpHlen]);
+        path.state.written.insert(Field::TcpHlen);
+    }
     if is_udp {
         doubt_behind_ports(&mut path.state);
     }

@@ -4,7 +4,7 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Haystack, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId,
-    Program, ReasonId, SetRef, StateId, StreamText, Target, Term, Ty, ValueId,
+    Program, ReasonId, SetRef, StateId, Str, StreamText, Target, Term, Ty, ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -58,6 +58,14 @@ fn outer(model: &Model, op: &Op) -> String {
         }
         Op::Decrypt { key: of, offset, .. } => format!("decrypt {offset}, {}", key(of)),
         _ => String::new(),
+    }
+}
+
+/// A TCP option of any kind that is added or removed.
+fn set_option(kind: u8, value: Option<&Str>) -> String {
+    match value {
+        Some((len, words)) => format!("set_option {kind}, {len}, ({})", values(words)),
+        None => format!("set_option {kind}"),
     }
 }
 
@@ -125,6 +133,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::ReplaceBytes { offset, old, new, words, .. } => {
             format!("replace_payload {offset}, {old}, {new}, ({})", values(words))
         }
+        Op::SetOption { kind, value, .. } => set_option(*kind, value.as_ref()),
         Op::Encapsulate { .. }
         | Op::Decapsulate { .. }
         | Op::Translate { .. }

@@ -2,7 +2,7 @@
 
 use super::parse_ops::{Parser, header};
 use super::scan::Result;
-use crate::model::{Area, Haystack, ValueId};
+use crate::model::{Area, Haystack, Str, ValueId};
 use braid_packet::Header;
 
 impl Parser<'_, '_> {
@@ -26,6 +26,22 @@ impl Parser<'_, '_> {
         Ok((option, self.scan.items(")", |scan| scan.id("v").map(ValueId))?))
     }
 
+    /// The value that a TCP option gets, if it is not removed: `, v1, (v2, …)`.
+    pub(super) fn option_value(&mut self) -> Result<Option<Str>> {
+        if !self.scan.eat(",") {
+            return Ok(None);
+        }
+        self.text().map(Some)
+    }
+
+    /// The length and the words of a string: `v1, (v2, …)`.
+    fn text(&mut self) -> Result<Str> {
+        let len = self.value()?;
+        self.scan.expect(",")?;
+        self.scan.expect("(")?;
+        Ok((len, self.values(")")?))
+    }
+
     /// What a search looks at: `, part v1, v2`, `, text v1, (v2, …)`, or nothing for the payload.
     pub(super) fn haystack(&mut self) -> Result<Haystack> {
         if !self.scan.eat(",") {
@@ -37,9 +53,6 @@ impl Parser<'_, '_> {
         if !self.scan.eat_word("text") {
             return self.scan.error("expected `part` or `text`");
         }
-        let len = self.value()?;
-        self.scan.expect(",")?;
-        self.scan.expect("(")?;
-        Ok(Haystack::Text(len, self.values(")")?))
+        self.text().map(|(len, words)| Haystack::Text(len, words))
     }
 }

@@ -431,6 +431,9 @@ impl Parser<'_, '_> {
                 self.scan.expect("(")?;
                 Op::ReplaceBytes { ok: out, offset, old, new, words: self.values(")")? }
             }
+            "set_option" => {
+                Op::SetOption { ok: out, kind: self.scan.number()?, value: self.option_value()? }
+            }
             "encapsulate" | "decapsulate" | "translate" | "encrypt" | "decrypt" => {
                 self.outer(name, out)?
             }

@@ -2,10 +2,20 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{Area, Inner, Op, ValueId, Version};
-use braid_packet::{Header, tunnel};
+use crate::model::{Area, Inner, Op, Str, ValueId, Version};
+use braid_packet::{Header, options, tunnel};
 
 impl OpCheck<'_> {
+    /// Checks a TCP option without a name, and the value that it gets.
+    fn any_option(&self, kind: u8, value: Option<&Str>) -> Checked {
+        if kind < 2 || options::has_name(kind) {
+            return Err(Problem::NamedOption(kind));
+        }
+        let Some((len, words)) = value else { return Ok(()) };
+        self.width(*len, 8)?;
+        self.words(words)
+    }
+
     /// Checks one operation on bytes or outer headers.
     pub(super) fn of_bytes(&self, op: &Op) -> Checked {
         match op {
@@ -38,6 +48,10 @@ impl OpCheck<'_> {
                 [*offset, *old].into_iter().try_for_each(|value| self.width(value, 32))?;
                 self.width(*new, 8)?;
                 self.words(words)
+            }
+            Op::SetOption { ok, kind, value } => {
+                self.width(*ok, 1)?;
+                self.any_option(*kind, value.as_ref())
             }
             Op::Encapsulate { ok, inner, parts, len, words, seal } => {
                 self.width(*ok, 1)?;

@@ -146,6 +146,9 @@ pub enum Problem {
     /// The area can only be read.
     #[error("IPv4 options and extension headers can only be read")]
     ReadOnlyArea,
+    /// A TCP option with a name, or one that cannot have a value, where neither can stand.
+    #[error("a TCP option of the kind {0} cannot stand here")]
+    NamedOption(u8),
     /// A string has no words, or too many.
     #[error("a string has 1 to {max} words, not {0}", max = crate::model::MAX_STRING_WORDS)]
     Words(usize),

@@ -60,20 +60,13 @@ impl OpCheck<'_> {
             | Op::Patterns { .. }
             | Op::LoadBytes { .. }
             | Op::LoadString { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. }
-            | Op::Translate { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. }
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => true,
             Op::Extern { name, .. } => {
                 braid_externs::lookup(name).is_some_and(|found| found.signature.reads_payload())
             }
-            _ => false,
+            op => op.changes_payload() || op.rewraps(),
         };
         let of_expiry = matches!(op, Op::Expiring { .. } | Op::ExpiringKey { .. });
         if let Op::Native { .. } = op
@@ -467,6 +460,7 @@ impl OpCheck<'_> {
             | Op::LoadString { .. }
             | Op::StoreBytes { .. }
             | Op::ReplaceBytes { .. }
+            | Op::SetOption { .. }
             | Op::Encapsulate { .. }
             | Op::Decapsulate { .. }
             | Op::Translate { .. }

@@ -452,7 +452,8 @@ impl Maker {
                 let area = self.pick(&[Area::Payload, Area::TcpOption(5)]);
                 Op::StoreBytes { ok: self.out(), area, offset: a, a }
             }
-            14 => Op::PopOption { option: self.option() },
+            14 if self.coin() => Op::PopOption { option: self.option() },
+            14 => Op::SetOption { ok: self.out(), kind: 5, value: Some((a, vec![a])) },
             8 => Op::Count { row: self.row_id() },
             9 => Op::Mirror { port: self.dest() },
             10 => {

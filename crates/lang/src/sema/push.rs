@@ -1,13 +1,13 @@
 //! Lowers headers that a packet gets or loses: VLAN tags and TCP options here, outer headers in
 //! `tunnel`, headers of the program in `headers`.
 
-use braid_ir::model::{Op, ValueId};
+use braid_ir::model::{Op, Str, ValueId};
 use braid_packet::{Header, options};
 
 use super::lower::Lower;
-use super::types::{BOOL, uint};
-use super::{headers, needs, say, tunnel};
-use crate::ast::{Path, Push, Span, Stmt, joined};
+use super::types::{self, BOOL, uint};
+use super::{bytes, headers, needs, say, tunnel};
+use crate::ast::{Expr, ExprKind, Path, Push, Span, Stmt, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// Lowers `push HEADER(…), … [else STMT];`.
@@ -23,6 +23,9 @@ pub fn push<'a>(
     }
     if let Some(header) = lower.module.header(&joined(&push.header)) {
         return headers::push(lower, header, push, otherwise);
+    }
+    if joined(&push.header) == ANY_OPTION {
+        return push_any(lower, push, otherwise);
     }
     if joined(&push.header) != "vlan" {
         return push_option(lower, push, otherwise);
@@ -71,6 +74,79 @@ fn push_option<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stm
     Some(())
 }
 
+/// The name of TCP options of any kind.
+const ANY_OPTION: &str = "tcp.option";
+
+/// The most bytes of the value of a TCP option.
+const MOST_VALUE: usize = 38;
+
+/// Lowers `push tcp.option(KIND, STRING) else STMT;`.
+fn push_any<'a>(lower: &mut Lower<'a>, push: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+    let ([kind, value], []) = (push.args.as_slice(), push.fields.as_slice()) else {
+        return wrong_values(lower, push, "the kind and the value");
+    };
+    let kind = any_kind(lower, kind, push.span);
+    if let ExprKind::Str(text) = &value.kind
+        && text.len() > MOST_VALUE
+    {
+        let message = format!("the value of a TCP option has at most {MOST_VALUE} bytes");
+        let label = format!("has {}", text.len());
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, value.span, label));
+    }
+    let value = bytes::value(lower, value, MOST_VALUE.div_ceil(types::WORD));
+    let (kind, value) = (kind?, value?);
+    let Some(otherwise) = otherwise else {
+        let message = "the packet may have this option, or no room for it";
+        let label = "and then nothing changes";
+        let wrong = Diagnostic::new(codes::NEEDS_ELSE, message, push.span, label);
+        return lower.fail(wrong.help("write `push tcp.option(…) else drop;`"));
+    };
+    let ok = set_option(lower, kind, value.split_first().map(|(len, rest)| (*len, rest.to_vec())));
+    lower.or_else(ok, otherwise);
+    Some(())
+}
+
+/// Lowers `pop tcp.option(KIND) [else STMT];`.
+fn pop_any<'a>(lower: &mut Lower<'a>, pop: &Push, otherwise: Option<&'a Stmt>) -> Option<()> {
+    let ([kind], []) = (pop.args.as_slice(), pop.fields.as_slice()) else {
+        return wrong_values_of(lower, "pop", pop, "the kind");
+    };
+    let kind = any_kind(lower, kind, pop.span)?;
+    let ok = set_option(lower, kind, None);
+    if let Some(otherwise) = otherwise {
+        lower.or_else(ok, otherwise);
+    }
+    Some(())
+}
+
+fn set_option(lower: &mut Lower<'_>, kind: u8, value: Option<Str>) -> ValueId {
+    let ok = lower.b.emit(BOOL, |ok| Op::SetOption { ok, kind, value });
+    lower.b.facts.stored_option();
+    ok
+}
+
+/// The kind of a TCP option without a name. The packet must have TCP.
+fn any_kind(lower: &mut Lower<'_>, kind: &Expr, span: Span) -> Option<u8> {
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    needs::header(lower, Header::Tcp, false, span, "a TCP option")?;
+    let number = u8::try_from(lower.eval().number(kind, uint(8))?).ok()?;
+    if number < 2 {
+        let message = "options of the kinds 0 and 1 have no value";
+        let label = "expected 2 to 255";
+        return lower.fail(Diagnostic::new(codes::BAD_OPERANDS, message, kind.span, label));
+    }
+    if options::has_name(number) {
+        let message = "options of this kind have a name";
+        let wrong = Diagnostic::new(codes::BAD_OPERANDS, message, kind.span, "");
+        let names = options::NAMED.iter().map(|option| format!("`{}`", option.name()));
+        let names: Vec<String> = names.collect();
+        return lower.fail(wrong.help(format!("the names are {}", names.join(", "))));
+    }
+    Some(number)
+}
+
 /// Lowers `pop HEADER, … [else STMT];`.
 pub fn pop<'a>(
     lower: &mut Lower<'a>,
@@ -82,6 +158,9 @@ pub fn pop<'a>(
     let header = &pop.header;
     if tunnel::begins(header) {
         return tunnel::pop(lower, pops, otherwise, span);
+    }
+    if joined(header) == ANY_OPTION {
+        return pop_any(lower, pop, otherwise);
     }
     tunnel::no_values(lower, pop)?;
     let name = joined(header);
@@ -126,11 +205,15 @@ pub fn option(lower: &mut Lower<'_>, push: &Push) -> Option<(Header, Vec<ValueId
 }
 
 fn wrong_values<T>(lower: &mut Lower<'_>, push: &Push, wanted: &str) -> Option<T> {
+    wrong_values_of(lower, "push", push, wanted)
+}
+
+fn wrong_values_of<T>(lower: &mut Lower<'_>, word: &str, push: &Push, wanted: &str) -> Option<T> {
     let found = match push.fields.is_empty() {
         true => say::count(push.args.len(), "value"),
         false => "values with names".to_owned(),
     };
-    let message = format!("`push {}` takes {wanted}, found {found}", joined(&push.header));
+    let message = format!("`{word} {}` takes {wanted}, found {found}", joined(&push.header));
     lower.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, push.span, ""))
 }
 

@@ -390,7 +390,7 @@ fn summed(rows: &str, header: &str) -> Vec<u8> {
 fn sum_of(bytes: &[u8]) -> u64 {
     let word = |two: &[u8]| u64::from(two[0]) << 8 | u64::from(*two.get(1).unwrap_or(&0));
     let sum: u64 = bytes.chunks(2).map(word).sum();
-    if sum % 0xffff == 0 { 0xffff } else { sum % 0xffff }
+    if sum.is_multiple_of(0xffff) { 0xffff } else { sum % 0xffff }
 }
 
 #[test]

@@ -130,6 +130,31 @@ nf kinds() {
     else => output;
   }
 }
+nf any_option() {
+  state sizes: u16 per (u8) = 0, capacity 4, full evict_oldest;
+  match {
+    has tcp and tcp.sport == 7 => {
+      pop tcp.option(5) else { tcp.window = 3; output; }
+      if has ip and ip.len > 60 { ip.tos = u8(tcp.hlen); }
+      output;
+    }
+    has tcp and has ip => {
+      let text = bytes<16> at payload for pkt.payload_len else output;
+      push tcp.option(253, text) else { pop tcp.option(253); output back; }
+      sizes[tcp.hlen] += u16(pkt.len & 0xff);
+      if sizes[tcp.hlen] > 200 { drop "much"; }
+      if u8 at tcp.option(253) == 0x47 { push tcp.sack_ok else output; }
+      output;
+    }
+    has tcp => {
+      push tcp.option(30, "0123456789abcdef0123456789abcdef01") else drop "no room";
+      pop tcp.option(8 + 22) else output back;
+      l4.dport = u16(pkt.len);
+      output;
+    }
+    else => output;
+  }
+}
 nf ip_options() {
   match {
     "\u{0}\u{0}" at ip.option(ROUTER_ALERT) => drop "router alert";
@@ -168,7 +193,8 @@ nf rewrite() {
 }
 "#;
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
+    "any_option",
     "clamp",
     "strip",
     "counted",

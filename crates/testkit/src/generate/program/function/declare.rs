@@ -118,7 +118,7 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
     let file = format!("patterns{function}_{}.txt", draft.files.len());
     draft.files.insert(file.clone(), files::patterns(rng));
     let name = add(draft, ParamKind::Patterns, "patterns", format!("patterns({file:?})"), false);
-    if let Some(used) = search(&mut Rng::new(rng.clone().bits() ^ 0x0073_6561_7263_68), &name) {
+    if let Some(used) = search(&mut Rng::new(rng.clone().bits() ^ 0x7365_6172_6368), &name) {
         draft.uses.push(used);
     }
     if rng.one_in(3) {

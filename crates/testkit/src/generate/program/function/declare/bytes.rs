@@ -106,8 +106,18 @@ fn inside(rng: &mut Rng) -> Use {
     used
 }
 
-/// Reads an option of IPv4, or an extension header of IPv6.
+/// Reads an option of IPv4 or an extension header of IPv6, or adds a TCP option of any kind and
+/// removes it.
 fn option(rng: &mut Rng) -> Use {
+    let mut own = Rng::new(rng.clone().bits() ^ 0x6f70_7469_6f6e);
+    if own.one_in(3) {
+        let mut used = test(String::new(), &[Header::Tcp]);
+        let push = "push tcp.option(30, \"text\") else drop \"no room\";";
+        let pop = "pop tcp.option(30) else { tcp.window = 30; }";
+        let lines = *own.pick(&[[push, "tcp.urgent = 30;"], [push, pop], [pop, push]]);
+        used.lines.extend(lines.map(str::to_owned));
+        return used;
+    }
     let (area, header) = *rng.pick(&[
         ("ip.option(7)", Header::Ip4),
         ("ip.option(148)", Header::Ip4),
