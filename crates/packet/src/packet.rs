@@ -283,7 +283,7 @@ impl Packet {
 }
 
 /// The places of a packet's checksums, also of ones behind headers that the capture has cut.
-fn checksums(layout: &Layout) -> impl Iterator<Item = Place> {
+pub(crate) fn checksums(layout: &Layout) -> impl Iterator<Item = Place> {
     let own = layout.has(Header::Ip4).then(|| layout.ip() + ipv4::CHECKSUM);
     let quoted = layout.quoted();
     let inner =
