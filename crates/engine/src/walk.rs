@@ -5,6 +5,7 @@
     reason = "this engine and its chain number the programs, blocks and functions"
 )]
 
+use crate::branches;
 use crate::deliver::deliver;
 use crate::exec::Exec;
 use crate::executor::Executor;
@@ -222,9 +223,9 @@ impl Executor {
                 }
                 self.run_plain(node, packet, None, walk)
             }
-            Some(branches) => {
-                let branches = branches.to_vec();
-                self.run_branches(&branches, packet, walk)
+            Some(all) => {
+                let all = all.to_vec();
+                branches::run(self, &all, packet, walk)
             }
         };
         let looks = walk.rests || self.records_nothing(point.node, walk.worker);

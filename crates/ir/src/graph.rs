@@ -3,7 +3,7 @@
 mod groups;
 
 use crate::chain::{Chain, Sink, Source};
-use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
+use crate::model::{Dest, LEFT, Model, PortId, RIGHT, Term};
 use braid_packet::Header;
 use groups::{Group, groups};
 
@@ -193,9 +193,5 @@ pub fn sends_to(model: &Model) -> impl Iterator<Item = Dest> {
 /// Whether a model has a drop terminator.
 #[must_use]
 pub fn may_drop(model: &Model) -> bool {
-    has_term(&model.packet, |term| matches!(term, Term::Drop { .. }))
-}
-
-fn has_term(program: &Program, wanted: impl Fn(&Term) -> bool) -> bool {
-    program.blocks.iter().any(|block| wanted(&block.term))
+    model.packet.blocks.iter().any(|block| matches!(block.term, Term::Drop { .. }))
 }

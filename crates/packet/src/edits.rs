@@ -190,14 +190,6 @@ impl Edit {
     }
 }
 
-impl Packet {
-    /// Takes the bytes of another packet, with their link type and length on the wire.
-    pub fn become_like(&mut self, other: &Packet) {
-        self.take_bytes(other.data());
-        (self.link, self.wire_len) = (other.link, other.wire_len);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +285,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(500)))]
+
         #[test]
         fn edits_lead_to_the_other_version(
             shape in 0..4_usize,

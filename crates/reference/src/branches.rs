@@ -3,7 +3,6 @@
 use super::engine::{Reference, Walk};
 use super::merge::{merge, native_writes};
 use super::run::{Emission, Outcome, Write};
-use super::walk::fits;
 use crate::trace::Verdict;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT};
 use braid_ir::graph::{is_onward, may_drop};
@@ -26,81 +25,79 @@ struct Ran {
     ended_between: bool,
 }
 
-impl Reference {
-    /// Runs branches on the same packet, winners first, and merges their writes. A function between
-    /// those that `Priority` relates that ends the packet or leads it elsewhere gives the verdict.
-    /// Otherwise it is that of the first branch whose first function may drop packets or had a
-    /// fault, and without such a branch, that of the last one.
-    pub(super) fn run_branches(
-        &mut self,
-        branches: &[Vec<u16>],
-        packet: Packet,
-        walk: &mut Walk<'_>,
-    ) {
-        let visits = branches.iter().map(Vec::len).sum();
-        if !fits(walk.hops, visits) {
-            return self.lose(LOST_HOP_LIMIT, walk);
-        }
-        walk.hops += u32::try_from(visits).unwrap_or(HOP_LIMIT);
-        let mut all: Vec<Ran> = Vec::with_capacity(branches.len());
-        for branch in branches {
-            let decided = all.iter().find(|ran| ran.decides);
-            let passes = decided.is_some_and(|ran| matches!(ran.verdict, Verdict::Output { .. }));
-            all.push(self.run_branch(branch, packet.clone(), passes, walk));
-        }
-        let mut merged = packet.clone();
-        merge(&mut merged, &all.iter().map(|ran| &*ran.writes).collect::<Vec<_>>());
-        let stands = all.iter().position(|ran| ran.ended_between);
-        let stands = stands.or_else(|| all.iter().position(|ran| ran.decides));
-        let stands = stands.unwrap_or(all.len() - 1);
-        walk.observer.stands(all[stands].node);
-        let mut verdict = None;
-        for (place, ran) in all.into_iter().enumerate() {
-            self.account_emissions(ran.node, ran.emissions, &packet, walk);
-            if place == stands {
-                verdict = Some((ran.node, ran.verdict));
-            }
-        }
-        if let Some((node, verdict)) = verdict {
-            self.settle(node, verdict, merged, walk);
+/// Runs branches on the same packet, winners first, and merges their writes. A function behind the
+/// first one of its branch gives the verdict if it ends the packet or leads it elsewhere. Otherwise
+/// the verdict is that of the first branch whose first function may drop packets or had a fault,
+/// and without such a branch, that of the last one.
+pub(super) fn run(
+    engine: &mut Reference,
+    branches: &[Vec<u16>],
+    packet: Packet,
+    walk: &mut Walk<'_>,
+) {
+    let visits = branches.iter().map(Vec::len).sum();
+    if !walk.fits(visits) {
+        return engine.lose(LOST_HOP_LIMIT, walk);
+    }
+    walk.hops += u32::try_from(visits).unwrap_or(HOP_LIMIT);
+    let mut all: Vec<Ran> = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let decided = all.iter().find(|ran| ran.decides);
+        let passes = decided.is_some_and(|ran| matches!(ran.verdict, Verdict::Output { .. }));
+        all.push(run_branch(engine, branch, packet.clone(), passes, walk));
+    }
+    let mut merged = packet.clone();
+    merge(&mut merged, &all.iter().map(|ran| &*ran.writes).collect::<Vec<_>>());
+    let stands = all.iter().position(|ran| ran.ended_between);
+    let stands = stands.or_else(|| all.iter().position(|ran| ran.decides));
+    let stands = stands.unwrap_or(all.len() - 1);
+    walk.observer.stands(all[stands].node);
+    let mut verdict = None;
+    for (place, ran) in all.into_iter().enumerate() {
+        engine.account_emissions(ran.node, ran.emissions, &packet, walk);
+        if place == stands {
+            verdict = Some((ran.node, ran.verdict));
         }
     }
+    if let Some((node, verdict)) = verdict {
+        engine.settle(node, verdict, merged, walk);
+    }
+}
 
-    /// Runs the functions of a branch one after the other. If a winner has decided that the packet
-    /// goes on, the verdict of the first function does not count: the others get the packet, too.
-    fn run_branch(
-        &mut self,
-        branch: &[u16],
-        mut packet: Packet,
-        passes: bool,
-        walk: &mut Walk<'_>,
-    ) -> Ran {
-        let mut writes = Vec::new();
-        let mut decides = false;
-        for (place, node) in branch.iter().enumerate() {
-            self.count_entry(*node, &packet);
-            walk.observer.visit(*node, &packet);
-            let Outcome { packet: after, emissions, writes: logged, verdict } =
-                self.run_on_packet(*node, packet.clone(), walk);
-            let model = &self.nodes[usize::from(*node)].model;
-            if place == 0 {
-                decides = may_drop(model) || matches!(verdict, Verdict::Fault(_));
-            }
-            match model.native {
-                Some(_) => writes.extend(native_writes(&packet, &after)),
-                None => writes.extend(logged),
-            }
-            let is_onward = matches!(&verdict, Verdict::Output { ports, .. }
-                if is_onward(ports, packet.backward));
-            packet = after;
-            let goes_on = is_onward || place == 0 && passes;
-            if place + 1 == branch.len() || !goes_on {
-                let ended_between = place > 0 && !is_onward;
-                return Ran { writes, node: *node, emissions, verdict, decides, ended_between };
-            }
-            self.account_emissions(*node, emissions, &packet, walk);
-            walk.observer.output(*node, &packet);
+/// Runs the functions of a branch one after the other. If a winner has decided that the packet
+/// goes on, the verdict of the first function does not count: the others get the packet, too.
+fn run_branch(
+    engine: &mut Reference,
+    branch: &[u16],
+    mut packet: Packet,
+    passes: bool,
+    walk: &mut Walk<'_>,
+) -> Ran {
+    let mut writes = Vec::new();
+    let mut decides = false;
+    for (place, node) in branch.iter().enumerate() {
+        engine.count_entry(*node, &packet);
+        walk.observer.visit(*node, &packet);
+        let Outcome { packet: after, emissions, writes: logged, verdict } =
+            engine.run_on_packet(*node, packet.clone(), walk);
+        let model = &engine.nodes[usize::from(*node)].model;
+        if place == 0 {
+            decides = may_drop(model) || matches!(verdict, Verdict::Fault(_));
         }
-        unreachable!("a branch has a function")
+        match model.native {
+            Some(_) => writes.extend(native_writes(&packet, &after)),
+            None => writes.extend(logged),
+        }
+        let is_onward = matches!(&verdict, Verdict::Output { ports, .. }
+                if is_onward(ports, packet.backward));
+        packet = after;
+        let goes_on = is_onward || place == 0 && passes;
+        if place + 1 == branch.len() || !goes_on {
+            let ended_between = place > 0 && !is_onward;
+            return Ran { writes, node: *node, emissions, verdict, decides, ended_between };
+        }
+        engine.account_emissions(*node, emissions, &packet, walk);
+        walk.observer.output(*node, &packet);
     }
+    unreachable!("a branch has a function")
 }

@@ -1,6 +1,7 @@
 //! A packet's walk from function to function along the links. Each walk runs to its end before the
 //! next begins.
 
+use super::branches;
 use super::engine::{Reference, Walk};
 use super::instance::count;
 use super::others::Others;
@@ -8,7 +9,7 @@ use super::run::{Emission, Env, Origin, Outcome, on_packet};
 use super::schedule::Held;
 use crate::trace::Verdict;
 use braid_ir::chain::Sink;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, malformed_loss};
+use braid_ir::engine::{LOST_HOP_LIMIT, LOST_UNLINKED, malformed_loss};
 use braid_ir::model::{Dest, RIGHT, RowId};
 use braid_packet::Packet;
 
@@ -38,9 +39,9 @@ impl Reference {
     /// Lets a packet enter a function, or several functions side by side.
     fn visit(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
         match self.graph.branches(node, packet.backward).map(<[_]>::to_vec) {
-            Some(branches) => self.run_branches(&branches, packet, walk),
+            Some(all) => branches::run(self, &all, packet, walk),
             None => {
-                if fits(walk.hops, 1) {
+                if walk.fits(1) {
                     self.count_entry(node, &packet);
                 }
                 self.run_alone(node, packet, walk);
@@ -57,7 +58,7 @@ impl Reference {
 
     /// Runs one function on a packet.
     pub(super) fn run_alone(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
-        if !fits(walk.hops, 1) {
+        if !walk.fits(1) {
             return self.lose(LOST_HOP_LIMIT, walk);
         }
         walk.hops += 1;
@@ -168,11 +169,6 @@ impl Reference {
     fn count_drop(&mut self, node: u16, row: RowId, reason: String) {
         *self.counters.drops.entry((node, row.0, reason)).or_default() += 1;
     }
-}
-
-/// Whether this number of further visits stays within the limit.
-pub(super) fn fits(hops: u32, visits: usize) -> bool {
-    u32::try_from(visits).is_ok_and(|visits| hops.saturating_add(visits) <= HOP_LIMIT)
 }
 
 /// The row `fault`: the last one.

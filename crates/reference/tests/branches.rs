@@ -167,9 +167,9 @@ fn drop_behind_a_winner_that_drops_nothing_counts() {
 
 #[test]
 fn function_between_leads_elsewhere() {
-    let aside = on_port(2, "ports left, right, side", "output port side at row1");
+    let turns = on_port(2, "ports left, right, side", "output port side at row1");
     for winner in [0, 2] {
-        let mut chain = row(vec![writes("ip.ttl", 7), aside.clone(), drops(2)], winner);
+        let mut chain = row(vec![writes("ip.ttl", 7), turns.clone(), drops(2)], winner);
         // Packets of the port leave by `lan`, so that they can be told apart.
         chain.links.push((Source::Port(1, PortId(2)), Sink::Interface(LAN)));
         let mut bench = Bench::new(chain);

@@ -152,8 +152,8 @@ struct Row {
     nodes: Vec<u16>,
     profiles: Vec<Profile>,
     functions: Vec<Function>,
-    /// The places of functions between those that `Priority` relates. Each follows the function in
-    /// front of it on the same branch.
+    /// The places of functions that are between related ones under `Priority`. Each follows the
+    /// function in front of it on the same branch.
     following: Vec<usize>,
     exit: Option<u16>,
 }
@@ -222,8 +222,8 @@ impl Walk<'_> {
         row
     }
 
-    /// The functions that a packet visits when it reaches one of them, in path order: all of a group
-    /// under `Priority`.
+    /// The functions that a packet visits when it reaches one of them, in path order: all of a
+    /// group under `Priority`.
     fn members(&self, node: u16, backward: bool) -> Vec<u16> {
         if self.graph.branches(node, backward).is_none() {
             return vec![node];

@@ -233,8 +233,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Joins functions that `Priority` relates, and those between them, into one unit. Branches with
-    /// lower priority come first.
+    /// Joins functions that `Priority` relates, and those between them, into one unit. Branches
+    /// with lower priority come first.
     fn join(&mut self) -> Result<(), Problem> {
         let priorities: Vec<(usize, usize, usize)> = self
             .rules

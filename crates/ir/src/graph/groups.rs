@@ -1,7 +1,6 @@
-//! Groups of functions that see a packet side by side: those that `Priority` relates, and the
+//! Groups of functions that see a packet side by side: functions that `Priority` relates, and the
 //! functions between them on the path.
 
-use super::has_term;
 use crate::chain::{Chain, Sink};
 use crate::model::{LEFT, RIGHT, Term};
 
@@ -135,6 +134,6 @@ fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
 }
 
 fn holds(chain: &Chain, node: u16) -> bool {
-    let node = chain.nodes.get(usize::from(node));
-    node.is_some_and(|node| has_term(&node.model.packet, |term| matches!(term, Term::Hold { .. })))
+    let blocks = chain.nodes.get(usize::from(node)).map(|node| &node.model.packet.blocks);
+    blocks.into_iter().flatten().any(|block| matches!(block.term, Term::Hold { .. }))
 }

@@ -2,7 +2,7 @@
 //! a rule and the links. Without rules, the order of the paths decides.
 
 mod branches;
-mod order;
+pub(super) mod order;
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,6 @@ struct Rule {
     rule: ir::PolicyRule,
     span: Span,
 }
-
-pub(super) use order::order;
 
 impl Rule {
     /// The functions that the rule names.

@@ -175,7 +175,7 @@ impl Policy<'_, '_> {
             ))
     }
 
-    /// The message for two groups of which one is in part between the functions of the other.
+    /// The message for two groups whose functions are in part between each other's.
     fn overlap(&self, [one, other]: [Rule; 2], node: u16) -> Diagnostic {
         let texts = [one, other].map(|rule| self.text(rule.rule));
         let message = format!("{} overlap on the path at `{}`", join(&texts), self.name(node));

@@ -77,8 +77,8 @@ impl Policy<'_, '_> {
         self.rules.iter().filter_map(edge).filter(|(a, b, _)| a != b).collect()
     }
 
-    /// For each function, the group of functions with which it must stay together: those that run in
-    /// parallel, and those that orders put between them.
+    /// For each function, the group of functions with which it must stay together: functions that
+    /// run in parallel, and others that orders put between them.
     fn clusters(&self) -> Result<Vec<usize>, Diagnostic> {
         let parallel = self.parallel_groups();
         let are_related = |group: usize| parallel.iter().filter(|of| **of == group).count() > 1;

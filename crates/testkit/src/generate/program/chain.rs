@@ -32,25 +32,7 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
         text.line(&format!("n{number} = {}({});", function.name, given.join(", ")));
     }
     path(rng, &mut text, functions, options);
-    let (mut logs, mut entered) = (0, Vec::new());
-    for (number, function) in functions.iter().enumerate() {
-        for port in &function.ports {
-            // The link leads to a later function past others, or out at the side. An entry between
-            // the first two functions would keep them from running in parallel.
-            let later = (number + 1).max(2);
-            let skip = later < functions.len() && rng.one_in(2);
-            let side =
-                functions.get(later).filter(|to| to.has_sides).and_then(|to| to.ports.first());
-            let to = match side {
-                _ if !skip => "log".to_owned(),
-                Some(side) => format!("n{later}.{side}"),
-                None => format!("n{later}"),
-            };
-            logs += usize::from(!skip);
-            entered.extend(skip.then_some(later));
-            text.line(&format!("link n{number}.{port} -> {to};"));
-        }
-    }
+    let (logs, mut entered) = links(rng, &mut text, functions);
     // An entry between the first two functions would keep them from running in parallel.
     let entry = functions.iter().enumerate().find_map(|(number, to)| {
         let side = to.ports.first().filter(|_| to.has_sides && number != 1)?;
@@ -82,6 +64,31 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
     }
     text.line("}");
     text.finish()
+}
+
+/// Links the ports of functions. Returns how many links lead to the interface `log`, and the
+/// functions to which others lead.
+fn links(rng: &mut Rng, text: &mut Text, functions: &[Function]) -> (usize, Vec<usize>) {
+    let (mut logs, mut entered) = (0, Vec::new());
+    for (number, function) in functions.iter().enumerate() {
+        for port in &function.ports {
+            // The link leads to a later function past others, or out at the side. An entry between
+            // the first two functions would keep them from running in parallel.
+            let later = (number + 1).max(2);
+            let skip = later < functions.len() && rng.one_in(2);
+            let side =
+                functions.get(later).filter(|to| to.has_sides).and_then(|to| to.ports.first());
+            let to = match side {
+                _ if !skip => "log".to_owned(),
+                Some(side) => format!("n{later}.{side}"),
+                None => format!("n{later}"),
+            };
+            logs += usize::from(!skip);
+            entered.extend(skip.then_some(later));
+            text.line(&format!("link n{number}.{port} -> {to};"));
+        }
+    }
+    (logs, entered)
 }
 
 /// Relates two functions that are not neighbours by `Priority`, in some chains. No packets may

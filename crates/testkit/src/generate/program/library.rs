@@ -172,7 +172,8 @@ fn policy(rng: &mut Rng, stops: &[String], holding: &[String]) -> String {
 }
 
 /// Generates functions of a chain. The count comes first in the pair. With `beside`, some of them
-/// are small functions that stand between others. Also returns those that may hold packets.
+/// are small functions that stand between others. Also returns the names of functions that may hold
+/// packets.
 fn nodes(
     rng: &mut Rng,
     program: &mut Program,
