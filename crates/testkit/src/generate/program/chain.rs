@@ -101,7 +101,7 @@ fn distant(rng: &mut Rng, functions: &[Function], entered: &[usize]) -> Option<S
     let all = 0..functions.len();
     let pairs = all.clone().flat_map(|first| all.clone().skip(first + 2).map(move |l| (first, l)));
     let pairs: Vec<(usize, usize)> = pairs.filter(fits).collect();
-    if pairs.is_empty() || !rng.one_in(3) {
+    if pairs.is_empty() || !rng.one_in(2) {
         return None;
     }
     let (first, last) = *rng.pick(&pairs);

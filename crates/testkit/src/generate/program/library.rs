@@ -137,7 +137,10 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     } else if rng.one_in(6) {
         translate(rng, &mut program, &mut nodes, &mut stops);
     }
-    let policy = policy(&mut Rng::new(rng.clone().bits() ^ 0x7072_696f), &stops, &holding);
+    let rarely = if matches!(kind, Kind::Natives) { 2 } else { 4 };
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7072_696f);
+    let policy =
+        if own.one_in(rarely) { policy(&mut own, &stops, &holding) } else { String::new() };
     let _ = write!(
         program.source,
         "chain library {{\n\
@@ -150,10 +153,10 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     program
 }
 
-/// Relates two or three functions of a path by `Priority`, sometimes with others between them.
+/// Relates two or three functions of a path by `Priority`, often with others between them.
 /// None of them may hold packets.
 fn policy(rng: &mut Rng, stops: &[String], holding: &[String]) -> String {
-    if stops.len() < 2 || !rng.one_in(5) {
+    if stops.len() < 2 {
         return String::new();
     }
     let first = rng.below(stops.len() - 1);
