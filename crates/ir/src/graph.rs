@@ -83,8 +83,8 @@ impl Graph {
     #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn branches(&self, node: u16, backward: bool) -> Option<&[Vec<u16>]> {
         let branches = self.groups[self.group_of[usize::from(node)]].branches(backward);
-        let begins = branches.iter().any(|branch| branch.first() == Some(&node));
-        (branches.len() > 1 && begins).then_some(branches)
+        let begins = || branches.iter().any(|branch| branch.first() == Some(&node));
+        (branches.len() > 1 && begins()).then_some(branches)
     }
 
     /// The function behind a function in its branch, for packets of a direction.

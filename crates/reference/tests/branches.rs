@@ -80,7 +80,9 @@ fn drops(port: u16) -> Arc<Model> {
 }
 
 /// What functions said, each with its number.
-fn said(bench: &Bench) -> Vec<(u16, u128)> {
+type Said = Vec<(u16, u128)>;
+
+fn said(bench: &Bench) -> Said {
     let value = |event: &braid_ir::engine::Event| match event.fields[0].1 {
         EventValue::Scalar(_, value) => (event.node, value),
         ref other => panic!("{other:?}"),
@@ -89,7 +91,7 @@ fn said(bench: &Bench) -> Vec<(u16, u128)> {
 }
 
 /// What functions said, and the ports and TTLs of the packets that left.
-fn run(chain: Chain, ingress: u16, port: u16) -> (Vec<(u16, u128)>, Vec<(u128, u128)>) {
+fn run(chain: Chain, ingress: u16, port: u16) -> (Said, Vec<(u128, u128)>) {
     let mut bench = Bench::new(chain);
     bench.send(ingress, from_port(1, port));
     let left = bench.got.packets.iter().map(|(interface, packet)| {

@@ -2,7 +2,7 @@
 //! functions between them on the path.
 
 use crate::chain::{Chain, Sink};
-use crate::model::{LEFT, RIGHT, Term};
+use crate::model::{LEFT, Model, RIGHT, Term};
 
 /// Functions that `Priority` relates and those between them, or one function.
 #[derive(Clone)]
@@ -28,9 +28,10 @@ pub(super) fn groups(chain: &Chain, ports: &Ports) -> Result<Vec<Group>, String>
             if groups.iter().any(is_in) {
                 return Err("two groups of functions under Priority overlap on a path".to_owned());
             }
-            if let Some(node) = group.functions.iter().find(|node| holds(chain, **node)) {
-                let name = &chain.nodes[usize::from(*node)].name;
-                return Err(format!("{name} holds packets, so it cannot be under Priority"));
+            let mut nodes =
+                group.functions.iter().filter_map(|node| chain.nodes.get(usize::from(*node)));
+            if let Some(node) = nodes.find(|node| holds(&node.model)) {
+                return Err(format!("{} holds packets, so it cannot be under Priority", node.name));
             }
             groups.push(group);
         }
@@ -133,7 +134,6 @@ fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
     Ok(sorted)
 }
 
-fn holds(chain: &Chain, node: u16) -> bool {
-    let blocks = chain.nodes.get(usize::from(node)).map(|node| &node.model.packet.blocks);
-    blocks.into_iter().flatten().any(|block| matches!(block.term, Term::Hold { .. }))
+fn holds(model: &Model) -> bool {
+    model.packet.blocks.iter().any(|block| matches!(block.term, Term::Hold { .. }))
 }

@@ -62,13 +62,18 @@ impl Policy<'_, '_> {
     /// Reports what may not be on the path of a group.
     fn inside(&self, path: &[u16], diags: &mut Diagnostics) {
         let place = |node: u16| path.iter().position(|at| *at == node);
+        let is_related = |node: &u16| {
+            let is_named = |rule: &Rule| rule.ends().contains(&usize::from(*node));
+            let is_priority = |rule: &&Rule| matches!(rule.rule, ir::PolicyRule::Priority(..));
+            self.rules.iter().filter(is_priority).any(is_named)
+        };
+        let is_apart = !path.iter().all(is_related);
         let mut reported = Vec::new();
         for rule in self.rules {
             let ir::PolicyRule::Priority(a, b) = rule.rule else { continue };
             let (Some(x), Some(y)) = (place(a), place(b)) else { continue };
             for at in x.min(y)..x.max(y) {
                 let link = (path[at], path[at + 1]);
-                let is_apart = path.len() > 2 || x.abs_diff(y) > 1;
                 if !reported.contains(&link) {
                     self.joint(*rule, link, is_apart, diags);
                     reported.push(link);
