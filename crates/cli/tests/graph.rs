@@ -81,6 +81,30 @@ fn priority_is_parallel_in_both_directions() {
 }
 
 #[test]
+fn functions_between_those_of_a_priority_are_on_the_branch_in_front() {
+    let instances = "fw = stateless_firewall(allow: rules(\"r\")); mon = monitor();
+        ids = ids(signatures: patterns(\"p\"), scope: rules(\"r\"));";
+    for rest in [
+        "path lan <-> fw <-> mon <-> ids <-> wan; policy { Priority(fw > ids); }",
+        "policy { Priority(fw > ids); Order(fw, before, mon); Order(mon, before, ids); }",
+    ] {
+        let folder = chain(instances, rest);
+        folder
+            .braid(&["graph", "c.braid"])
+            .code(0)
+            .says("forward\n  chain   fw -> mon -> ids\n  graph   (ids | fw -> mon)\n")
+            .says("backward\n  chain   ids -> mon -> fw\n  graph   (ids -> mon | fw)\n")
+            .says("that of mon if the packet ends there or goes elsewhere, else that of the first")
+            .says("ids, fw: parallel by Priority(fw > ids)")
+            .says("fw, mon: in sequence");
+        folder
+            .braid(&["graph", "c.braid", "--plan"])
+            .code(0)
+            .says("fw, mon, ids: Priority relates them, or they are between such functions");
+    }
+}
+
+#[test]
 fn positions_turn_round_on_the_way_back() {
     let instances = "a = monitor(); b = monitor(); c = monitor();";
     let policy = "path lan <-> a <-> b <-> c <-> wan; policy { Position(a, first); }";

@@ -188,6 +188,8 @@ impl Apart {
             Verdict::AnyDrops(_) if dropped => return None,
             // In these chains the function that wins may drop.
             Verdict::FirstThatMayDrop(functions) if !verdicts[&functions[0]] => return None,
+            // Here, too, and the functions that yield drop nothing.
+            Verdict::BetweenOrFirst { .. } if dropped => return None,
             _ => {}
         }
         let mut merged = versions.remove(&fork.merge.into)?;
@@ -382,6 +384,23 @@ fn graphs_with_priority_do_what_the_chains_do() {
     .enumerate()
     {
         let saved = compare(names, "policy { Priority(f0 > f1); }", u64::try_from(seed).unwrap());
+        assert!(saved >= 2, "{names:?}");
+    }
+}
+
+#[test]
+fn graphs_with_priority_at_a_distance_do_what_the_chains_do() {
+    for (seed, names) in [
+        ["acl", "ttl", "mark", "count"],
+        ["acl", "limit", "tos", "sum"],
+        ["long", "dnat", "fixed", "ports"],
+        ["acl", "tag_on", "window", "count"],
+        ["acl", "dye", "over", "dyed"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let saved = compare(names, "policy { Priority(f0 > f2); }", u64::try_from(seed).unwrap());
         assert!(saved >= 2, "{names:?}");
     }
 }

@@ -1,12 +1,28 @@
-//! Merges the writes of functions under `Priority` to the same packet.
+//! Merges the writes of branches under `Priority` to the same packet.
 
 use crate::model_interpreter::Write;
+use braid_ir::model::Area;
+use braid_packet::edits::{Edit, edits};
 use braid_packet::{Field, Packet, bytes, options, replace};
 
-/// Merges the writes of functions under `Priority`. `logs` has the writes of each function, highest
-/// priority first. Where two functions wrote the same bits, the function with the higher priority
-/// wins. The first function in `logs` that adds or removes headers determines the headers of the
-/// result. Fields that other functions wrote are written where they still exist.
+/// What native code wrote to a packet, as a log of writes.
+pub(crate) fn native_writes(before: &Packet, after: &Packet) -> Vec<Write> {
+    let write = |edit| match edit {
+        Edit::Tag(name, value) => Write::Tag(name, value),
+        Edit::PushVlan => Write::PushVlan(0),
+        Edit::PopVlan => Write::PopVlan,
+        Edit::Field(field, value) => Write::Field(field, value),
+        Edit::Payload(at, len, value) => Write::Bytes((Area::Payload, at), len, value),
+        Edit::Rest(rest) => Write::Rest(rest),
+        Edit::Whole(packet) => Write::Whole(packet),
+    };
+    edits(before, after).into_iter().map(write).collect()
+}
+
+/// Merges the writes of branches under `Priority`. `logs` has the writes of each branch, highest
+/// priority first. Where two branches wrote the same bits, the branch with the higher priority
+/// wins. The first branch in `logs` that adds or removes headers determines the headers of the
+/// result. Fields that other branches wrote are written where they still exist.
 #[expect(clippy::indexing_slicing, reason = "`shaper` is a place in `logs`")]
 pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
     let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
@@ -16,7 +32,10 @@ pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
         if (place, shaper) == (0, Some(0)) {
             log.iter().for_each(|write| write.apply(packet));
         } else {
-            let arrived = Arrived::default().sort(log);
+            let mut arrived = Arrived::default().sort(log);
+            if Some(place) != shaper {
+                arrived.retain(|write| !matches!(write, Some(Write::Whole(_))));
+            }
             arrived.iter().flatten().for_each(|write| write.apply(packet));
         }
     }
@@ -32,7 +51,7 @@ pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
 
 impl Write {
     fn changes_headers(&self) -> bool {
-        matches!(self, Write::PushVlan(_) | Write::PopVlan)
+        matches!(self, Write::PushVlan(_) | Write::PopVlan | Write::Whole(_))
     }
 
     fn apply(&self, packet: &mut Packet) {
@@ -68,6 +87,8 @@ impl Write {
                 let layout = packet.parse();
                 let _ = change.apply(packet, &layout);
             }
+            Write::Rest(rest) => rest.apply(packet),
+            Write::Whole(whole) => packet.become_like(whole),
         }
     }
 }
@@ -79,6 +100,8 @@ struct Arrived {
     added: usize,
     /// Arriving tags that the log has removed.
     removed: usize,
+    /// Whether the log has added or removed tags.
+    is_moved: bool,
 }
 
 impl Arrived {
@@ -89,6 +112,7 @@ impl Arrived {
     }
 
     fn next(&mut self, write: &Write) -> Option<Write> {
+        self.is_moved |= matches!(write, Write::PushVlan(_) | Write::PopVlan);
         match write {
             Write::PushVlan(_) => self.added += 1,
             Write::PopVlan if self.added > 0 => self.added -= 1,
@@ -99,9 +123,13 @@ impl Arrived {
             | Write::AnyOption(..)
             | Write::Tunnel(..)
             | Write::Crypt(..)
+            | Write::Whole(_)
             | Write::Option(..) => {
                 return Some(write.clone());
             }
+            // Its bytes have moved with the tags.
+            Write::Rest(_) if self.is_moved => {}
+            Write::Rest(_) => return Some(write.clone()),
             Write::Field(field, value) => {
                 let Some((nth, names)) = tag_field(*field) else { return Some(write.clone()) };
                 let nth = nth.checked_sub(self.added)? + self.removed;

@@ -14,6 +14,7 @@ use braid_ir::model::{
 use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
+use braid_packet::edits::Rest;
 use braid_packet::tunnel::Change;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet, crypt};
 use braid_streams::View;
@@ -39,6 +40,10 @@ pub(crate) enum Write {
     Tunnel(Change),
     /// A payload that the function encrypted or decrypted.
     Crypt(crypt::Change),
+    /// Bytes that native code changed and that no other write covers.
+    Rest(Rest),
+    /// A packet to which native code gave other headers or another length.
+    Whole(Box<Packet>),
 }
 
 /// The verdict of a function on a packet.
@@ -293,15 +298,8 @@ impl Run<'_, '_> {
             | Op::PushVlan { .. }
             | Op::PopVlan
             | Op::PushOption { .. }
-            | Op::PopOption { .. }
-            | Op::StoreBytes { .. }
-            | Op::ReplaceBytes { .. }
-            | Op::SetOption { .. }
-            | Op::Encapsulate { .. }
-            | Op::Decapsulate { .. }
-            | Op::Translate { .. }
-            | Op::Encrypt { .. }
-            | Op::Decrypt { .. } => self.change(values, op)?,
+            | Op::PopOption { .. } => self.change(values, op)?,
+            op if op.changes_payload() || op.rewraps() => self.change(values, op)?,
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
                 self.context.instance.count_row(*row, bytes);

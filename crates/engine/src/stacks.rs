@@ -4,6 +4,7 @@
 use crate::passing::Passing;
 use braid_compiler::profile::derive;
 use braid_ir::chain::{Chain, Node, Sink, Source};
+use braid_ir::graph::Graph;
 use braid_ir::model::{LEFT, ParamId, PortId, RIGHT};
 use braid_ir::native::{Noted, Problems};
 use braid_ir::value::ParamValue;
@@ -136,12 +137,13 @@ impl Stacks {
 /// The stream functions of a chain, grouped by stack. A function shares the stack of the one in
 /// front of it if exactly the same TCP packets pass both.
 fn groups(chain: &Chain) -> Vec<Vec<u16>> {
+    let graph = Graph::new(chain).ok();
     let mut groups: Vec<Vec<u16>> = Vec::new();
     for (node, config) in (0..).zip(&chain.nodes) {
         if !config.model.is_stream() {
             continue;
         }
-        let before = previous(chain, node);
+        let before = graph.as_ref().and_then(|graph| previous(chain, graph, node));
         match groups.iter_mut().find(|group| before.is_some_and(|node| group.contains(&node))) {
             Some(group) => group.push(node),
             None => groups.push(vec![node]),
@@ -152,12 +154,12 @@ fn groups(chain: &Chain) -> Vec<Vec<u16>> {
 
 /// The stream function directly before this one: every packet that leaves it on the right enters
 /// this one on the left, and the reverse. Functions between the two change nothing for TCP.
-fn previous(chain: &Chain, node: u16) -> Option<u16> {
+fn previous(chain: &Chain, graph: &Graph, node: u16) -> Option<u16> {
     let mut at = node;
     // Each iteration passes a function, so the number of functions bounds the iterations.
     for _ in &chain.nodes {
-        let (before, RIGHT) = only_source(chain, at, LEFT)? else { return None };
-        if only_source(chain, before, RIGHT)? != (at, LEFT) {
+        let (before, RIGHT) = only_source(chain, graph, at, LEFT)? else { return None };
+        if only_source(chain, graph, before, RIGHT)? != (at, LEFT) {
             return None;
         }
         let config = chain.nodes.get(usize::from(before))?;
@@ -173,9 +175,9 @@ fn previous(chain: &Chain, node: u16) -> Option<u16> {
 }
 
 /// The port from which all packets come that enter a function by a port. `None` if there are
-/// several, if it is an interface, or if the function runs side by side with others.
-fn only_source(chain: &Chain, node: u16, port: PortId) -> Option<(u16, PortId)> {
-    if chain.priorities.iter().any(|rule| rule.winner == node || rule.loser == node) {
+/// several, if it is an interface, or if the function is in a group under `Priority`.
+fn only_source(chain: &Chain, graph: &Graph, node: u16, port: PortId) -> Option<(u16, PortId)> {
+    if graph.group(node).len() > 1 {
         return None;
     }
     let mut sources = chain.links.iter().filter(|(_, sink)| *sink == Sink::Port(node, port));

@@ -5,6 +5,7 @@
     reason = "this engine and its chain number the programs, blocks and functions"
 )]
 
+use crate::branches;
 use crate::deliver::deliver;
 use crate::exec::Exec;
 use crate::executor::Executor;
@@ -12,14 +13,12 @@ use crate::held::Held;
 use crate::hot::Halt;
 use crate::instance::count;
 use crate::machine_code::Stage;
-use crate::merge::merge;
-use crate::model_interpreter::{self, FOR_EVENTS, Outcome, Verdict, Write};
+use crate::model_interpreter::{self, FOR_EVENTS, Outcome, Verdict};
 use crate::passing::Passing;
 use crate::streams;
 use crate::work::{Emission, Origin, Walk, Work};
 use braid_ir::chain::Malformed;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, malformed_loss};
-use braid_ir::graph::{may_drop, port};
+use braid_ir::engine::{LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, malformed_loss};
 use braid_ir::model::Dest;
 use braid_ir::residual::{End, Exit, Fate, Point};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
@@ -211,9 +210,9 @@ impl Executor {
             let looks = self.programs.set.all[number].is_beyond_records;
             return (parsed(at, packet, layout), looks);
         }
-        let at = match self.graph.group(point.node) {
-            [node] => {
-                let node = *node;
+        let node = point.node;
+        let at = match self.graph.branches(node, point.backward) {
+            None => {
                 // A stream function does not change packets.
                 if self.functions.chain.nodes[usize::from(node)].model.is_stream() {
                     let at = match walk.watcher.is_none() && layout.has(Header::Tcp) {
@@ -224,9 +223,9 @@ impl Executor {
                 }
                 self.run_plain(node, packet, None, walk)
             }
-            members => {
-                let members = members.to_vec();
-                self.run_group(&members, packet, walk)
+            Some(all) => {
+                let all = all.to_vec();
+                branches::run(self, &all, packet, walk)
             }
         };
         let looks = walk.rests || self.records_nothing(point.node, walk.worker);
@@ -346,7 +345,7 @@ impl Executor {
         walk: &mut Walk<'_>,
     ) {
         walk.leaves(node, packet);
-        let at = onward(self.graph.next(node, port(dest, backward)));
+        let at = onward(self.graph.leads(node, dest, backward));
         if let Reached::Interface(interface) = self.travel(at, packet, walk) {
             walk.out.packet(interface, std::mem::replace(packet, nothing()));
         }
@@ -367,7 +366,7 @@ impl Executor {
             self.deliver(node, *dest, &mut packet.clone(), backward, walk);
         }
         walk.leaves(node, packet);
-        onward(self.graph.next(node, port(*last, backward)))
+        onward(self.graph.leads(node, *last, backward))
     }
 
     /// Carries out a function's verdict on a packet.
@@ -397,47 +396,6 @@ impl Executor {
             }
         }
         ENDED
-    }
-
-    /// Runs functions under `Priority` on the same packet, highest priority first. Their common
-    /// verdict is that of the first function that may drop packets or that had a fault. If there is
-    /// no such function, it is the verdict of the last function.
-    pub(crate) fn run_group(
-        &mut self,
-        members: &[u16],
-        packet: &mut Packet,
-        walk: &mut Walk<'_>,
-    ) -> At {
-        if !fits(walk.hops, u32::try_from(members.len()).unwrap_or(u32::MAX)) {
-            self.chain_counters.lose(LOST_HOP_LIMIT);
-            return ENDED;
-        }
-        walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
-        let mut outcomes = Vec::with_capacity(members.len());
-        for node in members {
-            self.count_entry(*node, packet);
-            walk.enters(*node, packet);
-            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), None, walk)));
-        }
-        let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
-        merge(packet, &logs);
-        let decides = |node: u16, verdict: &Verdict| {
-            matches!(verdict, Verdict::Fault(_))
-                || may_drop(&self.functions.instances[usize::from(node)].model)
-        };
-        let stands = outcomes.iter().position(|(node, outcome)| decides(*node, &outcome.verdict));
-        let stands = stands.unwrap_or(outcomes.len() - 1);
-        let mut verdict = None;
-        for (place, (node, outcome)) in outcomes.into_iter().enumerate() {
-            self.send(node, outcome.emissions, packet.backward, walk);
-            if place == stands {
-                verdict = Some((node, outcome.verdict));
-            }
-        }
-        match verdict {
-            Some((node, verdict)) => self.settle(node, verdict, packet, walk),
-            None => ENDED,
-        }
     }
 
     /// Runs a residual program on a packet.

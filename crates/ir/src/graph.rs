@@ -1,8 +1,11 @@
 //! The chain's graph: where each port leads, and which functions see a packet side by side.
 
+mod groups;
+
 use crate::chain::{Chain, Sink, Source};
-use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
+use crate::model::{Dest, LEFT, Model, PortId, RIGHT, Term};
 use braid_packet::Header;
+use groups::{Group, groups};
 
 /// Links and groups.
 #[derive(Clone)]
@@ -13,9 +16,8 @@ pub struct Graph {
     ports: Vec<Vec<Option<Sink>>>,
     /// For each function, the number of its group.
     group_of: Vec<usize>,
-    /// The functions of each group. A function whose result wins comes first. Most groups have one
-    /// member.
-    groups: Vec<Vec<u16>>,
+    /// The groups. Most of them have one function.
+    groups: Vec<Group>,
     /// Whether each function is native code.
     native: Vec<bool>,
     /// The headers of the packets that go to the stack of each function ([`Model::stacked`]).
@@ -47,10 +49,10 @@ impl Graph {
                 return Err(format!("two links leave from {source:?}"));
             }
         }
-        let groups = groups(chain)?;
+        let groups = groups(chain, &ports)?;
         let mut group_of = vec![0; chain.nodes.len()];
-        for (number, members) in groups.iter().enumerate() {
-            for member in members {
+        for (number, group) in groups.iter().enumerate() {
+            for member in &group.functions {
                 group_of[usize::from(*member)] = number;
             }
         }
@@ -65,12 +67,31 @@ impl Graph {
         self.entries.get(usize::from(interface)).copied().flatten()
     }
 
-    /// The functions that see a packet side by side with this one, including itself, in the order
-    /// in which they run.
+    /// The functions that `Priority` relates to this one and those between them, including itself,
+    /// in the order of the path.
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
     pub fn group(&self, node: u16) -> &[u16] {
-        &self.groups[self.group_of[usize::from(node)]]
+        &self.groups[self.group_of[usize::from(node)]].functions
+    }
+
+    /// The branches that take a packet side by side when it enters a function in this direction.
+    /// Those whose results win come first. Each begins with a function that `Priority` names; the
+    /// functions between that one and the next follow in order. `None` if the function runs alone:
+    /// `Priority` does not concern it, or the packet comes from the same branch.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
+    pub fn branches(&self, node: u16, backward: bool) -> Option<&[Vec<u16>]> {
+        let branches = self.groups[self.group_of[usize::from(node)]].branches(backward);
+        let begins = || branches.iter().any(|branch| branch.first() == Some(&node));
+        (branches.len() > 1 && begins()).then_some(branches)
+    }
+
+    /// The function behind a function in its branch, for packets of a direction.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
+    pub fn next_in_branch(&self, node: u16, backward: bool) -> Option<u16> {
+        self.groups[self.group_of[usize::from(node)]].next(node, backward)
     }
 
     /// Whether a function can have residual programs: it runs alone, and is not native. Programs
@@ -95,8 +116,19 @@ impl Graph {
         self.stacked[usize::from(node)]
     }
 
-    /// The target of a packet that leaves a function. Within a group, the packet passes the other
-    /// members, because they have already seen it.
+    /// The target of a packet that leaves a function, which it has entered in this direction. It
+    /// goes on to the next function of the branch, and bypasses the functions of other branches.
+    #[must_use]
+    pub fn leads(&self, node: u16, dest: Dest, backward: bool) -> Option<Sink> {
+        let (out, ahead) = (port(dest, backward), port(Dest::Onward, backward));
+        match self.next_in_branch(node, backward).filter(|_| out == ahead) {
+            Some(next) => Some(Sink::Port(next, if backward { RIGHT } else { LEFT })),
+            None => self.next(node, out),
+        }
+    }
+
+    /// The target of a packet that leaves a function and its group. The packet bypasses the other
+    /// functions of the group.
     #[must_use]
     #[expect(
         clippy::indexing_slicing,
@@ -106,7 +138,7 @@ impl Graph {
         let group = self.group_of[usize::from(node)];
         let mut at = (node, port);
         // Each iteration passes one member, so the number of members bounds the iterations.
-        for _ in 0..=self.groups[group].len() {
+        for _ in 0..=self.groups[group].functions.len() {
             let sink = (*self.ports[usize::from(at.0)].get(at.1.index())?)?;
             match sink {
                 Sink::Port(next, port) if self.group_of[usize::from(next)] == group => {
@@ -129,6 +161,12 @@ pub fn port(dest: Dest, backward: bool) -> PortId {
     }
 }
 
+/// Whether these ports lead a packet on along its path, and nowhere else.
+#[must_use]
+pub fn is_onward(ports: &[Dest], backward: bool) -> bool {
+    matches!(ports, [dest] if port(*dest, backward) == port(Dest::Onward, backward))
+}
+
 fn check_link(chain: &Chain, source: Source, sink: Sink) -> Result<(), String> {
     let interface = |number: u16| usize::from(number) < chain.interfaces.len();
     let port = |node: u16, port: PortId| {
@@ -145,59 +183,6 @@ fn check_link(chain: &Chain, source: Source, sink: Sink) -> Result<(), String> {
     if from && to { Ok(()) } else { Err(format!("a link from {source:?} to {sink:?}")) }
 }
 
-/// Groups of functions that priorities relate, in the order of priority. Every other function is
-/// alone.
-#[expect(clippy::indexing_slicing, reason = "`find` gives places in `groups`")]
-fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
-    let count = u16::try_from(chain.nodes.len()).map_err(|_| "too many functions".to_owned())?;
-    let mut groups: Vec<Vec<u16>> = (0..count).map(|node| vec![node]).collect();
-    for rule in &chain.priorities {
-        let find = |node: u16| groups.iter().position(|group| group.contains(&node));
-        let (Some(a), Some(b)) = (find(rule.winner), find(rule.loser)) else {
-            return Err("a priority of a function that the chain does not have".to_owned());
-        };
-        if a != b {
-            let joined = groups[a].iter().chain(&groups[b]).copied().collect();
-            groups[a] = joined;
-            groups.remove(b);
-        }
-    }
-    groups.into_iter().map(|group| in_order(chain, group)).collect()
-}
-
-/// Sorts a group: winners before losers, and otherwise by position in the chain.
-fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
-    rest.sort_unstable();
-    if rest.len() > 1 {
-        for node in rest.iter().filter_map(|node| chain.nodes.get(usize::from(*node))) {
-            if holds(&node.model) {
-                return Err(format!("{} holds packets, so it cannot be under Priority", node.name));
-            }
-            if node.model.native.is_some() {
-                return Err(format!(
-                    "{} is native code, so it cannot be under Priority",
-                    node.name
-                ));
-            }
-        }
-    }
-    let mut sorted = Vec::with_capacity(rest.len());
-    while !rest.is_empty() {
-        let yields = |node: u16| {
-            chain.priorities.iter().any(|rule| rule.loser == node && rest.contains(&rule.winner))
-        };
-        let Some(place) = rest.iter().position(|node| !yields(*node)) else {
-            return Err("priorities that go round in a circle".to_owned());
-        };
-        sorted.push(rest.remove(place));
-    }
-    Ok(sorted)
-}
-
-fn holds(model: &Model) -> bool {
-    has_term(&model.packet, |term| matches!(term, Term::Hold { .. }))
-}
-
 /// Where a native function sends packets besides the one at hand.
 pub fn sends_to(model: &Model) -> impl Iterator<Item = Dest> {
     let sends = model.native.as_ref().is_some_and(|native| native.sends > 0);
@@ -208,9 +193,5 @@ pub fn sends_to(model: &Model) -> impl Iterator<Item = Dest> {
 /// Whether a model has a drop terminator.
 #[must_use]
 pub fn may_drop(model: &Model) -> bool {
-    has_term(&model.packet, |term| matches!(term, Term::Drop { .. }))
-}
-
-fn has_term(program: &Program, wanted: impl Fn(&Term) -> bool) -> bool {
-    program.blocks.iter().any(|block| wanted(&block.term))
+    model.packet.blocks.iter().any(|block| matches!(block.term, Term::Drop { .. }))
 }

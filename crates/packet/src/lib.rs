@@ -23,6 +23,7 @@ pub mod checksum;
 pub mod crypt;
 mod declare;
 pub mod diff;
+pub mod edits;
 pub mod field;
 pub mod flow;
 #[allow(unsafe_code, reason = "frames own parts of memory that their pool allocates")]

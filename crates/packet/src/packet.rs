@@ -210,6 +210,13 @@ impl Packet {
         self.wire_len = wire_len.clamp(captured, MOST);
     }
 
+    /// Takes the bytes of another packet, with their link type and length on the wire. Earlier
+    /// layouts become invalid.
+    pub fn become_like(&mut self, other: &Packet) {
+        self.take_bytes(other.data());
+        (self.link, self.wire_len) = (other.link, other.wire_len);
+    }
+
     /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.
     /// Earlier layouts become invalid. Returns false, and changes nothing, when there is no
     /// Ethernet header.
@@ -283,7 +290,7 @@ impl Packet {
 }
 
 /// The places of a packet's checksums, also of ones behind headers that the capture has cut.
-fn checksums(layout: &Layout) -> impl Iterator<Item = Place> {
+pub(crate) fn checksums(layout: &Layout) -> impl Iterator<Item = Place> {
     let own = layout.has(Header::Ip4).then(|| layout.ip() + ipv4::CHECKSUM);
     let quoted = layout.quoted();
     let inner =

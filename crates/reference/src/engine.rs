@@ -4,7 +4,7 @@ use super::instance::Instance;
 use super::schedule::{Expiries, Waiting};
 use crate::trace::Observer;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Counters, Outputs};
+use braid_ir::engine::{Counters, HOP_LIMIT, Outputs};
 use braid_ir::graph::Graph;
 use braid_ir::subscriptions::Subscriptions;
 
@@ -35,4 +35,11 @@ pub(super) struct Walk<'a> {
     pub(super) worker: u16,
     pub(super) out: &'a mut dyn Outputs,
     pub(super) observer: &'a mut dyn Observer,
+}
+
+impl Walk<'_> {
+    /// Whether this number of further visits stays within the limit.
+    pub(super) fn fits(&self, visits: usize) -> bool {
+        u32::try_from(visits).is_ok_and(|visits| self.hops.saturating_add(visits) <= HOP_LIMIT)
+    }
 }

@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod arith;
+mod branches;
 mod calls;
 mod control;
 mod due;
 mod engine;
 mod instance;
+mod merge;
 mod native;
 mod ops;
 mod others;

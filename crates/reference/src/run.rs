@@ -10,6 +10,7 @@ use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Area, Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
 use braid_ir::value::ParamValue;
+use braid_packet::edits::Rest;
 use braid_packet::tunnel::Change;
 use braid_packet::{Packet, crypt};
 
@@ -114,6 +115,10 @@ pub(super) enum Write {
     Tunnel(Change),
     /// A payload that the program encrypted or decrypted.
     Crypt(crypt::Change),
+    /// Bytes that native code changed and that no other write covers.
+    Rest(Rest),
+    /// A packet to which native code gave other headers or another length.
+    Whole(Box<Packet>),
 }
 
 /// A running program.

@@ -2,6 +2,7 @@
 //! of every kind.
 
 use braid_engine::{Compiled, FlowRecord, Hashing, Options};
+use braid_ir::graph::Graph;
 use braid_ir::model::Op;
 use braid_ir::residual::Extent;
 use braid_packet::{Field, Header, Packet};
@@ -79,6 +80,29 @@ const NEEDED: [&str; 44] = [
     "Mirror",
     "Create",
 ];
+
+#[test]
+fn generated_chains_have_priority_at_a_distance_and_of_native_functions() {
+    let (mut distant, mut native, mut sends) = (0, 0, 0);
+    for seed in 0..braid_cases::at_least(400).into() {
+        let program = any(seed);
+        let chain =
+            harness::compile(&program.source, &program.files, Form::AsWritten).expect("compiles");
+        let graph = Graph::new(&chain).expect("it compiled");
+        let count = u16::try_from(chain.nodes.len()).expect("few functions");
+        for first in (0..count).filter(|node| graph.group(*node).first() == Some(node)) {
+            let Some(branches) = graph.branches(first, false) else { continue };
+            let models =
+                graph.group(first).iter().map(|node| &chain.nodes[usize::from(*node)].model);
+            distant += u32::from(branches.iter().any(|branch| branch.len() > 1));
+            native += u32::from(models.clone().any(|model| model.native.is_some()));
+            let sending = |op: &Op| matches!(op, Op::Mirror { .. } | Op::Create { .. });
+            let mut ops = models.flat_map(|m| &m.packet.blocks).flat_map(|block| &block.ops);
+            sends += u32::from(branches.iter().any(|b| b.len() > 1) && ops.any(sending));
+        }
+    }
+    assert!(distant > 20 && native > 4 && sends > 10, "{distant}, {native}, {sends}");
+}
 
 #[test]
 fn generated_programs_use_every_operation() {

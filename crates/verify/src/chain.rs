@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Op, RIGHT};
+use braid_ir::model::{Op, PortId, RIGHT};
 use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
 use braid_packet::Header;
 
@@ -119,6 +119,7 @@ fn jobs(
     while let Some(point) = points.pop_front() {
         if let Some(why) = without_programs(chain, graph, point) {
             report.not_covered.insert(why);
+            points.extend(behind(chain, graph, point.node).filter(|next| seen.insert(*next)));
             continue;
         }
         let mut shapes: Vec<HeaderMask> = Vec::new();
@@ -148,14 +149,27 @@ fn jobs(
     jobs
 }
 
+/// The points where packets may continue behind functions without programs.
+fn behind(chain: &Chain, graph: &Graph, node: u16) -> impl Iterator<Item = Point> {
+    graph.group(node).iter().flat_map(move |node| {
+        let ports = (0..).zip(&chain.nodes[usize::from(*node)].model.ports);
+        ports.filter_map(move |(port, _)| graph.next(*node, PortId(port)).and_then(point))
+    })
+}
+
 /// Why no programs run at a point, if none do.
 fn without_programs(chain: &Chain, graph: &Graph, point: Point) -> Option<String> {
-    let name = &chain.nodes[usize::from(point.node)].name;
-    if graph.group(point.node).len() > 1 {
+    let name = |node: &u16| chain.nodes[usize::from(*node)].name.as_str();
+    let group = graph.group(point.node);
+    if group.len() > 1 {
+        let names: Vec<&str> = group.iter().map(name).collect();
         return Some(format!(
-            "functions under Priority ({name}) run as the reference engine runs them"
+            "functions under Priority, and those between them ({}), run as the reference engine \
+             runs them",
+            names.join(", ")
         ));
     }
+    let name = name(&point.node);
     (!graph.has_programs(point.node)).then(|| format!("native functions ({name}) run as they are"))
 }
 

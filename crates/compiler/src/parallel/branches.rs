@@ -24,9 +24,13 @@ impl Plan<'_> {
             Layout::Unit(unit) => match self.representation.units[*unit].as_slice() {
                 [function] => Node::Function(*function),
                 members => {
-                    let alone =
-                        |function: &usize| Draft { functions: vec![*function], layout: None };
-                    self.fork(members.iter().map(alone).collect(), true, version, versions)
+                    let branch = |first: &usize| {
+                        let all = members.iter().copied();
+                        let functions = all.filter(|f| self.first_of(*f) == *first).collect();
+                        Draft { functions, layout: None }
+                    };
+                    let firsts = members.iter().filter(|f| self.first_of(**f) == **f);
+                    self.fork(firsts.map(branch).collect(), true, version, versions)
                 }
             },
             Layout::Sequence(parts) => Node::Sequence(
@@ -37,6 +41,11 @@ impl Plan<'_> {
                 self.fork(parts.iter().map(draft).collect(), false, version, versions)
             }
         }
+    }
+
+    /// The first function of a function's branch under `Priority`.
+    fn first_of(&self, function: usize) -> usize {
+        self.representation.first_of[function]
     }
 
     fn functions_of(&self, layout: &Layout) -> Vec<usize> {
@@ -72,8 +81,13 @@ impl Plan<'_> {
             drafts.iter().flat_map(|draft| draft.functions.iter().copied()).collect();
         functions.sort_unstable_by_key(|function| self.rank[*function]);
         let verdict = if priority {
-            functions.reverse();
-            Verdict::FirstThatMayDrop(functions)
+            let (mut first, between): (Vec<usize>, Vec<usize>) =
+                functions.iter().partition(|function| self.first_of(**function) == **function);
+            first.reverse();
+            match between.as_slice() {
+                [] => Verdict::FirstThatMayDrop(first),
+                _ => Verdict::BetweenOrFirst { between, first },
+            }
         } else {
             Verdict::AnyDrops(functions.last().copied().unwrap_or_default())
         };
@@ -81,7 +95,10 @@ impl Plan<'_> {
         let branches = drafts.iter().zip(given).map(|(draft, version)| {
             let node = match draft.layout {
                 Some(layout) => self.node(layout, version, versions),
-                None => Node::Function(draft.functions[0]),
+                None => match draft.functions.as_slice() {
+                    [function] => Node::Function(*function),
+                    row => Node::Sequence(row.iter().copied().map(Node::Function).collect()),
+                },
             };
             Branch { version, node }
         });

@@ -8,7 +8,7 @@ use super::action::{Action, actions, needs_whole_payload};
 use super::policy::{Function, Origin, Problem, Rule};
 use super::{ServiceGraph, service_graph};
 use crate::profile::{Profile, derive_direction};
-use braid_ir::chain::{Chain, PolicyRule, Sink, Source};
+use braid_ir::chain::{Chain, PolicyRule, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, LEFT, PortId, RIGHT};
 use braid_ir::subscriptions::Subscriptions;
@@ -152,6 +152,9 @@ struct Row {
     nodes: Vec<u16>,
     profiles: Vec<Profile>,
     functions: Vec<Function>,
+    /// The places of functions that are between related ones under `Priority`. Each follows the
+    /// function in front of it on the same branch.
+    following: Vec<usize>,
     exit: Option<u16>,
 }
 
@@ -174,8 +177,14 @@ impl Walk<'_> {
 
     fn follow(&mut self, start: Visit) -> Row {
         let backward = start.1;
-        let mut row =
-            Row { backward, nodes: vec![], profiles: vec![], functions: vec![], exit: None };
+        let mut row = Row {
+            backward,
+            nodes: vec![],
+            profiles: vec![],
+            functions: vec![],
+            following: vec![],
+            exit: None,
+        };
         let mut next = Some(start);
         while let Some((node, backward)) = next {
             // A link that leads to the other side of a function changes the direction, which begins
@@ -187,10 +196,20 @@ impl Walk<'_> {
                 );
                 break;
             }
-            for member in self.members(node, backward) {
+            let members = self.members(node, backward);
+            let onward = match members.as_slice() {
+                [one] => self.graph.leads(*one, Dest::Onward, backward),
+                _ => self.graph.next(node, port(Dest::Onward, backward)),
+            };
+            let mut before = None;
+            for member in members {
+                let follows = before.and_then(|node| self.graph.next_in_branch(node, backward));
+                if follows == Some(member) {
+                    row.following.push(row.nodes.len());
+                }
                 self.visit(member, &mut row);
+                before = Some(member);
             }
-            let onward = self.graph.next(node, port(Dest::Onward, row.backward));
             next = match onward {
                 Some(Sink::Port(node, port)) => Some((node, port == RIGHT)),
                 Some(Sink::Interface(number)) => {
@@ -203,26 +222,17 @@ impl Walk<'_> {
         row
     }
 
-    /// The functions that see a packet together when it reaches one of them, in path order.
+    /// The functions that a packet visits when it reaches one of them, in path order: all of a
+    /// group under `Priority`.
     fn members(&self, node: u16, backward: bool) -> Vec<u16> {
-        let mut members = self.graph.group(node).to_vec();
-        members.sort_unstable();
-        // Finds the path order: each member leads to the next one.
-        let ahead = port(Dest::Onward, backward);
-        let leads = |from: u16, to: u16| {
-            self.chain.links.iter().any(|(source, sink)| {
-                *source == Source::Port(from, ahead) && matches!(sink, Sink::Port(n, _) if *n == to)
-            })
-        };
-        let mut sorted: Vec<u16> = Vec::with_capacity(members.len());
-        while let Some(at) = members
-            .iter()
-            .position(|m| !members.iter().any(|other| other != m && leads(*other, *m)))
-        {
-            sorted.push(members.remove(at));
+        if self.graph.branches(node, backward).is_none() {
+            return vec![node];
         }
-        sorted.extend(members);
-        sorted
+        let mut members = self.graph.group(node).to_vec();
+        if backward {
+            members.reverse();
+        }
+        members
     }
 
     fn visit(&mut self, node: u16, row: &mut Row) {
@@ -240,7 +250,11 @@ impl Walk<'_> {
             if out != onward || emits {
                 let name = at.model.ports.get(out.index()).cloned().unwrap_or_default();
                 let entry = Entry::Port { function: at.name.clone(), port: name };
-                self.begin(self.graph.next(node, out), entry);
+                let sink = match out == onward {
+                    true => self.graph.leads(node, Dest::Onward, row.backward),
+                    false => self.graph.next(node, out),
+                };
+                self.begin(sink, entry);
             }
         }
         let mut actions = actions(&profile, steers);
@@ -315,18 +329,21 @@ impl Row {
             Some(Rule { rule, origin: Origin::Policy })
         };
         let mut rules: Vec<Rule> = chain.policy.iter().filter_map(here).collect();
+        let number = |at: usize| u16::try_from(at).ok();
+        rules.extend(self.following.iter().filter_map(|at| {
+            let rule = PolicyRule::Order(number(at - 1)?, number(*at)?);
+            Some(Rule { rule, origin: Origin::Branch })
+        }));
         if chain.by_rules {
             return rules;
         }
         let mut group: Vec<usize> = (0..self.nodes.len()).collect();
-        for rule in &rules {
-            if let PolicyRule::Priority(a, b) = rule.rule {
-                let (kept, gone) = (group[usize::from(a)], group[usize::from(b)]);
-                group.iter_mut().filter(|g| **g == gone).for_each(|g| *g = kept);
-            }
+        for (a, b) in rules.iter().filter_map(Rule::joins) {
+            let (kept, gone) = (group[a], group[b]);
+            group.iter_mut().filter(|g| **g == gone).for_each(|g| *g = kept);
         }
         for b in 1..self.nodes.len() {
-            // The last function before it that is not in the same `Priority` group.
+            // The last function before it that is not in the same group.
             let before = (0..b).rev().find(|a| group[*a] != group[b]);
             let ends = before.map(|a| (u16::try_from(a), u16::try_from(b)));
             let Some((Ok(a), Ok(b))) = ends else { continue };

@@ -49,7 +49,7 @@ pub(super) struct Plan<'p> {
     /// The result of Algorithm 1, by (first, second).
     pub(super) found: HashMap<(usize, usize), Parallel>,
     /// For each function, its position in an order in which the functions could run in sequence. In
-    /// a group under `Priority`, functions with lower priority come first.
+    /// a group under `Priority`, branches with lower priority come first.
     pub(super) rank: Vec<usize>,
     pub(super) sharing: Sharing,
 }

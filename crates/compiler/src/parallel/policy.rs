@@ -27,6 +27,9 @@ pub enum Origin {
     Policy,
     /// The order of functions on a path.
     Path,
+    /// The order of functions on a branch: the second one is between functions that `Priority`
+    /// relates.
+    Branch,
 }
 
 /// A rule over functions by number.
@@ -36,6 +39,14 @@ pub struct Rule {
     pub rule: PolicyRule,
     /// The origin of the rule.
     pub origin: Origin,
+}
+
+impl Rule {
+    /// The functions that the rule makes one unit.
+    pub(super) fn joins(&self) -> Option<(usize, usize)> {
+        let on_branch = order(self.rule).filter(|_| self.origin == Origin::Branch);
+        priority(self.rule).or(on_branch)
+    }
 }
 
 /// The reason why a policy has no graph.
@@ -119,10 +130,13 @@ pub struct Representation {
     /// Related pairs, without the functions that have a position.
     pub pairs: Vec<Pair>,
     /// The units, in an order in which they could run in sequence. A unit is a group of functions
-    /// that `Priority` relates, or a single function. In a group, functions with lower priority
-    /// come first.
+    /// that `Priority` relates and those between them, or a single function. In a group, branches
+    /// with lower priority come first.
     #[serde(skip)]
     pub(super) units: Vec<Vec<usize>>,
+    /// For each function, the first function of its branch.
+    #[serde(skip)]
+    pub(super) first_of: Vec<usize>,
 }
 
 /// The policy with its lookup tables.
@@ -132,6 +146,8 @@ struct Policy<'p> {
     /// The unit of each function.
     unit_of: Vec<usize>,
     units: Vec<Vec<usize>>,
+    /// The first function of each function's branch.
+    first_of: Vec<usize>,
 }
 
 /// Turns a policy into its intermediate representation.
@@ -142,8 +158,9 @@ pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representatio
     if functions.len() > MAX_FUNCTIONS {
         return Err(Problem::TooMany(functions.len()));
     }
-    let mut policy =
-        Policy { functions, rules, unit_of: (0..functions.len()).collect(), units: Vec::new() };
+    let each: Vec<usize> = (0..functions.len()).collect();
+    let (unit_of, first_of) = (each.clone(), each);
+    let mut policy = Policy { functions, rules, unit_of, units: Vec::new(), first_of };
     policy.names()?;
     policy.positions()?;
     policy.join()?;
@@ -173,7 +190,7 @@ impl Policy<'_> {
             self.functions.get(usize::from(at)).map_or_else(|| at.to_string(), |f| f.name.clone())
         };
         match (rule.rule, rule.origin) {
-            (PolicyRule::Order(a, b), Origin::Path) => {
+            (PolicyRule::Order(a, b), Origin::Path | Origin::Branch) => {
                 format!("the path, where {} comes before {}", name(a), name(b))
             }
             (PolicyRule::Order(a, b), Origin::Policy) => {
@@ -216,8 +233,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Joins functions that `Priority` relates into one unit. Functions with lower priority come
-    /// first.
+    /// Joins functions that `Priority` relates, and those between them, into one unit. Branches
+    /// with lower priority come first.
     fn join(&mut self) -> Result<(), Problem> {
         let priorities: Vec<(usize, usize, usize)> = self
             .rules
@@ -225,22 +242,29 @@ impl Policy<'_> {
             .enumerate()
             .filter_map(|(at, rule)| priority(rule.rule).map(|(a, b)| (a, b, at)))
             .collect();
-        for (a, b, _) in &priorities {
-            let (kept, joined) = (self.unit_of[*a], self.unit_of[*b]);
+        for (a, b) in self.rules.iter().filter_map(Rule::joins) {
+            let (kept, joined) = (self.unit_of[a], self.unit_of[b]);
             self.unit_of.iter_mut().filter(|u| **u == joined).for_each(|unit| *unit = kept);
+        }
+        for rule in self.rules.iter().filter(|rule| rule.origin == Origin::Branch) {
+            if let Some((a, b)) = order(rule.rule) {
+                self.first_of[b] = self.first_of[a];
+            }
         }
         let sorted = self.sort(&(0..self.functions.len()).collect::<Vec<_>>(), &priorities)?;
         let mut units: Vec<Vec<usize>> = vec![Vec::new(); self.functions.len()];
         // Where no rule compares two functions, the earlier one has the higher priority, as in the
         // engines.
-        for function in sorted.into_iter().rev() {
-            units[self.unit_of[function]].push(function);
+        for first in sorted.into_iter().rev() {
+            let branch = (0..self.functions.len()).filter(|f| self.first_of[*f] == first);
+            units[self.unit_of[first]].extend(branch);
         }
         self.units = units;
         // An order of two functions in one unit contradicts their priorities.
         for rule in self.rules {
             let Some((a, b)) = order(rule.rule) else { continue };
-            if self.unit_of[a] == self.unit_of[b] {
+            let are_related = self.first_of[a] == a && self.first_of[b] == b;
+            if are_related && self.unit_of[a] == self.unit_of[b] {
                 let between = |r: &&Rule| {
                     priority(r.rule).is_some_and(|(x, _)| self.unit_of[x] == self.unit_of[a])
                 };
@@ -263,6 +287,7 @@ impl Policy<'_> {
             .enumerate()
             .filter_map(|(at, rule)| order(rule.rule).map(|(a, b)| (a, b, at)))
             .map(|(a, b, at)| (self.unit_of[a], self.unit_of[b], at))
+            .filter(|(a, b, _)| a != b)
             .collect();
         let used: Vec<usize> =
             (0..self.units.len()).filter(|u| !self.units[*u].is_empty()).collect();
@@ -328,7 +353,7 @@ impl Policy<'_> {
         };
         let free = (0..self.functions.len()).filter(|function| !named(*function)).collect();
         let pairs = self.pairs(first, last)?;
-        Ok(Representation { first, last, free, pairs, units: self.units })
+        Ok(Representation { first, last, free, pairs, units: self.units, first_of: self.first_of })
     }
 
     /// All pairs of functions without a position.
@@ -341,7 +366,12 @@ impl Policy<'_> {
                 continue;
             }
             for (at, yields) in unit_a.iter().enumerate() {
-                pairs.extend(unit_a[at + 1..].iter().map(|wins| self.joined(*yields, *wins)));
+                pairs.extend(unit_a[at + 1..].iter().map(|other| {
+                    match self.first_of[*yields] == self.first_of[*other] {
+                        true => self.ordered(*yields, *other),
+                        false => self.joined(*yields, *other),
+                    }
+                }));
             }
             for (b, unit_b) in self.units.iter().enumerate().skip(a + 1) {
                 if alone(unit_b) {

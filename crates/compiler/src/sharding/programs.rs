@@ -44,12 +44,11 @@ impl Programs {
     /// # Errors
     /// Links or priorities are invalid, or functions under `Priority` change packets.
     pub(super) fn new(chain: &Chain, bug: Option<ShardingMutant>) -> Result<Self, String> {
-        Graph::new(chain)?;
-        for rule in &chain.priorities {
-            for node in [rule.winner, rule.loser].map(|node| &chain.nodes[usize::from(node)]) {
-                if changes_packets(&node.model) {
-                    return Err(format!("{} changes packets and is under Priority", node.name));
-                }
+        let graph = Graph::new(chain)?;
+        let is_alone = |number: u16| graph.group(number).len() == 1;
+        for (_, node) in (0..).zip(&chain.nodes).filter(|(number, _)| !is_alone(*number)) {
+            if changes_packets(&node.model) {
+                return Err(format!("{} changes packets and is under Priority", node.name));
             }
         }
         let chain = Chain { priorities: Vec::new(), ..chain.clone() };

@@ -87,4 +87,12 @@ pub enum Verdict {
     /// `Priority`: the first of these functions that may drop packets, or that dropped this packet
     /// by a fault, decides. Otherwise the last function decides.
     FirstThatMayDrop(Vec<usize>),
+    /// `Priority` at a distance: a function between the related ones that ends the packet or leads
+    /// it elsewhere decides. Otherwise, it is as for [`Self::FirstThatMayDrop`].
+    BetweenOrFirst {
+        /// The functions between.
+        between: Vec<usize>,
+        /// The related functions, the one with the highest priority first.
+        first: Vec<usize>,
+    },
 }

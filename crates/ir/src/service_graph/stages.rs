@@ -90,7 +90,7 @@ pub enum Why {
     Hops,
     /// The function sends packets to the others, besides the packet itself or instead of it.
     Sends(u16),
-    /// `Priority` relates them.
+    /// `Priority` relates them, or they are between such functions.
     Priority,
     /// One takes events of another.
     Handlers,

@@ -42,7 +42,7 @@ pub fn resolve(
     links::link(&mut draft, scope, &mut found);
     let mut has_order = true;
     if let Some(span) = draft.by_rules {
-        match policy::order(&draft, &mut found) {
+        match policy::order::order(&draft, &mut found) {
             Some(order) => links::link_in_order(&mut draft, &order, span, &mut found),
             None => has_order = false,
         }

@@ -1,10 +1,12 @@
 //! Checks the policy: the rules of NFP Table 1, and each contradiction between two rules or between
 //! a rule and the links. Without rules, the order of the paths decides.
 
+mod branches;
+pub(super) mod order;
+
 use std::collections::BTreeSet;
 
-use braid_ir::chain::{self as ir, Sink, Source};
-use braid_ir::model::{LEFT, Model, RIGHT, Term};
+use braid_ir::chain as ir;
 
 use super::circle::find_cycle;
 use super::draft::{Draft, End, MAX_RULES};
@@ -17,6 +19,18 @@ use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 struct Rule {
     rule: ir::PolicyRule,
     span: Span,
+}
+
+impl Rule {
+    /// The functions that the rule names.
+    fn ends(&self) -> Vec<usize> {
+        match self.rule {
+            ir::PolicyRule::Order(a, b) | ir::PolicyRule::Priority(a, b) => {
+                vec![a.into(), b.into()]
+            }
+            ir::PolicyRule::First(a) | ir::PolicyRule::Last(a) => vec![a.into()],
+        }
+    }
 }
 
 /// Checks the policy. Returns its rules and the pairs of functions that run in parallel. Consistent
@@ -34,7 +48,7 @@ pub(super) fn check(
     policy.parallel_orders(&mut found);
     if links_are_whole && !found.has_errors() {
         policy.orders_and_path(&mut found);
-        policy.neighbours(&mut found);
+        policy.branches(&mut found);
     }
     diags.extend(found);
     let priorities = rules.iter().filter_map(|rule| match rule.rule {
@@ -43,57 +57,6 @@ pub(super) fn check(
     });
     let priorities = priorities.collect();
     (rules.iter().map(|rule| rule.rule).collect(), priorities)
-}
-
-/// The functions of a chain in an order that its policy allows: neighbours where `Priority` relates
-/// them, and otherwise as declared. `None`, and an error, if a rule is wrong or contradicts others.
-pub(super) fn order(draft: &Draft<'_>, diags: &mut Diagnostics) -> Option<Vec<u16>> {
-    let mut found = Diagnostics::new();
-    let rules = resolve(draft, &mut found);
-    let policy = Policy { draft, rules: &rules, after: Vec::new() };
-    policy.cycles(&mut found);
-    policy.positions(&mut found);
-    policy.parallel_orders(&mut found);
-    let is_wrong = found.has_errors();
-    diags.extend(found);
-    if is_wrong {
-        return None;
-    }
-    let group = policy.parallel_groups();
-    let group_of = |node: u16| group.get(usize::from(node)).copied().unwrap_or_default();
-    let number = |group: usize| u16::try_from(group).unwrap_or(u16::MAX);
-    let mut edges: Vec<(u16, u16, Rule)> = Vec::new();
-    for rule in &rules {
-        if let ir::PolicyRule::Order(a, b) = rule.rule {
-            edges.push((number(group_of(a)), number(group_of(b)), *rule));
-        }
-    }
-    if let Some(circle) = find_cycle(&edges) {
-        let circle: Vec<Rule> = circle.into_iter().map(|at| edges[at].2).collect();
-        diags.push(policy.split(&circle, &group));
-        return None;
-    }
-    let place = |group: usize| {
-        let has = |node: u16| group_of(node) == group;
-        rules.iter().find_map(|rule| match rule.rule {
-            ir::PolicyRule::First(node) if has(node) => Some(0),
-            ir::PolicyRule::Last(node) if has(node) => Some(2),
-            _ => None,
-        })
-    };
-    let mut rest: Vec<usize> = (0..group.len()).filter(|at| group.contains(at)).collect();
-    rest.sort_by_key(|group| place(*group).unwrap_or(1));
-    let mut order = Vec::with_capacity(draft.nodes.len());
-    while !rest.is_empty() {
-        let waits = |of: usize| {
-            edges.iter().any(|(a, b, _)| *b == number(of) && rest.contains(&usize::from(*a)))
-        };
-        // Without a circle, one of them waits for no other.
-        let next = rest.remove(rest.iter().position(|of| !waits(*of)).unwrap_or_default());
-        let members = (0..group.len()).filter(|node| group[*node] == next);
-        order.extend(members.map(number));
-    }
-    Some(order)
 }
 
 /// The rules with right names, without duplicates.
@@ -256,38 +219,6 @@ impl Policy<'_, '_> {
         diags.push(diagnostic.help("remove one of these rules"));
     }
 
-    /// The message for orders that put a function between others that see packets together.
-    fn split(&self, circle: &[Rule], group: &[usize]) -> Diagnostic {
-        let of = |node: u16| group.get(usize::from(node)).copied();
-        let touched: Vec<Option<usize>> = circle
-            .iter()
-            .filter_map(|rule| match rule.rule {
-                ir::PolicyRule::Order(a, _) => Some(of(a)),
-                _ => None,
-            })
-            .collect();
-        let joins = |rule: &&Rule| match rule.rule {
-            ir::PolicyRule::Priority(a, _) => touched.contains(&of(a)),
-            _ => false,
-        };
-        let joining: Vec<Rule> = self.rules.iter().filter(joins).copied().collect();
-        let texts = |rules: &[Rule]| {
-            join(&rules.iter().map(|rule| self.text(rule.rule)).collect::<Vec<_>>())
-        };
-        let message = format!(
-            "{} put a function between others that {} lets run in parallel",
-            texts(circle),
-            texts(&joining)
-        );
-        let span = joining.first().map_or(self.draft.ast.name.span, |rule| rule.span);
-        let code = codes::PRIORITY_AGAINST_ORDER;
-        let mut found = Diagnostic::new(code, message, span, "in parallel");
-        for rule in circle {
-            found = found.label(rule.span, "one after the other");
-        }
-        found.help("remove one of these rules")
-    }
-
     fn positions(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{First, Last, Order, Priority};
         for (a, b) in self.pairs() {
@@ -398,139 +329,6 @@ impl Policy<'_, '_> {
                 diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
             }
         }
-    }
-
-    /// Reports parallel functions between which others are, or that hold packets.
-    fn neighbours(&self, diags: &mut Diagnostics) {
-        let group = self.parallel_groups();
-        for rule in self.rules {
-            if let ir::PolicyRule::Priority(winner, loser) = rule.rule {
-                let members: Vec<u16> = (0..self.draft.nodes.len())
-                    .filter(|node| group[*node] == group[usize::from(winner)])
-                    .filter_map(|node| u16::try_from(node).ok())
-                    .collect();
-                if !self.together(winner, loser, &members) {
-                    diags.push(self.apart(*rule, winner, loser));
-                }
-                for (left, right) in self.links_among(&members) {
-                    if [left, right].contains(&loser) {
-                        self.enters_between(*rule, left, right, diags);
-                    }
-                }
-                for node in [winner, loser] {
-                    self.holds(*rule, node, diags);
-                }
-            }
-        }
-    }
-
-    /// The pairs of these functions whose first leads directly to the second.
-    fn links_among(&self, members: &[u16]) -> Vec<(u16, u16)> {
-        let among = |link: &super::draft::Link| match (link.source, link.sink) {
-            (Source::Port(a, RIGHT), Sink::Port(b, LEFT)) => Some((a, b)),
-            _ => None,
-        };
-        let inside = |(a, b): &(u16, u16)| members.contains(a) && members.contains(b);
-        self.draft.links.iter().filter_map(among).filter(inside).collect()
-    }
-
-    /// Whether only functions of a group are between two of them on a path.
-    fn together(&self, a: u16, b: u16, members: &[u16]) -> bool {
-        let links = self.links_among(members);
-        let mut reached = vec![a];
-        let mut at = 0;
-        while let Some(node) = reached.get(at).copied() {
-            at += 1;
-            for (left, right) in &links {
-                let next = match node {
-                    _ if node == *left => *right,
-                    _ if node == *right => *left,
-                    _ => continue,
-                };
-                if !reached.contains(&next) {
-                    reached.push(next);
-                }
-            }
-        }
-        reached.contains(&b)
-    }
-
-    /// Reports a parallel function that is native code or that holds packets. A held packet would
-    /// come back after the other function's result was used.
-    fn holds(&self, rule: Rule, node: u16, diags: &mut Diagnostics) {
-        let node = &self.draft.nodes[usize::from(node)];
-        let holds = |model: &std::sync::Arc<Model>| {
-            model.packet.blocks.iter().any(|block| matches!(block.term, Term::Hold { .. }))
-        };
-        if node.model.as_ref().is_some_and(|model| model.native.is_some()) {
-            let message = format!("`{}` is native code, so it cannot run in parallel", node.name);
-            diags.push(
-                Diagnostic::new(codes::PRIORITY_NATIVE, message, rule.span, "")
-                    .label(node.span, "native code")
-                    .help("use Order instead"),
-            );
-        }
-        if node.model.as_ref().is_some_and(holds) {
-            let message = format!("`{}` holds packets, so it cannot run in parallel", node.name);
-            diags.push(
-                Diagnostic::new(codes::PRIORITY_HOLDS, message, rule.span, "")
-                    .label(node.span, "holds packets")
-                    .help("use Order instead"),
-            );
-        }
-    }
-
-    fn apart(&self, rule: Rule, a: u16, b: u16) -> Diagnostic {
-        let message =
-            format!("{} relates functions that are not neighbours on a path", self.text(rule.rule));
-        Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "").help(self.apart_help(a, b))
-    }
-
-    /// Reports packets that enter between two functions that run in parallel.
-    fn enters_between(&self, rule: Rule, left: u16, right: u16, diags: &mut Diagnostics) {
-        let other = |sink: Sink, from: Source| {
-            self.draft.links.iter().find(|link| link.sink == sink && link.source != from).copied()
-        };
-        let Some(intruder) = other(Sink::Port(right, LEFT), Source::Port(left, RIGHT))
-            .or_else(|| other(Sink::Port(left, RIGHT), Source::Port(right, LEFT)))
-        else {
-            return;
-        };
-        let message = format!(
-            "packets enter between `{}` and `{}`, which {} lets run in parallel",
-            self.name(left),
-            self.name(right),
-            self.text(rule.rule)
-        );
-        diags.push(
-            Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "")
-                .label(intruder.span, "they enter here")
-                .help("link these packets to another place, or remove the rule"),
-        );
-    }
-
-    fn apart_help(&self, a: u16, b: u16) -> String {
-        let (first, second) = if self.follows(b, a) { (b, a) } else { (a, b) };
-        let between: Vec<String> = self
-            .after
-            .get(usize::from(first))
-            .into_iter()
-            .flatten()
-            .filter(|node| self.follows(**node, second))
-            .map(|node| format!("`{}`", self.name(*node)))
-            .collect();
-        if between.is_empty() {
-            return "link one directly to the other".into();
-        }
-        format!(
-            "{} between them: move it, or write Order({}, before, {})",
-            match between.as_slice() {
-                [one] => format!("{one} stands"),
-                many => format!("{} stand", many.join(", ")),
-            },
-            self.name(first),
-            self.name(second)
-        )
     }
 }
 

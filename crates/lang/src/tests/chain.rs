@@ -414,7 +414,6 @@ fn positions_are_checked_against_each_other_and_the_path() {
 fn priorities_are_checked() {
     let ways = errors(&policy("Priority(f > g); Priority(g > f);"));
     assert!(ways.iter().any(|m| m.starts_with("E0809")), "{ways:#?}");
-    error(&policy("Priority(f > h);"), "E0810", "not neighbours");
     error(&policy("Priority(f > g); Order(f, before, g);"), "E0811", "contradicts");
     error(&policy("Priority(f > g); Position(f, first);"), "E0812", "contradicts");
     let through = policy("Priority(f > g); Priority(g > h); Order(f, before, h);");
@@ -422,6 +421,66 @@ fn priorities_are_checked() {
     assert!(chain(&policy("Priority(f > g); Priority(g > h);")).is_ok());
     let held = "f = late(); g = pass(); path f <-> g; policy { Priority(g > f); }";
     error(held, "E0813", "`f` holds packets");
+}
+
+#[test]
+fn priority_reaches_over_functions_between() {
+    let c = chain(&policy("Priority(h > f);")).unwrap();
+    assert_eq!(c.priorities, [Priority { winner: 2, loser: 0 }]);
+    let held =
+        "f = pass(); g = late(); h = pass(); path f <-> g <-> h; policy { Priority(f > h); }";
+    error(held, "E0813", "`g` holds packets, so it cannot be between the functions of Priority(f");
+    let split =
+        "interface a; interface b; f = tap(); g = pass(); h = pass(); path a -> f -> g -> b;
+        path f.copy -> h -> b; policy { Priority(g > h); }";
+    error(split, "E0810", "not on one path");
+}
+
+#[test]
+fn groups_under_priority_do_not_overlap_on_a_path() {
+    let four = |rules: &str| {
+        format!(
+            "f = pass(); g = pass(); h = pass(); i = pass(); path f <-> g <-> h <-> i; \
+             policy {{ {rules} }}"
+        )
+    };
+    error(&four("Priority(f > h); Priority(g > i);"), "E0810", "overlap on the path at `g`");
+    error(&four("Priority(f > i); Priority(g > h);"), "E0810", "overlap on the path at `g`");
+    assert!(chain(&four("Priority(f > g); Priority(i > h);")).is_ok());
+    assert!(chain(&four("Priority(f > h); Priority(f > i);")).is_ok());
+}
+
+#[test]
+fn orders_put_functions_between_others_where_a_policy_is_enough() {
+    let fields = "f = pass(); g = pass(); h = pass(); i = pass();";
+    let rules = "Priority(h > f); Order(f, before, g); Order(g, before, h); Order(i, before, f);";
+    let c = chain(&format!("{fields} policy {{ {rules} }}")).unwrap();
+    let row: Vec<u16> = (0..4)
+        .scan(Source::Interface(0), |at, _| {
+            let sink = c.links.iter().find(|(source, _)| source == at).map(|(_, sink)| *sink);
+            let Some(Sink::Port(node, _)) = sink else { return None };
+            *at = Source::Port(node, RIGHT);
+            Some(node)
+        })
+        .collect();
+    assert_eq!(row, [3, 0, 1, 2], "g is between f and h, and i in front of them");
+    let two = "Priority(f > h); Priority(g > i); Order(f, before, g); Order(g, before, h);";
+    error(&format!("{fields} policy {{ {two} }}"), "E0811", "between those of another");
+}
+
+#[test]
+fn packets_that_leave_or_enter_between_the_functions_of_a_priority_are_an_error() {
+    let three = "interface a; interface b; interface d; f = pass(); g = pass(); h = pass();";
+    let rule = "policy { Priority(f > h); }";
+    let enters = format!("{three} path a <-> f <-> g <-> h <-> b; link d -> h; {rule}");
+    error(&enters, "E0810", "packets enter between `g` and `h`");
+    let leaves = format!(
+        "{three} path a <-> f <-> g -> h <-> b; link h.left -> d; link d -> g.right; {rule}"
+    );
+    error(&leaves, "E0810", "packets enter between `g` and `h`");
+    let leaves =
+        format!("{three} path a -> f -> g -> h <-> b; link h.left -> d; link d -> b; {rule}");
+    error(&leaves, "E0810", "backward packets from `h` do not go to `g`");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod effects;
 mod in_stages;
 mod isolated;
+mod priority;
 
 use braid_engine::{
     Compiled, FlowTable, NoRecording, Obstacle, Options, PacketPath, Reached, Reason, Splice,

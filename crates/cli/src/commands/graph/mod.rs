@@ -131,6 +131,12 @@ fn merge_text(path: &Path, merge: &Merge, text: &mut String) {
         Verdict::FirstThatMayDrop(functions) => {
             format!("the verdict is that of the first that may drop of {}", names(path, functions))
         }
+        Verdict::BetweenOrFirst { between, first } => format!(
+            "the verdict is that of {} if the packet ends there or goes elsewhere, else that of the \
+             first that may drop of {}",
+            names(path, between),
+            names(path, first)
+        ),
     };
     let (into, expects) = (merge.into, merge.expects);
     let _ = writeln!(text, "  merge   {expects} into v{into}; {verdict}");

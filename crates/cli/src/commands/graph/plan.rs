@@ -108,7 +108,7 @@ fn reason(chain: &Chain, why: &Why) -> String {
         Why::Sends(node) => {
             format!("{} sends the others more than the packet itself", name(chain, *node))
         }
-        Why::Priority => "Priority relates them".to_owned(),
+        Why::Priority => "Priority relates them, or they are between such functions".to_owned(),
         Why::Handlers => "one takes events of another".to_owned(),
         Why::Events => "timers or ended entries publish events, whose order is one".to_owned(),
         Why::Between => "a path leaves a stage only once".to_owned(),

@@ -115,6 +115,11 @@ impl Visits {
             let steers = ports.iter().any(|out| *out != ahead);
             exits.members.push(Member { node: *node, profile, steers });
         }
+        // What functions of a branch send visits further functions of the branch.
+        let mut group = self.graph.group(node).iter();
+        if exits.sends && group.any(|node| self.graph.next_in_branch(*node, backward).is_some()) {
+            return Err(Why::Priority);
+        }
         // A function that never lets a packet pass still has a successor on the path.
         exits.counts.extend(self.visit(exits.onward).map(|next| (next, 0)));
         Ok(exits)

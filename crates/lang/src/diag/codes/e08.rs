@@ -46,10 +46,10 @@ codes! {
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path f <-> g; policy { Priority(f > g); Priority(g > f); } }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }";
 
-    PRIORITY_APART = 810, Error, "a priority between functions that are not neighbours",
-    "Functions with a priority between them run in parallel: both get the packet as it arrived, and where their results conflict, the result of the function with priority is taken. So one must come directly after the other on a path: the right port of one is linked to the left port of the other, and no other packets enter between them.",
-    wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); h = pass_on(); path f <-> g <-> h; policy { Priority(f > h); } }",
-    right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); h = pass_on(); path f <-> h <-> g; policy { Priority(f > h); } }";
+    PRIORITY_APART = 810, Error, "a priority between functions that are not on one path",
+    "Functions with a priority between them run in parallel: both get the packet as it arrived, and where their results conflict, the result of the function with priority is taken. So they must be on one path: the right port of one leads to the left port of the other, directly or through other functions. The functions between them work on what the first one made of the packet. No other packets may enter between them, and two such rules may not overlap on the path.",
+    wrong: "nf split() { port other; match { pkt.len > 100 B => output other; else => output; } }\nnf pass_on() { output; }\nchain c { interface a; interface b; f = split(); g = pass_on(); h = pass_on(); path a -> f -> g -> b; path f.other -> h -> b; policy { Priority(g > h); } }",
+    right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); h = pass_on(); path f <-> g <-> h; policy { Priority(f > h); } }";
 
     PRIORITY_AGAINST_ORDER = 811, Error, "a priority against an order",
     "With `Priority`, both functions get the packet as it arrived. With `Order`, the second gets what the first made of it. Remove one of the two rules.",
@@ -62,14 +62,9 @@ codes! {
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }";
 
     PRIORITY_HOLDS = 813, Error, "a priority of a function that holds packets",
-    "Functions with a priority between them decide about a packet at the same time. A function that holds packets decides later, so it cannot be one of them.",
+    "Functions with a priority between them decide about a packet at the same time. A function that holds packets decides later, so it cannot be one of them, or between them.",
     wrong: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
     right: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
-
-    PRIORITY_NATIVE = 814, Error, "a priority of a native function",
-    "Functions with a priority between them run on copies of the packet, and Braid then joins the fields that they wrote. Braid does not know which fields native code writes.",
-    wrong: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
-    right: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
 
     POLICY_UNDECIDED = 815, Error, "a policy that leaves an order open",
     "The chain has rules in place of a path, but no rule says which of two functions comes first, and the result depends on it: for example, one writes a field that the other reads. The message names the functions and the reason. Add one of the rules that it shows. Functions whose order makes no difference need no rule.",

@@ -114,7 +114,7 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         let signatures = "1 \"a\"\n2 \"GET /evil\" nocase\n3 /cmd=[a-z]+;/\n";
         program.files.insert("signatures.txt".to_owned(), signatures.to_owned());
     }
-    let mut nodes = nodes(rng, &mut program, kind, (count, beside));
+    let (mut nodes, holding) = nodes(rng, &mut program, kind, (count, beside));
     let (side, end) = end(rng, &mut program, &mut nodes, beside);
     let stops = (0..count).map(|number| format!("n{number}"));
     let mut stops: Vec<_> = stops.chain(end).collect();
@@ -137,32 +137,59 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     } else if rng.one_in(6) {
         translate(rng, &mut program, &mut nodes, &mut stops);
     }
+    let rarely = if matches!(kind, Kind::Natives) { 2 } else { 4 };
+    let mut own = Rng::new(rng.clone().bits() ^ 0x7072_696f);
+    let policy =
+        if own.one_in(rarely) { policy(&mut own, &stops, &holding) } else { String::new() };
     let _ = write!(
         program.source,
         "chain library {{\n\
          interface lan {{ behind 10.0.0.0/8, 2001:db8::/125 }}\n\
          interface wan;\n\
          {nodes}path lan <-> {} <-> wan;\n\
-         {side}seed {seed};\nworkers {workers};\n}}\n",
+         {policy}{side}seed {seed};\nworkers {workers};\n}}\n",
         stops.join(" <-> ")
     );
     program
 }
 
+/// Relates two or three functions of a path by `Priority`, often with others between them.
+/// None of them may hold packets.
+fn policy(rng: &mut Rng, stops: &[String], holding: &[String]) -> String {
+    if stops.len() < 2 {
+        return String::new();
+    }
+    let first = rng.below(stops.len() - 1);
+    let last = first + 1 + rng.below(stops.len() - 1 - first);
+    let related = [first, first + rng.below(last - first + 1), last];
+    if stops[first..=last].iter().any(|stop| holding.contains(stop)) {
+        return String::new();
+    }
+    let mut rules = String::new();
+    for pair in related.windows(2).filter(|pair| pair[0] < pair[1]) {
+        let (a, b) = (&stops[pair[0]], &stops[pair[1]]);
+        let (a, b) = if rng.one_in(2) { (a, b) } else { (b, a) };
+        let _ = write!(rules, " Priority({a} > {b});");
+    }
+    format!("policy {{{rules} }}\n")
+}
+
 /// Generates functions of a chain. The count comes first in the pair. With `beside`, some of them
-/// are small functions that stand between others.
+/// are small functions that stand between others. Also returns the names of functions that may hold
+/// packets.
 fn nodes(
     rng: &mut Rng,
     program: &mut Program,
     kind: Kind,
     (count, beside): (usize, bool),
-) -> String {
-    let mut nodes = String::new();
+) -> (String, Vec<String>) {
+    let (mut nodes, mut holding) = (String::new(), Vec::new());
     for number in 0..count {
         // A function with ports of its own needs links that these chains lack.
         let own = function::generate(&mut rng.split(), number, false);
         let text = if own.ports.is_empty() && rng.one_in(6) {
             own.add_to(&mut program.source);
+            holding.extend(own.holds.then(|| format!("n{number}")));
             program.files.extend(own.files);
             let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
             format!("{}({})", own.name, args.join(", "))
@@ -181,7 +208,7 @@ fn nodes(
         };
         let _ = writeln!(nodes, "n{number} = {text};");
     }
-    nodes
+    (nodes, holding)
 }
 
 /// Generates routes that let most packets through. Addresses behind the left interface are routed
