@@ -57,14 +57,15 @@ const ALL: &[BuiltIn] = &[
     BuiltIn {
         name: "which",
         usage: "let n = which(payload, PATTERNS) else …",
-        doc: "The lowest number of a pattern that matches the payload. Without a match, the \
-              statement after `else` runs.",
+        doc: "The lowest number of a pattern that matches the payload, a part of it \
+              (`payload[0..99]`) or a string. Without a match, the statement after `else` runs.",
     },
     BuiltIn {
         name: "find",
         usage: "let m = find(payload, PATTERNS) else …",
-        doc: "The lowest `number` of a pattern that matches the payload, and where its first match \
-              begins (`start`) and ends (`end`). Without a match, the statement after `else` runs.",
+        doc: "The lowest `number` of a pattern that matches the payload, a part of it \
+              (`payload[0..99]`) or a string, and where its first match begins (`start`) and ends \
+              (`end`). Without a match, the statement after `else` runs.",
     },
     BuiltIn {
         name: "release",
