@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The largest number of clients at a time.
 const CLIENTS: usize = 16;
 /// The longest request in bytes.
 const LONGEST: u64 = 64 << 10;
+/// How long the end of a run waits for answers to be written.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// The longest time for which a client may be silent or accept no answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,7 +39,13 @@ pub(crate) struct Served {
     file: SocketFile,
     jobs: Receiver<Job>,
     is_closed: Arc<AtomicBool>,
+    /// Behind the requests, which end before it: then clients know that the run is over.
+    _answers: Answers,
 }
+
+/// The number of requests whose answers have not been written yet. Dropping this value waits for
+/// them, because the process may end then.
+struct Answers(Arc<AtomicUsize>);
 
 /// The reasons why there is no socket.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +65,7 @@ pub enum SocketError {
 struct Shared {
     jobs: SyncSender<Job>,
     clients: AtomicUsize,
+    unanswered: Arc<AtomicUsize>,
 }
 
 impl Socket {
@@ -87,10 +96,12 @@ impl Socket {
         let Self { listener, file } = self;
         let (send, jobs) = sync_channel(CLIENTS);
         let is_closed = Arc::new(AtomicBool::new(false));
-        let shared = Shared { jobs: send, clients: AtomicUsize::new(0) };
+        let unanswered = Arc::default();
+        let answers = Answers(Arc::clone(&unanswered));
+        let shared = Shared { jobs: send, clients: AtomicUsize::new(0), unanswered };
         let closed = Arc::clone(&is_closed);
         std::thread::spawn(move || accept(&listener, &Arc::new(shared), &closed));
-        Served { file, jobs, is_closed }
+        Served { file, jobs, is_closed, _answers: answers }
     }
 }
 
@@ -106,6 +117,15 @@ impl Drop for Served {
         self.is_closed.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts clients. If that fails, the thread ends with the process.
         drop(UnixStream::connect(&self.file.0));
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let end = Instant::now() + LAST_ANSWERS;
+        while self.0.load(Ordering::Acquire) > 0 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -170,8 +190,11 @@ fn talk(shared: &Shared, mut client: UnixStream) -> io::Result<()> {
             return writeln!(client, "{error}");
         }
         let mut reader = None;
+        shared.unanswered.fetch_add(1, Ordering::Relaxed);
         let answer = answer(shared, &line, &mut reader);
-        writeln!(client, "{answer}")?;
+        let written = writeln!(client, "{answer}");
+        shared.unanswered.fetch_sub(1, Ordering::Release);
+        written?;
         if let Some(mut reader) = reader.filter(|_| answer.get("error").is_none()) {
             return stream(&mut client, &mut reader);
         }
@@ -208,6 +231,40 @@ fn stream(client: &mut UnixStream, lines: &mut Reader) -> io::Result<()> {
                     _ => return Ok(()),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_written_before_the_socket_has_ended() {
+        let path = std::env::temp_dir().join(format!("braid-answers-{}", std::process::id()));
+        for turn in 0..50 {
+            let served = Socket::listen(&path).expect("a socket").serve();
+            let mut clients: Vec<_> =
+                (0..2).map(|_| UnixStream::connect(&path).expect("a client")).collect();
+            for client in &mut clients {
+                client.write_all(b"{\"do\":\"status\"}\n").expect("a request");
+            }
+            // The second request gets no answer from the run.
+            let job = served.next(Duration::from_secs(20)).expect("a job");
+            job.answer.try_send(json!({ "turn": turn })).expect("an answer");
+            served.next(Duration::from_secs(20)).expect("another job");
+            drop(served);
+            let mut found: Vec<String> = Vec::new();
+            for client in clients {
+                client.set_nonblocking(true).expect("a socket");
+                let mut line = String::new();
+                BufReader::new(client).read_line(&mut line).expect("an answer is there");
+                found.push(line);
+            }
+            found.sort_unstable();
+            let expected =
+                ["{\"error\":\"the run is over\"}\n".to_owned(), format!("{{\"turn\":{turn}}}\n")];
+            assert_eq!(found, expected);
         }
     }
 }
