@@ -55,6 +55,14 @@ impl Compiled {
             None => packets.len(),
         };
         let (packets, layouts) = (&mut packets[..count], &mut layouts[..count]);
+        // A record changes its packet, so the worker is found before.
+        let workers = (cache.is_some() && executor.functions.chain.steers()).then(|| {
+            let chain = &executor.functions.chain;
+            let mut workers = [0; BATCH];
+            let all = workers.iter_mut().zip(packets.iter().zip(&*layouts));
+            all.for_each(|(worker, (packet, layout))| *worker = chain.worker(packet, layout));
+            workers
+        });
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
@@ -83,6 +91,7 @@ impl Compiled {
                     run = (&mut run.0[..1], &mut run.1[..1]);
                     run.0[0].parse_to(&mut run.1[0]);
                     walk.hops = onward.hops;
+                    walk.worker = workers.map_or(worker, |workers| workers[at]);
                     run_compiled(executor, (onward.point, part), hot, run, reached, walk)
                 }
                 None => without_record(executor, hot, (entry, same - at), run, reached, walk),

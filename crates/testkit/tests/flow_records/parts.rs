@@ -77,6 +77,49 @@ fn records_surround_a_function_that_writes_payloads() {
 }
 
 #[test]
+fn packets_behind_a_part_stay_with_the_worker_that_they_entered_at() {
+    let text = "
+        nf counts() {
+          state n: { packets: u32, bytes: u64 } global = { packets: 0, bytes: 0 };
+          match {
+            has inet => { n.packets += 1; n.bytes += u64(pkt.len); output; }
+            else => output;
+          }
+        }
+        nf copies() {
+          state seen: { n: u4, bytes: size, at: time } per flow = { n: 0, bytes: 0, at: 0 },
+              idle 21 ms, capacity 2, full evict_oldest;
+          match {
+            has ip6 and ip6.dst == 2001:db8::1 and not exists seen => output;
+            else => { mirror back; output; }
+          }
+        }
+        chain c {
+          interface lan { behind 10.0.0.0/8, 2001:db8::/125 }
+          interface wan;
+          path lan <-> counts() <-> copies() <-> wan;
+          seed 612;
+          workers 2;
+        }";
+    let chain = chain(text, &[]);
+    // The two directions belong to different workers.
+    let there = "udp 10.0.0.2:1002 > 192.0.2.1:80";
+    let back = "udp 192.0.2.1:80 > 10.0.0.2:1002";
+    let packets = [(0, there), (1, back), (1, back), (0, there), (1, back)];
+    let stimuli: Vec<_> =
+        (0..).zip(packets).map(|(nth, (interface, text))| enter(nth, interface, text)).collect();
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+    let shards: Vec<_> = expected.state.iter().map(|one| (one.shard, one.slots[0].2)).collect();
+    // The copies of forward packets come back.
+    assert_eq!(shards, [(0, 3), (1, 4)]);
+    for engine in harness::ENGINES {
+        if let Err(why) = engine.check(&chain, &stimuli, &expected) {
+            panic!("{why}");
+        }
+    }
+}
+
+#[test]
 fn flows_that_skip_the_function_keep_records_for_their_whole_paths() {
     let chain = between_napts("writes()", WRITER, &[]);
     let mut both = traffic(53);
