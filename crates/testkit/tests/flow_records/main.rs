@@ -54,7 +54,8 @@ fn eager(chain: &Chain, hash: Hashing) -> Compiled {
 fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
     let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
     assert_eq!(expected.panic, None);
-    let mut single = eager(chain, Hashing::Drawn);
+    // Its statistics are compared with numbers. With some hashes, flows would get their records later.
+    let mut single = eager(chain, Hashing::Seeded(1));
     let found = record(&mut single, stimuli, Detail::Steps);
     assert_eq!(difference(&expected, &found), None, "packet by packet");
     let last = Trace {
