@@ -10,7 +10,7 @@ use crate::report;
 use crate::snapshot;
 use crate::work::Walk;
 use braid_flowcache::{BATCH, FlowCache, PacketPath, Reason, Rest, foresee};
-use braid_ir::chain::Control;
+use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{
     Compilation, Counters, Engine, Later, Outputs, Prepared, Room, StateEntry, Watcher,
 };
@@ -55,14 +55,8 @@ impl Compiled {
             None => packets.len(),
         };
         let (packets, layouts) = (&mut packets[..count], &mut layouts[..count]);
-        // A record changes its packet, so the worker is found before.
-        let workers = (cache.is_some() && executor.functions.chain.steers()).then(|| {
-            let chain = &executor.functions.chain;
-            let mut workers = [0; BATCH];
-            let all = workers.iter_mut().zip(packets.iter().zip(&*layouts));
-            all.for_each(|(worker, (packet, layout))| *worker = chain.worker(packet, layout));
-            workers
-        });
+        let chain = &executor.functions.chain;
+        let workers = workers_of(Some(chain).filter(|_| cache.is_some()), packets, layouts);
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
@@ -144,6 +138,20 @@ impl Compiled {
         let cache = self.cache.as_mut()?;
         Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
     }
+}
+
+/// The workers of packets that enter. They are needed where a record may change a packet that then
+/// goes on; `None` if there is no chain with several workers.
+fn workers_of(
+    chain: Option<&Chain>,
+    packets: &[Packet],
+    layouts: &[Layout],
+) -> Option<[u16; BATCH]> {
+    let chain = chain.filter(|chain| chain.steers())?;
+    let mut workers = [0; BATCH];
+    let all = workers.iter_mut().zip(packets.iter().zip(layouts));
+    all.for_each(|(worker, (packet, layout))| *worker = chain.worker(packet, layout));
+    Some(workers)
 }
 
 /// Runs the programs of the first packets. The very first one has no record, or cannot take it. The

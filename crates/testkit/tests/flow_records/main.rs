@@ -54,7 +54,7 @@ fn eager(chain: &Chain, hash: Hashing) -> Compiled {
 fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
     let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
     assert_eq!(expected.panic, None);
-    // Its statistics are compared with numbers. With some hashes, flows would get their records later.
+    // Its statistics are compared with numbers. With some hashes, flows get their records later.
     let mut single = eager(chain, Hashing::Seeded(1));
     let found = record(&mut single, stimuli, Detail::Steps);
     assert_eq!(difference(&expected, &found), None, "packet by packet");
