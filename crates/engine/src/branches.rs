@@ -57,10 +57,10 @@ pub(crate) fn run(
     }
     walk.hops += visits;
     let mut all: Vec<Ran> = Vec::with_capacity(branches.len());
-    for branch in branches {
+    for first in branches.iter().filter_map(|branch| branch.first()) {
         let winner = all.iter().find(|ran| ran.decides);
         let is_passed = winner.is_some_and(|ran| matches!(ran.verdict, Verdict::Output(_)));
-        all.push(run_branch(engine, branch, packet.clone(), is_passed, walk));
+        all.push(run_branch(engine, *first, packet.clone(), is_passed, walk));
     }
     merge(packet, &all.iter().map(|ran| &*ran.writes).collect::<Vec<_>>());
     let heaviest = all.iter().map(Ran::weight).max().unwrap_or(Weight::Passes);
@@ -81,21 +81,20 @@ pub(crate) fn run(
     }
 }
 
-/// Runs the functions of a branch in sequence. If a branch with higher priority has decided that
+/// Runs the functions of a branch, which begins with `first`, in sequence. If a branch with higher priority has decided that
 /// the packet goes on, the functions behind the first one get it, whatever that one decides.
 fn run_branch(
     engine: &mut Executor,
-    branch: &[u16],
+    first: u16,
     mut packet: Packet,
     is_passed: bool,
     walk: &mut Walk<'_>,
 ) -> Ran {
-    let [first, ..] = branch else { unreachable!("a branch has a function") };
     let (backward, mut writes) = (packet.backward, Vec::new());
-    let mut at = *first;
+    let mut at = first;
     let mut decides = false;
     loop {
-        let is_first = at == *first;
+        let is_first = at == first;
         engine.count_entry(at, &packet);
         walk.enters(at, &packet);
         let model = engine.functions.chain.nodes[usize::from(at)].model.clone();

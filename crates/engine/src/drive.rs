@@ -56,7 +56,7 @@ impl Compiled {
         };
         let (packets, layouts) = (&mut packets[..count], &mut layouts[..count]);
         let chain = &executor.functions.chain;
-        let workers = workers_of(Some(chain).filter(|_| cache.is_some()), packets, layouts);
+        let workers = cache.as_ref().and_then(|_| workers_of(chain, packets, layouts));
         executor.chain_counters.packets_in += count as u64;
         let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
         executor.prefetch((packets, layouts), has_record, walk.out);
@@ -140,15 +140,10 @@ impl Compiled {
     }
 }
 
-/// The workers of packets that enter. They are needed where a record may change a packet that then
-/// goes on; `None` if there is no chain with several workers.
-fn workers_of(
-    chain: Option<&Chain>,
-    packets: &[Packet],
-    layouts: &[Layout],
-) -> Option<[u16; BATCH]> {
-    let chain = chain.filter(|chain| chain.steers())?;
-    let mut workers = [0; BATCH];
+/// The workers of packets that enter, before a record changes a packet that then goes on. `None` if
+/// all packets have the same worker.
+fn workers_of(chain: &Chain, packets: &[Packet], layouts: &[Layout]) -> Option<[u16; BATCH]> {
+    let mut workers = chain.steers().then_some([0; BATCH])?;
     let all = workers.iter_mut().zip(packets.iter().zip(layouts));
     all.for_each(|(worker, (packet, layout))| *worker = chain.worker(packet, layout));
     Some(workers)

@@ -24,6 +24,7 @@ use braid_ir::residual::{End, Exit, Fate, Point};
 use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Ended;
 use braid_packet::{Header, Layout, Packet};
+use std::sync::Arc;
 
 impl Executor {
     /// Begins the walk of another packet.
@@ -224,7 +225,7 @@ impl Executor {
                 self.run_plain(node, packet, None, walk)
             }
             Some(all) => {
-                let all = all.to_vec();
+                let all = Arc::clone(all);
                 branches::run(self, &all, packet, walk)
             }
         };

@@ -6,6 +6,7 @@ use crate::chain::{Chain, Sink, Source};
 use crate::model::{Dest, LEFT, Model, PortId, RIGHT, Term};
 use braid_packet::Header;
 use groups::{Group, groups};
+use std::sync::Arc;
 
 /// Links and groups.
 #[derive(Clone)]
@@ -81,7 +82,7 @@ impl Graph {
     /// `Priority` does not concern it, or the packet comes from the same branch.
     #[must_use]
     #[expect(clippy::indexing_slicing, reason = "the caller names a function of the chain")]
-    pub fn branches(&self, node: u16, backward: bool) -> Option<&[Vec<u16>]> {
+    pub fn branches(&self, node: u16, backward: bool) -> Option<&Arc<[Vec<u16>]>> {
         let branches = self.groups[self.group_of[usize::from(node)]].branches(backward);
         let begins = || branches.iter().any(|branch| branch.first() == Some(&node));
         (branches.len() > 1 && begins()).then_some(branches)

@@ -10,7 +10,7 @@ pub use crate::ids::{
     BlockId, EventId, ParamId, PortId, QueueId, ReasonId, RowId, StateId, TagId, ValueId,
 };
 pub use crate::stream::{StreamEvent, StreamField, StreamText, TEXT_WORDS};
-pub use crate::strings::{Haystack, Str};
+pub use crate::strings::{Haystack, StringParts};
 pub use crate::table::{Granularity, Setting, StateDecl, Sum, WhenFull};
 pub use crate::ty::{FIRST_IP6, Kind, ParamTy, PoolOrder, Ty, Word, ip6_range};
 pub use braid_packet::bytes::Area;
@@ -379,8 +379,8 @@ pub enum Op {
     PushOption { option: Header, values: Vec<ValueId> },
     /// Overwrites the first TCP option of this form by NOPs. Needs the option.
     PopOption { option: Header },
-    /// [`braid_packet::options::set`] for a kind without a name; `ok` (bool): what it returns.
-    SetOption { ok: ValueId, kind: u8, value: Option<Str> },
+    /// Adds or removes a TCP option without a name. `ok` is [`braid_packet::options::set`]'s result.
+    SetOption { ok: ValueId, kind: u8, value: Option<StringParts> },
     /// The first matching rule: whether the packet passes (bool), and the rule's number from 0 (32
     /// bits). If no rule matches, the default decides, and the number is the number of rules. A
     /// packet without `Inet` matches no rule, and the default does not apply: the results are 0 and

@@ -14,7 +14,7 @@ pub const MAX_STRING: usize = 16 * braid_packet::bytes::MAX_WORDS;
 pub const MAX_STRINGS: usize = 1 << 20;
 
 /// A string of a program: its length (8 bits) and its words.
-pub type Str = (ValueId, Vec<ValueId>);
+pub type StringParts = (ValueId, Vec<ValueId>);
 
 /// What a search for patterns looks at ([`crate::model::Op::FindPatterns`]).
 #[derive(Clone, PartialEq, Eq, Debug)]

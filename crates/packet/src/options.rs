@@ -19,7 +19,7 @@ pub const MOST_VALUES: usize = 2;
 const MOST_BYTES: usize = 12;
 
 /// The most bytes whose change a difference of a sum covers.
-const WORDS: usize = 16;
+const PIECE: usize = 16;
 
 /// How many bytes a packet grows by when it gets an option of this form: whole words.
 fn grows(form: &Form) -> usize {
@@ -97,7 +97,7 @@ fn insert(packet: &mut Packet, layout: &Layout, bytes: &[u8]) -> bool {
     let after = before.wrapping_add(u8::try_from(bytes.len() / 4).unwrap_or(0) << 4);
     write(packet, offset, &[after]);
     // The new bytes stand for zeros that were not there.
-    let new = bytes.chunks(WORDS).map(|part| Delta::between(0, number(part), part.len()));
+    let new = bytes.chunks(PIECE).map(|part| Delta::between(0, number(part), part.len()));
     let delta = Delta::between(before.into(), after.into(), 1);
     let delta = new.fold(delta, Delta::and).and(longer);
     if let Some(sum) = layout.sum() {
@@ -121,8 +121,8 @@ pub fn pop(packet: &mut Packet, layout: &Layout, option: Header) -> bool {
 fn void(packet: &mut Packet, layout: &Layout, at: usize, len: usize) {
     let nops = [tcp::NOP; tcp::MOST_OPTIONS];
     let start = layout.l4() + tcp::LEN;
-    for from in (at..at + len).step_by(WORDS) {
-        let count = WORDS.min(at + len - from);
+    for from in (at..at + len).step_by(PIECE) {
+        let count = PIECE.min(at + len - from);
         let nops = nops.get(..count).unwrap_or_default();
         let old = packet.data().get(start + from..start + from + count).map_or(0, number);
         let delta = Delta::between(old, number(nops), count).at(from);

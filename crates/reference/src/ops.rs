@@ -6,7 +6,7 @@ use super::run::{Role, Run, Write};
 use super::{calls, native, streams};
 use braid_crypto::Key;
 use braid_ir::engine::Fault;
-use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, Str, ValueId, Word};
+use braid_ir::model::{KeyRef, Model, Op, ParamId, Program, SetRef, StringParts, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::ParamValue;
 use braid_packet::translate::Addresses;
@@ -266,7 +266,7 @@ impl Run<'_> {
     }
 
     /// Adds a TCP option of any kind, or removes one. Returns whether the packet has changed.
-    fn set_option(&mut self, kind: u8, value: Option<&Str>) -> Result<bool, Fault> {
+    fn set_option(&mut self, kind: u8, value: Option<&StringParts>) -> Result<bool, Fault> {
         let value = value.map(|(len, words)| {
             let words: Vec<Word> = words.iter().map(|word| self.value(*word)).collect();
             calls::string(self.value(*len), &words)

@@ -38,7 +38,7 @@ impl Reference {
 
     /// Lets a packet enter a function, or several functions side by side.
     fn visit(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
-        match self.graph.branches(node, packet.backward).map(<[_]>::to_vec) {
+        match self.graph.branches(node, packet.backward).cloned() {
             Some(all) => branches::run(self, &all, packet, walk),
             None => {
                 if walk.fits(1) {

@@ -7,7 +7,7 @@ use braid_ir::chain::{Chain, Priority, Sink, Source};
 use braid_ir::engine::EventValue;
 use braid_ir::model::{LEFT, Model, PortId, RIGHT};
 use braid_packet::Field;
-use common::{Bench, LAN, WAN, field, from_port, line, nf, wire};
+use common::{Bench, LAN, ON, WAN, field, from_port, line, nf, wire, writes};
 use std::sync::Arc;
 
 /// Functions in a line. The first and the last one are related, and the one with the number
@@ -20,21 +20,8 @@ fn row(models: Vec<Arc<Model>>, winner: u16) -> Chain {
 }
 
 /// Writes a field of UDP packets.
-fn writes(name: &str, value: u128) -> Arc<Model> {
-    let width = Field::by_name(name).unwrap().info().width;
-    nf(
-        "",
-        &format!(
-            "b0: v0:bool = has udp
-                 branch v0, b1, b3
-             b1: v1:bool = has ip
-                 branch v1, b2, b3
-             b2: v2:u{width} = const {value}
-                 store {name}, v2
-                 jump b3
-             b3: output onward at row0"
-        ),
-    )
+fn sets(name: &str, value: u128) -> Arc<Model> {
+    writes(&[(name, value)], ON)
 }
 
 /// Publishes 256 times the source port, plus the TTL.
@@ -104,7 +91,7 @@ fn run(chain: Chain, ingress: u16, port: u16) -> (Said, Vec<(u128, u128)>) {
 
 #[test]
 fn function_between_sees_what_the_one_in_front_made_and_the_other_what_arrived() {
-    let chain = |winner| row(vec![writes("ip.ttl", 7), says(), says()], winner);
+    let chain = |winner| row(vec![sets("ip.ttl", 7), says(), says()], winner);
     for winner in [0, 2] {
         let (mut events, left) = run(chain(winner), LAN, 9);
         events.sort_unstable();
@@ -115,7 +102,7 @@ fn function_between_sees_what_the_one_in_front_made_and_the_other_what_arrived()
 
 #[test]
 fn backward_packets_take_the_functions_between_behind_the_last_function() {
-    let chain = row(vec![says(), says(), writes("ip.ttl", 7)], 0);
+    let chain = row(vec![says(), says(), sets("ip.ttl", 7)], 0);
     let (events, left) = run(chain, WAN, 9);
     assert_eq!(events, [(0, 0x940), (1, 0x907)]);
     assert_eq!(left, [(9, 7)]);
@@ -125,10 +112,10 @@ fn backward_packets_take_the_functions_between_behind_the_last_function() {
 fn writes_of_the_branch_that_wins_stay() {
     for (winner, port, ttl) in [(0, 5, 4), (3, 6, 4)] {
         let models = vec![
-            writes("udp.sport", 3),
-            writes("udp.sport", 5),
-            writes("ip.ttl", 4),
-            writes("udp.sport", 6),
+            sets("udp.sport", 3),
+            sets("udp.sport", 5),
+            sets("ip.ttl", 4),
+            sets("udp.sport", 6),
         ];
         assert_eq!(run(row(models, winner), LAN, 9).1, [(port, ttl)]);
     }
@@ -171,7 +158,7 @@ fn drop_behind_a_winner_that_drops_nothing_counts() {
 fn function_between_leads_elsewhere() {
     let turns = on_port(2, "ports left, right, side", "output port side at row1");
     for winner in [0, 2] {
-        let mut chain = row(vec![writes("ip.ttl", 7), turns.clone(), drops(2)], winner);
+        let mut chain = row(vec![sets("ip.ttl", 7), turns.clone(), drops(2)], winner);
         // Packets of the port leave by `lan`, so that they can be told apart.
         chain.links.push((Source::Port(1, PortId(2)), Sink::Interface(LAN)));
         let mut bench = Bench::new(chain);

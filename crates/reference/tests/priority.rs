@@ -6,7 +6,7 @@ mod common;
 use braid_ir::chain::{Chain, Priority, Sink};
 use braid_ir::model::{LEFT, Model};
 use braid_packet::{Field, Header, Packet};
-use common::{Bench, LAN, WAN, field, from_port, line, nf, wire};
+use common::{Bench, LAN, ON, WAN, field, from_port, line, nf, wire, writes};
 use std::sync::Arc;
 
 /// Two functions in a line. The function with the number `winner` wins.
@@ -16,29 +16,6 @@ fn pair(left: Arc<Model>, right: Arc<Model>, winner: u16) -> Chain {
     chain
 }
 
-/// Writes these fields of IP packets, then ends with `end`.
-fn writes(fields: &[(&str, u128)], end: &str) -> Arc<Model> {
-    let mut ops = String::new();
-    for (number, (name, value)) in fields.iter().enumerate() {
-        let width = Field::by_name(name).unwrap().info().width;
-        let v = number + 2;
-        ops.push_str(&format!("v{v}:u{width} = const {value}\n store {name}, v{v}\n"));
-    }
-    nf(
-        "reason \"no\"",
-        &format!(
-            "b0: v0:bool = has udp
-                 branch v0, b1, b3
-             b1: v1:bool = has ip
-                 branch v1, b2, b3
-             b2: count row1
-                 {ops} jump b3
-             b3: {end}"
-        ),
-    )
-}
-
-const ON: &str = "output onward at row0";
 const DROP: &str = "drop \"no\" at row1";
 
 fn sent(chain: Chain, packet: Packet) -> Packet {

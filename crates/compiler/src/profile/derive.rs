@@ -169,6 +169,7 @@ impl Walk<'_> {
             Op::Rules { .. } => self.read(&rules::FIELDS),
             Op::Patterns { .. } => self.read_payload(),
             Op::FindPatterns { of, .. } if of.is_payload() => self.read_payload(),
+            Op::SetOption { value, .. } => self.set_option(value.is_some()),
             op if op.changes_payload() => self.write_payload(op),
             Op::Encapsulate { inner, parts, .. } => self.tunnel(*inner, parts, &[]),
             Op::Decapsulate { inner, last, .. } => self.tunnel(*inner, &[], &[*last]),
@@ -282,6 +283,17 @@ impl Walk<'_> {
                 self.profile.removes.insert(*option);
             }
             _ => {}
+        }
+    }
+
+    /// Adds what a TCP option of any kind does that is added or removed. No part of a packet stands
+    /// for its bytes, so they count as payload.
+    fn set_option(&mut self, adds: bool) {
+        self.profile.writes_payload = true;
+        self.profile.tests.insert(Header::Tcp);
+        if adds {
+            self.read(&[Field::PktLen]);
+            self.profile.writes.extend(LENGTHS);
         }
     }
 

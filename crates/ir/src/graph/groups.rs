@@ -3,6 +3,7 @@
 
 use crate::chain::{Chain, Sink};
 use crate::model::{LEFT, Model, RIGHT, Term};
+use std::sync::Arc;
 
 /// Functions that `Priority` relates and those between them, or one function.
 #[derive(Clone)]
@@ -10,7 +11,7 @@ pub(super) struct Group {
     /// The functions in the order of the path.
     pub(super) functions: Vec<u16>,
     /// The branches of forward and of backward packets. Those whose results win come first.
-    branches: [Vec<Vec<u16>>; 2],
+    branches: [Arc<[Vec<u16>]>; 2],
 }
 
 /// Where each port of each function leads.
@@ -48,11 +49,11 @@ impl Group {
     /// winners first: one begins each branch.
     fn new(functions: Vec<u16>, ranked: &[u16]) -> Self {
         let backward: Vec<u16> = functions.iter().rev().copied().collect();
-        let branches = [&functions, &backward].map(|path| branches(path, ranked));
+        let branches = [&functions, &backward].map(|path| branches(path, ranked).into());
         Self { functions, branches }
     }
 
-    pub(super) fn branches(&self, backward: bool) -> &[Vec<u16>] {
+    pub(super) fn branches(&self, backward: bool) -> &Arc<[Vec<u16>]> {
         let [forward, back] = &self.branches;
         if backward { back } else { forward }
     }

@@ -4,7 +4,7 @@ use super::names::{BIN_OPS, CMP_OPS, INNERS, SHAPES, name_of};
 use super::value::{list, set};
 use crate::model::{
     Area, Dest, EventArg, Haystack, Key, KeyRef, Model, NewPacket, NewPayload, Op, ParamId,
-    Program, ReasonId, SetRef, StateId, Str, StreamText, Target, Term, Ty, ValueId,
+    Program, ReasonId, SetRef, StateId, StreamText, StringParts, Target, Term, Ty, ValueId,
 };
 use braid_packet::{Header, tunnel};
 use std::fmt::Write as _;
@@ -62,7 +62,7 @@ fn outer(model: &Model, op: &Op) -> String {
 }
 
 /// A TCP option of any kind that is added or removed.
-fn set_option(kind: u8, value: Option<&Str>) -> String {
+fn set_option(kind: u8, value: Option<&StringParts>) -> String {
     match value {
         Some((len, words)) => format!("set_option {kind}, {len}, ({})", values(words)),
         None => format!("set_option {kind}"),

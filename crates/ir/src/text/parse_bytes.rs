@@ -2,7 +2,7 @@
 
 use super::parse_ops::{Parser, header};
 use super::scan::Result;
-use crate::model::{Area, Haystack, Str, ValueId};
+use crate::model::{Area, Haystack, StringParts, ValueId};
 use braid_packet::Header;
 
 impl Parser<'_, '_> {
@@ -27,7 +27,7 @@ impl Parser<'_, '_> {
     }
 
     /// The value that a TCP option gets, if it is not removed: `, v1, (v2, …)`.
-    pub(super) fn option_value(&mut self) -> Result<Option<Str>> {
+    pub(super) fn option_value(&mut self) -> Result<Option<StringParts>> {
         if !self.scan.eat(",") {
             return Ok(None);
         }
@@ -35,7 +35,7 @@ impl Parser<'_, '_> {
     }
 
     /// The length and the words of a string: `v1, (v2, …)`.
-    fn text(&mut self) -> Result<Str> {
+    fn text(&mut self) -> Result<StringParts> {
         let len = self.value()?;
         self.scan.expect(",")?;
         self.scan.expect("(")?;

@@ -2,12 +2,12 @@
 
 use super::place::Problem;
 use super::types::{Checked, OpCheck};
-use crate::model::{Area, Inner, Op, Str, ValueId, Version};
+use crate::model::{Area, Inner, Op, StringParts, ValueId, Version};
 use braid_packet::{Header, options, tunnel};
 
 impl OpCheck<'_> {
     /// Checks a TCP option without a name, and the value that it gets.
-    fn any_option(&self, kind: u8, value: Option<&Str>) -> Checked {
+    fn any_option(&self, kind: u8, value: Option<&StringParts>) -> Checked {
         if kind < 2 || options::has_name(kind) {
             return Err(Problem::NamedOption(kind));
         }

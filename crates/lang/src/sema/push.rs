@@ -1,7 +1,7 @@
 //! Lowers headers that a packet gets or loses: VLAN tags and TCP options here, outer headers in
 //! `tunnel`, headers of the program in `headers`.
 
-use braid_ir::model::{Op, Str, ValueId};
+use braid_ir::model::{Op, StringParts, ValueId};
 use braid_packet::{Header, options};
 
 use super::lower::Lower;
@@ -119,7 +119,7 @@ fn pop_any<'a>(lower: &mut Lower<'a>, pop: &Push, otherwise: Option<&'a Stmt>) -
     Some(())
 }
 
-fn set_option(lower: &mut Lower<'_>, kind: u8, value: Option<Str>) -> ValueId {
+fn set_option(lower: &mut Lower<'_>, kind: u8, value: Option<StringParts>) -> ValueId {
     let ok = lower.b.emit(BOOL, |ok| Op::SetOption { ok, kind, value });
     lower.b.facts.stored_option();
     ok

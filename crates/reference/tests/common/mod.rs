@@ -45,6 +45,31 @@ pub fn wire() -> Arc<Model> {
     nf("", "b0: output onward at row0")
 }
 
+/// Writes these fields of UDP packets over IPv4, then ends with `end`.
+pub fn writes(fields: &[(&str, u128)], end: &str) -> Arc<Model> {
+    let mut ops = String::new();
+    for (number, (name, value)) in fields.iter().enumerate() {
+        let width = Field::by_name(name).unwrap().info().width;
+        let v = number + 2;
+        ops.push_str(&format!("v{v}:u{width} = const {value}\n store {name}, v{v}\n"));
+    }
+    nf(
+        "reason \"no\"",
+        &format!(
+            "b0: v0:bool = has udp
+                 branch v0, b1, b3
+             b1: v1:bool = has ip
+                 branch v1, b2, b3
+             b2: count row1
+                 {ops} jump b3
+             b3: {end}"
+        ),
+    )
+}
+
+/// Passes a packet on.
+pub const ON: &str = "output onward at row0";
+
 /// A chain of functions in a line between LAN and WAN, linked both ways.
 pub fn line(nodes: Vec<(Arc<Model>, Vec<ParamValue>)>) -> Chain {
     let count = u16::try_from(nodes.len()).unwrap();
