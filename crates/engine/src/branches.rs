@@ -81,8 +81,9 @@ pub(crate) fn run(
     }
 }
 
-/// Runs the functions of a branch, which begins with `first`, in sequence. If a branch with higher priority has decided that
-/// the packet goes on, the functions behind the first one get it, whatever that one decides.
+/// Runs the functions of a branch in sequence, from its first one on. If a branch with higher
+/// priority has decided that the packet goes on, the functions behind the first one get it, whatever
+/// that one decides.
 fn run_branch(
     engine: &mut Executor,
     first: u16,

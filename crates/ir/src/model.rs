@@ -379,7 +379,7 @@ pub enum Op {
     PushOption { option: Header, values: Vec<ValueId> },
     /// Overwrites the first TCP option of this form by NOPs. Needs the option.
     PopOption { option: Header },
-    /// Adds or removes a TCP option without a name. `ok` is [`braid_packet::options::set`]'s result.
+    /// Adds or removes a nameless TCP option. `ok` is what [`braid_packet::options::set`] returns.
     SetOption { ok: ValueId, kind: u8, value: Option<StringParts> },
     /// The first matching rule: whether the packet passes (bool), and the rule's number from 0 (32
     /// bits). If no rule matches, the default decides, and the number is the number of rules. A
