@@ -82,8 +82,8 @@ pub(crate) fn run(
 }
 
 /// Runs the functions of a branch in sequence, from its first one on. If a branch with higher
-/// priority has decided that the packet goes on, the functions behind the first one get it, whatever
-/// that one decides.
+/// priority has decided that the packet goes on, the functions behind the first one get it,
+/// whatever that one decides.
 fn run_branch(
     engine: &mut Executor,
     first: u16,
