@@ -47,9 +47,9 @@ pub(crate) struct EventCode {
 }
 
 /// The place of a program among those of its model.
-fn place(event: StreamEvent, flow: FlowKey) -> usize {
-    let kind = usize::from(flow.version == 6) + 2 * usize::from(flow.proto == proto::UDP);
-    event as usize * KINDS + kind
+fn place(event: StreamEvent, flow: FlowKey) -> Option<usize> {
+    let protocol = [proto::TCP, proto::UDP].iter().position(|of| *of == flow.proto)?;
+    Some(event as usize * KINDS + usize::from(flow.version == 6) + 2 * protocol)
 }
 
 impl EventPrograms {
@@ -118,7 +118,7 @@ impl EventPrograms {
         flow: FlowKey,
     ) -> Option<&mut Option<Box<EventCode>>> {
         let model = (*self.models.get(usize::from(node))?)?;
-        self.programs.get_mut(model)?.get_mut(place(event, flow))
+        self.programs.get_mut(model)?.get_mut(place(event, flow)?)
     }
 
     /// Adds the numbers of programs that are compiled, interpreted and refused.
@@ -142,7 +142,8 @@ fn compile_all(model: &Model, programs: &mut [Option<Box<EventCode>>]) {
         for flow in [4, 6].into_iter().flat_map(|it| [flow(it, proto::TCP), flow(it, proto::UDP)]) {
             let occurs = flow.proto == proto::TCP || *event == StreamEvent::Alert;
             let code = occurs.then(|| EventCode::new(model, *event, flow, 0)).flatten();
-            if let (Some(mut code), Some(slot)) = (code, programs.get_mut(place(*event, flow))) {
+            let slot = place(*event, flow).and_then(|place| programs.get_mut(place));
+            if let (Some(mut code), Some(slot)) = (code, slot) {
                 code.compile();
                 *slot = Some(Box::new(code));
             }

@@ -105,9 +105,10 @@ impl Computed {
         }) as u8
     }
 
-    /// Whether there is nothing to test or to assign.
+    /// Whether there is nothing to test or to assign. A division tests its divisor.
     pub(crate) fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
+        let tests = !self.checks.is_empty() || !self.lacks.is_empty() || self.divides();
+        !tests && self.puts.is_empty()
     }
 
     /// Whether it divides, so that packets may fault.

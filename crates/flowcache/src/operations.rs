@@ -7,6 +7,11 @@ pub(crate) fn is_harmless(op: &Op) -> bool {
     op.is_arithmetic() && !op.divides()
 }
 
+/// Whether an operation on values can fault.
+pub(crate) fn can_fault(op: &Op) -> bool {
+    op.divides() || matches!(op, Op::ListGet { .. } | Op::BackendUp { .. })
+}
+
 /// Whether an operation only computes a value, and an operand is unknown. A selection does not
 /// count, because it may take its other operand.
 pub(crate) fn is_unknown(op: &Op, is_unknown: impl Fn(ValueId) -> bool) -> bool {

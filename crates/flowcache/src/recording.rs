@@ -10,6 +10,7 @@ use crate::entry_use::EntryUse;
 use crate::guard::Number;
 use crate::headers::{Headers, Place};
 use crate::mutants::{Mutants, RecordMutant};
+use crate::operations::can_fault;
 use crate::prefix::{Met, Prefix};
 use crate::script::{Calc, Call, Classify, Find, MOST_WORDS, Part, SlotRef, Step};
 use crate::slab::NONE;
@@ -242,7 +243,9 @@ impl Recording {
         }
     }
 
-    /// Adds an operation on fixed or open values, whose results are in `values`.
+    /// Adds an operation on fixed or open values, whose results are in `values`. One that can fault
+    /// is also a test: a flow for which it faults does not take the path, whether the path needs
+    /// the result or not.
     pub(crate) fn operation(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         if !self.is_on {
             return;
@@ -253,6 +256,10 @@ impl Recording {
             Source::Register(_) => is_constant = false,
             Source::Unknown => is_known = false,
         });
+        let can_fault = can_fault(op);
+        if !is_known && can_fault {
+            self.give_up();
+        }
         if !is_known || is_constant {
             let source = if is_known { Source::Constant } else { Source::Unknown };
             op.visit_outs(&mut |out| self.set_source(*out, source));
@@ -267,6 +274,11 @@ impl Recording {
             op.visit_outs(&mut |id| out = Some(*id));
             if let Some(id) = out {
                 self.define(id, |out| Step::Calc { out, calc });
+                if let Source::Register(register) = self.source(id)
+                    && can_fault
+                {
+                    self.demand(register);
+                }
             }
             return;
         }
@@ -278,6 +290,9 @@ impl Recording {
         };
         self.assign_all(&op.outs(), &results);
         self.steps.push(Some(Step::Call(Box::new(call))));
+        if can_fault {
+            results.iter().for_each(|register| self.demand(*register));
+        }
     }
 
     /// Makes registers of one step the sources of values.

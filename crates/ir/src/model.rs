@@ -102,14 +102,14 @@ impl Model {
         !self.streams.is_empty()
     }
 
-    /// The headers of the packets that go to the stack of a stream function: those of TCP, and
-    /// those of UDP if it has a program for alerts.
+    /// The headers of the packets that go to the stack of a stream function: those of TCP, or those
+    /// of IP if it has a program for alerts.
     #[must_use]
     pub fn stacked(&self) -> &'static [Header] {
         match (self.is_stream(), self.stream(StreamEvent::Alert)) {
             (false, _) => &[],
             (true, None) => &[Header::Tcp],
-            (true, Some(_)) => &[Header::Tcp, Header::Udp],
+            (true, Some(_)) => &[Header::Inet],
         }
     }
 

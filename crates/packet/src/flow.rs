@@ -105,19 +105,22 @@ impl FlowKey {
         keys.iter().any(|(version, proto)| key(*version, *proto).get(field).is_some())
     }
 
-    /// The value of a field in the packets of a TCP or UDP flow with this key. `None` for fields
-    /// that the key does not decide, and for those of the other IP version or protocol.
+    /// The value of a field in the packets of a flow with this key. `None` for fields that the key
+    /// does not decide, and for those of another IP version or protocol.
     #[must_use]
     pub fn get(self, field: Field) -> Option<u128> {
         let of = |version, value| (self.version == version).then_some(value);
         let with = |proto, port: u16| (self.proto == proto).then_some(port.into());
+        let l4 = |port: u16| self.transport().map(|_| port.into());
         match field {
             Field::InetVersion => Some(self.version.into()),
             Field::InetSrc => Some(self.src),
             Field::InetDst => Some(self.dst),
             Field::InetProto => Some(self.proto.into()),
-            Field::InetSport | Field::L4Sport => Some(self.sport.into()),
-            Field::InetDport | Field::L4Dport => Some(self.dport.into()),
+            Field::InetSport => Some(self.sport.into()),
+            Field::InetDport => Some(self.dport.into()),
+            Field::L4Sport => l4(self.sport),
+            Field::L4Dport => l4(self.dport),
             Field::TcpSport => with(proto::TCP, self.sport),
             Field::TcpDport => with(proto::TCP, self.dport),
             Field::UdpSport => with(proto::UDP, self.sport),
@@ -130,16 +133,25 @@ impl FlowKey {
         }
     }
 
-    /// Whether the packets of a TCP or UDP flow with this key have a header, as far as the key
-    /// decides that.
+    /// Whether the packets of a flow with this key have a header, as far as the key decides that.
     #[must_use]
     pub fn has(self, header: Header) -> bool {
-        let transport = if self.proto == proto::UDP { Header::Udp } else { Header::Tcp };
         match header {
             Header::Ip4 => self.version == 4,
             Header::Ip6 => self.version == 6,
-            Header::Tcp | Header::Udp => header == transport,
-            _ => transport.implies().contains(&header),
+            Header::Inet => true,
+            Header::Tcp | Header::Udp => self.transport() == Some(header),
+            Header::L4 => self.transport().is_some(),
+            _ => false,
+        }
+    }
+
+    /// The header with ports.
+    fn transport(self) -> Option<Header> {
+        match self.proto {
+            proto::TCP => Some(Header::Tcp),
+            proto::UDP => Some(Header::Udp),
+            _ => None,
         }
     }
 

@@ -1,32 +1,19 @@
-//! The inspection of datagrams, one by one.
+//! The inspection of packets that belong to no connection, one by one.
 
-use crate::flow::Flow;
 use crate::flowbits::Bits;
-use crate::limits::DATAGRAM_WORK;
 use crate::outcome::{Context, Done, Rules};
-use crate::rule::Buffer;
-use crate::whole;
-use crate::work::Work;
+use crate::packet::Packet;
 
-/// What the inspection of datagrams keeps of their flow: the bits that rules have set.
+/// What the inspection of datagrams keeps of their flow: the bits that rules have set. For packets
+/// without a flow, nothing is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Datagrams(Bits);
 
 impl Datagrams {
-    /// A datagram with these bytes has come. `flow` is from its sender. `from_client`: its sender
-    /// has also sent the first one. `is_answered`: both ends have sent one.
-    pub fn datagram(
-        &mut self,
-        rules: &mut Rules<'_>,
-        (flow, from_client, is_answered): (Flow, bool, bool),
-        bytes: &[u8],
-    ) {
-        let set = rules.set;
-        let (done, bits) = (&mut Done::default(), &mut self.0);
-        let context = &mut Context { rules, flow, done, bits, before: [0; 2] };
-        let ends = (from_client, is_answered);
-        let seen = [(Buffer::Raw, bytes.into())];
-        whole::evaluate(set.datagrams(), &seen, ends, Work(DATAGRAM_WORK), context);
+    /// A packet of the flow has come.
+    pub fn packet(&mut self, rules: &mut Rules<'_>, packet: &Packet<'_>) {
+        let (flow, done, bits) = (packet.flow, &mut Done::default(), &mut self.0);
+        packet.inspect(&mut Context { rules, flow, done, bits, before: [0; 2] });
     }
 
     /// Its memory beside its own size (bytes).

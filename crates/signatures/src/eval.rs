@@ -41,9 +41,7 @@ fn hold(
 ) -> Result<bool, Exhausted> {
     for (at, test) in tests.iter().enumerate() {
         let holds = match &test.what {
-            What::Length(least, most) => {
-                (*least..=*most).contains(&buffer.len()) != test.is_negated
-            }
+            What::Length(least, most) => (*least..=*most).contains(&buffer.len()),
             What::DataAt(count) => {
                 let count = count.saturating_add(usize::from(!test.is_relative));
                 let has = |end: &usize| end.saturating_add(count) <= buffer.len();

@@ -75,6 +75,11 @@ impl Bits {
         self.0.binary_search_by(|one| (*one.name).cmp(name))
     }
 
+    /// Whether none was ever set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Since when a bit is as a question wants it.
     fn since(&self, is_set: bool, name: &str) -> Option<Lengths> {
         match self.find(name).ok().and_then(|at| self.0.get(at)) {

@@ -4,6 +4,7 @@ use crate::flow::Flow;
 use crate::flowbits::Bits;
 use crate::messages::Messages;
 use crate::outcome::{Context, Done, Rules};
+use crate::packet::Packet;
 use crate::rule::Stage;
 use crate::set::Signatures;
 use crate::stream::Direction;
@@ -63,6 +64,19 @@ impl Inspection {
             true => http.data(from_client, bytes, context),
             false => http.leave(from_client),
         }
+    }
+
+    /// A segment of the connection has come. Rules about packets see it, before the other rules
+    /// see its bytes.
+    pub fn packet(&mut self, rules: &mut Rules<'_>, packet: &Packet<'_>) {
+        let Self { done, bits, next, .. } = self;
+        packet.inspect(&mut Context { rules, flow: packet.flow, done, bits, before: *next });
+    }
+
+    /// Whether rules have set bits.
+    #[must_use]
+    pub fn has_bits(&self) -> bool {
+        !self.bits.is_empty()
     }
 
     /// The connection is over. `flow` is from its client.

@@ -42,8 +42,8 @@ pub const RULE_WORK: u64 = 2 << 20;
 pub const STREAM_WORK: u64 = 128 << 20;
 /// The work that all rules may take in an HTTP message, for its head and again for its body.
 pub const MESSAGE_WORK: u64 = 32 << 20;
-/// The work that all rules may take in a datagram.
-pub const DATAGRAM_WORK: u64 = 16 << 20;
+/// The work that all rules may take in a packet that they see alone.
+pub const PACKET_WORK: u64 = 16 << 20;
 /// A rule that does not hold is evaluated this often with each segment, and then only when the
 /// stream has grown by one part in [`LATER`]. A rule with bits is evaluated with each segment, as
 /// long as half of the direction's work is left.

@@ -3,7 +3,7 @@
 use crate::buffers;
 use crate::limits::{BODY_DEPTH, MESSAGE_WORK, RAW_BODY_DEPTH};
 use crate::outcome::Context;
-use crate::rule::{Buffer, Stage};
+use crate::rule::{Buffer, Rule, Stage};
 use crate::whole;
 use crate::work::Work;
 use braid_http::{Head, Http, Part};
@@ -182,6 +182,8 @@ impl<'a> Message<'a> {
         }
         let seen = buffers.iter().filter_map(|of| Some((*of, self.buffer(*of, is_request)?)));
         let seen: Vec<(Buffer, Cow<'_, [u8]>)> = seen.collect();
-        whole::evaluate(rules, &seen, (is_request, true), Work(MESSAGE_WORK), context);
+        let flow = context.flow;
+        let applies = |rule: &Rule| rule.applies(&flow, is_request);
+        whole::evaluate(rules, &seen, (is_request, &applies), Work(MESSAGE_WORK), context);
     }
 }

@@ -35,6 +35,9 @@ fn selector(rule: &Rule) -> Option<(Buffer, Vec<u8>)> {
 }
 
 impl Prefilter {
+    /// Of no rules.
+    pub const NONE: Self = Self { automaton: None, selected: Vec::new(), always: Vec::new() };
+
     /// Of the rules with these numbers.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::expression::Expression;
 use crate::flow::Flow;
 use crate::flowbits::BitsOfRule;
+use crate::headers::OfPackets;
 use crate::number::{Comparison, Jump, NumberAt, Scale, Value};
 use crate::threshold::Threshold;
 use braid_intervals::IntervalSet;
@@ -38,9 +39,12 @@ pub struct Rule {
     pub header: Header,
     /// The end that sends the bytes that the rule sees: `None` for both.
     pub from_client: Option<bool>,
-    /// Of datagrams: whether both ends must have sent one, or must not.
+    /// Of packets: whether both ends must have agreed on the connection or have sent datagrams, or
+    /// must not.
     pub is_established: Option<bool>,
     pub stage: Stage,
+    /// The packets on which it is evaluated, one by one.
+    pub of_packets: OfPackets,
     pub buffers: Vec<Tested>,
     pub bits: BitsOfRule,
     /// It only writes bits (`noalert`).
@@ -59,8 +63,8 @@ pub enum Stage {
     Head,
     /// When the body of an HTTP message has come.
     Body,
-    /// On a datagram.
-    Datagram,
+    /// On packets alone.
+    Packet,
 }
 
 /// The tests of a buffer, in order.
@@ -73,7 +77,7 @@ pub struct Tested {
 /// What a test looks at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Buffer {
-    /// The bytes of the stream, or of the datagram. For rules about HTTP: of the message.
+    /// The bytes of the stream, or of the packet. For rules about HTTP: of the message.
     Raw,
     Method,
     Uri,
@@ -185,6 +189,20 @@ pub struct Addresses {
 }
 
 impl Addresses {
+    /// The addresses of this version, or all.
+    pub fn of_version(self, version: Option<u8>) -> Self {
+        match version {
+            Some(4) => Self { v6: IntervalSet::default(), ..self },
+            Some(_) => Self { v4: IntervalSet::default(), ..self },
+            None => self,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.v4.is_empty() && self.v6.is_empty()
+    }
+
     fn contains(&self, version: u8, address: u128) -> bool {
         let of = if version == 4 { &self.v4 } else { &self.v6 };
         of.contains(address)
@@ -192,6 +210,12 @@ impl Addresses {
 }
 
 impl Header {
+    /// Whether it asks nothing of ports.
+    pub fn has_all_ports(&self) -> bool {
+        let is_all = |ports: &IntervalSet| ports.intervals() == [(0, u16::MAX.into())];
+        is_all(&self.sports) && is_all(&self.dports)
+    }
+
     /// Whether the rule is about this direction of a connection.
     pub fn matches(&self, flow: &Flow) -> bool {
         let one = |flow: &Flow| {

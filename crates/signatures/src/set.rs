@@ -1,5 +1,6 @@
 //! A set of rules, ready to inspect connections.
 
+use crate::headers::Kind;
 use crate::prefilter::Prefilter;
 use crate::rule::{Buffer, Rule, Signature, Stage};
 use std::collections::BTreeSet;
@@ -19,7 +20,8 @@ struct Compiled {
     /// Rules about the heads of HTTP messages, and about whole ones.
     heads: Prefilter,
     bodies: Prefilter,
-    datagrams: Prefilter,
+    /// Rules about packets, by the number of their kind.
+    packets: [Prefilter; Kind::ALL.len()],
     /// The buffers in which contents preselect rules about HTTP messages.
     of_heads: BTreeSet<Buffer>,
     of_bodies: BTreeSet<Buffer>,
@@ -31,21 +33,22 @@ impl Signatures {
     pub(crate) fn new(lines: Vec<String>, mut rules: Vec<Rule>) -> Result<Self, String> {
         // Rules are evaluated in the order of their numbers.
         rules.sort_by_key(|rule| rule.bits.rank());
-        let of = |stages: &[Stage]| {
-            let numbered = (0..).zip(&rules);
-            let numbered = numbered.filter(|(_, rule)| stages.contains(&rule.stage));
-            Prefilter::new(numbered)
+        let which = |is_one: &dyn Fn(&Rule) -> bool| {
+            Prefilter::new((0..).zip(&rules).filter(|(_, rule)| is_one(rule)))
         };
-        let streams = of(&[Stage::Stream, Stage::StreamEnd])?;
-        let (heads, bodies) = (of(&[Stage::Head])?, of(&[Stage::Body])?);
-        let datagrams = of(&[Stage::Datagram])?;
+        let of = |stage: Stage| which(&|rule| rule.stage == stage);
+        let streams = which(&|rule| matches!(rule.stage, Stage::Stream | Stage::StreamEnd))?;
+        let (heads, bodies) = (of(Stage::Head)?, of(Stage::Body)?);
+        let mut packets = [const { Prefilter::NONE }; Kind::ALL.len()];
+        for (kind, of_kind) in Kind::ALL.into_iter().zip(&mut packets) {
+            *of_kind = which(&|rule| rule.of_packets.kinds.contains(&kind))?;
+        }
         let buffers = |stage: Stage| {
             let rules = rules.iter().filter(|rule| rule.stage == stage);
             rules.flat_map(|rule| rule.buffers.iter().map(|of| of.buffer)).collect()
         };
         let (of_heads, of_bodies) = (buffers(Stage::Head), buffers(Stage::Body));
-        let made =
-            Compiled { lines, rules, streams, heads, bodies, datagrams, of_heads, of_bodies };
+        let made = Compiled { lines, rules, streams, heads, bodies, packets, of_heads, of_bodies };
         Ok(Self(Arc::new(made)))
     }
 
@@ -88,10 +91,10 @@ impl Signatures {
         &self.0.streams
     }
 
-    /// Whether there are rules about datagrams.
+    /// Whether there are rules about packets of a kind.
     #[must_use]
-    pub fn has_datagrams(&self) -> bool {
-        !self.0.datagrams.is_empty()
+    pub fn has_packets(&self, kind: Kind) -> bool {
+        !self.packets(kind).is_empty()
     }
 
     /// Whether what holds for one connection may count for others: there are thresholds.
@@ -100,8 +103,14 @@ impl Signatures {
         self.0.rules.iter().any(|rule| rule.threshold.is_some())
     }
 
-    pub(crate) fn datagrams(&self) -> &Prefilter {
-        &self.0.datagrams
+    pub(crate) fn packets(&self, kind: Kind) -> &Prefilter {
+        let [tcp, udp, icmp, other] = &self.0.packets;
+        match kind {
+            Kind::Tcp => tcp,
+            Kind::Udp => udp,
+            Kind::Icmp => icmp,
+            Kind::Other => other,
+        }
     }
 
     /// The rules about HTTP messages for a stage, and the buffers that preselect them.

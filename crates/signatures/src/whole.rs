@@ -1,36 +1,39 @@
-//! Evaluates rules on buffers that have come whole: those of HTTP messages, and datagrams.
+//! Evaluates rules on buffers that have come whole: those of HTTP messages, and packets.
 
 use crate::eval;
 use crate::outcome::Context;
 use crate::prefilter::Prefilter;
-use crate::rule::Buffer;
+use crate::rule::{Buffer, Rule};
 use crate::work::Work;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 /// Buffers and their bytes, in the order of the buffers.
 pub type Seen<'a> = [(Buffer, Cow<'a, [u8]>)];
 
-/// Evaluates the rules that the buffers select. They alert if they hold. `is_established`: both
-/// ends have sent something.
+/// Evaluates the rules that the buffers select, if they apply. They alert if they hold.
 pub fn evaluate(
     rules: &Prefilter,
     seen: &Seen<'_>,
-    (from_client, is_established): (bool, bool),
+    (from_client, applies): (bool, &dyn Fn(&Rule) -> bool),
     mut work: Work,
     context: &mut Context<'_, '_>,
 ) {
-    let mut selected: BTreeSet<u32> = rules.always().iter().copied().collect();
+    let mut selected: Vec<u32> = rules.always().to_vec();
+    let mut patterns = Vec::new();
     for (buffer, bytes) in seen {
-        let patterns: BTreeSet<u32> = rules.patterns(bytes).collect();
-        for pattern in patterns {
-            selected.extend(rules.selected(pattern, *buffer));
+        patterns.clear();
+        patterns.extend(rules.patterns(bytes));
+        patterns.sort_unstable();
+        patterns.dedup();
+        for pattern in &patterns {
+            selected.extend(rules.selected(*pattern, *buffer));
         }
     }
+    selected.sort_unstable();
+    selected.dedup();
     for number in selected {
         let Some(rule) = context.rules.set.rule(number) else { continue };
-        let is_asked = rule.is_established.is_none_or(|wanted| wanted == is_established);
-        if !is_asked || !rule.applies(&context.flow, from_client) {
+        if !applies(rule) {
             continue;
         }
         if work.is_used_up() {

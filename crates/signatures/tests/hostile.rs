@@ -2,7 +2,7 @@
 
 mod support;
 
-use braid_signatures::{Counts, Datagrams, Flow, Inspection, limits, load};
+use braid_signatures::{Counts, Datagrams, Flow, Inspection, Kind, Packet, limits, load};
 use proptest::prelude::*;
 use support::Said;
 
@@ -13,6 +13,14 @@ const PIECES: &[&str] = &[
     "alert ",
     "tcp ",
     "http ",
+    "ip ",
+    "icmp ",
+    "flags:",
+    "S,12; ",
+    "+0",
+    "dsize:",
+    "ttl:1<>",
+    "sameip; ",
     "any any -> any any ",
     "(",
     ")",
@@ -107,6 +115,14 @@ proptest! {
                 let bytes = (*offset, stream.as_bytes());
                 inspection.data(&mut said.by(&set), (FLOW, at % 2 == 0), bytes);
                 *offset += stream.len() as u64;
+            }
+            for kind in [Kind::Tcp, Kind::Udp, Kind::Icmp, Kind::Other] {
+                let (bytes, number) = (streams[0].as_bytes(), &|_| Some(2));
+                let packet = Packet {
+                    kind, flow: FLOW, from_client: true, is_established: false, bytes, number,
+                };
+                inspection.packet(&mut said.by(&set), &packet);
+                Datagrams::default().packet(&mut said.by(&set), &packet);
             }
             inspection.close(&mut said.by(&set), FLOW);
             prop_assert!(said.alerts.iter().all(|alert| set.get(alert.rule).is_some()));
@@ -222,7 +238,10 @@ fn counts_of_datagram(rules: &str, bytes: &[u8]) -> Counts {
     let loaded = load(rules);
     assert_eq!(loaded.refused, []);
     let mut said = Said::default();
-    Datagrams::default().datagram(&mut said.by(&loaded.set), (FLOW, true, false), bytes);
+    let (kind, number) = (Kind::Udp, &|_| None);
+    let packet =
+        Packet { kind, flow: FLOW, from_client: true, is_established: false, bytes, number };
+    Datagrams::default().packet(&mut said.by(&loaded.set), &packet);
     said.counts
 }
 

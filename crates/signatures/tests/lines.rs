@@ -35,10 +35,11 @@ drop tcp any any -> any any (content:"x"; classtype:trojan-activity; priority:20
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     for (options, name) in [
-        ("flow:not_established;", "flow"),
-        ("flow:stateless;", "flow"),
-        ("dsize:>5;", "dsize"),
-        ("flags:S;", "flags"),
+        ("dsize:>5; http.uri; content:\"a\";", "dsize"),
+        ("dsize:1-5;", "dsize"),
+        ("flow:not_established; http.uri; content:\"a\";", "flow"),
+        ("flow:only_stream; flags:S;", "flags"),
+        ("fragbits:D;", "fragbits"),
         ("content:\"a\"; byte_test:1,>,5,0,dce;", "byte_test"),
         ("content:\"a\"; byte_test:5,>,5,0,string;", "byte_test"),
         ("content:\"a\"; byte_jump:1,0,dce;", "byte_jump"),
@@ -63,8 +64,13 @@ fn what_is_not_supported_is_refused_by_name() {
     for (line, name) in [
         ("alert udp any any -> any any (http.uri; content:\"a\"; sid:1;)", "udp"),
         ("alert udp any any -> any any (flow:only_stream; sid:1;)", "flow"),
-        ("alert ip any any -> any any (sid:1;)", "ip"),
-        ("alert tcp-pkt any any -> any any (sid:1;)", "tcp-pkt"),
+        ("alert tls any any -> any any (sid:1;)", "tls"),
+        ("alert tcp-pkt any any -> any any (http.uri; content:\"a\"; sid:1;)", "tcp-pkt"),
+        ("alert tcp-stream any any -> any any (dsize:1; sid:1;)", "dsize"),
+        ("alert http any any -> any any (flags:S; sid:1;)", "flags"),
+        ("alert ip any any -> any any (flow:only_stream; sid:1;)", "flow"),
+        ("alert icmp any any -> any any (flow:to_server; sid:1;)", "flow"),
+        ("alert icmp any any -> any any (flowbits:set,x; sid:1;)", "flowbits"),
         ("pass tcp any any -> any any (sid:1;)", "pass"),
         ("alert tcp any any => any any (sid:1;)", "=>"),
         ("drop tcp any any -> any any (noalert; sid:1;)", "noalert"),
@@ -143,6 +149,9 @@ const VALUED: &[&str] = &[
     "byte_jump",
     "byte_extract",
     "dsize",
+    "flags",
+    "itype",
+    "ip_proto",
     "urilen",
     "threshold",
     "detection_filter",
@@ -187,6 +196,11 @@ fn what_is_no_rule_is_wrong() {
         ("content:\"a\"; offset:+1;", "offset"),
         ("content:\"a\"; content:\"b\"; distance:len;", "distance"),
         ("dsize:a;", "dsize"),
+        ("dsize:65536;", "dsize"),
+        ("flags:X;", "flags"),
+        ("itype:8;", "itype"),
+        ("ttl:!>=0;", "ttl"),
+        ("sameip:1;", "sameip"),
         ("flowbits:set;", "flowbits"),
         ("flowbits:set,a|b;", "flowbits"),
         ("flowbits:isset,a|;", "flowbits"),
@@ -242,6 +256,9 @@ fn what_is_no_line_is_wrong() {
         ("alert tcp $NONE any -> any any (sid:1;)", "addresses"),
         ("alert tcp any $NONE -> any any (sid:1;)", "ports"),
         ("alert tcp any 99999 -> any any (sid:1;)", "ports"),
+        ("alert icmp any 7 -> any any (sid:1;)", "ports"),
+        ("alert udp any any -> any any (flags:S; sid:1;)", "flags"),
+        ("alert ip6 10.0.0.1 any -> any any (sid:1;)", "ip6"),
         ("shout tcp any any -> any any (sid:1;)", "shout"),
         ("var X", "var"),
         ("var X [1.2.3.4", "$X"),
@@ -256,11 +273,11 @@ fn what_is_no_line_is_wrong() {
 #[test]
 fn refusals_have_places_and_leave_the_other_rules() {
     let text = "alert tcp any any -> any any (content:\"a\"; sid:1;)\n\
-        \n  alert tcp any any -> any any (content:\"b\";  dsize:5; sid:2;)\n\
+        \n  alert tcp any any -> any any (content:\"b\";  geoip:5; sid:2;)\n\
         alert tcp any any -> any any (content:\"c\"; sid:1;)\n";
     let loaded = load(text);
     let places = loaded.refused.iter().map(|of| (of.line, of.at, of.name.as_str()));
-    assert_eq!(places.collect::<Vec<_>>(), [(3, 46, "dsize"), (4, 0, "sid")]);
+    assert_eq!(places.collect::<Vec<_>>(), [(3, 46, "geoip"), (4, 0, "sid")]);
     assert_eq!((loaded.rules, loaded.set.len()), (3, 1));
 }
 
@@ -268,8 +285,8 @@ fn refusals_have_places_and_leave_the_other_rules() {
 fn refusals_have_places_behind_a_byte_order_mark() {
     for begin in ["\u{feff}", "\u{feff} ", "\u{feff}\u{feff}\t"] {
         let before = format!("{begin}alert tcp any any -> any any (");
-        let refused = load(&format!("{before}dsize:5; sid:1;)")).refused;
-        assert_eq!((refused[0].at, refused[0].name.as_str()), (before.len(), "dsize"), "{begin:?}");
+        let refused = load(&format!("{before}geoip:5; sid:1;)")).refused;
+        assert_eq!((refused[0].at, refused[0].name.as_str()), (before.len(), "geoip"), "{begin:?}");
     }
 }
 
@@ -283,7 +300,9 @@ fn refusals_have_the_place_of_their_option() {
         ("alert udp", "content:\"a\"; ", "flow:only_stream;"),
         ("alert tcp", "flow:established; ", "flow:to_server,to_client;"),
         ("alert tcp", "flow:to_server; ", "flow:to_client;"),
-        ("alert tcp", "content:\"a\"; ", "flow:not_established;"),
+        ("alert http", "content:\"a\"; ", "flow:not_established;"),
+        ("alert http", "content:\"a\"; ", "flags:S;"),
+        ("alert udp", "content:\"a\"; ", "seq:5;"),
         ("alert tcp", tests.as_str(), "isdataat:1;"),
     ] {
         let begin = format!("{head} any any -> any any ({before}");

@@ -5,11 +5,12 @@
 
 use crate::follower::Part;
 use crate::function::Function;
-use crate::inspections::{self, Inspected};
-use crate::program::{End, View};
-use braid_ir::model::{ReasonId, StreamEvent, Word};
-use braid_packet::{Field, FlowKey, Layout, Packet};
-use braid_signatures::{Datagrams, Rules};
+use crate::inspections::{Inspected, Run};
+use crate::packets::OfFlow;
+use crate::program::End;
+use braid_ir::model::ReasonId;
+use braid_packet::{FlowKey, Layout, Packet};
+use braid_signatures::{Datagrams, Kind};
 use braid_tcp::{Reader, Stored, put_bytes};
 use foldhash::fast::RandomState;
 use hashlink::LinkedHashMap;
@@ -21,8 +22,6 @@ pub const MAX_FLOWS: usize = 65_536;
 pub const MAX_MEMORY: usize = 64 << 20;
 /// A flow without datagrams for this time is forgotten (nanoseconds).
 pub const IDLE_NS: u64 = 300_000_000_000;
-/// The length of a UDP header.
-const HEADER: usize = 8;
 
 /// A flow.
 #[derive(Debug)]
@@ -47,14 +46,11 @@ pub struct Flows {
     memory: usize,
     /// Flows that were forgotten although they were not idle.
     pub forgotten: u64,
-    /// IP fragments of datagrams.
+    /// IP fragments that signatures do not see.
     pub fragments: u64,
-    /// Datagrams whose last bytes the capture lacks.
+    /// Packets whose last bytes the capture lacks.
     pub cut: u64,
 }
-
-/// Runs a program of the function.
-type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
 
 impl Flows {
     /// A datagram has come. Runs a program for each alert, until one of them gives up or resets the
@@ -65,12 +61,8 @@ impl Flows {
         inspected: &mut Inspected<'_>,
         run: &mut Run<'_>,
     ) -> Option<(ReasonId, bool)> {
-        let is_inspected = inspected.has_datagrams();
+        let is_inspected = inspected.has_packets(Kind::Udp);
         if !is_inspected && self.all.is_empty() {
-            return None;
-        }
-        if layout.is_fragment() {
-            self.fragments += u64::from(is_inspected);
             return None;
         }
         let from = packet.flow_key(layout)?;
@@ -82,14 +74,13 @@ impl Flows {
         if flow.part == Part::Left || !is_inspected {
             return None;
         }
-        let (bytes, memory) = (bytes(packet, layout), flow.memory());
-        let end = flow.inspect(from, bytes, inspected, run);
+        let memory = flow.memory();
+        let end = flow.inspect((packet, layout, from), inspected, run);
         let changed = flow.memory();
         self.memory = self.memory + changed - memory;
         while self.memory > MAX_MEMORY && self.all.len() > 1 {
             self.forget_oldest(now);
         }
-        self.cut += u64::from(layout.payload_truncated());
         match end {
             End::Reset(reason) => Some((reason, true)),
             End::Forward | End::Bypass => None,
@@ -142,7 +133,7 @@ impl Flows {
                     2_u8.put(out);
                     reason.put(out);
                 }
-                Part::New | Part::Follows => 0_u8.put(out),
+                Part::New | Part::Follows | Part::Over => 0_u8.put(out),
             }
             (flow.inspections.len() as u64).put(out);
             flow.inspections.iter().for_each(|one| put_bytes(&one.to_bytes(), out));
@@ -207,38 +198,25 @@ impl Flow {
     /// Inspects a datagram.
     fn inspect(
         &mut self,
-        from: FlowKey,
-        bytes: &[u8],
+        (packet, layout, flow): (&Packet, &Layout, FlowKey),
         inspected: &mut Inspected<'_>,
         run: &mut Run<'_>,
     ) -> End {
-        let ends = (inspections::flow(from), from == self.client, self.is_answered);
-        self.inspections.resize_with(inspected.of.len(), Datagrams::default);
-        let view = View { len: bytes.len() as u64, ..View::of(from) };
-        for (number, inspection) in self.inspections.iter_mut().enumerate() {
-            let inspect = |rules: &mut Rules<'_>| inspection.datagram(rules, ends, bytes);
-            let end = inspected
-                .by(number, inspect, &mut |set, alert| inspections::said(set, alert, view, run));
-            self.part = match end {
-                End::Forward => continue,
-                End::Bypass => Part::Left,
-                End::Reset(reason) => Part::Reset(reason),
-            };
-            self.inspections = Vec::new();
-            return end;
+        let (from_client, is_established) = (flow == self.client, self.is_answered);
+        let of_flow = OfFlow { packet, layout, flow, from_client, is_established };
+        let inspections = &mut self.inspections;
+        inspections.resize_with(inspected.of.len(), Datagrams::default);
+        let end = of_flow.inspect(inspected, run, &mut |at, rules, seen| {
+            inspections.get_mut(at).into_iter().for_each(|one| one.packet(rules, seen));
+        });
+        match end {
+            End::Forward => return end,
+            End::Bypass => self.part = Part::Left,
+            End::Reset(reason) => self.part = Part::Reset(reason),
         }
-        End::Forward
+        self.inspections = Vec::new();
+        end
     }
-}
-
-/// The bytes of a datagram that were captured.
-fn bytes<'a>(packet: &'a Packet, layout: &Layout) -> &'a [u8] {
-    let begin = layout.l4() + HEADER;
-    let end = layout.payload_offset() + layout.payload_len();
-    // A length of 0 is that of a jumbogram.
-    let len = packet.get(layout, Field::UdpLen).and_then(|len: Word| usize::try_from(len).ok());
-    let end = len.filter(|len| *len >= HEADER).map_or(end, |len| end.min(layout.l4() + len));
-    packet.data().get(begin..end.min(packet.data().len())).unwrap_or_default()
 }
 
 fn put_key(key: FlowKey, out: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use crate::function::Function;
 use crate::http::{Given, Messages};
-use crate::inspections::{Inspected, Inspections};
+use crate::inspections::{Inspected, Inspections, Run};
 use crate::program::{End, Matches, View};
 use braid_externs::patterns::Scan;
 use braid_ir::model::{ReasonId, StreamEvent};
@@ -28,7 +28,9 @@ pub enum Part {
     New,
     /// It takes the connection's events.
     Follows,
-    /// It takes no more events. The connection is over, or the function has given up its events.
+    /// The connection is over.
+    Over,
+    /// The function has given up its events.
     Left,
     /// It has reset the connection.
     Reset(ReasonId),
@@ -50,9 +52,6 @@ pub struct Follower {
     /// The number of changes of these parameters that the searches know of.
     pub changes: u64,
 }
-
-/// Runs a program of the function.
-type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
 
 impl Follower {
     /// The function learns of the connection, unless it knows of it.
@@ -117,7 +116,7 @@ impl Follower {
     }
 
     /// Searches begin anew if their parameters have changed.
-    fn learn(&mut self, changes: u64) {
+    pub fn learn(&mut self, changes: u64) {
         if self.changes != changes {
             (self.scans, self.changes) = (Pair::default(), changes);
             self.inspections.changed();
@@ -150,7 +149,7 @@ impl Follower {
     /// The connection is over.
     pub fn close(&mut self, flow: FlowKey, inspected: &mut Inspected<'_>, run: &mut Run<'_>) {
         if self.part == Part::Follows {
-            self.part = Part::Left;
+            self.part = Part::Over;
             self.learn(inspected.changes);
             self.inspections.close(flow, inspected, run);
             self.search_anew();
@@ -159,7 +158,7 @@ impl Follower {
     }
 
     /// A program has ended.
-    fn ended(&mut self, end: End) {
+    pub fn ended(&mut self, end: End) {
         match end {
             End::Forward => return,
             End::Bypass => self.part = Part::Left,

@@ -6,7 +6,7 @@ use crate::program::{self, End, View};
 use braid_ir::model::{ParamId, StreamEvent};
 use braid_ir::value::ParamValue;
 use braid_packet::FlowKey;
-use braid_signatures::{Alert, Flow, Inspection, Rules, Signatures, Thresholds};
+use braid_signatures::{Alert, Flow, Inspection, Kind, Rules, Signatures, Thresholds};
 
 /// One inspection for each parameter with signatures.
 #[derive(Clone, Debug, Default)]
@@ -40,10 +40,10 @@ pub struct Inspected<'a> {
 }
 
 impl Inspected<'_> {
-    /// Whether there are signatures about datagrams.
-    pub fn has_datagrams(&self) -> bool {
+    /// Whether there are signatures about packets of a kind.
+    pub fn has_packets(&self, kind: Kind) -> bool {
         let mut sets = self.of.iter().filter_map(|param| signatures(*param, self.params));
-        sets.any(Signatures::has_datagrams)
+        sets.any(|set| set.has_packets(kind))
     }
 
     /// Inspects by the signatures of a parameter, by its number among those of the function, and
@@ -67,7 +67,7 @@ impl Inspected<'_> {
 }
 
 /// Runs a program of the function.
-type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
+pub type Run<'a> = dyn FnMut(StreamEvent, &View<'_>) -> End + 'a;
 
 impl Inspections {
     /// The next bytes of an end have come, from this offset on. `flow` is from their sender. Runs a
@@ -90,6 +90,11 @@ impl Inspections {
             }
         }
         End::Forward
+    }
+
+    /// Whether rules have set bits.
+    pub fn has_bits(&self) -> bool {
+        self.0.iter().any(Inspection::has_bits)
     }
 
     /// The connection is over. `flow` is from its client. The ends of programs do not matter any

@@ -1,5 +1,5 @@
 //! TCP stacks for chains: what a packet brings for the connections of stream functions, and which
-//! of their programs run. Alerts of signatures about datagrams run programs, too.
+//! of their programs run. Alerts of signatures about packets run programs, too.
 //!
 //! A [`Stack`] follows the connections of one function, or once for several functions that see the
 //! same packets (Microboxes, Liu et al., SIGCOMM 2018, §3.2 and §4). Packets pass through it
@@ -20,6 +20,7 @@ mod function;
 mod http;
 mod inspections;
 mod missed;
+mod packets;
 mod program;
 mod saved;
 mod stack;

@@ -27,6 +27,9 @@ const NEW: u8 = 0;
 const FOLLOWS: u8 = 1;
 const LEFT: u8 = 2;
 const RESET: u8 = 3;
+const OVER: u8 = 4;
+/// Its rules about packets have set bits before it knows of the connection.
+const NEW_WITH_BITS: u8 = 5;
 
 impl Stack {
     /// What the stack holds for a function, except the numbers of packets.
@@ -117,14 +120,15 @@ impl Follower {
     /// Writes what the stack keeps of a connection. `is_aborted`: a function has reset it.
     fn put(&self, is_aborted: bool, function: &Function, out: &mut Vec<u8>) {
         match self.part {
-            Part::New => out.push(NEW),
+            Part::New if !self.inspections.has_bits() => out.push(NEW),
+            Part::Over => out.push(OVER),
             Part::Left => out.push(LEFT),
             Part::Reset(ReasonId(reason)) => {
                 out.push(RESET);
                 reason.put(out);
             }
-            Part::Follows => {
-                out.push(FOLLOWS);
+            Part::New | Part::Follows => {
+                out.push(if self.part == Part::New { NEW_WITH_BITS } else { FOLLOWS });
                 is_aborted.put(out);
                 for direction in Direction::BOTH {
                     let searches = self.searches(direction, function);
@@ -171,8 +175,10 @@ fn follower(
 ) -> Option<Option<(Follower, bool)>> {
     let mut follower = Follower::default();
     let mut is_aborted = false;
-    follower.part = match u8::get(from)? {
+    let part = u8::get(from)?;
+    follower.part = match part {
         NEW => return Some(None),
+        OVER => Part::Over,
         LEFT => Part::Left,
         RESET => {
             let name = names.reasons.get(usize::try_from(u32::get(from)?).ok()?)?;
@@ -180,7 +186,7 @@ fn follower(
             // connection.
             function.reason(name).map_or(Part::Left, Part::Reset)
         }
-        FOLLOWS => {
+        FOLLOWS | NEW_WITH_BITS => {
             is_aborted = bool::get(from)?;
             for direction in Direction::BOTH {
                 let searches = searches(names, function, from)?;
@@ -194,7 +200,7 @@ fn follower(
                 let read = Messages::from_bytes(http, function.takes[1]);
                 follower.http = read.map(Box::new);
             }
-            Part::Follows
+            if part == FOLLOWS { Part::Follows } else { Part::New }
         }
         _ => return None,
     };

@@ -4,14 +4,18 @@ use crate::datagrams::Flows;
 use crate::events::{Bytes, Collector, Event, What};
 use crate::follower::{Data, Follower, Part};
 use crate::function::Function;
-use crate::inspections::Lately;
+use crate::inspections::{Lately, Run};
 use crate::missed::Missed;
-use crate::program::{End, Matches, View};
-use braid_ir::model::{Model, ParamId, ReasonId, StreamEvent, Word};
+use crate::packets::{self, OfFlow};
+use crate::program::{End, Matches};
+use braid_ir::model::{Model, ParamId, ReasonId, Word};
 use braid_ir::native::{Noted, Problem};
 use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
-use braid_tcp::{Checksums, ConnectionId, Direction, Monitor, Options, Pair, Progress, Seq};
+use braid_signatures::Kind;
+use braid_tcp::{
+    Checksums, ConnectionId, Direction, Monitor, Options, Pair, Progress, Seq, Status,
+};
 use foldhash::fast::RandomState;
 use slab::Slab;
 use std::collections::HashMap;
@@ -146,8 +150,8 @@ impl Stack {
             (inspected.left_out, "leaves out alerts of connections with too many"),
             (inspected.windows, "forgets how often signatures have held for old addresses"),
             (flows.forgotten, "has no memory for flows of datagrams"),
-            (flows.fragments, "does not inspect IP fragments of datagrams"),
-            (flows.cut, "inspects only the bytes of datagrams that the capture has"),
+            (flows.fragments, "does not inspect IP fragments"),
+            (flows.cut, "inspects only the bytes of packets that the capture has"),
             (inspected.bits, "does not set all bits of connections with too many"),
             (http.gaps, "does not parse HTTP behind missing bytes"),
             (http.malformed, "does not parse HTTP behind malformed messages"),
@@ -180,10 +184,10 @@ impl Stack {
         number: u64,
         (packet, layout): (&Packet, &Layout),
         (function, params): (usize, &[ParamValue]),
-        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+        run: &mut Run<'_>,
     ) -> Answer {
-        if layout.has(Header::Udp) {
-            return self.datagram(packet, layout, (function, params), run);
+        if !layout.has(Header::Tcp) {
+            return self.other(packet, layout, (function, params), run);
         }
         if self.brought.number != Some(number) || self.brought.had.get(function) == Some(&true) {
             self.take(packet, layout);
@@ -205,8 +209,7 @@ impl Stack {
         for (_, flow, mut follower) in self.owed.extract_if(.., |(of, ..)| *of == function) {
             follower.close(flow, &mut inspected, run);
         }
-        let of_packet = self.brought.known;
-        if let Some(known) = of_packet.and_then(|at| self.known.get_mut(at))
+        if let Some(known) = self.brought.known.and_then(|at| self.known.get_mut(at))
             && let Some(follower) = known.followers.get_mut(function)
         {
             if let Part::Reset(reason) = follower.part {
@@ -217,11 +220,11 @@ impl Stack {
                 follower.close(flow, &mut inspected, run);
             }
         }
-        if self.brought.events.is_empty() {
-            return Answer::default();
+        self.inspect(packet, layout, (function, params), run);
+        if !self.brought.events.is_empty() {
+            self.publish((packet.payload(layout), now), function, params, run);
         }
-        self.publish((packet.payload(layout), now), function, params, run);
-        let known = of_packet.and_then(|at| self.known.get(at));
+        let known = self.brought.known.and_then(|at| self.known.get(at));
         match known.and_then(|known| known.followers.get(function)).map(|one| one.part) {
             Some(Part::Reset(reason)) => self.reset(packet, layout, reason),
             _ => Answer::default(),
@@ -233,19 +236,19 @@ impl Stack {
         &mut self,
         packet: (&Packet, &Layout),
         function: (usize, &[ParamValue]),
-        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+        run: &mut Run<'_>,
     ) -> Answer {
         let number = self.brought.number.map_or(0, |last| last.wrapping_add(1));
         self.packet(number, packet, function, run)
     }
 
-    /// Gives a datagram to one of the functions.
-    fn datagram(
+    /// Gives a packet that is not TCP to one of the functions.
+    fn other(
         &mut self,
         packet: &Packet,
         layout: &Layout,
         (function, params): (usize, &[ParamValue]),
-        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+        run: &mut Run<'_>,
     ) -> Answer {
         let (Some(of), Some(lately), Some(flows), Some(missed)) = (
             self.functions.get(function),
@@ -256,12 +259,86 @@ impl Stack {
             return Answer::default();
         };
         let mut inspected = of.inspected(params, lately, packet.time_ns, missed);
-        let reset = flows.packet((packet, layout), &mut inspected, run);
+        let Some(flow) = packet.flow_key(layout) else { return Answer::default() };
+        let kind = packets::kind(flow.proto);
+        let is_inspected = inspected.has_packets(kind);
+        if layout.is_fragment() {
+            // Those of TCP are missing in its streams.
+            flows.fragments += u64::from(is_inspected && kind != Kind::Tcp);
+            return Answer::default();
+        }
+        flows.cut += u64::from(is_inspected && layout.payload_truncated());
+        let reset = match kind {
+            Kind::Udp if layout.has(Header::Udp) => {
+                flows.packet((packet, layout), &mut inspected, run)
+            }
+            Kind::Icmp | Kind::Other if is_inspected => {
+                match packets::alone(packet, layout, flow, &mut inspected, run) {
+                    End::Reset(reason) => Some((reason, true)),
+                    End::Forward | End::Bypass => None,
+                }
+            }
+            // A packet without its whole header belongs to no flow.
+            _ => None,
+        };
         reset.map_or_else(Answer::default, |(reason, is_new)| Answer {
             verdict: verdict(reason),
             is_new,
             ..Answer::default()
         })
+    }
+
+    /// Gives the packet of a connection to a function's rules about packets.
+    fn inspect(
+        &mut self,
+        packet: &Packet,
+        layout: &Layout,
+        (function, params): (usize, &[ParamValue]),
+        run: &mut Run<'_>,
+    ) {
+        let Self { monitor, functions, known, places, brought, missed, lately, .. } = self;
+        let (Some(of), Some(lately), Some(missed), Some(connection)) = (
+            functions.get(function),
+            lately.get_mut(function),
+            missed.get_mut(function),
+            brought.connection,
+        ) else {
+            return;
+        };
+        let count = functions.len();
+        let mut inspected = of.inspected(params, lately, packet.time_ns, missed);
+        if !inspected.has_packets(Kind::Tcp) {
+            return;
+        }
+        let Some(flow) = packet.flow_key(layout) else { return };
+        let Some(Status { client, is_established }) = monitor.status(flow) else { return };
+        let of_flow = OfFlow { packet, layout, flow, from_client: flow == client, is_established };
+        let mut new = None;
+        let known_one = brought.known.and_then(|at| known.get_mut(at));
+        let follower = known_one.and_then(|known| known.followers.get_mut(function));
+        let follower = follower.unwrap_or_else(|| new.insert(Follower::default()));
+        if let Part::Left | Part::Reset(_) = follower.part {
+            return;
+        }
+        follower.learn(of.changes);
+        let memory = follower.memory();
+        let end = of_flow.inspect_by(&mut follower.inspections, &mut inspected, run);
+        follower.ended(end);
+        let changed = follower.memory();
+        if let Some(new) = new {
+            if end == End::Forward && !new.inspections.has_bits() {
+                return;
+            }
+            let at = known.insert(Known::new(count));
+            places.insert(connection, at);
+            brought.known = Some(at);
+            let place = known.get_mut(at).and_then(|known| known.followers.get_mut(function));
+            place.into_iter().for_each(|place| *place = new.clone());
+        }
+        if let Some(of) = brought.known.and_then(|at| known.get_mut(at)) {
+            of.memory = of.memory + changed - memory;
+            monitor.charge(flow, of.memory);
+        }
     }
 
     /// Takes a packet, and forgets what the packet before has brought.
@@ -323,7 +400,7 @@ impl Stack {
         (payload, now): (&[u8], u64),
         at: usize,
         params: &[ParamValue],
-        run: &mut dyn FnMut(StreamEvent, &View<'_>) -> End,
+        run: &mut Run<'_>,
     ) {
         let Self { monitor, functions, known, brought, matches, missed, lately, .. } = self;
         let (Some(function), Some(lately), Some(missed)) =
@@ -335,7 +412,7 @@ impl Stack {
         for Event { flow, what, known: place, .. } in &brought.events {
             let Some(of) = place.and_then(|place| known.get_mut(place)) else { continue };
             let Some(follower) = of.followers.get_mut(at) else { continue };
-            if follower.part == Part::Left {
+            if let Part::Over | Part::Left = follower.part {
                 continue;
             }
             let memory = follower.memory();
@@ -366,8 +443,9 @@ impl Stack {
     fn reset(&mut self, packet: &Packet, layout: &Layout, reason: ReasonId) -> Answer {
         let connection = self.brought.connection;
         let of_it = |event: &&Event| Some(event.connection) == connection;
-        let client = self.brought.events.iter().find(of_it).map(|event| event.flow);
-        let (Some(client), Some(flow)) = (client, packet.flow_key(layout)) else {
+        let flow = packet.flow_key(layout);
+        let status = flow.and_then(|flow| self.monitor.status(flow));
+        let (Some(Status { client, .. }), Some(flow)) = (status, flow) else {
             return Answer { verdict: verdict(reason), ..Answer::default() };
         };
         let direction = if flow == client { Direction::Forward } else { Direction::Backward };
@@ -387,10 +465,12 @@ impl Stack {
         let first = first.or_else(|| Some(self.brought.before?.of(direction).frontier));
         let (from, to) = (reached.of(direction), reached.of(direction.reversed()));
         let number = |seq: Option<Seq>| seq.map_or(0, |Seq(number)| number.into());
+        let seq = from.seq(first.unwrap_or(from.frontier));
         Answer {
             verdict: verdict(reason),
-            is_new: true,
-            seq: number(from.seq(first.unwrap_or(from.frontier))),
+            // No end takes a RST without the right number.
+            is_new: seq.is_some(),
+            seq: number(seq),
             ack: number(to.seq(to.frontier)),
         }
     }

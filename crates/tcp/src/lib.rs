@@ -37,7 +37,7 @@ pub use direction::{Direction, Pair};
 pub use finding::{Gap, Overlap, Why};
 pub use monitor::{Counts, Monitor};
 pub use options::{Checksums, Options};
-pub use place::{ConnectionId, Place, Progress, Restored};
+pub use place::{ConnectionId, Place, Progress, Restored, Status};
 pub use policies::{Policies, PolicyOf};
 pub use policy::{Kept, Policy};
 pub use report::{Began, Ended, Opening, Report, SideReport, State, Traffic};

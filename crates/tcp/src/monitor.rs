@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::direction::Pair;
 use crate::lists::{List, Lists};
 use crate::options::{Checksums, Options};
-use crate::place::{ConnectionId, Progress, Restored};
+use crate::place::{ConnectionId, Progress, Restored, Status};
 use crate::report::Ended;
 use crate::saved::{Reader, Stored};
 use crate::segment::{Segment, Syn};
@@ -196,6 +196,13 @@ impl Monitor {
     pub fn progress(&mut self, flow: FlowKey) -> Option<Pair<Progress>> {
         let at = self.table.get(&flow.bidirectional()).copied()?;
         self.connections.get(at).map(|connection| connection.progress())
+    }
+
+    /// What is known of the connection of a flow, in any direction.
+    pub fn status(&mut self, flow: FlowKey) -> Option<Status> {
+        let at = self.table.get(&flow.bidirectional()).copied()?;
+        let connection = self.connections.get(at)?;
+        Some(Status { client: connection.flow, is_established: connection.is_open })
     }
 
     /// The memory that the caller now keeps for the connection of a flow, in any direction (bytes).

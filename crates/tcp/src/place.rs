@@ -32,6 +32,15 @@ pub struct Restored {
     pub is_same: bool,
 }
 
+/// What is known of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// The 5-tuple, with the client as the source.
+    pub client: FlowKey,
+    /// Whether both ends have agreed on it, or it was picked up later.
+    pub is_established: bool,
+}
+
 /// How far a stream has been delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {

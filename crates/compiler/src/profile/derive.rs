@@ -7,7 +7,7 @@ use braid_externs::signature::Touch;
 use braid_ir::graph::sends_to;
 use braid_ir::model::{
     Area, BinOp, Dest, Granularity, Inner, Key, Model, NewPacket, NewPayload, Op, ParamId, Program,
-    Shape, StateId, TagId, Term,
+    Shape, StateId, StreamEvent, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
 use braid_ir::rules;
@@ -322,10 +322,18 @@ impl Walk<'_> {
     }
 
     /// The function's TCP stack reads all of TCP, and keeps what it knows of each connection.
+    /// Alerts may be about other headers of packets.
     fn stream(&mut self) {
-        let stacked = self.model.stacked();
-        let is_read =
-            |header: Header| stacked.contains(&header) || options::NAMED.contains(&header);
+        let has_alerts = self.model.stream(StreamEvent::Alert).is_some();
+        if has_alerts {
+            self.read(&[Field::InetTtl, Field::IpTos, Field::IpId]);
+        }
+        let is_read = |header: Header| match header {
+            Header::Tcp => true,
+            Header::Udp | Header::Icmp | Header::IcmpEcho => has_alerts,
+            Header::Icmp6 | Header::Icmp6Echo => has_alerts,
+            header => options::NAMED.contains(&header),
+        };
         let fields = FIELDS.iter().filter(|info| is_read(info.header)).map(|info| info.field);
         self.profile.reads.extend(fields);
         self.profile.tests.extend(options::NAMED);

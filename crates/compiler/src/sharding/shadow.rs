@@ -3,10 +3,11 @@
 //! A TCP stack follows connections, and runs the programs of a stream function for what a packet
 //! brings. A packet may bring something in both directions of its connection: an acknowledgement
 //! may give up missing bytes of the other direction, and then later ones are delivered. So the
-//! stand-in for a stream function does this for each TCP packet, and for each UDP packet if the
+//! stand-in for a stream function does this for each TCP packet, and for each packet of IP if the
 //! function has a program for alerts:
 //!
-//! - It changes the entry of the packet's connection in a hidden table, which stands for the stack.
+//! - If the packet has ports, it changes the entry of the packet's connection in a hidden table,
+//!   which stands for the stack. Packets without ports belong to no connection.
 //! - It runs any of the function's programs, each once for the packet's direction and once for the
 //!   opposite one. A second hidden table has unknown values. They decide which programs run, and
 //!   they stand for numbers of streams, matches of patterns, and the stack's verdict.
@@ -20,7 +21,7 @@ use braid_ir::model::{
     Block, BlockId, Granularity, Key, Kind, Model, Op, Program, Setting, StateDecl, StateId,
     Target, Term, Ty, ValueId,
 };
-use braid_packet::Field;
+use braid_packet::{Field, Header};
 use std::sync::Arc;
 
 /// The names of the hidden tables. No declared table has a space in its name.
@@ -136,7 +137,7 @@ struct Draft {
 impl Draft {
     /// Puts the programs for events in the place of the operation [`Op::Stream`].
     fn inline(&mut self, (block, op): (usize, usize), events: &[Program]) {
-        let count = events.iter().map(|event| event.blocks.len() + 1).sum::<usize>() + 1;
+        let count = events.iter().map(|event| event.blocks.len() + 1).sum::<usize>() + 2;
         let mut behind = self.program.blocks.split_off(block);
         let later = number(block) + 1;
         let moved = |at: BlockId| BlockId(if at.0 < later { at.0 } else { at.0 + number(count) });
@@ -146,6 +147,8 @@ impl Draft {
         let rest = ops.split_off(op + 1);
         self.unknown.extend(ops.pop().iter().flat_map(Op::outs));
         self.jump(params, ops);
+        // The block for the connection.
+        self.jump(Vec::new(), Vec::new());
         for event in events {
             self.event(event);
         }
@@ -186,7 +189,8 @@ impl Draft {
         }
     }
 
-    /// Reads the unknown values, and changes the connection's entry, at the end of a block.
+    /// Reads the unknown values at the end of a block, and changes the connection's entry in the
+    /// next one, which only packets with ports enter.
     fn stack(
         &mut self,
         block: usize,
@@ -194,11 +198,15 @@ impl Draft {
         bug: Option<ShardingMutant>,
     ) {
         let (ok, bit) = (value(&mut self.program.values, Ty::of(Kind::Bool)), self.bit());
-        let ops = &mut self.program.blocks[block].ops;
-        ops.push(Op::StateGet { outs: self.unknown.clone(), state: unknown, key: Key::Entry });
+        let cond = value(&mut self.program.values, Ty::of(Kind::Bool));
+        let [before, connection] = &mut self.program.blocks[block..block + 2] else { return };
+        let outs = self.unknown.clone();
+        before.ops.push(Op::StateGet { outs, state: unknown, key: Key::Entry });
+        before.ops.push(Op::Has { out: cond, header: Header::L4 });
+        before.term = Term::Branch { cond, yes: to(block + 1), no: to(block + 2) };
         if !is(bug, NoConnections) {
             let (state, values) = (connections, vec![bit]);
-            ops.push(Op::StateSet { ok, state, key: Key::Entry, values });
+            connection.ops.push(Op::StateSet { ok, state, key: Key::Entry, values });
         }
     }
 

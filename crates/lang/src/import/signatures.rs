@@ -60,15 +60,15 @@ mod tests {
     use super::{Unsupported, signatures};
 
     const FILE: &str = "alert tcp any any -> any any (content:\"a\"; sid:1;)\n\
-        alert icmp any any -> any any (content:\"a\"; sid:2;)\n\
-        alert tcp any any -> any any (content:\"a\"; dsize:5; sid:3;)\n\
-        alert tcp any any -> any any (dsize:5; sid:4;)\n";
+        alert dns any any -> any any (content:\"a\"; sid:2;)\n\
+        alert tcp any any -> any any (content:\"a\"; geoip:5; sid:3;)\n\
+        alert tcp any any -> any any (geoip:5; sid:4;)\n";
 
     #[test]
     fn rules_that_are_not_supported_are_counted_by_name() {
         let (set, summary) = signatures(FILE, Unsupported::Skip);
         assert_eq!(set.map(|set| set.len()), Ok(1));
-        let wanted = "3 of 4 rules are not supported: dsize 2, icmp 1";
+        let wanted = "3 of 4 rules are not supported: geoip 2, dns 1";
         assert_eq!(summary.as_deref(), Some(wanted));
     }
 
@@ -78,8 +78,8 @@ mod tests {
         let places = errors.errors.iter().map(|error| (error.line, error.column));
         assert_eq!(places.collect::<Vec<_>>(), [(2, 1), (3, 44), (4, 31)]);
         let error = &errors.errors[1];
-        assert_eq!(error.expected, "what is supported (dsize: the size of segments)");
-        assert_eq!(error.found, "`dsize:5; sid:3;)`");
+        assert_eq!(error.expected, "what is supported (geoip: this option)");
+        assert_eq!(error.found, "`geoip:5; sid:3;)`");
     }
 
     #[test]

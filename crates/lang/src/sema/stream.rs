@@ -123,10 +123,10 @@ fn programs(
 }
 
 /// The facts at the start of a program for an event: the packets of a TCP flow have these headers.
-/// An alert may be about a datagram of UDP instead.
+/// An alert may be about any packet of IP instead.
 fn of_event(event: StreamEvent) -> Facts {
     let mut facts = Facts::start();
-    facts.learn(if event == StreamEvent::Alert { Header::L4 } else { Header::Tcp });
+    facts.learn(if event == StreamEvent::Alert { Header::Inet } else { Header::Tcp });
     facts
 }
 
@@ -166,8 +166,8 @@ fn events(
     Some(found)
 }
 
-/// Builds the packet program: TCP packets go to the stack, and so do UDP packets if there is a
-/// program for alerts. When a connection is reset, both ends get a RST. Its later packets are
+/// Builds the packet program: TCP packets go to the stack, and so do all packets of IP if there is
+/// a program for alerts. When a connection is reset, both ends get a RST. Its later packets are
 /// dropped, and their senders get a RST again, because the first one may have been lost. The
 /// packets of a flow of UDP are only dropped.
 fn packet_program(lower: &mut Lower<'_>) {
@@ -183,7 +183,7 @@ fn packet_program(lower: &mut Lower<'_>) {
         branch_on(lower, Header::Tcp, stack, others);
         if has_alerts {
             lower.b.start(others);
-            branch_on(lower, Header::Udp, stack, onward);
+            branch_on(lower, Header::Inet, stack, onward);
         }
         lower.b.start(stack);
         let (verdict, is_new) = (lower.b.value(U32), lower.b.value(BOOL));

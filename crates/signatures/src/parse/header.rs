@@ -181,7 +181,7 @@ impl List for Addresses {
     }
 
     fn is_empty(&self) -> bool {
-        self.v4.is_empty() && self.v6.is_empty()
+        self.is_empty()
     }
 
     fn len(&self) -> usize {

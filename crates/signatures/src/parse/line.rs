@@ -3,6 +3,8 @@
 use super::fault::Fault;
 use super::names::Names;
 use super::options::Options;
+use super::packet;
+use crate::headers::{Kind, OfPackets};
 use crate::number::Value;
 use crate::rule::{Buffer, Header, Rule, Stage, Test, Tested, What};
 
@@ -25,11 +27,20 @@ pub fn rule(text: &str, names: &Names) -> Result<Rule, Fault> {
         "pass" | "log" => return Err(Fault::unsupported(action, "this action")),
         _ => return Err(Fault::wrong(action, "an action is alert, drop or reject")),
     };
-    let protocol = match *protocol {
-        "tcp" | "tcp-stream" => Protocol::Tcp,
-        "http" | "http1" => Protocol::Http,
-        "udp" => Protocol::Udp,
-        _ => return Err(Fault::unsupported(protocol, "this protocol")),
+    let name = *protocol;
+    let (protocol, version) = match name {
+        "tcp" => (Protocol::Tcp, None),
+        "tcp-stream" => (Protocol::Streams, None),
+        "tcp-pkt" => (Protocol::Segments, None),
+        "http" | "http1" => (Protocol::Http, None),
+        "udp" => (Protocol::Udp, None),
+        "icmp" => (Protocol::Icmp, None),
+        "icmpv4" => (Protocol::Icmp, Some(4)),
+        "icmpv6" => (Protocol::Icmp, Some(6)),
+        "ip" => (Protocol::Ip, None),
+        "ipv4" | "ip4" => (Protocol::Ip, Some(4)),
+        "ipv6" | "ip6" => (Protocol::Ip, Some(6)),
+        _ => return Err(Fault::unsupported(name, "this protocol")),
     };
     let is_both_ways = match *arrow {
         "->" => false,
@@ -37,12 +48,15 @@ pub fn rule(text: &str, names: &Names) -> Result<Rule, Fault> {
         _ => return Err(Fault::unsupported(arrow, "this direction")),
     };
     let header = Header {
-        src: names.lists.addresses(src)?,
+        src: names.lists.addresses(src)?.of_version(version),
         sports: names.lists.ports(sports)?,
-        dst: names.lists.addresses(dst)?,
+        dst: names.lists.addresses(dst)?.of_version(version),
         dports: names.lists.ports(dports)?,
         is_both_ways,
     };
+    if header.src.is_empty() || header.dst.is_empty() {
+        return Err(Fault::wrong(name, "its addresses are of the other version"));
+    }
     let begin = text.len() - rest.len() + 1;
     let mut options = Options::read(inner, begin, names)?;
     options.signature.is_drop = is_drop;
@@ -53,8 +67,14 @@ pub fn rule(text: &str, names: &Names) -> Result<Rule, Fault> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Protocol {
     Tcp,
+    /// TCP, but not its packets alone.
+    Streams,
+    /// The packets of TCP alone.
+    Segments,
     Http,
     Udp,
+    Icmp,
+    Ip,
 }
 
 /// Words, in which lists in brackets may have spaces.
@@ -73,12 +93,14 @@ fn words(head: &str) -> Vec<&str> {
 
 /// A rule of its parts.
 fn finish(header: Header, options: Options<'_>, protocol: Protocol) -> Result<Rule, Fault> {
-    verify(&options, protocol).map_err(|fault| match options.place_of(&fault.name) {
-        Some(place) => fault.at(place),
-        None => fault,
-    })?;
+    let of_packets = verify(&options, protocol).and_then(|()| packets(&header, &options, protocol));
+    let (has_stream, of_packets) =
+        of_packets.map_err(|fault| match options.place_of(&fault.name) {
+            Some(place) => fault.at(place),
+            None => fault,
+        })?;
     let Options { signature, tests, from_client, bits, is_silent, threshold, .. } = options;
-    let is_established = options.is_established.filter(|_| protocol == Protocol::Udp);
+    let is_established = options.is_established;
     let mut buffers: Vec<Tested> = Vec::new();
     let mut is_monotone = true;
     for (buffer, test, is_plain) in tests {
@@ -96,7 +118,7 @@ fn finish(header: Header, options: Options<'_>, protocol: Protocol) -> Result<Ru
     let is_message = protocol == Protocol::Http || has_buffer;
     let from_client = side(&buffers, from_client)?;
     let stage = match (is_message, is_monotone) {
-        _ if protocol == Protocol::Udp => Stage::Datagram,
+        _ if !has_stream => Stage::Packet,
         (false, true) => Stage::Stream,
         (false, false) => Stage::StreamEnd,
         (true, _) if buffers.iter().all(|of| of.buffer.is_of_head()) => Stage::Head,
@@ -108,6 +130,7 @@ fn finish(header: Header, options: Options<'_>, protocol: Protocol) -> Result<Ru
         from_client,
         is_established,
         stage,
+        of_packets,
         buffers,
         bits,
         is_silent,
@@ -117,7 +140,7 @@ fn finish(header: Header, options: Options<'_>, protocol: Protocol) -> Result<Ru
 
 /// Verifies that options fit together.
 fn verify(options: &Options<'_>, protocol: Protocol) -> Result<(), Fault> {
-    let Options { signature, tests, is_silent, threshold, .. } = options;
+    let Options { signature, is_silent, threshold, .. } = options;
     if signature.sid == 0 {
         return Err(Fault::wrong("sid", "a rule has a sid from 1 on"));
     }
@@ -128,22 +151,76 @@ fn verify(options: &Options<'_>, protocol: Protocol) -> Result<(), Fault> {
     if signature.is_drop && threshold.is_some_and(|of| of.is_limiting()) {
         return Err(Fault::unsupported("threshold", why));
     }
-    if protocol == Protocol::Udp {
-        if tests.iter().any(|(buffer, ..)| *buffer != Buffer::Raw) {
-            return Err(Fault::unsupported("udp", "buffers of HTTP in datagrams"));
+    let is_tcp = matches!(protocol, Protocol::Tcp | Protocol::Streams | Protocol::Http);
+    if options.is_of_stream && !is_tcp {
+        return Err(Fault::unsupported("flow", "streams of packets"));
+    }
+    if protocol == Protocol::Icmp {
+        let has_flow = options.from_client.is_some() || options.is_established.is_some();
+        if has_flow || !options.bits.is_empty() {
+            let name = if has_flow { "flow" } else { "flowbits" };
+            return Err(Fault::unsupported(name, "packets of ICMP belong to no flow"));
         }
-        return match options.is_of_stream {
-            true => Err(Fault::unsupported("flow", "streams of datagrams")),
-            false => Ok(()),
-        };
     }
-    if options.place_of("dsize").is_some() {
-        return Err(Fault::unsupported("dsize", "the size of segments"));
-    }
-    match options.is_established {
-        Some(false) => Err(Fault::unsupported("flow", "`not_established` in a TCP connection")),
+    let has_buffer = options.tests.iter().any(|(buffer, ..)| *buffer != Buffer::Raw);
+    let of_packets = match protocol {
+        Protocol::Tcp | Protocol::Streams | Protocol::Http => what_of_packets(options),
+        Protocol::Segments => Some("tcp-pkt"),
+        Protocol::Udp => Some("udp"),
+        Protocol::Icmp => Some("icmp"),
+        Protocol::Ip => Some("ip"),
+    };
+    let has_message = protocol == Protocol::Http || has_buffer;
+    let has_stream = protocol == Protocol::Streams || options.is_of_stream;
+    match of_packets {
+        Some(name) if has_message => Err(Fault::unsupported(name, "buffers of HTTP in packets")),
+        Some(name) if has_stream => Err(Fault::unsupported(name, "packets of a stream")),
         _ => Ok(()),
     }
+}
+
+/// The name of an option that makes a rule of TCP one about packets.
+fn what_of_packets(options: &Options<'_>) -> Option<&'static str> {
+    if let Some((number, _)) = options.numbers.first() {
+        return Some(packet::name(*number));
+    }
+    let is_of_packets = options.is_of_packets || options.is_established == Some(false);
+    is_of_packets.then_some("flow")
+}
+
+/// Whether a rule is about streams or messages, and about which packets it is.
+fn packets(
+    header: &Header,
+    options: &Options<'_>,
+    protocol: Protocol,
+) -> Result<(bool, OfPackets), Fault> {
+    let is_of_packets = what_of_packets(options).is_some();
+    let (has_stream, mut kinds) = match protocol {
+        Protocol::Tcp if is_of_packets => (false, vec![Kind::Tcp]),
+        Protocol::Tcp | Protocol::Streams | Protocol::Http => (true, Vec::new()),
+        Protocol::Segments => (false, vec![Kind::Tcp]),
+        Protocol::Udp => (false, vec![Kind::Udp]),
+        Protocol::Icmp => (false, vec![Kind::Icmp]),
+        // Of TCP, what the stream says counts, wherever packets cut it.
+        Protocol::Ip if !is_of_packets && !options.tests.is_empty() => {
+            (true, vec![Kind::Udp, Kind::Icmp, Kind::Other])
+        }
+        Protocol::Ip => (false, Kind::ALL.to_vec()),
+    };
+    let has_flow = options.from_client.is_some() || options.is_established.is_some();
+    let needs_flow = has_flow || !options.bits.is_empty() || !header.has_all_ports();
+    kinds.retain(|kind| kind.has_flow() || !needs_flow);
+    for (number, _) in &options.numbers {
+        kinds.retain(|kind| number.is_of(*kind));
+        if kinds.is_empty() {
+            let why = "no packet has what the rule asks for";
+            return Err(Fault::wrong(packet::name(*number), why));
+        }
+    }
+    if kinds.is_empty() && !has_stream {
+        return Err(Fault::wrong("ports", "packets of ICMP have no ports"));
+    }
+    Ok((has_stream, OfPackets { kinds, numbers: options.numbers.clone() }))
 }
 
 /// Notes for each test whether a later one counts from its end. Returns whether that depends on how

@@ -1,6 +1,7 @@
 //! Reads rule files.
 
 mod content;
+mod digits;
 mod fault;
 mod flags;
 mod flowbits;
@@ -9,6 +10,7 @@ mod line;
 mod names;
 mod number;
 mod options;
+mod packet;
 mod pcre;
 mod rewriting;
 mod threshold;

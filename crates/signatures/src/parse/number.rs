@@ -1,7 +1,7 @@
 //! `byte_test`, `byte_jump` and `byte_extract`.
 
+use super::digits;
 use super::fault::Fault;
-use super::options;
 use crate::limits::{MAX_PLACE, MAX_VARIABLES};
 use crate::number::{Comparison, Encoding, Format, Jump, NumberAt, Operator, Origin, Scale, Value};
 use crate::rule::What;
@@ -42,7 +42,7 @@ pub fn read(name: &str, value: &str, names: &mut Names) -> Result<Read, Fault> {
         let part = parts.next().filter(|part| !part.is_empty());
         part.ok_or_else(|| Fault::wrong(name, format!("{what} is missing")))
     };
-    let len = options::number(name, next("the number of bytes")?)?;
+    let len = digits::number(name, next("the number of bytes")?)?;
     let (comparison, value) = match name {
         "byte_test" => {
             let comparison = comparison(name, next("an operator")?)?;
@@ -89,7 +89,7 @@ pub fn value(name: &str, text: &str, names: &Names) -> Result<Value, Fault> {
     };
     let number = match digits.starts_with("0x") {
         true => hexadecimal(digits),
-        false => options::number(name, digits).ok(),
+        false => digits::number(name, digits).ok(),
     };
     let number = number.map(|number: u64| match is_negative {
         true => -i128::from(number),
@@ -175,7 +175,7 @@ impl Words {
                 self.mask = Some(mask.ok_or_else(wrong)?);
             }
             ("multiplier", by) if !is_test => {
-                let by = options::number(name, by)?;
+                let by = digits::number(name, by)?;
                 if by == 0 {
                     return Err(Fault::wrong(name, "a multiplier is from 1 on"));
                 }
@@ -190,7 +190,7 @@ impl Words {
             ("from_beginning", "") if name == "byte_jump" => self.origin = Some(Origin::Start),
             ("from_end", "") if name == "byte_jump" => self.origin = Some(Origin::End),
             ("post_offset", by) if name == "byte_jump" => {
-                let by = options::signed(name, by).ok();
+                let by = digits::signed(name, by).ok();
                 let by = by.filter(|by: &i32| by.unsigned_abs() <= MAX_PLACE);
                 let wrong = || Fault::wrong(name, "a post_offset is a number");
                 self.post_offset = Some(by.ok_or_else(wrong)?);

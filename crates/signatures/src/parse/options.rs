@@ -1,13 +1,15 @@
 //! The options of a rule.
 
+use super::digits::{number, signed};
 use super::fault::Fault;
 use super::names::Names;
-use super::{content, flowbits, number, pcre, threshold};
+use super::{content, flowbits, number, packet, pcre, threshold};
 use crate::flowbits::BitsOfRule;
+use crate::headers::Number;
 use crate::limits::{MAX_PLACE, MAX_TESTS};
 use crate::rule::{Buffer, Content, Signature, Test, What};
 use crate::threshold::Threshold;
-use std::str::FromStr;
+use braid_intervals::IntervalSet;
 
 /// The priority of rules that give none, as in Suricata.
 const PRIORITY: u8 = 3;
@@ -19,6 +21,10 @@ pub struct Options<'a> {
     pub is_established: Option<bool>,
     /// `flow:only_stream`.
     pub is_of_stream: bool,
+    /// `flow:no_stream`.
+    pub is_of_packets: bool,
+    /// What it asks of the headers of packets.
+    pub numbers: Vec<(Number, IntervalSet)>,
     /// The names of the options that are there, with their places. A `flowbits:noalert` is also
     /// there as `noalert`.
     given: Vec<(&'a str, usize)>,
@@ -88,7 +94,6 @@ const VALUED: &[&str] = &[
     "byte_test",
     "byte_jump",
     "byte_extract",
-    "dsize",
     "urilen",
     "threshold",
     "detection_filter",
@@ -100,7 +105,7 @@ const VALUED: &[&str] = &[
 ];
 
 /// Options without a value, beside buffers.
-const BARE: &[&str] = &["noalert", "nocase", "startswith", "endswith", "rawbytes"];
+const BARE: &[&str] = &["noalert", "nocase", "startswith", "endswith", "rawbytes", "sameip"];
 
 /// Verifies that an option has a name, a value if it needs one, and none if it has none.
 fn verify(name: &str, value: Option<&str>) -> Result<(), Fault> {
@@ -108,7 +113,8 @@ fn verify(name: &str, value: Option<&str>) -> Result<(), Fault> {
         return Err(Fault::wrong("option", "its name is missing"));
     }
     let is_buffer = || BUFFERS.iter().any(|(of, sticky, _)| *of == name || *sticky == name);
-    if VALUED.contains(&name) && value.is_none_or(str::is_empty) {
+    let is_valued = VALUED.contains(&name) || packet::has_value(name);
+    if is_valued && value.is_none_or(str::is_empty) {
         return Err(Fault::wrong(name, "its value is missing"));
     }
     match value.is_some() && (BARE.contains(&name) || is_buffer()) {
@@ -132,6 +138,8 @@ impl<'a> Options<'a> {
             from_client: None,
             is_established: None,
             is_of_stream: false,
+            is_of_packets: false,
+            numbers: Vec::new(),
             given: Vec::new(),
             tests: Vec::new(),
             sticky: Buffer::Raw,
@@ -174,6 +182,13 @@ impl<'a> Options<'a> {
     }
 
     fn option(&mut self, name: &str, value: Option<&str>) -> Result<(), Fault> {
+        if let Some(of_packets) = packet::read(name, value) {
+            if self.numbers.len() >= MAX_TESTS {
+                return Err(Fault::wrong(name, format!("a rule has at most {MAX_TESTS} of these")));
+            }
+            self.numbers.push(of_packets?);
+            return Ok(());
+        }
         match (name, value) {
             ("msg", Some(value)) => {
                 let (_, text) = content::quoted(name, value)?;
@@ -190,7 +205,6 @@ impl<'a> Options<'a> {
             ("byte_test" | "byte_jump" | "byte_extract", Some(value)) => {
                 self.number(name, value)?
             }
-            ("dsize", Some(value)) => self.size(value)?,
             ("urilen", Some(value)) => self.uri_length(value)?,
             ("threshold" | "detection_filter", Some(value)) => self.threshold(name, value)?,
             ("flowbits", Some(value)) => {
@@ -226,6 +240,12 @@ impl<'a> Options<'a> {
                     self.is_of_stream = true;
                     continue;
                 }
+                "no_stream" => {
+                    self.is_of_packets = true;
+                    continue;
+                }
+                // Nothing is asked of the connection.
+                "stateless" => continue,
                 "to_server" | "from_client" => true,
                 "to_client" | "from_server" => false,
                 "" => return Err(Fault::wrong("flow", "a word is missing")),
@@ -357,20 +377,6 @@ impl<'a> Options<'a> {
         Ok(())
     }
 
-    /// `dsize:10`, `!10`, `<10`, `>10`, `10<>20`: the bytes of a datagram.
-    fn size(&mut self, value: &str) -> Result<(), Fault> {
-        let (is_negated, range) = match value.strip_prefix('!') {
-            Some(range) => (true, range),
-            None => (false, value),
-        };
-        let (least, most) = lengths("dsize", range)?;
-        self.add(Buffer::Raw, What::Length(least, most), false, false)?;
-        if let Some((_, test, _)) = self.tests.last_mut() {
-            test.is_negated = is_negated;
-        }
-        Ok(())
-    }
-
     /// The content that an option is about.
     fn last(&mut self, name: &str) -> Result<(&mut Content, &mut bool, &mut bool), Fault> {
         let contents =
@@ -489,22 +495,6 @@ pub fn priority(text: &str) -> Result<u8, Fault> {
         0 => Err(Fault::wrong("priority", "a number from 1 to 255")),
         priority => Ok(priority),
     }
-}
-
-/// A number without a sign.
-pub fn number<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
-    parse(name, text, text)
-}
-
-/// A number that may have a `-`.
-pub fn signed<T: FromStr>(name: &str, text: &str) -> Result<T, Fault> {
-    parse(name, text, text.strip_prefix('-').unwrap_or(text))
-}
-
-fn parse<T: FromStr>(name: &str, text: &str, digits: &str) -> Result<T, Fault> {
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|_| is_number);
-    number.ok_or_else(|| Fault::wrong(name, format!("`{text}` is no number in its range")))
 }
 
 /// The options, each with its place. A `;` ends an option, except in quotes and behind `\`.

@@ -1,7 +1,7 @@
 //! `threshold` and `detection_filter`.
 
+use super::digits::number;
 use super::fault::Fault;
-use super::options::number;
 use crate::threshold::{Kind, Threshold, Track};
 
 /// `threshold: type TYPE, track BY, count N, seconds N`, or the same without a type for a

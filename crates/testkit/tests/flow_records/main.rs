@@ -557,3 +557,39 @@ fn flows_behind_a_scan_get_records_once_they_come_again() {
         assert!((50 * 4..=50 * 6).contains(&flows.hits), "{flows:?}");
     }
 }
+
+#[test]
+fn fault_of_a_value_that_nobody_needs_is_a_fault_of_the_next_flow_too() {
+    // The packets are dropped, so their new ports do not matter.
+    let text = "nf faults(few: list<port>) {
+          match {
+            has udp and udp.dport == 53 => { udp.dport = 60 / udp.sport; drop \"divided\"; }
+            has udp and udp.dport == 54 => { udp.dport = few[u32(udp.sport)]; drop \"listed\"; }
+            else => output;
+          }
+        }
+        chain c {
+          interface lan { behind 10.0.0.0/8 }
+          interface wan;
+          path lan <-> monitor() <-> monitor() <-> faults(few: [1, 2, 3, 4, 5, 6, 7, 8, 9]) <-> wan;
+        }";
+    let chain = chain(text, &[]);
+    let mut stimuli = Vec::new();
+    for sport in [1, 2, 3, 4, 5, 0, 6, 9, 0, 9, 10, 7] {
+        for dport in [53, 54] {
+            let packet = format!("udp 10.0.0.1:{sport} > 192.0.2.1:{dport}");
+            for _ in 0..3 {
+                stimuli.push(enter(stimuli.len() as u64, 0, &packet));
+            }
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let last = trace.counters.last().expect("counters");
+    let dropped = |reason: &str| {
+        let of = last.drops.iter().filter(|((_, _, of), _)| of == reason);
+        of.map(|(_, count)| *count).sum::<u64>()
+    };
+    // Two of the twelve flows divide by 0, and three read behind the list.
+    assert_eq!(["division", "index"].map(dropped), [2 * 3, 3 * 3]);
+    assert!(flows.hits > 20, "{flows:?}");
+}

@@ -113,7 +113,7 @@ chain c {
 }
 === a.rules ===
 alert tcp any any -> any any (content:"cmd.exe"; sid:1;)
-alert icmp any any -> any any (content:"cmd.exe"; sid:2;)"#,
+alert dns any any -> any any (content:"cmd.exe"; sid:2;)"#,
     right: r#"event SEEN { sid: u32 }
 stream nf f(bad: signatures) {
   on alert { emit SEEN { sid: alert.sid }; }

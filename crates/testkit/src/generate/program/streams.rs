@@ -64,6 +64,14 @@ alert tcp any any -> any any (content:"b"; flowbits:isnotset,x; flowbits:set,b; 
 alert udp any any -> any any (content:"a"; flowbits:isnotset,a; flowbits:set,a; sid:12;)
 alert udp any any -> any any (flow:established; dsize:>3; content:"b"; sid:13;)
 drop udp any any -> any any (byte_test:1,&,1,0; content:"evil"; sid:14;)
+alert tcp any any -> any [1:80] (flags:S,12; flowbits:set,syn; noalert; sid:15;)
+alert tcp any any -> any any (flow:to_client; dsize:1<>4; flowbits:isset,syn; sid:16;)
+alert tcp any any -> any 81 (flags:R+; ttl:64; sid:17;)
+drop tcp-pkt any any -> any any (flow:established; content:"zz"; dsize:>90; sid:18;)
+alert ip any any -> any any (content:"aab"; sid:19;)
+alert icmp any any -> any any (itype:8; icmp_seq:<3; sid:20;)
+drop icmp any any -> any any (content:"ab"; sid:21;)
+drop ip any any -> any any (ip_proto:47; sid:22;)
 "#;
 
 /// More of them. With these, what holds for one connection counts for others.
@@ -130,7 +138,7 @@ fn inspecting(number: usize, rng: &mut Rng, text: &mut Text) {
     text.line("alerts += 1;");
     text.line(&format!(
         "emit ALERT{number} {{ sid: alert.sid, rev: alert.rev, priority: alert.priority, message: \
-         alert.message, client: alert.from_client, src: inet.src, dport: l4.dport }};"
+         alert.message, client: alert.from_client, src: inet.src, dport: inet.dport }};"
     ));
     let end = *rng.pick(&["bypass;", "reset \"alerts\";", "forward;"]);
     text.line(&format!("if alert.drop or alerts > {} {{ {end} }}", 1 + rng.below(4)));

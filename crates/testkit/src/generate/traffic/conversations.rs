@@ -1,7 +1,7 @@
 //! Generates TCP conversations for chains of stream functions: handshakes, data in both directions,
 //! and ends. Segments come out of order, twice, not at all, cut in other ways, or with other bytes.
 //! Connections between the same ports follow each other. UDP packets go between the same ports,
-//! too.
+//! and ICMP echoes and packets of GRE between the same addresses.
 
 use crate::generate::Rng;
 use crate::harness;
@@ -267,7 +267,7 @@ impl Conversation {
     }
 
     /// A UDP packet between the same addresses and ports.
-    fn datagram(&self, from_client: bool, time_ns: u64) -> Packet {
+    fn datagram(&self, from_client: bool, time_ns: u64, rng: &mut Rng) -> Packet {
         let (src, dst) = self.ends(from_client);
         let (shape, from, to) = match self.is_v6 {
             false => (Shape::Udp4, Field::IpSrc, Field::IpDst),
@@ -275,8 +275,36 @@ impl Conversation {
         };
         let ports = [(Field::UdpSport, src.1.into()), (Field::UdpDport, dst.1.into())];
         let fields = [(from, src.0), (to, dst.0), ports[0], ports[1]];
-        let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, b"evil");
+        let payload = rng.pick(TEXTS).as_bytes();
+        let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, payload);
         packet.expect("the shape has these fields")
+    }
+
+    /// An ICMP echo between the same addresses, or a packet of GRE.
+    fn without_ports(&self, from_client: bool, time_ns: u64, rng: &mut Rng) -> Packet {
+        let (src, dst) = self.ends(from_client);
+        let seq = rng.below(5) as u128;
+        // The last part is the place of the protocol behind the Ethernet header.
+        let (shape, from, to, echo, protocol) = match self.is_v6 {
+            false => {
+                let echo = [(Field::IcmpType, 8), (Field::IcmpSeq, seq)];
+                (Shape::Icmp, Field::IpSrc, Field::IpDst, echo, 14 + 9)
+            }
+            true => {
+                let echo = [(Field::Icmp6Type, 128), (Field::Icmp6Seq, seq)];
+                (Shape::Icmp6, Field::Ip6Src, Field::Ip6Dst, echo, 14 + 6)
+            }
+        };
+        let fields = [(from, src.0), (to, dst.0), echo[0], echo[1]];
+        let payload = rng.pick(TEXTS).as_bytes();
+        let packet = build_fresh(Link::Ethernet, time_ns, shape, &fields, payload);
+        let packet = packet.expect("the shape has these fields");
+        if !rng.one_in(3) {
+            return packet;
+        }
+        let mut data = packet.data().to_vec();
+        data[protocol] = 47;
+        Packet::new(Link::Ethernet, time_ns, data)
     }
 
     /// The packet of a segment, and whether the client sends it.
@@ -320,12 +348,13 @@ impl Conversation {
 }
 
 /// Makes stimuli with `count` segments for a chain with the interfaces `lan` and `wan`, in this
-/// order, and some UDP packets besides. The reference engine runs at the same time, because
-/// translated packets have translated answers. Returns the stimuli and its trace.
+/// order, and some packets of other protocols besides. The reference engine runs at the same time,
+/// because translated packets have translated answers. Returns the stimuli and its trace.
 #[must_use]
 pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
     let mut rng = Rng::new(seed ^ 0x0063_6f6e_7665_7273);
     let mut other = Rng::new(seed ^ 0x0064_6174_6167_7261);
+    let mut others = Rng::new(seed ^ 0x006f_7468_6572_7321);
     let mut left = count;
     let mut engine = harness::reference(chain);
     let (mut stimuli, mut trace) = (Vec::new(), Trace::default());
@@ -348,10 +377,17 @@ pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace
         let (from_client, packet) = one.packet(&segment, now, &mut rng);
         if other.one_in(8) {
             let from_client = other.one_in(2);
-            let datagram =
-                Stimulus::Packet(u16::from(!from_client), one.datagram(from_client, now));
+            let packet = one.datagram(from_client, now, &mut other);
+            let datagram = Stimulus::Packet(u16::from(!from_client), packet);
             trace.outputs.push(step(engine.as_mut(), &datagram));
             stimuli.push(datagram);
+        }
+        if others.one_in(10) {
+            let from_client = others.one_in(2);
+            let packet = one.without_ports(from_client, now, &mut others);
+            let packet = Stimulus::Packet(u16::from(!from_client), packet);
+            trace.outputs.push(step(engine.as_mut(), &packet));
+            stimuli.push(packet);
         }
         left -= 1;
         let stimulus = Stimulus::Packet(u16::from(!from_client), packet);

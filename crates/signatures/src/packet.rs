@@ -1,0 +1,50 @@
+//! Packets, one by one.
+
+use crate::flow::Flow;
+use crate::headers::{Kind, Number};
+use crate::limits::PACKET_WORK;
+use crate::outcome::Context;
+use crate::rule::{Buffer, Rule};
+use crate::whole;
+use crate::work::Work;
+use braid_intervals::IntervalSet;
+
+/// A packet as rules about packets see it.
+pub struct Packet<'a> {
+    /// Its kind.
+    pub kind: Kind,
+    /// From its sender.
+    pub flow: Flow,
+    /// Whether its sender is the client of its flow. True without a flow.
+    pub from_client: bool,
+    /// Whether both ends have agreed on the connection, or have sent datagrams.
+    pub is_established: bool,
+    /// What it carries, as far as it was captured: of TCP and UDP behind their header, of ICMP
+    /// behind its first 8 bytes, and of others behind the headers of IP.
+    pub bytes: &'a [u8],
+    /// The numbers in its headers. `None` without the header.
+    pub number: &'a dyn Fn(Number) -> Option<u32>,
+}
+
+impl Packet<'_> {
+    /// Whether its headers are as a rule asks.
+    fn has(&self, rule: &Rule) -> bool {
+        let is_asked = rule.is_established.is_none_or(|wanted| wanted == self.is_established);
+        let holds = |(number, values): &(Number, IntervalSet)| {
+            (self.number)(*number).is_some_and(|value| values.contains(value.into()))
+        };
+        // Most packets fail the numbers, which are cheaper than the lists of addresses.
+        is_asked
+            && rule.of_packets.numbers.iter().all(holds)
+            && rule.applies(&self.flow, self.from_client)
+    }
+
+    /// Evaluates the rules about such packets. They alert if they hold.
+    pub(crate) fn inspect(&self, context: &mut Context<'_, '_>) {
+        let set = context.rules.set;
+        let seen = [(Buffer::Raw, self.bytes.into())];
+        let has = |rule: &Rule| self.has(rule);
+        let rules = set.packets(self.kind);
+        whole::evaluate(rules, &seen, (self.from_client, &has), Work(PACKET_WORK), context);
+    }
+}
