@@ -160,9 +160,9 @@ fn frame(flow: u32, length: usize) -> Option<Packet> {
     build_fresh(Link::Ethernet, 0, Shape::Udp4, &fields, &payload)
 }
 
-/// Makes the engine `fused` of a chain.
+/// Makes the engine `fused` of a chain, whose programs are compiled at their first packet.
 pub(crate) fn make(chain: Chain) -> Result<Box<dyn Engine>, Unmade> {
-    let options = Options { jit: Jit::After(64), ..Options::fused() };
+    let options = Options { jit: Jit::After(0), ..Options::fused() };
     Ok(Box::new(Compiled::new(chain, Extent::Chain, options).map_err(Unmade)?))
 }
 

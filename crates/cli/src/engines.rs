@@ -92,6 +92,11 @@ pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     with(name, chain, Options::default())
 }
 
+/// Makes the engine of this name for a measurement: programs are compiled at their first packet.
+pub fn measured(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+    with(name, chain, Options { jit: Jit::After(0), ..Options::default() })
+}
+
 fn with(name: &str, chain: &Chain, options: Options) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
     let (extent, records) = match name {

@@ -43,7 +43,7 @@ pub fn candidate(
         Err(cost) => run_to_completion(cost, load, PACKETS),
     };
     Candidate {
-        stages: run.map_or(1, |staged| staged.plan.stages.len()),
+        stages: run.map_or(1, |staged| staged.costs.len()),
         saturated: predict(Load::Saturated),
         alone: predict(Load::Alone),
     }

@@ -35,7 +35,8 @@ impl Cost {
     /// from packets, the packets have all of it.
     #[must_use]
     pub fn between(few: Calls, many: Calls) -> Self {
-        let each = |calls: Calls| [calls.calls, calls.nanos].map(|sum| sum / calls.packets.max(1.0));
+        let each =
+            |calls: Calls| [calls.calls, calls.nanos].map(|sum| sum / calls.packets.max(1.0));
         let ([few_calls, few_ns], [many_calls, many_ns]) = (each(few), each(many));
         let difference = few_calls - many_calls;
         if difference < 0.1 {
@@ -63,10 +64,7 @@ impl Add for Cost {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            call_ns: self.call_ns + other.call_ns,
-            packet_ns: self.packet_ns + other.packet_ns,
-        }
+        Self { call_ns: self.call_ns + other.call_ns, packet_ns: self.packet_ns + other.packet_ns }
     }
 }
 

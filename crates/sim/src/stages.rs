@@ -4,7 +4,7 @@
 
 use crate::cost::{Cost, Overheads};
 use crate::load::{Load, Predicted, drive};
-use braid_ir::service_graph::stages::{Route, Stages};
+use braid_ir::service_graph::stages::Route;
 use braid_ir::service_graph::{Extent, Step, Target};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,8 +19,8 @@ const SLEEPS_AFTER_NS: f64 = 10_000.0;
 /// A chain in stages, with their costs.
 #[derive(Clone, Debug)]
 pub struct Staged<'a> {
-    /// The stages and routes.
-    pub plan: &'a Stages,
+    /// The routes through the stages.
+    pub routes: &'a [Route],
     /// By stage: its cost.
     pub costs: Vec<Cost>,
     /// By stage: the share of the packets on its routes that reach it.
@@ -37,7 +37,7 @@ pub struct Traffic {
     pub bytes: f64,
 }
 
-/// A chain in stages, on a core for each stage. The plan must have a stage.
+/// A chain in stages, on a core for each stage.
 #[must_use]
 pub fn stages(
     staged: &Staged<'_>,
@@ -51,8 +51,8 @@ pub fn stages(
         overheads,
         bytes: traffic.bytes,
         events: BinaryHeap::new(),
-        threads: staged.plan.stages.iter().map(|_| Thread::default()).collect(),
-        given: vec![0; staged.plan.stages.len()],
+        threads: staged.costs.iter().map(|_| Thread::default()).collect(),
+        given: vec![0; staged.costs.len()],
         bundles: Vec::new(),
         returned: Vec::new(),
         merging: Vec::new(),
@@ -174,7 +174,7 @@ impl<'a> Simulation<'a> {
             #[expect(clippy::cast_precision_loss, reason = "at most 8")]
             let packets = packets as f64;
             now += self.overheads.packet_ns * packets;
-            let route = number.and_then(|number| self.staged.plan.routes.get(number));
+            let route = number.and_then(|number| self.staged.routes.get(number));
             let Some(route) = route else { continue };
             now += self.overheads.bundle_ns;
             let turn = |stage: &usize| {

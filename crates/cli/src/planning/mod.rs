@@ -92,7 +92,7 @@ pub fn plan(chain: &Chain, sample: &Sample, most: usize) -> Result<Planned, Stri
     let traffic = plans.first().map(|(_, found)| found.traffic.clone()).unwrap_or_default();
     let mut candidates = vec![candidate(Err(whole), &overheads, &traffic)];
     for (plan, Measured { costs, reach, traffic }) in &plans {
-        let staged = Staged { plan, costs: costs.clone(), reach: reach.clone() };
+        let staged = Staged { routes: &plan.routes, costs: costs.clone(), reach: reach.clone() };
         candidates.push(candidate(Ok(&staged), &overheads, traffic));
     }
     let Sample { source, .. } = *sample;

@@ -104,7 +104,8 @@ fn simulated(
     let row = |stages, predicted| Row { stages, load, predicted, real: None };
     let mut rows = vec![row(1, run_to_completion(costs.whole, load, packets))];
     for (plan, costs) in plans.iter().zip(&costs.plans) {
-        let staged = Staged { plan, costs: costs.costs.clone(), reach: costs.reach.clone() };
+        let staged =
+            Staged { routes: &plan.routes, costs: costs.costs.clone(), reach: costs.reach.clone() };
         let predicted = stages(&staged, overheads, &costs.traffic, load, packets);
         rows.push(row(plan.stages.len(), predicted));
     }

@@ -29,8 +29,8 @@ pub fn add(rows: &mut [Row], chain: &Chain, sample: &Sample) -> Result<(), Failu
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     for row in rows.iter_mut().filter(|row| row.stages <= cores) {
         let engine = match row.stages {
-            1 => engines::make("fused", chain)?,
-            stages => engines::make(&format!("parallel:{stages}"), chain)?,
+            1 => engines::measured("fused", chain)?,
+            stages => engines::measured(&format!("parallel:{stages}"), chain)?,
         };
         let size = if row.load == Load::Alone { 1 } else { BURST };
         let packet_ns = elapsed(engine, &sample.packets, size, LIMIT).map_err(Failure::input)?;
